@@ -1,6 +1,6 @@
-//! Delays aborts that come from UCX. UCX (1.13 and 1.19) aborts the process if it cannot answer a
-//! peer that has just died. The launcher then reports the PE that died first, and ends the job. An
-//! abort while UCX makes progress waits for that, so that the launcher does not report this PE.
+//! Delays aborts by UCX. UCX (1.13 and 1.19) aborts the process if it cannot answer a peer that has
+//! just died. So that the launcher reports that peer and not this PE, an abort while UCX makes
+//! progress waits first: the launcher ends the job meanwhile.
 #![allow(unsafe_code)]
 
 use libc::siginfo_t;
@@ -17,7 +17,7 @@ thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The time for which an abort waits, and the message that it prints then.
+/// The time for which an abort by UCX waits, and the message that it prints after that.
 struct Last {
     wait: libc::timespec,
     words: String,
@@ -34,8 +34,8 @@ pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Installs a handler of SIGABRT that makes aborts from UCX wait and then print a message that names
-/// PE `me`, this process. Does nothing if the program has a handler of its own.
+/// Installs a handler of SIGABRT that makes aborts by UCX wait and then print a message that names
+/// this PE, `me`. Installs none if the program has a handler of its own.
 pub(crate) fn guard(me: Pe, wait: Duration) {
     let words = format!(
         "PE {me}: UCX ended this process, as it may when another PE has ended; see what UCX printed, and what other PEs \
@@ -63,8 +63,8 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
     }
 }
 
-/// Returns true if the signal comes from a thread of this process, as that of `abort` does. Signals
-/// of other processes end this one at once.
+/// Returns true if a thread of this process has sent the signal, as `abort` does. A signal from
+/// another process ends this one at once.
 fn is_own(info: &siginfo_t) -> bool {
     // SAFETY: the kernel fills in the sender of a signal with this code.
     info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } == std::process::id().cast_signed()
@@ -79,14 +79,14 @@ extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
         // SAFETY: both point to a time that lives here, and may be the same; a signal that is
         // handled ends a sleep early.
         while unsafe { libc::nanosleep(left, left) } != 0 {}
-        // SAFETY: the bytes of a text that lives as long as the process. Where stderr is closed,
+        // SAFETY: the bytes of a text that lives as long as the process. If stderr is closed,
         // nothing is printed.
         unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
     }
     // SAFETY: numbers; a handler may call it.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
-    // SAFETY: a number; a handler may call it. The signal is blocked within its handler and ends
-    // the process on return.
+    // SAFETY: a number; a handler may call it. The signal is blocked while its handler runs, and
+    // ends the process when this function returns.
     unsafe { libc::raise(signal) };
 }
 

@@ -1,8 +1,9 @@
-//! The operations that a wire has in flight: the state that UCX's callbacks change.
+//! The state of a wire that UCX's callbacks change, and these callbacks: operations in flight,
+//! replies, and broken connections.
 //!
-//! UCX holds raw pointers to this state, so it is not moved (it is counted by [`Rc`]), and changes
-//! only through cells. Callbacks run while a thread that has the origin's lock is in a call of UCX,
-//! so no two threads access the state at once.
+//! UCX holds raw pointers to this state, so the state is behind [`Rc`], which does not move it, and
+//! changes only through cells. Callbacks run while a thread that has the origin's lock is in a call
+//! of UCX, so no two threads access the state at once.
 #![allow(unsafe_code)]
 
 use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
@@ -18,16 +19,16 @@ use ucx_sys::{
     UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// The operations that all connections of a wire have in flight.
+/// The state that all connections of a wire share.
 #[derive(Default)]
 pub(crate) struct CallbackState {
-    /// The number of operations for which UCX will call back.
+    /// The number of operations at whose end UCX will call back.
     transfers: Cell<usize>,
-    /// A connection broke since this was last taken.
+    /// A connection has broken since [`take_broke`](Self::take_broke) was last called.
     broke: Cell<bool>,
-    /// The first invalid reply since this was last taken.
+    /// The first invalid reply since [`take_refused`](Self::take_refused) was last called.
     refused: RefCell<Option<RefusedMessage>>,
-    /// The [`TakeReply`] of the poll that is in progress.
+    /// The [`TakeReply`] of the poll that is in progress, as a raw pointer.
     take: Cell<Option<NonNull<c_void>>>,
     /// Replies that arrived during another call of UCX than a poll.
     early: RefCell<Vec<(Reply, Vec<u8>)>>,
@@ -35,7 +36,7 @@ pub(crate) struct CallbackState {
     free: RefCell<Vec<u32>>,
 }
 
-/// The operations that a wire has in flight to one PE.
+/// The state of the connection of a wire to one PE.
 pub(crate) struct ConnectionState {
     ucp: &'static Ucp,
     callbacks: Rc<CallbackState>,
@@ -43,11 +44,12 @@ pub(crate) struct ConnectionState {
     broken: Cell<Option<ucs_status_t>>,
 }
 
-/// The memory of a request or an atomic operation in flight that UCX reads or writes.
+/// The memory of a request or an atomic operation in flight that UCX reads or writes. Slots are
+/// reused.
 pub(crate) struct CallbackSlot {
     number: u32,
     generation: Cell<u32>,
-    /// Null if the slot is free. The other fields are meaningless then.
+    /// The connection of the operation that uses the slot; null if the slot is free.
     connection: Cell<*const ConnectionState>,
     fetched: Cell<*mut u8>,
     width: Cell<AmoWidth>,
@@ -69,7 +71,7 @@ impl CallbackState {
         self.broke.take()
     }
 
-    /// Returns a free slot for an operation on `connection`.
+    /// Takes a free slot for an operation on `connection`.
     pub(crate) fn slot(&self, connection: &Rc<ConnectionState>) -> Rc<CallbackSlot> {
         let free = self.free.borrow_mut().pop();
         let mut slots = self.slots.borrow_mut();
@@ -82,7 +84,7 @@ impl CallbackState {
         Rc::clone(slot)
     }
 
-    /// Releases a slot whose operation has ended or was not started, so that UCX does not use it.
+    /// Releases a slot. Its operation has ended or was not started, so UCX does not use the slot.
     pub(crate) fn release(&self, slot: &CallbackSlot) {
         slot.connection.set(null());
         slot.fetched.set(null_mut());
@@ -90,7 +92,7 @@ impl CallbackState {
         self.free.borrow_mut().push(slot.number);
     }
 
-    /// Passes the replies that arrive during `work`, and those that arrived before, to `take`.
+    /// Passes replies to `take`: those that arrived before, then those that arrive during `work`.
     pub(crate) fn while_taking<T>(&self, mut take: TakeReply<'_>, work: impl FnOnce() -> T) -> T {
         for (reply, answers) in self.early.take() {
             self.answer(reply, &answers, &mut take);
@@ -116,7 +118,7 @@ impl CallbackState {
         self.refused.take()
     }
 
-    /// Frees the buffers of batches that were sent.
+    /// Frees the buffers of batches in free slots, which were sent.
     pub(crate) fn free_batches(&self) {
         let slots = self.slots.borrow();
         for slot in slots.iter().filter(|slot| slot.connection.get().is_null()) {
@@ -124,7 +126,8 @@ impl CallbackState {
         }
     }
 
-    /// Forgets the destinations of old values, after a loss.
+    /// Forgets the destinations of old values after a loss, so that no callback writes to memory of
+    /// callers.
     pub(crate) fn forget_fetched(&self) {
         self.slots.borrow().iter().for_each(|slot| slot.fetched.set(null_mut()));
     }
@@ -151,7 +154,8 @@ impl ConnectionState {
         self.callbacks.broke.set(true);
     }
 
-    /// Counts an operation that a call has started, if UCX calls [`transferred`] at its end.
+    /// Counts an operation, from the result of the call that started it, if it is in flight: UCX
+    /// then calls [`transferred`] or [`operated`] at its end.
     pub(crate) fn began(&self, result: ucs_status_ptr_t) -> Result<(), ucs_status_t> {
         if started(result)?.is_some() {
             self.count(1);
@@ -159,8 +163,8 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// Changes the number of operations in flight: by 1 for one that was started and at whose end
-    /// UCX calls [`transferred`], [`operated`] or [`sent`], and by -1 at that end.
+    /// Changes the number of operations in flight: by 1 when one is started at whose end UCX calls
+    /// [`transferred`], [`operated`] or [`sent`], and by -1 in that callback.
     pub(crate) fn count(&self, by: isize) {
         for counter in [&self.transfers, &self.callbacks.transfers] {
             counter.set(counter.get().wrapping_add_signed(by));
@@ -182,7 +186,7 @@ impl CallbackSlot {
         }
     }
 
-    /// Returns the number of the present use of the slot.
+    /// Returns a number that is different for each use of the slot, up to overflow.
     pub(crate) fn generation(&self) -> u32 {
         self.generation.get()
     }
@@ -192,7 +196,7 @@ impl CallbackSlot {
         self.generation.get() != generation
     }
 
-    /// Stores the header of a request, for UCX to read until it is sent.
+    /// Stores the header of a request, which UCX reads until it is sent. Returns its address.
     pub(crate) fn keep(&self, header: [u8; REQUEST]) -> *const c_void {
         let kept = self.header.get();
         // SAFETY: the header that UCX read before was sent, so nothing else accesses this memory.
@@ -200,8 +204,8 @@ impl CallbackSlot {
         kept.cast_const().cast()
     }
 
-    /// Stores a batch, for UCX to read until it is sent, in exchange for the buffer of an earlier
-    /// one. Returns the stored batch.
+    /// Stores a batch, which UCX reads until it is sent, and leaves the buffer of an earlier batch
+    /// in `batch`. Returns the stored one.
     pub(crate) fn keep_batch(&self, batch: &mut Vec<u8>) -> LocalBuf {
         let mut kept = self.batch.borrow_mut();
         std::mem::swap(&mut *kept, batch);
@@ -209,7 +213,8 @@ impl CallbackSlot {
     }
 
     /// Stores the operands of an atomic operation for UCX, which reads the first and replaces the
-    /// second by the old value. The old value goes to `fetched` unless that is null.
+    /// second by the old value. At the end, the old value is copied to `fetched` unless that is
+    /// null. Returns the addresses of the operands.
     pub(crate) fn keep_words(
         &self,
         first: u64,
@@ -233,22 +238,22 @@ impl CallbackSlot {
     pub(crate) fn fetched(&self, callbacks: &CallbackState) {
         let reply = self.words.get().cast::<u64>().wrapping_add(1);
         let old = match self.width.get() {
-            // SAFETY: within the words, which UCX is done with.
+            // SAFETY: within the words, which UCX does not use after the operation.
             AmoWidth::Four => u64::from(unsafe { reply.cast::<u32>().read() }),
-            // SAFETY: the second of the words, which UCX is done with.
+            // SAFETY: the second of the words, which UCX does not use after the operation.
             AmoWidth::Eight => unsafe { reply.read() },
         };
         let fetched = self.fetched.get();
         if !fetched.is_null() {
-            // SAFETY: room for a word of this width until the operation ends, as its caller
-            // promised.
+            // SAFETY: room for a word of this width, by the contract of `Wire::amo`, which ends
+            // with the operation.
             unsafe { self.width.get().write(fetched, old) };
         }
         callbacks.release(self);
     }
 }
 
-/// The callback at the end of an operation that [`ConnectionState::began`] has counted.
+/// The callback at the end of a write or read that a [`ConnectionState`] has counted.
 ///
 /// # Safety
 /// `user_data` is a [`ConnectionState`].
@@ -352,7 +357,7 @@ pub(crate) unsafe extern "C" fn replied(
     UCS_OK
 }
 
-/// Returns the parameters of an operation that a [`ConnectionState`] counts.
+/// Returns the parameters of a write or read that `connection` counts.
 pub(crate) fn tracked(connection: &Rc<ConnectionState>) -> ucp_request_param_t {
     crate::ucp::callback(Some(transferred), Rc::as_ptr(connection).cast())
 }

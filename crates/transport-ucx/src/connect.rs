@@ -1,5 +1,6 @@
-//! The addresses and keys that PEs publish, and their encoding. A peer's record is decoded at the
-//! first use of the peer.
+//! The addresses and keys that PEs publish, and their encoding. All records are checked when the
+//! transport connects; a peer's record is decoded again at its first use, so that unused peers take
+//! no memory.
 
 use rushmem_transport::peers::check_range;
 use rushmem_transport::{Error, Pe, PeRecord, RemoteAddr, Segment};
@@ -8,7 +9,7 @@ use rushmem_wire::{UCX_ADDRESS, UCX_KEY, decode, encode};
 /// The address of a PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// The name of its host, for messages.
+    /// The name of its host, for messages to users.
     pub(crate) host: String,
     /// The address of its service worker, in UCX's encoding.
     pub(crate) worker: Vec<u8>,
@@ -28,11 +29,11 @@ impl Address {
 /// The address and the key of a registered segment, or of a block of a heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryKey {
-    /// Its address in its owner's process.
+    /// The start of the memory in the address space of its owner.
     pub(crate) base: u64,
-    /// Its size in bytes.
+    /// The size of the memory in bytes.
     pub(crate) nbytes: u64,
-    /// The packed key that UCX needs for an access.
+    /// The packed key, which a peer unpacks to access the memory.
     pub(crate) packed: Vec<u8>,
     /// The number of bytes from the start that the key covers.
     pub(crate) covered: u64,
@@ -53,13 +54,13 @@ impl MemoryKey {
 /// The segments of a peer that was used.
 pub(crate) struct Peer([Option<PeerSegment>; Segment::COUNT]);
 
-/// The address of a segment in its owner's process.
+/// The address of a segment in its owner's process, and the part that the key covers.
 #[derive(Clone, Copy)]
 struct PeerSegment {
     base: u64,
     nbytes: u64,
-    /// The number of bytes from the start that the published key covers: of a heap in blocks, those
-    /// of the first block.
+    /// The number of bytes from the start that the published key covers: the first block of a heap
+    /// in blocks, otherwise all.
     covered: u64,
 }
 
@@ -96,7 +97,8 @@ impl Peer {
         Ok(Peer(places))
     }
 
-    /// Returns the address of a range in the process of this peer, which is PE `pe`.
+    /// Returns the address of a range in the process of this peer, which is PE `pe`. Fails if the
+    /// range does not lie within the segment.
     #[inline]
     pub(crate) fn address(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<u64, Error> {
         let place = self.0[at.segment as usize].ok_or_else(|| no_segment(pe, at.segment))?;

@@ -1,5 +1,5 @@
-//! The diagnosis of each of UCX's transports: what it can do for a job on this machine, and what
-//! keeps UCX from using any. It is for users, before a job or when its start has failed.
+//! Opens UCX for a job, and explains to users which transports UCX can use on this machine, or
+//! which restriction keeps it from using any.
 
 use crate::found::{changes, is_one_sided};
 use crate::settings::{TLS, library, set_ports};
@@ -7,18 +7,18 @@ use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::{Diagnosis, Host, Open, Verdict};
 use std::sync::Arc;
 
-/// The restrictions of UCX: the name in its configuration, and the variables that set it, the first
-/// one before the others. Devices go first: without a restriction of its transports UCX has shared
-/// memory, which is no device.
+/// The restrictions of UCX: the name in its configuration, and the variables that set it, in the
+/// order of precedence. Devices are checked before transports: without a restriction of transports
+/// UCX has shared memory, whatever the devices.
 const RESTRICTIONS: &[(&str, &[&str])] = &[
     ("NET_DEVICES", &["UCX_NET_DEVICES", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"]),
     ("TLS", &["UCX_TLS", TLS]),
 ];
 
-/// UCX's transports that exchange data without a connection of each pair.
+/// The families of UCX's transports that exchange data without a connection of each pair of PEs.
 const CONNECTIONLESS: [&str; 5] = ["dc", "ud", "posix", "sysv", "cma"];
 
-/// The transport that reaches the own process alone.
+/// The transport that reaches only the process itself.
 const ITSELF: &str = "self";
 
 /// Describes UCX and each transport that it may use.
@@ -56,7 +56,7 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
 /// Opens UCX for a job of `n_pes` PEs.
 ///
 /// # Errors
-/// Why UCX cannot be initialized, and without which restriction it could.
+/// The text says why UCX cannot be used, and without which restriction it could.
 pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<UcpContext, String> {
     library()?;
     set_ports(host)?;
@@ -87,7 +87,7 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
     Err(format!("{refused}; {remedy}"))
 }
 
-/// Returns the transports or devices that UCX has, once each.
+/// Returns a list of the transports or devices, by the name of the restriction, that UCX has.
 fn has(name: &str, context: &UcpContext) -> String {
     let resources = context.resources().into_iter();
     let mut names: Vec<String> = resources

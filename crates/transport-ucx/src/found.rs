@@ -1,5 +1,5 @@
-//! The UCX of this machine, and whether a device is behind it that reads and writes memory by
-//! itself.
+//! Finds out whether UCX has an RDMA device on this machine, and derives the changes of UCX's
+//! configuration for a job.
 
 use crate::settings::{TLS, library, set_ports};
 use crate::ucp::{UcpContext, Worker};
@@ -9,21 +9,21 @@ use rushmem_transport::{Found, Host};
 use std::sync::Arc;
 
 /// The families of UCX's transports that read and write a target's memory without its CPU: reliable
-/// and dynamic connections of InfiniBand and RoCE. Its datagrams (`ud`) are unpacked by the
-/// target's CPU.
+/// and dynamic connections of InfiniBand and RoCE. Datagrams (`ud`) are not among them, since the
+/// target's CPU unpacks them.
 const ONE_SIDED: [&str; 3] = ["rc", "dc", "gga"];
 
-/// Returns true if a transport is of such a family.
+/// Returns true if a transport belongs to one of the families [`ONE_SIDED`].
 pub(crate) fn is_one_sided(transport: &str) -> bool {
     ONE_SIDED.contains(&transport.split('_').next().unwrap_or(transport))
 }
 
-/// Omni-Path's devices look like InfiniBand's, but their driver's CPU does the work: libfabric does
-/// better.
+/// Devices of Omni-Path, which look like those of InfiniBand although their driver does the work on
+/// a CPU. They do not count as RDMA devices of UCX, since libfabric uses them better.
 const IMITATIONS: [&str; 1] = ["hfi1"];
 
-/// Returns the version of UCX and the transports that it would use. Devices are opened only if the
-/// kernel shows some.
+/// Returns the version of UCX, and the RDMA transports that it would use. Initializes UCX only if
+/// the kernel shows an RDMA device.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let (major, minor, release) = ucx_sys::version(library()?);
     let version = format!("UCX {major}.{minor}.{release}");
@@ -37,20 +37,21 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     Ok(decide(&version, &context.resources(), &atomics, &devices))
 }
 
-/// The versions of UCX whose sockets do not reach each other over the loopback interface.
+/// The version of UCX, with any release, whose sockets do not reach each other over the loopback
+/// interface.
 const LOOPBACK_UNREACHED: (u32, u32) = (1, 20);
 
-/// UCX's transports but those of shared memory. It uses none of these where it can notice that a
-/// peer fails, as it can over any network; yet each worker takes megabytes for them, and files that
-/// stay when the process is killed meanwhile.
+/// UCX's transports without those of shared memory. UCX does not use shared memory for endpoints
+/// that report failures of peers, which are all over a network. But each worker would take
+/// megabytes for it, and files that remain when the process is killed.
 const WITHOUT_SHARED_MEMORY: &str = "^sm";
-/// The oldest version that understands this.
+/// The oldest version that accepts [`WITHOUT_SHARED_MEMORY`].
 const EXCLUDES: (u32, u32) = (1, 12);
 
-/// Returns the changes of UCX's configuration that our variables, the preferred NIC of this PE, or
-/// a job on one machine require. UCX listens on every device that it may use, and authenticates no
-/// peer: so sockets are kept to the interfaces that the user names or, where no other machine needs
-/// them, to loopback.
+/// Returns the changes of UCX's configuration, as names and values, that the variables of Rushmem,
+/// the preferred NIC of this PE, or a job on one machine require. UCX listens on every device that
+/// it may use, and authenticates no peer. So sockets are restricted to the interfaces that the user
+/// names, or to loopback for a job on one machine.
 ///
 /// # Errors
 /// If no interface fits the list of the user.
@@ -71,16 +72,17 @@ pub(crate) fn changes(
         devices.push(sockets);
         devices.join(",")
     };
-    // UCX finds NICs without ports by itself.
+    // A NIC whose port is unknown is no device name of UCX, which then chooses by itself.
     let preferred = host.nic().and_then(|nic| Some(format!("{}:{}", nic.name, nic.port?)));
     let devices = unless_set("UCX_NET_DEVICES", preferred.or_else(|| sockets.map(with_ports)));
     let changes = [("TLS", transports), ("NET_DEVICES", devices)].into_iter();
     Ok(changes.filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
-/// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`; `atomics`
-/// are those by which UCX carries out atomic operations, which it does only if they have all of
-/// them.
+/// Describes UCX from the transports that it may use, in pairs with their devices, such as
+/// `rc_mlx5` and `mlx5_0:1`. `atomics` are the transports by which UCX carries out atomic
+/// operations; NICs do so only if all of these are transports of NICs. `devices` are the active
+/// RDMA devices.
 fn decide(
     version: &str,
     resources: &[(String, String)],

@@ -2,23 +2,27 @@
 //!
 //! The library is opened at run time. Each PE has a service worker, to which its peers send
 //! requests, and workers for its contexts, which issue requests. A thread that waits polls them;
-//! while none does, a service thread polls. Puts and gets are operations of UCX. Atomic operations
-//! are messages that the target's CPU carries out, because operations of a NIC are not atomic with
-//! respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, UCX carries them out.
+//! while none does, a service thread polls. Puts and gets are RMA operations of UCX, except that
+//! small ones are batched into messages in sessions, and always where CPUs move the data. Atomic
+//! operations are messages that the target's CPU carries out, because operations of a NIC are not
+//! atomic with respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, UCX carries
+//! them out.
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`; a wire is a worker, and
 //!   `callbacks` is the part of its state that UCX's callbacks change;
 //! - `progress` is the driver of the service thread; `service` is the worker that serves peers;
-//! - `shared` is the state that all wires share; `connect` has the addresses and keys of a peer;
+//! - `shared` is the state that all wires share; `connect` has the addresses and keys that PEs
+//!   exchange;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
-//! - `found` finds which of UCX's networks this machine has, `probe` tests UCX's atomic operations,
-//!   and `diagnosis` reports what UCX can do here;
+//! - `found` reports whether UCX has an RDMA device here, and configures UCX for a job; `probe`
+//!   tests UCX's atomic operations; `diagnosis` reports each of UCX's transports to users;
 //! - `settings` has the limits and variables, also UCX's own;
 //! - `abort` prints a message if UCX ends the process.
 //!
-//! Limits: the crate does not choose among UCX's transports (`UCX_TLS` and similar variables do),
-//! and does not authenticate peers, since UCX does not. If the job is on one machine, UCX's sockets
-//! are restricted to the loopback interface if they work there.
+//! Limits: the crate does not choose among UCX's transports, except that it excludes those of
+//! shared memory by default (`SHMEM_UCX_TLS` and UCX's own variables choose). It does not
+//! authenticate peers, since UCX does not. If the job is on one machine, UCX's sockets are
+//! restricted to the loopback interface if they work there.
 
 mod abort;
 mod callbacks;

@@ -1,4 +1,5 @@
-//! Tests all of UCX's atomic operations between two workers of this process, and checks the results.
+//! Tests all atomic operations that UCX has, between two workers of this process, and checks the
+//! results.
 //!
 //! UCX 1.13.1, for example, returns the old value for AND, OR and XOR but does not change the word.
 #![allow(unsafe_code)]
@@ -11,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The maximum time of an operation. The first one connects the workers, which may take seconds
+/// The maximum duration of an operation. The first one connects the workers, which may take seconds
 /// over a NIC.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -20,7 +21,7 @@ const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 
 /// Tests every operation. Returns the reason if one fails.
 pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
-    // Leaked, since an operation that does not end may still write to this memory.
+    // Leaked, since an operation that does not end in time may still write to this memory.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
     // SAFETY: never freed.
     let memory = unsafe { UcpMemory::register(context, word.cast(), 24) }?;
@@ -31,7 +32,7 @@ pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     endpoint.keys[0] = key;
     match try_all(context, (&from, &to), &endpoint, word) {
         Err(ProbeFault::Endless(why)) => {
-            // UCX aborts when workers end before their operations.
+            // UCX aborts if a worker is destroyed before its operations have ended.
             std::mem::forget((from, to, endpoint, memory));
             Err(why)
         }
@@ -51,7 +52,8 @@ enum ProbeFault {
     Endless(String),
 }
 
-/// Tests every operation on the first of three words that are never freed.
+/// Tests every operation on the first of three words, which are never freed. The other two are its
+/// operands.
 fn try_all(
     context: &UcpContext,
     (from, to): (&Worker, &Worker),

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The network of this PE and its issuers. Fields are dropped in this order.
+/// The issuers and the shared state of this PE. Fields are dropped in this order.
 pub(crate) struct Progress {
     issuers: Issuers<UcxWire>,
     pub(crate) shared: SharedState,
@@ -42,7 +42,7 @@ impl Progress {
         self.issuers.issuer((shared.tuning.max_workers, WORKERS.name), make)
     }
 
-    /// Prepares for the end of the workers.
+    /// Prepares all wires for the end of their workers.
     pub(crate) fn leave(&self) {
         self.issuers.each(|issuer| lock(&issuer.origin).wire().leave());
     }
@@ -75,7 +75,7 @@ impl Driver for Progress {
         self.issuers.finish(&self.shared, PollingThread::Service)
     }
 
-    /// Serves until there is no more work, since only then the worker can be armed.
+    /// Serves until there is no more work, since the worker can be armed only then.
     fn serve(&self) -> Served {
         let mut result = self.shared.try_serve();
         let mut last = result;
@@ -91,11 +91,11 @@ impl Driver for Progress {
         if self.shared.arm() != Some(true) {
             // There is an event already, or another thread is serving.
         } else if is_left {
-            // Owners are using their workers, perhaps without a CPU at present.
+            // The threads that use these workers will poll them, but may have no CPU at present.
             let at_most = self.longest_backoff().min(WaitLimits::LONGEST);
             sleeper.briefly(&[service], at_most);
         } else {
-            // Another thread is polling some issuers, which may stay unfinished.
+            // Another thread is polling an unfinished issuer, and may leave it unfinished.
             let Some(issuers) = self.issuers.unfinished() else {
                 return sleeper.briefly(&[service], FLUSH_DELAY);
             };
@@ -105,7 +105,7 @@ impl Driver for Progress {
         }
     }
 
-    /// Short while data are in flight: over sockets, UCX moves data only while it is polled.
+    /// Shorter while data are in flight: over sockets, UCX moves data only while it is polled.
     fn longest_backoff(&self) -> Duration {
         if self.issuers.moves_data() { MAX_SLEEP_IN_FLIGHT } else { MAX_SLEEP_IN_WAIT }
     }

@@ -1,8 +1,8 @@
 //! The service worker, to which this PE's peers send requests. While it is polled, UCX carries out
 //! puts and gets of peers, and this module carries out their messages (`engine::target`).
 //!
-//! One thread at a time polls. This module does not decide which one. A message that violates the
-//! protocol is the loss of the peer that sent it.
+//! One thread at a time polls; `progress` decides which one. A message that violates the protocol
+//! is reported as the loss of the peer that sent it.
 #![allow(unsafe_code)]
 
 use crate::ucp::{
@@ -23,7 +23,7 @@ use ucx_sys::{
     ucp_am_recv_param_t, ucp_ep_h, ucp_worker_h, ucs_status_t,
 };
 
-/// The identifier of messages that are requests.
+/// The identifier of messages that are requests, with or without data.
 pub(crate) const REQUEST_KIND: u32 = 1;
 /// The identifier of messages that are requests with a batch.
 pub(crate) const BATCH_KIND: u32 = 3;
@@ -33,11 +33,12 @@ pub(crate) const REPLY_KIND: u32 = 2;
 /// The service worker.
 pub(crate) struct Service {
     pub(crate) worker: Worker,
-    /// Dropped after the worker, whose callbacks use it.
+    /// The state of the worker's callbacks, dropped after the worker.
     pub(crate) target: Rc<UcxTarget>,
 }
 
-// SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
+// SAFETY: no clone of the `Rc` is outside the service, and the callbacks of its worker run in the
+// thread that polls, one at a time.
 unsafe impl Send for Service {}
 
 impl Service {
@@ -68,28 +69,28 @@ impl Service {
     }
 }
 
-/// The target of requests: the state that the callbacks use.
+/// The state of the callbacks that receive requests and send replies.
 pub(crate) struct UcxTarget {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
     pub(crate) local: Arc<NetworkPe>,
     target: RequestTarget<ucp_ep_h, *mut c_void>,
-    /// Memory of replies that were sent, for the next ones.
+    /// Memory of replies that were sent, to be reused.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<SentReply>>>,
-    /// Requests were carried out since this was last taken.
+    /// Requests have arrived since this was last taken.
     worked: Cell<bool>,
     /// The first message that was refused since this was last taken.
     refused: RefCell<Option<RefusedMessage>>,
 }
 
-/// A reply that UCX reads until it is sent.
+/// A reply, which UCX reads until it is sent.
 struct SentReply {
     bytes: [u8; REPLY],
     /// The results of a batch, which follow the reply.
     answers: Vec<u8>,
     target: *const UcxTarget,
-    /// The PE whose call waits for the reply, if the reply has an answer.
+    /// The PE that waits for the reply, if the reply has an answer and not only an acknowledgment.
     awaited_by: Option<Pe>,
 }
 
@@ -105,7 +106,7 @@ impl UcxTarget {
         self.refused.take()
     }
 
-    /// Returns the number of bytes that replies that were sent still take.
+    /// Returns the number of bytes that the answers of sent replies still take.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
         self.spare.borrow().iter().map(|reply| reply.answers.capacity()).sum()
@@ -115,8 +116,9 @@ impl UcxTarget {
         self.refused.borrow_mut().get_or_insert(message);
     }
 
-    /// Records that a reply was sent, or that this failed. If an answer was not sent, its PE would
-    /// wait forever, so this is a loss; a PE that is only acknowledged may have left the job.
+    /// Records that a reply was sent, or that this failed, and keeps its memory. If an answer was
+    /// not sent, its PE would wait forever, so this is a loss; a PE that is only acknowledged may
+    /// have left the job.
     fn record_sent(&self, mut answer: Box<SentReply>, status: ucs_status_t) {
         if status != UCS_OK {
             let why = format!("a reply to it was not sent: {}", status_string(self.ucp, status));
@@ -158,8 +160,8 @@ impl Serving for UcxTarget {
         let mut params = callback(Some(answered), answer.cast_const().cast());
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_EAGER;
-        // SAFETY: the endpoint that came with the request, and an answer that lives until it is
-        // sent.
+        // SAFETY: the endpoint that UCX passed with the request, and an answer that lives until it
+        // is sent.
         let sent = unsafe {
             let (header, params) = (header.cast(), &raw const params);
             self.ucp.ucp_am_send_nbx(
@@ -189,7 +191,8 @@ impl Serving for UcxTarget {
         params.cb.recv_am = Some(fetched);
         params.user_data = deferred.cast();
         let (to, nbytes) = (place.base.cast(), place.nbytes);
-        // SAFETY: the descriptor of the message that came, and as many bytes of a segment.
+        // SAFETY: the descriptor of the message, whose data are fetched once, and room for `nbytes`
+        // bytes in a segment.
         let begun = unsafe {
             self.ucp.ucp_am_recv_data_nbx(self.worker, descriptor, to, nbytes, &raw const params)
         };
@@ -229,7 +232,7 @@ impl SentReply {
     }
 }
 
-/// The callback for a request, with a batch if `IS_BATCH`.
+/// The callback for a request. Its body is a batch if `IS_BATCH`, otherwise its data.
 ///
 /// # Safety
 /// `arg` is a [`UcxTarget`], and the other arguments are those that UCX passes to such a callback.
@@ -271,7 +274,7 @@ unsafe extern "C" fn requested<const IS_BATCH: bool>(
     }
 }
 
-/// The callback when the data of a request were fetched.
+/// The callback at the end of fetching the data of a request.
 ///
 /// # Safety
 /// `user_data` is a [`Deferred`].
@@ -282,7 +285,7 @@ unsafe extern "C" fn fetched(
     user_data: *mut c_void,
 ) {
     let deferred = user_data.cast::<Deferred>();
-    // SAFETY: not ended so far, since this is what ends it.
+    // SAFETY: a live box, since only this callback frees it.
     let target = unsafe { &*deferred }.target;
     // SAFETY: it lives as long as the worker that calls.
     let ucp = unsafe { &*target }.ucp;
@@ -298,7 +301,7 @@ unsafe extern "C" fn fetched(
 /// # Safety
 /// `user_data` is a [`SentReply`].
 unsafe extern "C" fn answered(request: *mut c_void, status: ucs_status_t, user_data: *mut c_void) {
-    // SAFETY: made by `into_raw`, and UCX is done with it.
+    // SAFETY: made by `into_raw`, and UCX does not use it after this call.
     let answer = unsafe { Box::from_raw(user_data.cast::<SentReply>()) };
     // SAFETY: it lives as long as the worker that calls.
     let target = unsafe { &*answer.target };

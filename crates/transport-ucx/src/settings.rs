@@ -1,5 +1,5 @@
-//! The environment variables that this provider reads, those of UCX that it sets, how its threads
-//! poll and sleep, and its other limits, which tests make tiny.
+//! The environment variables that this provider reads, those of UCX that it sets, its limits of
+//! polling and sleeping, and its other limits, which tests reduce.
 
 use rushmem_interfaces::{PORTS, PortRange};
 use rushmem_transport::engine::message::MAX_IN_FLIGHT;
@@ -34,12 +34,14 @@ pub(crate) const ALL: &[Setting] = &[
     WORKERS,
 ];
 
-/// Descriptors for each peer: connections of two workers to the peer and of the peer's two workers
-/// to this PE, and one back for each of these.
+/// File descriptors for each peer: two workers of this PE connect to the peer's service, and two of
+/// the peer's to this PE's service, which connects back to each.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
-/// Descriptors of a worker over sockets: its own, and a connection in each direction for each peer.
+/// File descriptors of a worker over sockets: its own, and a connection in each direction for each
+/// peer.
 pub(crate) const OF_WORKER: PerEndpoint = PerEndpoint { own: 6, per_peer: 2 };
-/// The minimum number of descriptors, which suffices for a small job. With fewer, UCX crashes.
+/// The limit of file descriptors below which the transport does not open, since UCX would crash. It
+/// suffices for a small job.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Returns the message that this PE has no descriptor left.
@@ -50,14 +52,15 @@ pub(crate) fn no_descriptors() -> String {
 
 /// Maximum number of bytes of a batch: with its headers it fits one segment of UCX.
 pub(crate) const BATCH_NBYTES: usize = 4096;
-/// Maximum number of bytes of a batch in a session, where throughput counts and latency does not.
+/// Maximum number of bytes of a batch in a session, for which throughput matters and latency does
+/// not.
 pub(crate) const SESSION_BATCH_NBYTES: usize = 32 << 10;
 
 /// A waiter spins for some tens of microseconds; every event that may end its wait also ends its
 /// sleep. Threads that poll more than 10 times within the shortest sleep of the service thread, or
 /// a quarter as often in longer ones, count as waiting; others compute and rarely call the library.
-/// While threads sleep, no timer completes what calls leave unfinished, since most calls leave
-/// something.
+/// While threads sleep, calls request no flush by the service thread, since most calls leave
+/// operations unfinished.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),
@@ -78,22 +81,22 @@ pub struct Tuning {
     pub max_workers: usize,
     /// The time for which UCX may still use memory of callers after a loss. Then the process ends.
     pub abandon_limit: Duration,
-    /// The time for which attempts to connect to a PE are repeated.
+    /// The time for which refused attempts to connect to a PE are repeated.
     pub connect_limit: Duration,
     /// The heap is registered in blocks even if registration does not lock it, for tests.
     pub heap_in_blocks: bool,
-    /// Longest sleep of a wait for what peers change.
+    /// Longest sleep of a thread that waits for a word that peers change.
     pub max_sleep: Duration,
 }
 
 impl Tuning {
-    /// Returns the usual limits, and those that the user sets.
+    /// Returns the default limits, changed by the settings of the user.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
         let max_workers = WORKERS.number(|name| host.variable(name));
         let max_workers = max_workers.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
         let max_workers = max_workers.unwrap_or(usual.max_workers);
-        // As for the detection of silence.
+        // Three fifths: the rest is for ending the job, as for the loss of a silent PE.
         let connect_limit = host.host_limit() * 3 / 5;
         Ok(Tuning { max_workers, connect_limit, ..usual })
     }
@@ -124,14 +127,14 @@ impl Tuning {
     }
 }
 
-/// Values of UCX's own variables, as `NAME=value`, that Rushmem passes if the user has set none.
+/// Defaults for UCX's own variables that the user has not set, as `NAME=value`.
 ///
-/// UCX takes signals of the process when it is opened: SIGHUP, which then switches its log on
-/// instead of ending the process, and those of crashes, for which it prints a backtrace of its own.
-/// Signals belong to the program.
+/// When it is opened, UCX would install handlers of signals, which belong to the program: of
+/// SIGHUP, which would then switch UCX's log on instead of ending the process, and of crashes, for
+/// which it would print a backtrace.
 const DEFAULTS: [&CStr; 2] = [c"UCX_DEBUG_SIGNO=0", c"UCX_HANDLE_ERRORS=none"];
 
-/// Returns UCX, opened once. It reads [`DEFAULTS`] when it is loaded.
+/// Returns UCX, which the first call opens. UCX reads [`DEFAULTS`] when it is loaded.
 pub(crate) fn library() -> Result<&'static Ucp, String> {
     static LIBRARY: OnceLock<Result<&'static Ucp, String>> = OnceLock::new();
     let open = || {
@@ -141,7 +144,7 @@ pub(crate) fn library() -> Result<&'static Ucp, String> {
     LIBRARY.get_or_init(open).clone()
 }
 
-/// Has UCX's sockets listen at the ports that the user names.
+/// Makes UCX's sockets listen at the ports that the user names.
 pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
     if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
         setting::set_default("UCX_TCP_PORT_RANGE", &format!("{first}-{last}"));

@@ -1,7 +1,7 @@
 //! The state that all wires of a PE and its service thread share: the peers, and the service
 //! worker.
 //!
-//! Locking: the lock of the service is only tried. This module does not know what endpoints issue.
+//! Locking: the lock of the service is only tried.
 
 use crate::connect::{self, Peer};
 use crate::service::Service;
@@ -20,7 +20,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The network of this PE. Fields are dropped in this order: the service worker before the context.
+/// The shared state of this PE's network. Fields are dropped in this order: the service worker
+/// before the context.
 pub(crate) struct SharedState {
     pub(crate) tuning: Tuning,
     pub(crate) local: Arc<NetworkPe>,
@@ -50,7 +51,7 @@ impl SharedState {
     }
 
     /// Reports the loss of a PE that has not answered for too long, for the reason `why`. The
-    /// message names UCX's devices, since its addresses are unreadable.
+    /// message names UCX's devices, since users cannot read its addresses.
     pub(crate) fn give_up(&self, pe: Pe, why: &str) {
         let resources = self.context.resources();
         let used: Vec<String> =
@@ -98,8 +99,9 @@ impl SharedState {
         self.service_efd.as_fd()
     }
 
-    /// Sleeps until there is an event of peers or of the worker, but no longer than `at_most`. Does
-    /// not sleep if `is_over` returns true once the workers are armed.
+    /// Sleeps until the service worker or `worker` has an event, or an awaited word changes, but no
+    /// longer than `at_most`. Does not sleep if `is_over` returns true after the workers were
+    /// armed.
     pub(crate) fn sleep(
         &self,
         worker: Option<&Worker>,
@@ -111,8 +113,8 @@ impl SharedState {
         if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) || is_over() {
             return;
         }
-        // Another thread is serving, perhaps without a CPU at present. Waking for its events would
-        // keep the CPU from it.
+        // If another thread holds the service, it takes the events, but may have no CPU at present.
+        // To wake for its events would keep the CPU from it.
         let service = armed.is_some().then(|| self.service_efd());
         let at_most = if service.is_some() { at_most } else { at_most.min(FLUSH_DELAY) };
         let fds = service.into_iter().chain(worker.map(Worker::efd));

@@ -1,4 +1,4 @@
-//! Tests of two PEs in one process: what their messages are, and what a loss leaves.
+//! Tests of two PEs in one process: the messages that they exchange, and the state after a loss.
 
 mod answered;
 mod establish;

@@ -37,7 +37,7 @@ struct Ucx {
 /// Opens the transport with these limits.
 ///
 /// # Errors
-/// [`Error::Unavailable`] when UCX cannot be opened, or lacks what the job requires.
+/// [`Error::Unavailable`] if UCX cannot be opened, or lacks what the job requires.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let (progress, address) = prepare(open, tuning).map_err(Error::Unavailable)?;
     let progress = Arc::new(progress);
@@ -71,7 +71,7 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     let local = Arc::new(NetworkPe::new(open, host_name(), &LIMITS).map_err(refused)?);
     let service = Service::new(&context, Arc::clone(&local))?;
     let address = Address { host: host_name(), worker: service.worker.address()? }.encode();
-    // Other networks take no descriptors for connections.
+    // Only connections over sockets take file descriptors.
     let max_workers = match context.copies {
         true => OF_WORKER.fitting(open.n_pes, tuning.max_workers),
         false => tuning.max_workers,
@@ -94,8 +94,8 @@ impl Transport for Ucx {
             // UCX's sockets read /proc/net, and its peers read /proc/PID to find shared memory.
             // Neither can be read after the first thread has ended, and UCX aborts then.
             needs_first_thread: true,
-            // UCX uses on-demand paging only for memory that is registered as non-blocking, and
-            // this crate registers none so.
+            // Registration for a NIC locks memory: UCX uses on-demand paging only for memory that
+            // is registered as non-blocking, which this crate does not do.
             locks_memory: !self.progress.shared.context.copies,
             heap_in_blocks: self.heap_in_blocks(),
             // Nothing signals what a NIC writes.
@@ -122,7 +122,8 @@ impl Transport for Ucx {
             // SAFETY: valid until this transport is dropped by contract.
             key.packed = unsafe { self.register_part(segment, base, covered) }?;
         }
-        // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
+        // SAFETY: valid until this transport is dropped by contract, and it serves no peer after
+        // that.
         unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
         Ok(Key(key.encode()))
     }
@@ -192,7 +193,8 @@ impl Transport for Ucx {
 }
 
 impl Ucx {
-    /// Returns true if the heap is registered in blocks, as it is where registration locks it.
+    /// Returns true if the heap is registered in blocks: where registration locks memory, or in
+    /// tests.
     fn heap_in_blocks(&self) -> bool {
         let shared = &self.progress.shared;
         !shared.context.copies || shared.tuning.heap_in_blocks
@@ -220,7 +222,7 @@ impl Ucx {
 
 impl Drop for Ucx {
     fn drop(&mut self) {
-        // Peers that leave before this PE are not lost.
+        // From now on, a peer that leaves is no loss.
         self.progress.shared.local.loss.leave();
         self.thread.end();
         self.progress.leave();

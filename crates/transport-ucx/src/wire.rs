@@ -33,7 +33,8 @@ use ucx_sys::{
     ucp_request_param_t, ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// Polls of the wire's worker per poll of the service worker. Replies arrive at the wire's worker.
+/// A waiting thread polls the service worker once per this many polls of its wire's worker, to
+/// which replies are sent.
 const POLLS_PER_SERVICE: u32 = 4;
 
 /// The wire. Fields are dropped in this order: the worker before the state that its callbacks use.
@@ -41,8 +42,8 @@ pub(crate) struct UcxWire {
     worker: Worker,
     routes: PeMap<PeRoute>,
     callbacks: Rc<CallbackState>,
-    /// Endpoints that were closed by force, after a failure or a loss. UCX may still call back for
-    /// them.
+    /// Endpoints that were closed by force, after a failure or a loss. They are kept, since UCX may
+    /// still call back with their connections.
     closed: Vec<OpenRoute>,
     /// Requests that no call waits for any more, and that UCX may not have completed.
     given_up: Vec<UcpRequest>,
@@ -50,7 +51,8 @@ pub(crate) struct UcxWire {
     max_in_flight: usize,
 }
 
-// SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
+// SAFETY: no clone of an `Rc` is outside the wire and the callbacks of its own worker, and the lock
+// of the origin lets one thread at a time use these.
 unsafe impl Send for UcxWire {}
 
 /// An address in the process of a PE, and the endpoint and the key by which it is accessed.
@@ -58,9 +60,9 @@ type UcxRemote = (u64, (ucp_ep_h, ucp_rkey_h));
 
 /// An operation that a call waits for.
 pub(crate) enum UcxToken {
-    /// A request of UCX, and the slot that is to be released when it has ended.
+    /// A request of UCX, and the slot, if any, that is released when the request has ended.
     Request(UcpRequest, Option<Rc<CallbackSlot>>),
-    /// An operation that has ended when its slot, in this generation, was released.
+    /// A slot and its generation: the operation has ended once the slot has another generation.
     Slot(Rc<CallbackSlot>, u32),
 }
 
@@ -69,20 +71,20 @@ pub(crate) enum UcxToken {
 struct PeRoute {
     open: Option<OpenRoute>,
     connecting: Option<Connecting>,
-    /// The flush that was started last, unless it has ended.
+    /// The last flush, until its end was observed.
     flush: Option<UcpRequest>,
 }
 
-/// An endpoint, and the number of operations in flight on it.
+/// An endpoint, and the state that UCX's callbacks for it change.
 struct OpenRoute {
     endpoint: UcpEndpoint,
     connection: Rc<ConnectionState>,
 }
 
-/// A connection that is being made, by `establish`.
+/// A connection that `establish` is making.
 struct Connecting {
     attempts: Attempts,
-    /// An endpoint, and its first flush.
+    /// The endpoint of the present attempt, and its first flush.
     tried: Option<(OpenRoute, UcpRequest)>,
 }
 
@@ -172,8 +174,8 @@ impl UcxWire {
         Ok((open.endpoint.handle, key))
     }
 
-    /// Starts a write or a read of a range of a PE. `start` calls UCX with a live endpoint and its
-    /// key.
+    /// Starts a write or a read of a range of a PE. `start` calls UCX with the remote address, a
+    /// live endpoint and its key. If the operation is not `awaited`, UCX calls back at its end.
     #[inline(always)]
     fn transfer(
         &mut self,
@@ -203,7 +205,8 @@ impl UcxWire {
         Ok(request.map_or(PostOutcome::Done, token))
     }
 
-    /// Returns the number of operations that UCX has not completed, and frees completed requests.
+    /// Frees the completed ones of the requests that were given up. Returns the number of
+    /// operations that UCX has not completed.
     pub(crate) fn unended(&mut self) -> usize {
         let ucp = self.ucp();
         self.given_up.retain(|request| {
@@ -222,8 +225,8 @@ impl UcxWire {
         self.closed.push(open);
     }
 
-    /// Prepares for the end of the worker, which ends all connections, after all operations were
-    /// completed or given up.
+    /// Frees requests and keys before the worker is dropped, which closes all endpoints. All
+    /// operations were completed or given up.
     pub(crate) fn leave(&mut self) {
         self.unended();
         let ucp = self.ucp();
@@ -239,7 +242,7 @@ impl UcxWire {
 impl Wire for UcxWire {
     type Network = SharedState;
     type Token = UcxToken;
-    /// The descriptor of its worker.
+    /// The descriptor that signals events of the worker.
     type Outside = OwnedFd;
 
     fn caps(&self) -> WireCaps {
@@ -343,7 +346,7 @@ impl Wire for UcxWire {
         UcpAtomic::has(op)
     }
 
-    /// The target's CPU carries out atomic operations on the library's own flags, so that it can
+    /// Atomic operations on the library's own flags are always left to the target's CPU, which can
     /// wake a thread that waits for a flag.
     #[inline]
     fn carries_out(shared: &SharedState, segment: Segment) -> bool {
@@ -371,7 +374,7 @@ impl Wire for UcxWire {
         let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched);
         let params = callback(Some(operated), Rc::as_ptr(&slot).cast());
         let ucp = self.ucp();
-        // SAFETY: a live endpoint and its key; the words are kept until the operation ends.
+        // SAFETY: a live endpoint and its key; the slot keeps the words until the operation ends.
         let begun = unsafe { atomic.begin(ucp, address, remote, width, arguments, params) };
         let posted = match started(begun) {
             Ok(None) => {
@@ -471,8 +474,8 @@ impl Wire for UcxWire {
         }
     }
 
-    /// Returns false while transfers are in flight, since UCX's fence does not order those of which
-    /// UCX has started only a part.
+    /// Returns false while transfers are in flight: UCX may have sent only a part of them, and its
+    /// fence does not order the rest.
     fn fence(&mut self, shared: &SharedState) -> Result<bool, Error> {
         if self.callbacks.transfers() > 0 {
             return Ok(false);
@@ -538,8 +541,8 @@ impl Wire for UcxWire {
 
     #[inline]
     fn serve(&self, shared: &SharedState, polls: u32, _: bool) -> Result<bool, Error> {
-        // Where PEs outnumber the CPUs, each poll may have waited for a CPU, so peers are served
-        // each time.
+        // If PEs outnumber the CPUs, this thread may wait for a CPU between two polls, so it serves
+        // peers at each poll.
         let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
         Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve())
     }
@@ -556,7 +559,7 @@ impl Wire for UcxWire {
         self.callbacks.free_batches();
     }
 
-    /// Closes endpoints by force, since UCX cancels no operations but receives.
+    /// Closes endpoints by force: UCX can cancel no single operation other than a receive.
     fn abandon(&mut self, shared: &SharedState) -> Result<(), String> {
         self.callbacks.forget_fetched();
         let mut opened = Vec::new();

@@ -33,7 +33,7 @@ fn needs() {
     }
 }
 
-/// PE 0 has no descriptor for a socket when it begins to connect, and gets some later.
+/// PE 0 has no file descriptor for a socket when it begins to connect, and gets some later.
 fn has_no_descriptors_at_first(member: &Member) {
     let mut endpoint = member.endpoint();
     if member.me() == 0 {

@@ -1,8 +1,8 @@
-//! The suite that every provider must pass, over each of UCX's transports that need no special
-//! hardware, and over verbs where there is a NIC.
+//! The conformance suite over each of UCX's transports that needs no special hardware, and over
+//! verbs if there is a NIC.
 //!
-//! It runs with the UCX that the dynamic linker finds: another version by LD_LIBRARY_PATH and
-//! UCX_MODULE_DIR.
+//! It uses the UCX that the dynamic linker finds; LD_LIBRARY_PATH and UCX_MODULE_DIR select another
+//! one.
 
 use rushmem_transport::{Amos, Error, Host, Open, Transport};
 use rushmem_transport_ucx::{PROVIDER, Tuning, open};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use testkit::{Test, absent};
 
-/// A host with these transports of UCX's.
+/// A host on which the user has set SHMEM_UCX_TLS.
 struct Asks(&'static str);
 
 impl Host for Asks {
@@ -28,14 +28,15 @@ fn with(
     open(&Open { host: Arc::new(Asks(transports)), amos, ..with.clone() }, tuning)
 }
 
-/// UCX must be here.
+/// Ignores the test if UCX is absent.
 fn needs_ucx() {
     if let Err(why) = (PROVIDER.available)(&Asks("tcp,self")) {
         absent(why);
     }
 }
 
-/// UCX must do atomic operations over TCP: since 1.20 not by endpoints that notice failures.
+/// Ignores the test if UCX cannot carry out atomic operations over TCP: from 1.20 on, it cannot
+/// with endpoints that report failures.
 fn needs_atomics() {
     needs_ucx();
     if !ucx_sys::open().is_ok_and(|ucp| ucx_sys::version(ucp) < (1, 20, 0)) {
@@ -43,7 +44,7 @@ fn needs_atomics() {
     }
 }
 
-/// A NIC must speak verbs, and UCX use it as these limits ask.
+/// Ignores the test if no NIC speaks verbs, or UCX cannot use it for these atomic operations.
 fn needs_verbs(amos: Amos) {
     if std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count) == 0 {
         absent("no NIC speaks verbs");
@@ -65,10 +66,10 @@ fn needs_verbs(amos: Amos) {
     }
 }
 
-/// Reliable connections of any NIC that speaks verbs, of which a software one is a kernel module.
+/// Reliable connections of any NIC that speaks verbs, also of one in software, a kernel module.
 const VERBS: &str = "rc_verbs,ud_verbs:aux,self";
 
-/// The suite over some of UCX's transports.
+/// Defines `main`, which runs the suite over some of UCX's transports for each row.
 macro_rules! over {
     ($($name:ident $transports:tt $amos:expr, $needs:expr;)*) => {$(
         mod $name {
@@ -98,10 +99,10 @@ over! {
     tcp "tcp,self" Amos::Software, needs_ucx;
     posix "posix,self" Amos::Software, needs_ucx;
     sysv "sysv,self" Amos::Software, needs_ucx;
-    // Copies between processes need something else for messages.
+    // cma only copies between processes; messages need another transport.
     cma "cma,posix,self" Amos::Software, needs_ucx;
-    // As a user asks for it who has NICs that do atomic operations; here the library's software
-    // does.
+    // `Network` is what a user sets whose NICs carry out atomic operations; here UCX's software
+    // carries them out.
     network "tcp,self" Amos::Network, needs_atomics;
     // `cargo xtask verbs` has a NIC in a virtual machine.
     verbs VERBS Amos::Software, || needs_verbs(Amos::Software);

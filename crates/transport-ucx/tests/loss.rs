@@ -13,7 +13,7 @@ fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
     open(&Open { host: Arc::new(HOST), ..with.clone() }, Tuning::default())
 }
 
-/// A UCX must be here that survives the loss of a peer.
+/// Ignores the test unless there is a UCX that survives the loss of a peer.
 fn needs() {
     let why = match ucx_sys::open() {
         Err(why) => why,

@@ -1,5 +1,5 @@
-//! Unit tests of the number of messages that requests take: one each, and no acknowledgments but
-//! those for which a call waits.
+//! Unit tests of the number of messages: one for each request, and an acknowledgment only if a call
+//! waits for it.
 #![allow(unsafe_code)]
 
 use super::pair::{HEAP, ME, PEER, TestPair, pair};
@@ -8,16 +8,17 @@ use rushmem_transport::thread::lock;
 use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, Get, LocalBuf, Put, SignalUpdate};
 use std::time::Duration;
 
-/// Fewer than fill half of a window.
+/// Fewer than half of the requests that may be unacknowledged, so that none is requested for that.
 const SIGNALS: u32 = 100;
 
 impl TestPair {
-    /// Returns how many of this PE's requests the peer has acknowledged. Each is a message.
+    /// Returns how many of this PE's requests the peer has acknowledged. Each request is a message.
     fn acked(&self) -> u32 {
         lock(&self.issuer.origin).acked(PEER).1
     }
 
-    /// Signals, each behind a fence, all of which have come and are carried out afterwards.
+    /// Sends [`SIGNALS`] signals, each after a fence, and polls until the peer has carried them
+    /// out.
     fn signal(&mut self) {
         let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::All };
         let put = Put { dest: HEAP, source: LocalBuf::EMPTY, completion: Completion::Now };
@@ -62,7 +63,7 @@ fn what_rides_on_a_message_is_not_requested() {
     let Some(mut pair) = connected() else { return };
     let before = pair.acked();
     pair.signal();
-    // The acknowledgment that the next message of the peer would bring.
+    // The acknowledgment that the next message of the peer would contain.
     let ack = pair.peer.target.local.acks.for_message_to(ME);
     assert_eq!(ack, Some(Ack { origin: 0, count: before + SIGNALS }));
     let acknowledged = pair.progress.shared.local.acks.acknowledge(PEER, ack.expect("just seen"));
@@ -73,10 +74,10 @@ fn what_rides_on_a_message_is_not_requested() {
     pair.end();
 }
 
-/// Answers to a batch may be long, and as many replies are kept as were in flight.
+/// The memory of sent replies is kept for reuse, but not that of their answers, which may be long.
 #[test]
 fn answers_that_were_sent_are_not_kept() {
-    // More than one batch, so that the first leaves when it is full.
+    // More than one batch, so that the first one is sent when it is full.
     const GETS: usize = 200;
     let Some(mut pair) = connected() else { return };
     pair.endpoint.session(true).expect("nothing to wait for");

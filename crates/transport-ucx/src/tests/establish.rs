@@ -14,14 +14,15 @@ fn listens_at() -> HashSet<SocketAddrAny> {
     let fds = read_dir("/proc/self/fd").expect("a process has one").flatten();
     let fds = fds.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let address = |fd| {
-        // SAFETY: the kernel says of a descriptor that was closed meanwhile that it is none.
+        // SAFETY: for a descriptor that was closed meanwhile the kernel only returns an error.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         sockopt::socket_acceptconn(fd).ok()?.then(|| getsockname(fd).ok())?
     };
     fds.filter_map(address).collect()
 }
 
-/// Takes an address, at which nobody listens then. `None` if it is taken.
+/// Binds a socket to an address, without listening, so that nobody can listen there. Returns `None`
+/// if the address is taken.
 fn taken(address: &SocketAddrAny) -> Option<OwnedFd> {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
     bind(&socket, address).ok().map(|()| socket)
@@ -33,12 +34,13 @@ fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
     let TestPair { mut endpoint, issuer: _issuer, progress: _progress, peer, .. } = pair;
     let before = listens_at();
     drop(peer);
-    // Nobody listens at its address from now on, not even a process that gets a free port.
+    // Nobody can listen at its addresses from now on, not even a process to which the kernel gives
+    // a free port.
     let _taken: Vec<_> = before.difference(&listens_at()).map(taken).collect();
     let word = 7u64.to_ne_bytes();
     let source = LocalBuf::source(word.as_ptr(), word.len());
     let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };
-    // SAFETY: the word outlives the endpoint's use of it: there is no connection.
+    // SAFETY: no write of the word is started, since there is no connection.
     let tried = unsafe { endpoint.put(PEER, put) };
     let Err(Error::Lost(PEER, why)) = tried else { panic!("{tried:?}") };
     let found = why.split_once("PE 0 has tried ").expect(&why).1;

@@ -1,5 +1,5 @@
-//! A loss while operations are in flight to a PE that serves nobody: when a call has returned it,
-//! nothing uses the call's memory any more.
+//! A loss while operations are in flight to a PE that serves nobody: when a call has returned the
+//! loss, UCX does not use the call's memory any more.
 #![allow(unsafe_code)]
 
 use super::pair::{HEAP, NBYTES, PEER, TestPair, pair};
@@ -13,11 +13,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-/// A call that has polled this often is waiting.
+/// A call that has polled this many times counts as waiting.
 const ENOUGH: u64 = 100;
 
 impl TestPair {
-    /// Works while the peer serves nobody and, once the work waits, is lost.
+    /// Calls `work`, which waits for the peer, which serves nobody, and reports the loss of the
+    /// peer once `work` waits. Returns the error of `work`.
     fn lose(
         &mut self,
         work: impl FnOnce(&mut WireEndpoint<Progress>) -> Result<(), Error>,
@@ -58,17 +59,19 @@ fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Erro
         // SAFETY: never freed, and nobody puts there any more.
         let heap = unsafe { std::slice::from_raw_parts(pair.heap.base, NBYTES) };
         assert!(!heap.contains(&2), "memory was read after the loss was reported");
-        // Whatever is called from now on says so, and there is nothing left to end.
+        // Every later call returns the same error, and no operation is left to end.
         assert_eq!(pair.endpoint.is_quiet(), Err(error));
         let TestPair { endpoint, issuer, progress, peer, .. } = pair;
         drop((endpoint, issuer));
         progress.leave();
-        // UCX 1.13.1 aborts by an assertion when a worker ends whose fetch of data was broken off.
+        // UCX 1.13.1 aborts by an assertion if a worker is destroyed whose fetch of data was broken
+        // off.
         std::mem::forget(peer);
     }
 }
 
-/// SAFETY of the verbs below: [`loses`] keeps the memory longer than any operation.
+/// When the operations complete. SAFETY of the calls below: [`loses`] keeps the memory longer than
+/// any operation.
 const COMPLETIONS: [Completion; 2] = [Completion::Now, Completion::AtQuiet];
 
 #[test]
@@ -118,7 +121,7 @@ fn a_test_for_completion_ends_with_a_loss() {
 
 #[test]
 fn what_cannot_be_ended_ends_the_process() {
-    // No endpoint of shared memory alone is closed by force.
+    // Over shared memory alone, no endpoint can be closed by force.
     let Some(mut pair) = pair("posix,self", Duration::ZERO) else { return };
     let dest = LocalBuf { base: vec![1u8; NBYTES].leak().as_mut_ptr(), nbytes: NBYTES };
     let get = Get { dest, source: HEAP, completion: Completion::Now };
@@ -131,6 +134,6 @@ fn what_cannot_be_ended_ends_the_process() {
     for word in ["PE 0", "PE 1", "it serves nobody", "in flight: 1", "SHMEM_UCX_TLS"] {
         assert!(text.contains(word), "{text}");
     }
-    // A worker with an operation in flight does not end in order.
+    // UCX cannot destroy a worker with an operation in flight.
     std::mem::forget(pair);
 }

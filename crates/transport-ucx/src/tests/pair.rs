@@ -26,7 +26,7 @@ pub(crate) const HEAP: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset:
 pub(crate) const ME: Pe = Pe(0);
 pub(crate) const PEER: Pe = Pe(1);
 
-/// A host whose process ends by a panic.
+/// A host that panics instead of ending the process.
 struct Panics;
 
 impl Host for Panics {
@@ -117,7 +117,7 @@ impl TestPair {
         let (endpoint, peer) = (&mut self.endpoint, &mut self.peer);
         let connected = AtomicBool::new(false);
         thread::scope(|scope| {
-            // The first put waits until the peer, too, has done its part.
+            // The first put waits for the connection, for which the peer must be polled, too.
             scope.spawn(|| {
                 let peer = peer;
                 while !connected.load(Ordering::Acquire) {
@@ -134,7 +134,7 @@ impl TestPair {
         }
     }
 
-    /// Lets both work until neither has had anything to do for long.
+    /// Polls both PEs until neither has had any work for many polls.
     pub(crate) fn poll_until_idle(&self) {
         let mut idle = 0;
         while idle < 10_000 {

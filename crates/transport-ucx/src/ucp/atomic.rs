@@ -20,7 +20,7 @@ pub(crate) struct UcpAtomic {
 }
 
 impl UcpAtomic {
-    /// Returns true if UCX has an operation: it does not add floating-point numbers.
+    /// Returns true if UCX has an operation. It has none that adds floating-point numbers.
     pub(crate) fn has(op: AmoOp) -> bool {
         op != AmoOp::AddFloat
     }
@@ -40,7 +40,7 @@ impl UcpAtomic {
         UcpAtomic { code, first, second }
     }
 
-    /// Starts the operation. `params` name the callback at its end.
+    /// Starts the operation on the address `remote`. `params` has the callback at its end, if any.
     ///
     /// # Safety
     /// The endpoint is live, and the key was unpacked for it. The arguments point to words of this

@@ -17,8 +17,8 @@ use ucx_sys::{
 };
 
 /// The sizes of UCX's segments over sockets. UCX cuts a transfer into segments, and the target
-/// answers each segment of a put, so long segments need fewer answers. A worker has few buffers of
-/// this size, and only the used parts of them become resident.
+/// answers each segment of a put, so longer segments mean fewer answers. A worker has few buffers
+/// of this size, and only their used parts become resident.
 const SOCKETS: [&CStr; 2] = [c"UCX_TCP_TX_SEG_SIZE=256k", c"UCX_TCP_RX_SEG_SIZE=256k"];
 /// The longest put that fits one such segment with its headers. UCX cuts a longer one within words,
 /// and a target that waits for a word would see half of it.
@@ -35,9 +35,9 @@ pub(crate) struct UcpContext {
     /// UCX reports the failure of a peer, and can close an endpoint by force. False if shared
     /// memory is the only transport: old versions of UCX refuse endpoints with this feature then.
     pub(crate) notices_failures: bool,
-    /// The variables of each worker for its transports, as `NAME=value`.
+    /// The variables that each worker reads for its transports, as `NAME=value`.
     pub(super) worker_variables: Vec<&'static CStr>,
-    /// CPUs move the data, also at the target: no NIC does, and so none locks registered memory.
+    /// CPUs move the data, also at the target. No NIC does, so registration locks no memory.
     pub(crate) copies: bool,
     /// Maximum number of bytes of a put that arrives in one segment, if CPUs move the data over
     /// sockets; unlimited otherwise.
@@ -46,7 +46,7 @@ pub(crate) struct UcpContext {
     pub(crate) orders: bool,
 }
 
-/// The first version of UCX whose fence waits for all puts. Seen with 1.20 and 1.22.
+/// From this version of UCX on, its fence waits for all puts, as seen with 1.20 and 1.22.
 const FENCE_WAITS: (u32, u32, u32) = (1, 16, 0);
 
 /// True if the target sees the data of two puts in the order of the puts where CPUs move the data.
@@ -57,15 +57,15 @@ const SHOWS_ORDER: bool = cfg!(target_arch = "x86_64");
 /// UCX's transports within a node.
 const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
 
-/// Returns the transports and their devices in what UCX prints of a context, in lines such as `#   
-/// resource 1  :  md 1  dev 1  flags -- tcp/lo`.
+/// Returns the transports and their devices from what UCX prints of a context, in lines that end as
+/// `resource 1  :  md 1  dev 1  flags -- tcp/lo`.
 fn resources_of(printed: &str) -> Vec<(String, String)> {
     let resources = printed.lines().filter(|line| line.contains(" resource "));
     let last = resources.filter_map(|line| line.split_whitespace().next_back()?.split_once('/'));
     last.map(|(transport, device)| (transport.to_owned(), device.to_owned())).collect()
 }
 
-// SAFETY: `open` checks that several threads may use the context.
+// SAFETY: `open` checks that any thread may use the context.
 unsafe impl Send for UcpContext {}
 // SAFETY: `open` checks that several threads may use the context at a time.
 unsafe impl Sync for UcpContext {}
@@ -126,8 +126,8 @@ impl UcpContext {
             ..ucp_params_t::default()
         };
         let mut handle = null_mut();
-        // The oldest version that has all features. UCX warns if it is older than the version
-        // passed here.
+        // The oldest version that has all features. A UCX older than the version passed here prints
+        // a warning.
         let (major, minor) = ucx_sys::OLDEST;
         // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
         let status = unsafe {
@@ -220,7 +220,7 @@ impl UcpMemory {
         Ok(UcpMemory { context: Arc::clone(context), handle })
     }
 
-    /// Returns the packed key, which a peer needs for an access.
+    /// Returns the packed key, which a peer unpacks to access the memory.
     pub(crate) fn key(&self) -> Result<Vec<u8>, String> {
         let (mut buffer, mut nbytes) = (null_mut(), 0);
         let ucp = self.context.ucp;
@@ -244,11 +244,11 @@ impl Drop for UcpMemory {
     }
 }
 
-/// Returns the variables that workers read for these transports, as `NAME=value`. UCX warns of
-/// variables of transports that it may not use.
+/// Returns the variables that workers read for these transports, as `NAME=value`. Variables of
+/// other transports are left out, since UCX prints a warning about them.
 fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
     let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));
-    // Both variables are set, or none if the user has set one of them to another value.
+    // Both sizes are set, or neither if the user has set one of them to another value.
     let is_ours = |ours: &CStr| {
         let parts = ours.to_str().ok().and_then(|ours| ours.split_once('='));
         parts.is_some_and(|(name, value)| environment(name).is_none_or(|set| set == value))

@@ -10,7 +10,7 @@ use ucx_sys::{
 pub(crate) struct ReceivedMessage<'a> {
     pub(crate) header: &'a [u8],
     pub(crate) data: ReceivedData<'a>,
-    /// The endpoint for a reply, if the sender has asked for one.
+    /// The endpoint for a reply, if the sender has requested that.
     pub(crate) reply_to: Option<ucp_ep_h>,
 }
 
@@ -26,7 +26,8 @@ pub(crate) enum ReceivedData<'a> {
 
 impl ReceivedMessage<'_> {
     /// # Safety
-    /// UCX has called with these parameters, and the result is not used after the callback.
+    /// UCX has passed these parameters to a callback, and the result is not used after the
+    /// callback.
     pub(crate) unsafe fn new<'a>(
         (header, header_length): (*const c_void, usize),
         (data, length): (*mut c_void, usize),

@@ -9,7 +9,7 @@ use ucx_sys::{
     Ucp, ucp_request_param_t, ucp_send_nbx_callback_t, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// A request of UCX. It must be freed once.
+/// A request of UCX. It must be freed exactly once, by [`free`](Self::free).
 #[derive(Clone, Copy)]
 pub(crate) struct UcpRequest(NonNull<c_void>);
 

@@ -22,8 +22,8 @@ use ucx_sys::{
     ucp_worker_params_t, ucs_status_t,
 };
 
-/// Returns the transports and their devices in what UCX prints of a worker, in a line such as `#
-/// atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
+/// Returns the transports for atomic operations and their devices from what UCX prints of a worker,
+/// in a line that ends as `atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
 fn atomics_of(printed: &str) -> Vec<(String, String)> {
     let line = printed.lines().find_map(|line| line.split_once(" atomics: "));
     let listed = line.map_or("", |(_, listed)| listed).split(", ");
@@ -38,7 +38,7 @@ pub(crate) struct Worker {
     efd: RawFd,
 }
 
-// SAFETY: made for use by any thread, one at a time.
+// SAFETY: made with `UCS_THREAD_MODE_SERIALIZED`, for use by any thread, one at a time.
 unsafe impl Send for Worker {}
 
 impl Worker {
@@ -81,7 +81,7 @@ impl Worker {
         unsafe { BorrowedFd::borrow_raw(self.efd) }
     }
 
-    /// Returns its address, for peers.
+    /// Returns the worker's address, which peers pass to [`connect`](Self::connect).
     pub(crate) fn address(&self) -> Result<Vec<u8>, String> {
         let (mut address, mut nbytes) = (null_mut(), 0);
         let ucp = self.ucp();
@@ -97,7 +97,7 @@ impl Worker {
     }
 
     /// Returns the transports by which UCX carries out atomic operations, each with its device;
-    /// none where it sends messages to the target's CPU.
+    /// none if UCX sends messages to the target's CPU instead.
     pub(crate) fn atomics(&self) -> Vec<(String, String)> {
         atomics_of(&printed(|stream| {
             // SAFETY: a live worker and the stream that it is given.
@@ -152,7 +152,7 @@ impl Worker {
     }
 
     /// Connects to the worker with this address. UCX calls `handler` with `arg` if the connection
-    /// breaks, as far as it [notices failures](UcpContext::notices_failures).
+    /// breaks, if the context [notices failures](UcpContext::notices_failures).
     ///
     /// # Safety
     /// `handler` may be called with `arg` until the worker is dropped.
@@ -217,7 +217,7 @@ pub(crate) struct UcpEndpoint {
     pub(crate) handle: ucp_ep_h,
     /// The unpacked keys of the segments; null for a key that was not unpacked.
     pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
-    /// The keys of the further blocks of the heap.
+    /// The unpacked keys of the further blocks of the heap.
     pub(crate) blocks: HeapBlocks<ucp_rkey_h>,
 }
 
@@ -225,7 +225,8 @@ pub(crate) struct UcpEndpoint {
 unsafe impl Send for UcpEndpoint {}
 
 impl UcpEndpoint {
-    /// Begins to complete all operations on the endpoint. Returns `None` if they are complete.
+    /// Starts a flush, which ends when all operations on the endpoint are complete. Returns `None`
+    /// if they are.
     pub(crate) fn flush(&self, ucp: &ucx_sys::Ucp) -> Result<Option<UcpRequest>, ucs_status_t> {
         let params = plain();
         // SAFETY: a live endpoint.

@@ -1,6 +1,5 @@
-//! The connection of a wire to a PE. When a connection of UCX's fails, all that was to be sent over
-//! it is lost; so an endpoint is flushed before its first use, and another one is made if that
-//! fails.
+//! Connects a wire to a PE. When a connection of UCX fails, all operations on it are lost. So an
+//! endpoint is flushed before its first use, which connects it; if that fails, another one is made.
 #![allow(unsafe_code)]
 
 use super::{Connecting, OpenRoute, UcxWire};
@@ -22,8 +21,8 @@ enum Attempted {
 }
 
 impl UcxWire {
-    /// Connects to a PE, as far as that is possible now; an attempt that fails is repeated for some
-    /// time. Returns true once it is connected.
+    /// Starts or continues to connect to a PE, without waiting. A failed attempt is repeated, for
+    /// at most the connect limit. Returns true once the PE is connected.
     #[cold]
     pub(super) fn connect(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let made = self.routes[pe].connecting.take();
@@ -69,7 +68,7 @@ impl UcxWire {
             Err(why) => return Ok(Attempted::Failed(why)),
         };
         if !self.worker.context.notices_failures {
-            // UCX would not say that it has failed.
+            // UCX would not report a failure, so there is nothing to wait for.
             return Ok(Attempted::Connected(open));
         }
         Ok(match open.endpoint.flush(self.ucp()) {
@@ -86,18 +85,19 @@ impl UcxWire {
     fn open_endpoint(&self, address: &[u8]) -> Result<OpenRoute, String> {
         let connection = Rc::new(ConnectionState::new(self.ucp(), &self.callbacks));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
-        // SAFETY: the handler takes a `ConnectionState`, which is dropped after the worker: a route
-        // and `closed` keep it.
+        // SAFETY: the handler takes a `ConnectionState`, which is dropped after the worker, since a
+        // route or `closed` keeps it.
         let endpoint = unsafe { self.worker.connect(address, Some(broken), arg) }?;
         Ok(OpenRoute { endpoint, connection })
     }
 
-    /// Returns the result of an attempt to connect, from the first flush of its endpoint.
+    /// Returns the result of an attempt to connect, from the first flush of its endpoint. Closes
+    /// the endpoint if the attempt has failed.
     fn established(&mut self, open: OpenRoute, flush: UcpRequest) -> Attempted {
         let ucp = self.ucp();
         let Some(status) = flush.status(ucp) else { return Attempted::Pending(open, flush) };
         flush.free(ucp);
-        // The handler knows the cause of a flush that was canceled.
+        // If the flush was canceled, the connection has the cause, which UCX passed to its handler.
         match open.connection.broken().or(status.err()) {
             None => Attempted::Connected(open),
             Some(status) => {

@@ -1,5 +1,5 @@
-//! Unit tests of requests that no PE sends: the target refuses each, and says whose it is and why.
-//! And of how often a thread that waits serves peers.
+//! Unit tests of malformed requests, each of which the target refuses, naming the sender and the
+//! reason; and of how often a thread that waits serves peers.
 #![allow(unsafe_code)]
 
 use super::*;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use testkit::eventually;
 
 const BEYOND: RemoteAddr = RemoteAddr { offset: NBYTES as u64 - 4, ..HEAP };
-/// Data that UCX fetches once the target has said where they go.
+/// Data of this many bytes are fetched by UCX after the target has given their destination.
 const LONG: usize = 1 << 20;
 
-/// Returns what the target says once `send` has sent something; `None` where UCX is not.
+/// Returns the refusal of the message that `send` sends; `None` if UCX is absent.
 fn refusal(
     send: impl FnOnce(&mut UcxWire, &SharedState) -> Result<(), Error>,
 ) -> Option<RefusedMessage> {
@@ -35,7 +35,7 @@ fn refusal(
     refused
 }
 
-/// Sends a request with these data for memory that is not there.
+/// Sends a request with `nbytes` bytes of data, whose destination is beyond the segment.
 fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
     let (op, width) = (AmoOp::Add, AmoWidth::Eight);
     let request = Request {

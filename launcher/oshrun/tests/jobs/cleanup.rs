@@ -7,7 +7,8 @@ use crate::support::{TestAgent, TestJob, eventually_nothing_left, oshrun, pe, pi
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::eventually;
 
-/// Numbers that differ from run to run and can be had again from the seed (splitmix64).
+/// A generator of pseudo-random numbers (splitmix64). It prints its seed, with which a run can be
+/// repeated.
 struct Random(u64);
 
 impl Random {
@@ -50,10 +51,10 @@ fn a_killed_oshrun_leaves_nothing() {
     }
 }
 
-/// As libfabric names its shared memory, for a shell.
+/// The name that libfabric gives its shared memory, for a shell to expand.
 const SHARED: &str = "/dev/shm/$$:$(id -u):7";
 
-/// Returns the files of these processes.
+/// Returns the shared memory files of these processes that exist.
 fn shared(pids: &[u32]) -> Vec<PathBuf> {
     let uid = rustix::process::getuid().as_raw();
     let files = pids.iter().map(|pid| PathBuf::from(format!("/dev/shm/{pid}:{uid}:7")));

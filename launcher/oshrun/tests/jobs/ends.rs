@@ -30,7 +30,7 @@ fn programs_without_init_end_with_the_first_failure() {
         outcome.stderr.starts_with("oshrun: PE ") && outcome.stderr.ends_with(&format!("{how}\n"))
     );
     assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
-    // oshrun's own lines are no explanation.
+    // Messages of oshrun itself do not count as an error that the program has printed.
     let outcome =
         TestJob::new(&["--report-bindings", "-n", "3", "false"]).run().expect_nothing_left();
     assert!(outcome.stderr.ends_with(&format!("{how}\n")), "{outcome:?}");

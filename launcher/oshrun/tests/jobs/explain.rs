@@ -1,6 +1,6 @@
-//! A job that hangs is explained: on request, after a while, at the time limit, with and without
-//! daemons. The PEs here have no statuses; `crates/shmem-c/tests/sites/hangs.rs` tests those of
-//! programs.
+//! Checks that a job that hangs is explained: on request, after a while, at the time limit, with
+//! and without daemons. Few of the PEs here have statuses; `crates/shmem-c/tests/sites/hangs.rs`
+//! tests the explanations of real programs.
 
 use std::io::{BufRead, BufReader};
 use std::process::ChildStderr;
@@ -19,8 +19,8 @@ fn start(job: TestJob, n_pes: usize) -> (Running, Vec<u32>, BufReader<ChildStder
 
 const SLEEP: [&str; 4] = ["init", "pid", "barrier", "sleep:60000"];
 
-/// Reads up to the line of oshrun that contains all of `texts`, or one that contains `other`.
-/// Returns whether it is the first.
+/// Reads lines of oshrun up to one that contains all of `texts`, or one that contains `other`.
+/// Returns true for the former.
 #[track_caller]
 fn read_to(stderr: &mut BufReader<ChildStderr>, texts: &[&str], other: Option<&str>) -> bool {
     let mut seen = String::new();
@@ -143,7 +143,7 @@ fn a_long_wait_is_explained_once() {
     };
     let late = run(&["--timeout", "5"], "sleep:60000");
     assert_eq!((late.status, mentions(&late.stderr) > 0), (124, true), "{late:?}");
-    // Later looks find the same waits.
+    // Later searches find the same waits, which are not explained again.
     let outcome = run(&["--explain-after", "0.1"], "sleep:4000");
     let once = mentions(&late.stderr);
     assert_eq!((outcome.status, mentions(&outcome.stderr)), (0, once), "{outcome:?}");
@@ -166,7 +166,8 @@ fn a_loss_is_explained_if_others_had_waited_long() {
 
 #[test]
 fn a_handler_gets_the_signal_and_others_survive() {
-    // PE 0 waits for its child, the handler of which is run. PE 1 has none.
+    // The shell of PE 0 has a handler. That of PE 1 has none, so oshrun must not send it the
+    // signal.
     let script = "if [ $SHMEM_LOCAL_ID = 0 ]; then trap 'echo caught' USR1; fi; echo pid $$; \
                   while :; do sleep 0.05; done";
     let mut job = TestJob::new(&["-n", "2", "sh", "-c", script]).start();

@@ -127,7 +127,8 @@ fn pes_that_fail_are_named_with_their_host() {
 #[test]
 fn a_reader_that_stops_makes_pes_wait_and_no_more() {
     let agent = agent();
-    // More than all the windows on the way hold; then a PE fails, and its message passes.
+    // `yes` prints more than all windows and pipes hold, so the PEs wait. Then a PE fails, and the
+    // message about that must be printed.
     let script = "if read line; then kill -9 $$; fi; yes";
     let mut job = agent.job("a:2,b:2", "", &["sh", "-c", script]).input_later().start();
     let reader = job.stdout();
@@ -287,7 +288,8 @@ fn background_processes_end_with_the_job() {
     job.run().expect(0, "");
 }
 
-/// An allocation of a batch system gives the hosts and the slots, here of this machine alone.
+/// Each batch system gives the hosts and slots of an allocation in its own way; here this machine
+/// is the only host.
 #[test]
 fn the_slots_of_an_allocation_are_the_pes() {
     let file = |name: &str, text: &str| {

@@ -119,8 +119,8 @@ fn a_waiting_oshrun_sleeps() {
     job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
-/// Returns a job whose stdin, stdout and stderr are a new terminal; returns the keyboard and the
-/// screen.
+/// Starts a job whose stdin, stdout and stderr are a new terminal. Returns the job, and the
+/// keyboard and the screen of the terminal.
 fn at_terminal(steps: &[&str]) -> (Running, File, BufReader<File>) {
     let keyboard =
         openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
@@ -189,7 +189,8 @@ fn a_question_is_shown_before_it_is_answered() {
     job.wait().expect(0, "");
 }
 
-/// The launch agent of host b waits for a file, so that the signal surely comes before its daemon.
+/// The launch agent of host b waits for a file, so that the signal is sent before its daemon
+/// starts.
 #[test]
 fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
     let name = format!("oshrun-interrupted-{}", std::process::id());

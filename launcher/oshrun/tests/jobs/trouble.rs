@@ -1,6 +1,6 @@
-//! If a process dies or a host falls silent, the job ends everywhere with one message.
+//! Checks that a job ends on all hosts with one message if a process dies or a host is silent.
 //!
-//! Hosts are this machine, as in `hosts`; the real ones are in ci/scripts/hosts.sh.
+//! All hosts are this machine, as in `hosts`; ci/scripts/hosts.sh tests several real ones.
 
 use std::io::{BufRead, BufReader};
 use std::process::ChildStdout;
@@ -36,7 +36,7 @@ const PLAIN: [&str; 2] = ["exec", ""];
 /// oshrun starts each PE through a shell.
 const WRAPPED: [&str; 2] = ["", "; true"];
 
-/// Returns an agent after whose start the environment names the host.
+/// Returns an agent that sets the variable AT to the name of the host.
 fn agent() -> TestAgent {
     TestAgent::new("export AT=$1")
 }
@@ -63,7 +63,8 @@ fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
     std::iter::successors(Some(pid), parent)
 }
 
-/// Asserts that the job has ended with one message that begins so, and that nothing is left.
+/// Asserts that the job ends with one message that starts with `begin`, and that no process is
+/// left. Returns the message.
 #[track_caller]
 fn expect_lost(job: Running, status: i32, begin: &str) -> String {
     let mark = job.mark();
@@ -125,7 +126,7 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
 
 #[test]
 fn a_killed_agent_ends_the_job() {
-    // As ssh does, it stays between oshrun and the daemon.
+    // Like ssh, this agent runs as long as the daemon, and is its parent.
     let agent =
         TestAgent::new("export AT=$1; shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
     let (job, _, _stdout) = job(&agent, "", WRAPPED);

@@ -17,8 +17,8 @@ fn new_user() -> String {
     (20_000 + user % 40_000).to_string()
 }
 
-/// `oshrun` with these arguments, as a user with a limit of processes: for root a new user,
-/// otherwise the user who runs the tests, whose processes count.
+/// Makes a job of `oshrun` with these arguments, run by a user with a limit of processes. For root,
+/// that is a new user, otherwise the user who runs the tests, whose processes count.
 fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> TestJob {
     let limit = format!("--nproc={limit}");
     let mut command = vec![limit.as_str()];
@@ -56,7 +56,8 @@ fn more_pes_than_the_user_may_have_processes_are_refused() {
     expect_refused(with_processes(60, oshrun(), &words).run(), &["host a: 200 PEs", "ulimit -u"]);
 }
 
-/// Whichever process or thread fails to start: a PE, the guard, an agent or a daemon.
+/// Tries limits at which different processes and threads fail to start: a PE, the guard, an agent
+/// or a daemon.
 fn at_the_limit_of_processes_a_job_ends_with_one_message() {
     let (agent, pe) = (TestAgent::new(""), pe());
     let steps = [pe.as_str(), "init", "barrier", "finalize"];
@@ -83,7 +84,8 @@ fn at_the_limit_of_processes_a_job_ends_with_one_message() {
 struct Group(PathBuf);
 
 impl Group {
-    /// `None` if this machine or user cannot create one.
+    /// Creates a control group. Returns `None` if that is not possible on this machine or for this
+    /// user.
     fn with_processes(limit: u32) -> Option<Group> {
         let name = format!("oshrun-test-{}-{limit}", process::id());
         let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];

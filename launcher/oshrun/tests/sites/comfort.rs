@@ -130,14 +130,14 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     assert_eq!(outcome.status, 1);
     let all = format!("{}{}", outcome.stdout, outcome.stderr);
     assert!(!all.contains("Quit anyway") && !all.contains("Python"), "{outcome:?}");
-    // A PE that oshrun ends is no mistake in gdb's commands.
+    // If oshrun ends the PE, gdb prints no traceback of its Python commands.
     let outcome = run(&["--gdb", "--timeout", "5"], "exec sleep 600");
     assert_eq!((outcome.status, outcome.stderr.contains("Traceback")), (124, false), "{outcome:?}");
     let outcome = run(&["-n", "2", "--gdb"], "echo there");
     assert_eq!(outcome.stdout.lines().filter(|line| *line == "there").count(), 2, "{outcome:?}");
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert_eq!(run(&["--gdb=0"], "exit 7").status, 7);
-    // It has its connection to oshrun there, too.
+    // A PE under gdb inherits its connection to oshrun.
     let steps = [pe().as_str(), "init", "exchange:1", "finalize"].join(" ");
     assert_eq!(run(&["--gdb"], &format!("exec {steps}")).status, 0);
 }

@@ -27,8 +27,8 @@ fn behind_setsid(options: &[&str], steps: &[&str]) -> (Running, Vec<u32>) {
     (job, pids)
 }
 
-/// Its numbers mean other processes: a job takes no time to look for its own there. Such a job took
-/// the limit of killed processes and a second more.
+/// There, /proc shows processes of another namespace with other numbers, so oshrun must not search
+/// it for processes of the job. A search would last until the time limit for killed processes, 5 s.
 fn jobs_in_a_pid_namespace_with_the_proc_of_another_one_end_at_once() {
     let enter = ["unshare", "-rpf"];
     needs(&[enter[0], enter[1], "true"]);
@@ -184,7 +184,7 @@ fn processes_that_start_others_all_the_time_end_with_the_job() {
     }
 }
 
-/// The PE has ended, and oshrun is killed at the moment when it has no guard any more.
+/// Kills oshrun as soon as its guard has ended, after the PE has.
 fn the_guard_outlives_processes_that_left_their_group() {
     let script =
         "n=0; while [ $n -lt 100 ]; do setsid sleep 600 & n=$((n+1)); done; echo pid $$; read line";
@@ -237,7 +237,7 @@ fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
     }
 }
 
-/// As ssh leaves a process for a shared connection.
+/// ssh, for example, leaves a process for a shared connection.
 fn what_an_agent_leaves_on_purpose_stays() {
     let agent = TestAgent::new("setsid sleep 600 </dev/null >/dev/null 2>&1 3<&- &");
     let outcome = agent.job("a,b", "", &["sh", "-c", "setsid sleep 600 & exit 0"]).run();

@@ -42,7 +42,7 @@ fn variables_are_set_for_the_pes() {
 }
 
 fn a_program_started_by_a_pe_is_a_job_of_its_own() {
-    // It inherits the values from files of settings, and the variable that says so.
+    // It inherits values that were read from files, and the variable that names them.
     let program = format!(
         "run:env | grep RUSHMEM | grep -v ^RUSHMEM_CONFIG_READ; echo $SHMEM_LOCAL_ID; {} init who finalize",
         pe()
@@ -161,7 +161,7 @@ fn a_program_on_a_file_system_without_execution_is_named() {
     TestJob::by("unshare", &["-rm", "sh", "-c", script, oshrun()]).run().expect(126, sentence);
 }
 
-/// As the filters of old container runtimes, which do not know the call.
+/// The filters of old container runtimes refuse a system call that they do not know in this way.
 fn a_refused_system_call_is_named_with_a_remedy() {
     needs(&["strace", "-f", "-o", "/dev/null", "true"]);
     for (call, what) in

@@ -1,8 +1,8 @@
-/* Operations that one PE issues and that need no other PE's help, and what they cost without a
- * library where memory is shared.
+/* Operations in which only the PE that issues them takes part, and their floors where PEs share
+ * memory: plain loads, stores and copies.
  *
- * It calls only routines of OpenSHMEM 1.4. Each operation is a loop of its own, by the default
- * context or by others, so that nothing but the call is timed.
+ * It calls only routines of OpenSHMEM 1.4, and of 1.5 where the header has them. Each operation has
+ * two loops, for the default context and for others, so that nothing but the call is timed.
  */
 #define _GNU_SOURCE
 #include "perf.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one thread works on. */
+/* The parameters of one thread. */
 struct lane {
     int peer;
     int n_contexts;
@@ -27,12 +27,12 @@ typedef void loop(const struct lane *, uint64_t samples, uint64_t batch, uint64_
 
 static shmem_ctx_t contexts[MOST_LANES];
 static int n_contexts;
-static int are_shared; /* whether threads share them */
-static volatile long sink; /* what is fetched ends here */
+static int are_shared; /* whether threads share contexts */
+static volatile long sink; /* receives fetched values */
 static long *lock;         /* symmetric */
 static uint64_t n_issued;  /* operations of each thread since the buffers were filled */
-static __thread uint64_t place; /* where the next buffers begin */
-static volatile long *is_ended; /* symmetric: stops a target that computes */
+static __thread uint64_t place; /* offset of the next data in the buffers, for --off-cache */
+static volatile long *is_ended; /* symmetric: 1 stops a target that computes */
 
 static inline void complete(const struct lane *lane)
 {
@@ -40,7 +40,7 @@ static inline void complete(const struct lane *lane)
         shmem_ctx_quiet(lane->contexts[i]);
 }
 
-/* A loop of an operation: EACH precedes each CALL, and COMPLETE ends a window. */
+/* Defines a loop of an operation: EACH precedes each CALL, and COMPLETE ends a window. */
 #define LOOP(NAME, EACH, CALL, COMPLETE)                                                                                \
     static void NAME(const struct lane *lane, uint64_t samples, uint64_t batch, uint64_t *times)                        \
     {                                                                                                                   \
@@ -63,7 +63,7 @@ static inline void complete(const struct lane *lane)
         }                                                                                                               \
     }
 
-/* Takes the contexts in turn and, with --off-cache, the next buffers. */
+/* Selects the next context and, with --off-cache, the next data in the buffers. */
 #define NEXT                                                                                                            \
     ctx = lane->contexts[turn];                                                                                         \
     turn = turn + 1 == lane->n_contexts ? 0 : turn + 1;                                                                 \
@@ -73,8 +73,7 @@ static inline void complete(const struct lane *lane)
         place = next_place(lane->task, place);                                                                          \
     }
 
-/* The two loops of an operation, by the default context and by others: CALL and WITH are its
- * calls. */
+/* Defines the two loops of an operation: CALL uses the default context, WITH the context `ctx`. */
 #define LOOPS(NAME, CALL, WITH, COMPLETE, COMPLETE_ALL)                                                                 \
     LOOP(NAME##_by_default, (void)0, CALL, COMPLETE)                                                                    \
     LOOP(NAME##_by_contexts, NEXT, WITH, COMPLETE_ALL)                                                                  \
@@ -83,7 +82,8 @@ static inline void complete(const struct lane *lane)
         run_lanes(task, NAME##_by_default, NAME##_by_contexts, samples, batch, times);                                  \
     }
 
-/* Operations that are complete when they return, and operations that a quiet completes. */
+/* Operations that are complete when they return, operations that a quiet completes, and operations
+ * between whose issue and completion the PE can compute. */
 #define COMPLETES(NAME, CALL, WITH) LOOPS(NAME, CALL, WITH, (void)0, (void)0)
 #define NEEDS_QUIET(NAME, CALL, WITH) LOOPS(NAME, CALL, WITH, shmem_quiet(), complete(lane))
 #define MAY_OVERLAP(NAME, CALL, WITH)                                                                                   \
@@ -113,7 +113,7 @@ static void give_up(const char *why)
     exit(1);
 }
 
-/* Runs the loop on each thread of the task, with the contexts that are its. */
+/* Runs the loop on each thread of the task, with the thread's share of the contexts. */
 static void run_lanes(const struct perf_task *task, loop *by_default, loop *by_contexts, uint64_t samples, uint64_t batch,
                       uint64_t *times)
 {
@@ -128,7 +128,7 @@ static void run_lanes(const struct perf_task *task, loop *by_default, loop *by_c
             .peer = task->peer,
             .n_contexts = are_shared ? 1 : share + (i < extra),
             .contexts = contexts + first,
-            /* Threads work on lines of their own where there is room for it. */
+            /* Small targets of different threads are in different cache lines. */
             .target = target_of(task) + (task->nbytes <= 128 && !task->is_static ? 128 * i : 0),
             .local = local_source,
             .nbytes = task->nbytes,
@@ -188,7 +188,7 @@ int allocate_alone(void)
     return 0;
 }
 
-/* The target's part: nothing that the library sees. */
+/* The target's part: computes without calling the library. Returns at once for other tasks. */
 static void compute_until_ended(const struct perf_task *task)
 {
     while (task->target_computes && !*is_ended)
@@ -265,7 +265,7 @@ COMPLETES(quiet, shmem_quiet(), shmem_ctx_quiet(ctx))
 COMPLETES(fence, shmem_fence(), shmem_ctx_fence(ctx))
 COMPLETES(lock, (shmem_set_lock(lock), shmem_clear_lock(lock)), ((void)ctx, shmem_set_lock(lock), shmem_clear_lock(lock)))
 
-/* What the memory itself takes, by the pointer that the library gives. */
+/* Floors: loads, stores and copies through the pointer that shmem_ptr returns. */
 #define PLAIN_STEPS(STATEMENT, NEXT_STEP)                                                                               \
     for (uint64_t i = 0; i < batch * window; i++) {                                                                     \
         size_t nbytes = task->nbytes;                                                                                   \
@@ -293,7 +293,7 @@ COMPLETES(lock, (shmem_set_lock(lock), shmem_clear_lock(lock)), ((void)ctx, shme
 
 PLAIN_LOOP(store, *(volatile long *)there = (long)i)
 PLAIN_LOOP(load, sink = *(volatile long *)there)
-/* What it returns is not stored, since the next one would wait for the store. */
+/* The result is not stored in `sink`, since the next atomic would wait for the store. */
 PLAIN_LOOP(cpu_fetch_add, long old = __atomic_fetch_add((long *)there, 1, __ATOMIC_SEQ_CST); UNKNOWN(old))
 PLAIN_LOOP(memcpy_to, memcpy(there, local, nbytes))
 PLAIN_LOOP(memcpy_from, memcpy(local, there, nbytes))

@@ -1,4 +1,4 @@
-/* The memory that operations move: sources, and targets that every PE has. */
+/* The buffers of the operations: sources, and symmetric targets. */
 #include "perf.h"
 #include <shmem.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* Collectives of the first PEs: by teams where the header has them (OpenSHMEM 1.5), otherwise by
- * active sets; some by active sets always, which every library has.
+/* Collectives of the first PEs. They use teams if the header has them (OpenSHMEM 1.5), otherwise
+ * active sets. Some always use active sets, so that they can be compared between all libraries.
  *
- * Calls in a row use two targets in turn, so that none writes into a buffer that another member
- * still needs. A single call is timed after all members have met.
+ * Calls in a row use two targets alternately, so that none writes into a buffer that another member
+ * still needs. If calls are timed one by one, the members synchronize before each.
  */
 #define _GNU_SOURCE
 #include "perf.h"
@@ -21,13 +21,13 @@
 #define HAS_TEAMS 1
 #endif
 
-static int size;          /* members; PEs from there on take no part */
+static int size;          /* number of members; PEs from this number on take no part */
 static uint64_t half;     /* bytes of each of the two targets */
-static unsigned turn;     /* which of them is next */
-static uint64_t place;    /* offset of the next data in each of them and in the source */
+static unsigned turn;     /* which target is next: 0 or 1 */
+static uint64_t place;    /* offset of the next data in each target and in the source */
 static long n_cpus;
 
-/* Active sets. Their synchronization words and work areas are used in turn, too. */
+/* For active sets: synchronization words and work areas, two of each, which alternate as well. */
 enum { MOST_SYNC = 1024 };
 
 static long sync_words[SHMEM_BARRIER_SYNC_SIZE];
@@ -59,7 +59,7 @@ char *last_result(int before)
     return heap_target + (turn == (unsigned)before ? half : 0);
 }
 
-/* Each transfer has room for a block of each member. */
+/* Returns the offset of the next data, with room for a block of each member. */
 static uint64_t next_block(const struct perf_task *task)
 {
     const struct perf_task all = { .nbytes = (uint64_t)size * task->nbytes, .off_cache = task->off_cache };
@@ -118,7 +118,7 @@ static void meet(void)
 #define MAX(to, from, n) TO_ALL(shmem_long_max_to_all, to, from, n)
 #endif
 
-/* Runs an operation on the members. */
+/* Defines the loop of a collective. PEs that are not members return at once. */
 #define LOOP(NAME, CALL)                                                                                                \
     static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
     {                                                                                                                   \
@@ -141,7 +141,7 @@ static void meet(void)
             }                                                                                                           \
             times[sample] = now() - start;                                                                              \
         }                                                                                                               \
-        /* Synchronization words and targets are free again for whatever comes next. */                                 \
+        /* Afterwards, all members have returned, so the targets can be used again. */                                 \
         meet();                                                                                                         \
     }
 
@@ -158,13 +158,13 @@ LOOP(broadcast64, (shmem_broadcast64(to, from, n / 8, 0, SET), shmem_barrier_all
 LOOP(fcollect64, (shmem_fcollect64(to, from, n / 8, SET), shmem_barrier_all()))
 LOOP(malloc, shmem_free(shmem_malloc(64)))
 
-/* Each member takes the lock once, in the order that the library chooses. */
+/* Acquires and releases a lock that all members want, in the order that the library chooses. */
 static void take_turn(void)
 {
     static long lock;
     shmem_set_lock(&lock);
     if (size > n_cpus)
-        sched_yield(); /* so that others ask for the lock while it is held */
+        sched_yield(); /* so that others request the lock while it is held */
     shmem_clear_lock(&lock);
 }
 LOOP(lock, take_turn())
@@ -183,7 +183,7 @@ LOOP(split, split())
 #endif
 
 #ifdef SHMEMX_REQ_NULL
-static uint64_t turns_beside; /* of the loop of perf_compute, while a reduction goes on */
+static uint64_t turns_beside; /* iterations of perf_compute during a reduction */
 
 static void sum_nb(char *to, const char *from, uint64_t n)
 {
@@ -206,7 +206,7 @@ static uint64_t median_of(uint64_t *times, size_t n)
     return times[n / 2];
 }
 
-/* The time of a reduction, and a computation that takes as long. */
+/* The time of a reduction alone, and the number of iterations of perf_compute that take as long. */
 static struct {
     uint64_t nbytes, time, turns;
     int members;
@@ -228,7 +228,7 @@ static void time_alone(const struct perf_task *task)
     alone.members = size;
 }
 
-/* What is left of the time of a reduction beside that computation. */
+/* Reports the time of a reduction together with that computation, minus the computation's time. */
 static void sum_nb_beside_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)
 {
     if (alone.nbytes != task->nbytes || alone.members != size)

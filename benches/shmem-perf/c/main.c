@@ -1,7 +1,7 @@
-/* The job as the Rust half of shmem-perf sees it: joining it, memory, and posting data for other
- * PEs.
+/* The functions that the Rust half calls, except for the operations that are measured: start,
+ * memory, and data for other PEs.
  *
- * It calls only routines of OpenSHMEM 1.4, and times nothing but the clock and the start.
+ * It calls only routines of OpenSHMEM 1.4, and times only the clock and the start.
  */
 #define _GNU_SOURCE
 #include "perf.h"
@@ -53,7 +53,7 @@ static void *reserve(uint64_t nbytes)
     return memory;
 }
 
-/* Open MPI crashes if a context is left. */
+/* Destroys the contexts first: Open MPI crashes in shmem_finalize if one is left. */
 static void leave(void)
 {
     destroy_contexts();
@@ -75,7 +75,7 @@ static void name(char *to)
     char text[SHMEM_MAX_NAME_LEN + 1] = "";
     shmem_info_get_name(text);
 #ifdef OSHMEM_MAJOR_VERSION
-    /* Open MPI's name is an address of the web. */
+    /* Open MPI's own name is only a URL. */
     snprintf(text, sizeof text, "Open MPI %d.%d.%d", OSHMEM_MAJOR_VERSION, OSHMEM_MINOR_VERSION,
              OSHMEM_RELEASE_VERSION);
 #endif
@@ -91,7 +91,7 @@ static void version(int32_t *major, int32_t *minor)
     *minor = second;
 }
 
-/* Other libraries have no such routine. */
+/* An extension of Rushmem; null in other libraries. */
 extern const char *shmemx_transport(void) __attribute__((weak));
 
 static const char *path(void)
@@ -157,7 +157,7 @@ static void read_clock(uint64_t n, uint64_t *nanoseconds)
         nanoseconds[i] = now();
 }
 
-/* A CPU that the thread may not use is refused by the kernel. */
+/* Counts the CPUs by trying each: the kernel refuses those outside of the process's cpuset. */
 static int32_t bind_to(int32_t index)
 {
     const long n_cpus = sysconf(_SC_NPROCESSORS_CONF);

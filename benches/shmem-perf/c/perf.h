@@ -1,5 +1,5 @@
-/* What the C half of shmem-perf, which calls the library that is measured, gives to the Rust
- * half, which calls no library.
+/* The interface between the halves of shmem-perf: the C half calls the library under test, and
+ * passes a table of functions to the Rust half, which does everything else.
  *
  * The Rust half declares the same types in src/library.rs. No type of <shmem.h> may appear here.
  */
@@ -11,21 +11,21 @@
 #include <time.h>
 
 enum {
-    CONTROL_BYTES = 256 * 1024, /* what a PE can post at once */
-    STATIC_BYTES = 4 << 20,     /* of the static target */
-    MOST_LANES = 64,            /* contexts or threads of a PE */
+    CONTROL_BYTES = 256 * 1024, /* maximum number of bytes that a PE can post at once */
+    STATIC_BYTES = 4 << 20,     /* size of the static target */
+    MOST_LANES = 64,            /* maximum number of contexts of a PE, and of threads */
 };
 
-/* Who takes part in an operation. */
+/* The PEs that take part in an operation. */
 enum kind {
     ALONE = 0,         /* the PE that issues it */
-    ROUND_TRIP = 1,    /* that PE, and its peer, which answers */
-    COLLECTIVE = 2,    /* the members of a team: the first PEs */
-    PLAIN = 3,         /* the PE that issues it, with loads and stores on memory of its peer */
-    PLAIN_ROUND_TRIP = 4,
+    ROUND_TRIP = 1,    /* the PE that issues it and its peer, which answers */
+    COLLECTIVE = 2,    /* the members of a team, which are the first PEs */
+    PLAIN = 3,         /* a floor: the PE that issues it loads and stores memory of its peer */
+    PLAIN_ROUND_TRIP = 4, /* a floor: a round trip by loads and stores */
 };
 
-/* What an operation moves, for those that check it. */
+/* The effect of an operation on memory, which --validate checks. */
 enum moves {
     NOTHING = 0,
     PUTS, IPUTS, GETS, IGETS, P, G,
@@ -35,49 +35,54 @@ enum moves {
 
 /* One measurement at one size. */
 struct perf_task {
-    int32_t operation; /* its place in the table */
+    int32_t operation; /* index in the table of operations */
     int32_t peer;
     int32_t team_size;
     int32_t threads;
-    int32_t contexts; /* of the whole PE; 0 is the default context */
+    int32_t contexts; /* number of contexts that the PE creates; 0: it uses the default context */
     int32_t is_static; /* whether the target is a static variable */
-    int32_t target_computes; /* whether the target's PE computes meanwhile and calls nothing */
+    int32_t target_computes; /* whether the target PE computes meanwhile and calls no routine */
     uint64_t nbytes;
     uint64_t window;  /* operations before each completion */
-    uint64_t compute; /* turns of the loop of perf_compute between issue and completion */
-    /* bytes through which buffers move, so that none is in the cache; 0: they do not move */
+    uint64_t compute; /* iterations of the loop of perf_compute between issue and completion */
+    /* bytes of memory through which the buffer advances from one operation to the next, so that it
+     * is not in the cache; 0: all operations use the same buffer */
     uint64_t off_cache;
 };
 
 struct perf_operation {
     const char *name;
     int32_t kind;
-    /* bytes; most is 0 where there is no limit; both are 0 where there is no size */
+    /* the smallest and the largest size in bytes; most is 0 if there is no limit; both are 0 if the
+     * operation has no size */
     uint32_t least, most;
     int32_t blocks_by_member; /* whether its buffers hold a block for each member */
-    /* whether a member may leave before the others have entered, so that calls in a row overlap */
+    /* whether a member may return before the others have entered, so that calls in a row overlap */
     int32_t is_rooted;
-    int32_t overlaps;         /* whether it can compute between issue and completion */
+    int32_t overlaps;         /* whether a computation can be done between issue and completion */
     int32_t moves;            /* enum moves */
-    /* Times `samples` times `batch` windows; nanoseconds go to `times`, for each thread after
-     * those of the one before. */
+    /* Runs and times `samples` times `batch` windows. Writes the nanoseconds of each sample to
+     * `times`: first those of the first thread, then those of the second one, and so on. */
     void (*run)(const struct perf_task *, uint64_t samples, uint64_t batch, uint64_t *times);
-    /* The peer's part: of round trips the answers, otherwise to compute if it shall, until the
-     * PE that issues ends it. */
+    /* The peer's part: answers round trips, or computes if the task says so, until the PE that
+     * issues calls `end`. */
     void (*follow)(const struct perf_task *);
+    /* Makes `follow` return on the peer. */
     void (*end)(const struct perf_task *);
 };
 
-/* All that the Rust half calls. */
+/* The functions that the Rust half calls. */
 struct perf_library {
-    /* Joins the job; the nanoseconds that it took, or -1 if the library does not let several
-     * threads call it. */
+    /* Initializes the library. Returns the nanoseconds that it took, or -1 if `several_threads` and
+     * the library does not provide SHMEM_THREAD_MULTIPLE. */
     int64_t (*init)(int32_t several_threads);
     /* The thread level that the library provides. */
     const char *(*thread_level)(void);
-    /* Allocates targets of `nbytes`, on all PEs; 0, or -1 if there is no room. */
+    /* Allocates buffers for transfers of up to `nbytes`. All PEs call it. Returns 0, or -1 if the
+     * symmetric heap is too small. */
     int32_t (*allocate)(uint64_t nbytes);
-    /* Symmetric memory of zeros, as long as the job, on all PEs; null if there is no room. */
+    /* Allocates zeroed symmetric memory, which is not freed. All PEs call it. Returns null if the
+     * symmetric heap is too small. */
     void *(*reserve)(uint64_t nbytes);
     void (*finalize)(void);
     void (*exit_all)(int32_t status);
@@ -86,32 +91,35 @@ struct perf_library {
     /* Writes the name of the library into 256 bytes. */
     void (*name)(char *name);
     void (*version)(int32_t *major, int32_t *minor);
-    /* How PEs reach each other, a colon, and the reason; null if the library does not say. */
+    /* The path between PEs, a colon, and the reason for its choice; null if the library does not
+     * report it. */
     const char *(*path)(void);
     void (*barrier)(void);
-    /* Lays bytes where the others can read them after a barrier. */
+    /* Copies bytes to symmetric memory, where other PEs can `read` them after a barrier. */
     void (*post)(const void *bytes, uint64_t nbytes);
     void (*read)(int32_t pe, void *bytes, uint64_t nbytes);
-    /* Whether loads and stores reach the memory of that PE. */
+    /* Whether this PE can access the symmetric memory of `pe` by loads and stores. */
     int32_t (*maps)(int32_t pe);
+    /* Writes the operation of this index. Returns 0, or -1 if there is none. */
     int32_t (*operation)(int32_t index, struct perf_operation *);
-    /* Makes the contexts and the team of a task, on all PEs, in place of those before; 0, or -1
-     * if the library refuses. */
+    /* Creates the contexts and the team of a task in place of those before. All PEs call it.
+     * Returns 0, or -1 if the library fails. */
     int32_t (*prepare)(const struct perf_task *);
-    /* Fills the buffers of a task before it is measured, on all PEs. */
+    /* Fills the buffers of a task before it is measured, for `verify`. */
     void (*fill)(const struct perf_task *);
-    /* The first byte that was not moved as it should, or -1; for the PE that issues, the one
-     * that receives, or both. */
+    /* Returns the offset of the first wrong byte in the buffers of this PE, which issues, receives,
+     * or both; -1 if all are right. */
     int64_t (*verify)(const struct perf_task *, int32_t issues, int32_t receives);
     void (*compute)(uint64_t turns);
     void (*read_clock)(uint64_t n, uint64_t *nanoseconds);
-    /* Moves the calling thread to the index-th CPU that it may use; 0, or -1 if there are fewer. */
+    /* Binds the calling thread to the index-th CPU that it may use. Returns 0, or -1 if there are
+     * fewer. */
     int32_t (*bind)(int32_t index);
 };
 
 int shmem_perf_main(int argc, char **argv, const struct perf_library *);
 
-/* The other C files. */
+/* What the C files declare for each other. */
 
 extern const struct perf_operation alone_operations[], round_trip_operations[], collective_operations[];
 extern const int n_alone_operations, n_round_trip_operations, n_collective_operations;
@@ -126,12 +134,12 @@ int prepare_collective(const struct perf_task *);
 void perf_fill(const struct perf_operation *, const struct perf_task *);
 int64_t perf_verify(const struct perf_operation *, const struct perf_task *, int32_t issues, int32_t receives);
 void forget_issued(void);
-uint64_t issued(void);  /* operations of each thread since then */
-uint64_t fetched(void); /* what was fetched last */
-/* of collectives: the target of the last call, or of the one before */
+uint64_t issued(void);  /* operations that each thread has issued since forget_issued */
+uint64_t fetched(void); /* the value that was fetched last */
+/* the target of the last call of a collective, or of the call before that */
 char *last_result(int before);
 
-extern char *heap_target;  /* symmetric: twice the bytes */
+extern char *heap_target;  /* symmetric: twice the size of the other buffers */
 extern char *heap_source;  /* symmetric */
 extern char *local_source; /* ordinary memory */
 extern char static_target[STATIC_BYTES];
@@ -141,7 +149,7 @@ static inline char *target_of(const struct perf_task *task)
     return task->is_static ? static_target : heap_target;
 }
 
-/* Where the next transfer begins in a buffer, if this one begins at `at`. */
+/* Returns the offset of the next transfer in a buffer, if this one is at offset `at`. */
 static inline uint64_t next_place(const struct perf_task *task, uint64_t at)
 {
     const uint64_t next = at + (task->nbytes + 63) / 64 * 64;
@@ -155,8 +163,8 @@ static inline uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The compiler may neither keep memory in registers across this nor know what `value` holds
- * after it. */
+/* Keeps the compiler from holding memory in registers across this, and from knowing `value` after
+ * it. */
 #define UNKNOWN(value) __asm__ volatile("" : "+r"(value) : : "memory")
 
 static inline void perf_compute(uint64_t turns)

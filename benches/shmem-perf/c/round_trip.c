@@ -1,7 +1,7 @@
-/* Operations in which two PEs answer each other. The one that leads decides when they end; the
- * other one follows.
+/* Operations in which two PEs answer each other. The leader times them and decides when they end;
+ * the other PE follows.
  *
- * It calls only routines of OpenSHMEM 1.4, and those of 1.5 where the header has them.
+ * It calls only routines of OpenSHMEM 1.4, and of 1.5 where the header has them.
  */
 #define _GNU_SOURCE
 #include "perf.h"
@@ -12,8 +12,8 @@
 enum { END = -1 };
 
 static long *flag;        /* symmetric: the number of the round, or END */
-static uint64_t *signals; /* symmetric: the same for puts with signal */
-static long turn;         /* the last number that this PE sent as leader */
+static uint64_t *signals; /* symmetric: the same, for put_signal */
+static long turn;         /* the number of the last round that this PE has led */
 static uint64_t place;    /* offset of the next data in its buffers */
 
 int allocate_round_trips(void)
@@ -35,7 +35,7 @@ static void forget(void)
     place = 0;
 }
 
-/* The loop of the PE that leads. */
+/* Defines the leader's loop. */
 #define LEAD(NAME, SEND, AWAIT)                                                                                         \
     static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
     {                                                                                                                   \
@@ -122,7 +122,8 @@ static void put_signal_follow(const struct perf_task *task)
 }
 #endif
 
-/* A word of memory, without the library. A long wait yields the CPU. */
+/* Waits by plain loads until the flag differs from `seen`, and returns it. A long wait yields the
+ * CPU. */
 static long await_plainly(long seen)
 {
     for (long polls = 1;; polls++) {

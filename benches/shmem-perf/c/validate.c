@@ -1,5 +1,5 @@
-/* --validate: known words in the buffers before a measurement, and whether it has moved what it
- * should.
+/* For --validate: fills the buffers with known words before a measurement, and checks afterwards
+ * that the operation has left the right ones.
  *
  * It calls only routines of OpenSHMEM 1.4.
  */
@@ -9,8 +9,8 @@
 
 enum { ABSENT = 0xee, LANE = 128 };
 
-/* The word of that place in memory that a PE has filled. Sums of those of all PEs do not
- * overflow. */
+/* The word with index `place` in a buffer that `pe` has filled. The sum of the words of all PEs
+ * does not overflow. */
 static uint64_t word_of(int pe, uint64_t place)
 {
     return (uint64_t)(pe + 1) * 1000003u + place * 7919u;
@@ -65,7 +65,7 @@ void perf_fill(const struct perf_operation *operation, const struct perf_task *t
             *(uint64_t *)(target + at) = operation->moves == ANDS ? 3 : 2;
 }
 
-/* The word that a collective leaves in a place of its result. */
+/* The expected word with index `place` in the result of a collective. */
 static uint64_t collected(const struct perf_operation *operation, const struct perf_task *task, uint64_t place)
 {
     const uint64_t in_block = task->nbytes / 8, me = (uint64_t)shmem_my_pe();
@@ -92,7 +92,7 @@ static uint64_t collected(const struct perf_operation *operation, const struct p
     return sum;
 }
 
-/* The word that AMOs, of which a thread has issued this number, leave at their target. */
+/* The expected word at the target of AMOs, or of `p`, after a thread has issued this number. */
 static uint64_t left_by(int moves, uint64_t issued, uint64_t window)
 {
     switch (moves) {
@@ -109,8 +109,8 @@ static uint64_t left_by(int moves, uint64_t issued, uint64_t window)
     }
 }
 
-/* The first of `nbytes` bytes that differs from the words of a PE, or -1. Words lie `to` words
- * apart here, and `from` words there. */
+/* The offset of the first of `nbytes` bytes that differs from the words of `pe`, or -1. `to` is the
+ * stride of `found` in words, `from` the stride of the words of `pe`. */
 static int64_t first_wrong(const char *found, int pe, uint64_t nbytes, uint64_t to, uint64_t from)
 {
     for (uint64_t at = 0; at < nbytes; at += 8) {
@@ -125,7 +125,7 @@ static int64_t first_wrong_of_collective(const struct perf_operation *operation,
 {
     const int me = shmem_my_pe();
     const uint64_t nbytes = task->nbytes * (operation->blocks_by_member ? (uint64_t)task->team_size : 1);
-    /* On active sets the root keeps its target. */
+    /* A broadcast on an active set does not write the target of the root. */
     if (me >= task->team_size || (operation->moves == BROADCASTS && me == 0))
         return -1;
     for (uint64_t at = 0; at < nbytes; at += 8) {
@@ -153,12 +153,12 @@ int64_t perf_verify(const struct perf_operation *operation, const struct perf_ta
     }
     if (!issues)
         return -1;
-    /* Threads fetch into the same memory. */
+    /* Several threads fetch into the same memory, which is not checked then. */
     if (moves == GETS || moves == IGETS)
         return task->threads > 1 ? -1 : first_wrong(local_source, task->peer, task->nbytes, 1, moves == IGETS ? 2 : 1);
     if (moves == G)
         return task->threads > 1 || fetched() == word_of(task->peer, 0) ? -1 : 0;
-    /* All threads change the one word of static memory. */
+    /* All threads update the same word if the target is static. */
     const uint64_t n_each = issued() * (n == task->threads ? 1 : (uint64_t)task->threads);
     for (int lane = 0; lane < n; lane++) {
         uint64_t found;

@@ -5,7 +5,7 @@ use crate::operation::{Bound, bound, is_invalid};
 use crate::record::{Ended, HostInfo, Measure, Point, Record, Series};
 use crate::units::{figure, size};
 
-/// The operations that are answered for, if they were measured: latencies at the smallest size,
+/// The operations for which a run is asked, if they were measured: latencies at the smallest size,
 /// bandwidths at the largest.
 const KEYS: [(Measure, &str); 7] = [
     (Measure::Latency, "put"),
@@ -16,7 +16,7 @@ const KEYS: [(Measure, &str); 7] = [
     (Measure::Bandwidth, "put_nbi"),
     (Measure::Bandwidth, "get_nbi"),
 ];
-/// Operations that are answered for where none of these was measured.
+/// The number of other series for which a run is asked if none of `KEYS` was measured.
 const OTHERS: usize = 4;
 /// The minimum ratio of an operation to its floor for which reasons are given.
 const GAP: f64 = 1.5;
@@ -26,7 +26,7 @@ pub const HEAD: [&str; 5] = ["operation", "bytes", "takes", "ratio", "possible h
 /// The columns of the answers of two runs.
 pub const HEAD_OF_TWO: [&str; 6] = ["operation", "bytes", "A", "B", "A/B", "floor"];
 
-/// How long an operation takes, and what bounds it.
+/// The time or rate of an operation at one size, and its floor.
 struct Answer<'a> {
     of: &'a Series,
     point: &'a Point,
@@ -44,14 +44,15 @@ impl Answer<'_> {
         Some(format!("{value} ({})", bound.floor))
     }
 
-    /// Returns true if the other one answers the same question.
+    /// Returns true if the other answer is for the same operation, measure and size.
     fn is_like(&self, other: &Answer) -> bool {
         let key = |answer: &Answer| (answer.of.measure, answer.point.nbytes);
         key(self) == key(other) && self.of.operation == other.of.operation
     }
 }
 
-/// Returns the answers as rows of a table, with how many times the floor each operation takes.
+/// Returns the answers as rows of a table, each with the ratio of the operation's time to its
+/// floor.
 pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
     let row = |answer: Answer| {
         let ratio = answer.bound.as_ref().map(|bound| bound.ratio);
@@ -63,8 +64,8 @@ pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
     found(record).into_iter().map(row).collect()
 }
 
-/// Returns the answers of two runs as rows of one table. What only one run has measured has no
-/// figure of the other.
+/// Returns the answers of two runs as rows of one table. An operation that only one run has
+/// measured has `-` for the other.
 pub fn answers_of_two([a, b]: [&Record; 2]) -> Vec<[String; 6]> {
     let (of_a, of_b) = (found(a), found(b));
     let other = |answer: &Answer| of_b.iter().position(|of_b| of_b.is_like(answer));
@@ -153,7 +154,8 @@ pub fn reasons(record: &Record) -> Vec<String> {
     reasons
 }
 
-/// Returns what connects the first pair.
+/// Describes the path between the PEs of the first pair, and whether they are bound to CPUs, in
+/// sentences.
 fn path(record: &Record) -> Vec<String> {
     let Some(&(from, to)) = record.pairs.first() else { return Vec::new() };
     let pes = [from, to].map(|pe| record.job.pes.get(pe as usize));

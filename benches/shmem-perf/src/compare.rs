@@ -17,9 +17,9 @@ use crate::options;
 use crate::print::print;
 use crate::record::{self, Record};
 
-/// Percent by which medians must differ, where the test knows how runs differ, and where it does
-/// not.
+/// The default threshold in percent with several runs of a side, which show how runs differ.
 const AMONG_RUNS: f64 = 5.0;
+/// The default threshold in percent with one run of each side.
 const OF_ONE_RUN: f64 = 50.0;
 
 /// Say what differs beyond noise between runs before and runs after.
@@ -96,7 +96,8 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     Ok(u8::from(found.is_slower()))
 }
 
-/// Returns the files of both sides. A file that is named twice would be taken for two runs.
+/// Returns the files of both sides. Refuses a file that one side names twice, since it would count
+/// as two runs.
 fn sides(
     mut before: Vec<PathBuf>,
     mut after: Vec<PathBuf>,
@@ -167,7 +168,7 @@ mod tests {
         };
         assert_eq!(of(&files, &slow), Ok(1));
         assert_eq!(of(&slow, &files), Ok(0));
-        // Two runs of the same program may differ by that.
+        // With one run of each side, 20 % is below the default threshold.
         assert_eq!(of(&files[..1], &slow[..1]), Ok(0));
         assert_eq!(answer(&["--threshold", "5", &files[0], &slow[0]]), Ok(1));
         let torn = dir.path().join("torn").display().to_string();

@@ -1,7 +1,8 @@
 //! `shmem-perf build`: builds this program for another OpenSHMEM library, by that library's own
 //! compiler wrapper.
 //!
-//! The sources in C and the Rust half as a static library are installed beside this program.
+//! The installation has the C sources, and the Rust half as a static library, in a directory for
+//! data.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +12,9 @@ use clap::Parser;
 use crate::options;
 use crate::print::print;
 
-/// The directory of the parts, relative to that of the program.
+/// The directory of the sources and the static library, relative to that of the program.
 const PARTS: &str = "../share/rushmem/shmem-perf";
-/// The Rust half.
+/// The static library that is the Rust half.
 pub const ARCHIVE: &str = "libshmem_perf.a";
 
 /// Build this program for another OpenSHMEM library.
@@ -59,10 +60,10 @@ fn parts() -> Result<PathBuf, String> {
     parts_beside(program.parent().unwrap_or(Path::new("/")))
 }
 
-/// Returns the parts of the installation whose programs are in this directory.
+/// Returns the directory of the parts, of the installation whose programs are in `programs`.
 ///
 /// # Errors
-/// One sentence if it has none.
+/// One sentence if the static library is not there.
 pub fn parts_beside(programs: &Path) -> Result<PathBuf, String> {
     let dir = programs.join(PARTS);
     match dir.join(ARCHIVE).exists() {
@@ -74,7 +75,8 @@ pub fn parts_beside(programs: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Returns the command that builds the program from its parts.
+/// Returns the command that builds the program from the C sources and the static library in
+/// `parts`.
 ///
 /// # Errors
 /// One sentence if the parts cannot be listed.
@@ -86,7 +88,7 @@ pub fn command(oshcc: &Path, parts: &Path, output: &Path) -> Result<Command, Str
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "c")).collect();
     sources.sort();
     let mut command = Command::new(oshcc);
-    // Other libraries mark routines as deprecated that stand where they have no newer ones.
+    // No warnings (-w): some routines that are measured are deprecated in other libraries.
     command.args(["-O2", "-w", "-pthread"]).args(sources).arg(parts.join(ARCHIVE));
     command.arg("-o").arg(output).args(["-Wl,--gc-sections", "-ldl", "-lm"]);
     Ok(command)

@@ -1,16 +1,17 @@
-//! The entry from C: the function that its `main` calls.
+//! The entry point of the Rust half: the function that `main` of the C half calls.
 //!
-//! It is apart from the other unsafe code, because it starts what uses that.
+//! It is not in `library`, because it starts `run`, which uses `library`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int};
 
 use crate::library::{RawRoutines, Routines};
 
-/// Returns the program: C's `main` calls it with its arguments and the library.
+/// Runs the program and returns its exit status.
 ///
 /// # Safety
-/// The arguments are those of `main`, and `library` points to a `struct perf_library`.
+/// `argc` and `argv` are the arguments of `main`, and `library` points to a `struct perf_library`
+/// that stays valid until this returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shmem_perf_main(
     argc: c_int,
@@ -18,15 +19,15 @@ pub unsafe extern "C" fn shmem_perf_main(
     library: *const RawRoutines,
 ) -> c_int {
     let argument = |index: usize| {
-        // SAFETY: there are `argc` arguments.
+        // SAFETY: `index` is less than `argc`, the number of elements of `argv`.
         let at = unsafe { argv.add(index) };
-        // SAFETY: `at` points to one of the `argc` arguments.
+        // SAFETY: `at` points to one of the `argc` elements.
         let text = unsafe { *at };
-        // SAFETY: each is a string.
+        // SAFETY: each argument of `main` is a string that ends with 0.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
     let arguments: Vec<String> = (0..argc.unsigned_abs() as usize).map(argument).collect();
-    // SAFETY: the caller passes one, which lives as long as the program.
+    // SAFETY: the caller passes a pointer that is valid until this returns.
     let library = unsafe { &*library };
     crate::run::main(&arguments, Routines::new(library)).into()
 }

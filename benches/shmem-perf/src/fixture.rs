@@ -5,16 +5,16 @@ use fastrand::Rng;
 use crate::record::*;
 use crate::statistics::{quantile, sorted};
 
-/// Hosts of the runs, the last with a name longer than any chart has room for.
+/// The hosts of the runs. The last name is too long for any chart.
 pub const HOSTS: [&str; 4] =
     ["node-a01", "node-a02", "node-b17", "gpu-rack7-node12.cluster.example"];
-/// PEs of the runs.
+/// The number of PEs of the runs.
 pub const N_PES: u32 = 16;
-/// Index in [`HOSTS`] of the one whose NIC is slow.
+/// The index in [`HOSTS`] of the host whose NIC is slow.
 pub const SLOW: usize = 2;
 
-/// Puts, gets, AMOs, rates, collectives, events, floors and matrices. Times are `factor` times as
-/// long as those of a run with 1.
+/// Returns a run with puts, gets, AMOs, rates, collectives, events, floors and matrices. The times
+/// of operations are multiplied by `factor`; those of floors and of the slow NIC are not.
 pub fn run(seed: u64, factor: f64) -> Record {
     let rng = &mut Rng::with_seed(seed);
     Record {
@@ -24,7 +24,7 @@ pub fn run(seed: u64, factor: f64) -> Record {
     }
 }
 
-/// Returns a run that has found nothing.
+/// Returns a complete run without results.
 pub fn empty() -> Record {
     let host = |name: &&str| HostInfo {
         name: (*name).into(),
@@ -75,7 +75,7 @@ pub fn empty() -> Record {
     }
 }
 
-/// Returns a series of one point for each size and median.
+/// Returns a series with a point for each size and median, whose values vary around the median.
 pub fn series(
     rng: &mut Rng,
     measure: Measure,
@@ -100,7 +100,7 @@ pub fn series(
     }
 }
 
-/// Returns a point of 20 batches of these values.
+/// Returns a point with these values, divided into 20 batches.
 pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
     let batches: Vec<f64> = values
         .chunks(values.len().div_ceil(20).max(1))
@@ -134,7 +134,7 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
     Point { nbytes, summary, histogram, by_pe: None, samples: Vec::new() }
 }
 
-/// Returns noise around 1, a few percent, with a long tail above.
+/// Returns a random factor near 1, which varies by a few percent and has a long tail above.
 fn noise(rng: &mut Rng) -> f64 {
     let normal = (0..6).map(|_| rng.f64()).sum::<f64>() - 3.0;
     match rng.u32(0..100) {
@@ -213,9 +213,9 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
     let mut line =
         series(rng, Measure::Latency, "cache line round trip", one.clone(), [(8, 140.0)]);
     (memcpy.is_floor, socket.is_floor, line.is_floor) = (true, true, true);
-    // A clock that is coarser than a copy of a few bytes finds that it takes no time.
+    // A coarse clock measures a copy of one byte as 0.
     memcpy.points[0] = point(1, vec![0.0; 40]);
-    // The measurements of this size were lost.
+    // One series lacks a size.
     all[1].points.remove(10);
     all.extend([memcpy, socket, line]);
     for (measure, limit) in [(Measure::Bandwidth, 11.5e9), (Measure::BidirectionalBandwidth, 21e9)]

@@ -1,17 +1,17 @@
-//! The C half: the functions that call the library that is measured, as safe Rust.
+//! A safe interface to the C half, which calls the OpenSHMEM library under test.
 //!
-//! C gives a table of functions, so this half links to no library and knows none of its types. The
-//! types here are those of `c/perf.h`.
+//! The C half passes a table of functions, so the Rust half links to no OpenSHMEM library and needs
+//! none of its types. The types here mirror those of `c/perf.h`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::AtomicU64;
 
-/// The maximum number of bytes that a PE can publish at once: `CONTROL_BYTES`.
+/// The maximum number of bytes that a PE can publish at once: `CONTROL_BYTES` of `perf.h`.
 pub const CONTROL_BYTES: usize = 256 * 1024;
-/// Bytes of the static target: `STATIC_BYTES`.
+/// The size of the static target in bytes: `STATIC_BYTES` of `perf.h`.
 pub const STATIC_BYTES: u64 = 4 << 20;
-/// Contexts or threads of a PE: `MOST_LANES`.
+/// The maximum number of contexts of a PE, and of threads: `MOST_LANES` of `perf.h`.
 pub const MOST_LANES: u32 = 64;
 
 /// One measurement at one size: `struct perf_task`.
@@ -21,21 +21,22 @@ pub struct Task {
     /// Index in [`Routines::operations`].
     pub operation: i32,
     pub peer: i32,
-    /// Members of a collective: the first PEs.
+    /// The number of members of a collective; these are the first PEs.
     pub team_size: i32,
     pub threads: i32,
-    /// Contexts of this PE; 0 is the default context.
+    /// The number of contexts that this PE creates; 0: it uses the default context.
     pub contexts: i32,
-    /// 1 where the target is a static variable.
+    /// 1 if the target is a static variable, 0 if it is on the symmetric heap.
     pub is_static: i32,
-    /// 1 where the target's PE computes meanwhile and calls nothing.
+    /// 1 if the target PE computes meanwhile and calls no routine of the library.
     pub target_computes: i32,
     pub nbytes: u64,
     /// Operations before each completion.
     pub window: u64,
-    /// Turns of computing between issue and completion.
+    /// Iterations of the loop of `perf_compute` between issue and completion.
     pub compute: u64,
-    /// Bytes through which buffers move, so that none is in the cache; 0: they stay where they are.
+    /// Bytes of memory through which the buffer advances from one operation to the next, so that it
+    /// is not in the cache; 0: all operations use the same buffer.
     pub off_cache: u64,
 }
 
@@ -44,13 +45,13 @@ pub struct Task {
 pub enum OperationKind {
     /// The PE that issues it.
     Alone,
-    /// That PE and its peer, which answers.
+    /// The PE that issues it and its peer, which answers.
     RoundTrip,
     /// The members of a team.
     Collective,
-    /// The PE that issues it, with loads and stores on memory of its peer.
+    /// A floor: the PE that issues it accesses memory of its peer by loads and stores.
     Plain,
-    /// Two PEs by loads and stores.
+    /// A floor: a round trip by loads and stores.
     PlainRoundTrip,
 }
 
@@ -58,17 +59,16 @@ pub enum OperationKind {
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub name: String,
-    /// The PEs that take part.
     pub kind: OperationKind,
-    /// The smallest size; 0 where it has none.
+    /// The smallest size in bytes; 0 if the operation has no size.
     pub least: u64,
-    /// The largest size; 0 where there is no limit.
+    /// The largest size in bytes; 0 if there is no limit, or no size.
     pub most: u64,
-    /// True if its buffers hold a block for each member.
+    /// True if the buffers hold a block for each member of the team.
     pub blocks_by_member: bool,
-    /// True if calls in a row overlap.
+    /// True if a member may return before the others have entered, so that calls in a row overlap.
     pub is_rooted: bool,
-    /// True if it can compute between issue and completion.
+    /// True if the operation can be started, a computation done, and the operation completed then.
     pub overlaps: bool,
     functions: Functions,
 }
@@ -143,32 +143,34 @@ pub struct RawRoutines {
     bind: unsafe extern "C" fn(i32) -> i32,
 }
 
-/// A library before its job is joined.
+/// A library before [`join`](Self::join), which initializes it.
 pub struct Routines<'a> {
     raw: &'a RawRoutines,
     operations: Vec<Operation>,
 }
 
-/// A library whose job this process has joined, with targets allocated.
+/// A library that is initialized, so that this process is a PE of its job.
 pub struct Joined<'a> {
     routines: Routines<'a>,
-    /// Nanoseconds that joining took.
+    /// Nanoseconds that `shmem_init` or `shmem_init_thread` took.
     pub init_ns: f64,
+    /// The size of the buffers in bytes; 0 before [`allocate`](Self::allocate).
     nbytes: u64,
 }
 
 impl<'a> Routines<'a> {
-    /// Returns the library that a table of C calls.
+    /// Wraps the C half's table of functions, and reads its table of operations.
     pub fn new(raw: &'a RawRoutines) -> Self {
         Self { raw, operations: (0..).map_while(|index| operation(raw, index)).collect() }
     }
 
-    /// Joins the job.
+    /// Initializes the library, with `SHMEM_THREAD_MULTIPLE` if `several_threads`.
     ///
     /// # Errors
-    /// One sentence if the library does not let several threads call it.
+    /// One sentence if the library does not provide that thread level.
     pub fn join(self, several_threads: bool) -> Result<Joined<'a>, String> {
-        // SAFETY: a library is joined once, since this takes it.
+        // SAFETY: the library is initialized only once: `entry` makes one `Routines`, and this
+        // consumes it.
         let lasted = unsafe { (self.raw.init)(several_threads.into()) };
         if lasted < 0 {
             let why = "the library gives no SHMEM_THREAD_MULTIPLE, which several threads and --thread-multiple need";
@@ -193,7 +195,7 @@ impl Joined<'_> {
         unsafe { (self.routines.raw.n_pes)() }.unsigned_abs()
     }
 
-    /// Makes room for transfers of `nbytes`. All PEs call it, once.
+    /// Allocates buffers for transfers of up to `nbytes`. All PEs call it, once.
     ///
     /// # Errors
     /// One sentence if the symmetric heap is too small.
@@ -210,7 +212,8 @@ impl Joined<'_> {
         Ok(())
     }
 
-    /// Allocates symmetric memory of zeros for communication beside the library. Collective.
+    /// Allocates `n_words` zeroed words of symmetric memory for communication without the library.
+    /// Returns `None` if the symmetric heap is too small. All PEs call it.
     pub fn reserve(&self, n_words: usize) -> Option<&'static [AtomicU64]> {
         // SAFETY: the job is joined.
         let memory = unsafe { (self.routines.raw.reserve)(8 * n_words as u64) };
@@ -219,13 +222,13 @@ impl Joined<'_> {
         (!memory.is_null()).then(|| unsafe { std::slice::from_raw_parts(memory.cast(), n_words) })
     }
 
-    /// Leaves the job.
+    /// Finalizes the library.
     pub fn finalize(self) {
         // SAFETY: the job is joined, and nothing can be called after this, which takes the library.
         unsafe { (self.routines.raw.finalize)() }
     }
 
-    /// Ends all PEs.
+    /// Ends the job with an exit status, by `shmem_global_exit`.
     pub fn exit_all(&self, status: i32) {
         // SAFETY: the job is joined.
         unsafe { (self.routines.raw.exit_all)(status) }
@@ -246,7 +249,7 @@ impl Joined<'_> {
         format!("{major}.{minor}")
     }
 
-    /// Returns the thread level that the library provides.
+    /// Returns the thread level that the library provides, such as `multiple`.
     pub fn thread_level(&self) -> String {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.thread_level)() };
@@ -254,28 +257,30 @@ impl Joined<'_> {
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
-    /// Returns how PEs reach each other, a colon, and the reason, if the library says it.
+    /// Returns the path between PEs, a colon, and the reason for its choice; `None` if the library
+    /// has no `shmemx_transport`.
     pub fn path(&self) -> Option<String> {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.path)() };
-        // SAFETY: it is null or a string that stays.
+        // SAFETY: the text is null or a string that is valid until the end of the process.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 
-    /// Waits for all PEs, and completes what they have issued.
+    /// Calls `shmem_barrier_all`.
     pub fn barrier(&self) {
         // SAFETY: the job is joined.
         unsafe { (self.routines.raw.barrier)() }
     }
 
-    /// Copies bytes to symmetric memory, where other PEs can read them after a barrier.
+    /// Publishes bytes in symmetric memory, where other PEs can [`read`](Self::read) them after a
+    /// barrier.
     pub fn post(&self, bytes: &[u8]) {
         assert!(bytes.len() <= CONTROL_BYTES && self.nbytes > 0, "allocated, and room for it");
         // SAFETY: the area is allocated and has room.
         unsafe { (self.routines.raw.post)(bytes.as_ptr(), bytes.len() as u64) }
     }
 
-    /// Returns the bytes that a PE has published.
+    /// Returns the first `nbytes` bytes of the area in which `pe` publishes.
     pub fn read(&self, pe: u32, nbytes: usize) -> Vec<u8> {
         assert!(nbytes <= CONTROL_BYTES && self.nbytes > 0 && pe < self.n_pes(), "within it");
         let mut bytes = vec![0; nbytes];
@@ -284,20 +289,20 @@ impl Joined<'_> {
         bytes
     }
 
-    /// Returns true if loads and stores reach the memory of a PE.
+    /// Returns true if this PE can access the symmetric memory of `pe` by loads and stores.
     pub fn maps(&self, pe: u32) -> bool {
         assert!(self.nbytes > 0 && pe < self.n_pes(), "allocated, and there is such a PE");
         // SAFETY: the job is joined and targets are allocated.
         unsafe { (self.routines.raw.maps)(pe as i32) != 0 }
     }
 
-    /// Makes the contexts and the team of a task. All PEs call it.
+    /// Creates the contexts and the team of a task in place of the ones before. All PEs call it.
     ///
     /// # Errors
-    /// One sentence if the library refuses.
+    /// One sentence if the library cannot create them.
     pub fn prepare(&self, task: &Task) -> Result<(), String> {
         self.check(task);
-        // SAFETY: all that a task says is in range.
+        // SAFETY: `check` has verified that the task is in range.
         match unsafe { (self.routines.raw.prepare)(task) } {
             0 => Ok(()),
             _ => Err(format!(
@@ -307,53 +312,56 @@ impl Joined<'_> {
         }
     }
 
-    /// Runs `samples` times `batch` windows of a prepared task. Returns the nanoseconds of each
+    /// Runs a prepared task: `samples` times `batch` windows. Returns the nanoseconds of each
     /// sample: first those of the first thread, then those of the second one, and so on.
     pub fn run(&self, task: &Task, samples: u64, batch: u64) -> Vec<u64> {
         self.check(task);
         let mut times = vec![0; (samples * task.threads as u64) as usize];
         let run = self.operations()[task.operation as usize].functions.run;
-        // SAFETY: all that a task says is in range, and there is room for the times of all threads.
+        // SAFETY: `check` has verified that the task is in range, and there is room for the times
+        // of all threads.
         unsafe { run(task, samples, batch, times.as_mut_ptr()) };
         times
     }
 
-    /// Answers the PE that issues until that PE calls [`end`](Self::end).
+    /// Performs the peer's part of a task: answers round trips, or computes if the task says so,
+    /// until the PE that issues calls [`end`](Self::end). Returns at once for other tasks.
     pub fn follow(&self, task: &Task) {
         self.check(task);
         if let Some(follow) = self.operations()[task.operation as usize].functions.follow {
-            // SAFETY: all that a task says is in range.
+            // SAFETY: `check` has verified that the task is in range.
             unsafe { follow(task) }
         }
     }
 
-    /// Makes [`follow`](Self::follow) of the peer return.
+    /// Makes [`follow`](Self::follow) return on the peer.
     pub fn end(&self, task: &Task) {
         self.check(task);
         if let Some(end) = self.operations()[task.operation as usize].functions.end {
-            // SAFETY: all that a task says is in range.
+            // SAFETY: `check` has verified that the task is in range.
             unsafe { end(task) }
         }
     }
 
-    /// Fills the buffers of a task before it is measured. All PEs call it.
+    /// Fills the buffers of a task with the values that [`verify`](Self::verify) expects at its
+    /// start.
     pub fn fill(&self, task: &Task) {
         self.check(task);
-        // SAFETY: all that a task says is in range.
+        // SAFETY: `check` has verified that the task is in range.
         unsafe { (self.routines.raw.fill)(task) }
     }
 
-    /// Returns the first wrong byte of the buffers of a task at this PE, which issues, receives, or
-    /// both; `None` if all data was moved.
+    /// Returns the offset of the first wrong byte in the buffers of a task on this PE, which
+    /// issues, receives, or both; `None` if all bytes are right.
     pub fn verify(&self, task: &Task, issues: bool, receives: bool) -> Option<u64> {
         self.check(task);
-        // SAFETY: all that a task says is in range.
+        // SAFETY: `check` has verified that the task is in range.
         let wrong = unsafe { (self.routines.raw.verify)(task, issues.into(), receives.into()) };
         u64::try_from(wrong).ok()
     }
 
     pub fn compute(&self, turns: u64) {
-        // SAFETY: it only counts.
+        // SAFETY: the function only runs an empty loop.
         unsafe { (self.routines.raw.compute)(turns) }
     }
 
@@ -365,14 +373,14 @@ impl Joined<'_> {
         readings
     }
 
-    /// Binds this thread to the CPU with this index among the CPUs that it may use. Returns false if
-    /// there are fewer CPUs.
+    /// Binds this thread to the CPU with this index among the CPUs that it may use. Returns false
+    /// if there are fewer CPUs.
     pub fn bind(&self, index: u32) -> bool {
         // SAFETY: any index is allowed.
         unsafe { (self.routines.raw.bind)(index as i32) == 0 }
     }
 
-    /// Checks that a task stays within the allocated memory.
+    /// Panics unless a task is for this job and stays within the allocated memory.
     fn check(&self, task: &Task) {
         let operation = &self.operations()[task.operation as usize];
         let n = self.n_pes();
@@ -405,7 +413,7 @@ fn operation(raw: &RawRoutines, index: i32) -> Option<Operation> {
         follow: None,
         end: None,
     };
-    // SAFETY: C fills it in, or says that there is none.
+    // SAFETY: C fills in the operation, or returns -1 if there is none of this index.
     if unsafe { (raw.operation)(index, &raw mut found) } != 0 {
         return None;
     }

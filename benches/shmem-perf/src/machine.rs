@@ -1,4 +1,5 @@
-//! Describes where a run takes place: hosts, CPUs, settings, and what makes figures doubtful.
+//! Describes the environment of a run: hosts, CPUs, settings, the launcher, and warnings about
+//! conditions that make figures doubtful.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{HostInfo, JobInfo, PeInfo, SettingInfo};
 
-/// The hosts that are listed by name; the others are counted.
+/// The maximum number of hosts of a kind that are listed by name; the others are counted.
 const MOST_HOSTS: usize = 8;
 /// Prefixes of variables that configure a library and the libraries below it.
 const SETTINGS: &[&str] =
     &["SHMEM_", "SMA_", "UCX_", "FI_", "OMPI_MCA_", "OSHMEM_", "GLIBC_TUNABLES"];
-/// Prefixes of those by which launchers pass a PE its place.
+/// Prefixes of variables that begin like settings, but by which launchers tell a PE about its job.
 const OF_LAUNCHERS: &[&str] = &[
     "SHMEM_LOCAL_ID",
     "SHMEM_TRY",
@@ -25,7 +26,7 @@ const OF_LAUNCHERS: &[&str] = &[
     "OMPI_MCA_shmem_RUNTIME",
 ];
 
-/// The facts that a PE finds about itself.
+/// The facts that a PE finds about itself and its host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeFacts {
     host: HostInfo,
@@ -33,7 +34,7 @@ pub struct PeFacts {
     cpus: String,
 }
 
-/// Returns the facts about this PE, on the node with this number.
+/// Returns the facts about this PE, whose node has `node` as its lowest PE.
 pub fn own(node: u32) -> PeFacts {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
@@ -60,7 +61,7 @@ pub fn own(node: u32) -> PeFacts {
     }
 }
 
-/// Returns the entries of a directory of the kernel, in the order of their numbers.
+/// Returns the paths of the entries of a directory, in the order of the numbers in their names.
 fn listed(dir: &str) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<String> =
@@ -84,7 +85,7 @@ fn nic(path: &str) -> String {
     }
 }
 
-/// Returns the job, of what each PE knows.
+/// Returns the job, from the facts of all PEs in order. A host is described by its first PE.
 pub fn job(all: Vec<PeFacts>) -> JobInfo {
     let mut job = JobInfo { hosts: Vec::new(), pes: Vec::new() };
     let mut places: BTreeMap<String, u32> = BTreeMap::new();
@@ -98,7 +99,8 @@ pub fn job(all: Vec<PeFacts>) -> JobInfo {
     job
 }
 
-/// Hosts, grouped by kind.
+/// Describes the hosts of a job in words. Hosts with the same hardware and kernel are listed
+/// together.
 pub fn hosts(job: &JobInfo) -> String {
     let mut kinds: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for host in &job.hosts {
@@ -124,8 +126,8 @@ pub fn hosts(job: &JobInfo) -> String {
     kinds.into_iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the CPU that each PE gets for itself: its place among the PEs of its host; none where a
-/// host has too few.
+/// Returns for each PE the index of the CPU to which it is bound: its position among the PEs of its
+/// host. `None` for the PEs of hosts that have fewer CPUs than PEs.
 pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
     let mut taken = vec![0; job.hosts.len()];
     let mut places = Vec::new();
@@ -140,8 +142,8 @@ pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
     places
 }
 
-/// Returns the variables that configure a library or one below it, by name. A library may add some
-/// of its own, so what the user has set is known before it is initialized.
+/// Returns the environment variables that configure an OpenSHMEM library or the libraries that it
+/// uses, sorted by name. Call it before the library is initialized, which may set some itself.
 pub fn variables() -> Vec<SettingInfo> {
     let mut variables: Vec<SettingInfo> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -161,7 +163,7 @@ fn configures(name: &str) -> bool {
     begins(SETTINGS) && !begins(OF_LAUNCHERS)
 }
 
-/// Returns the settings that the library reports, and the variables that it does not.
+/// Returns the settings that the library reports, and the variables that it does not report.
 pub fn settings(reported: Vec<SettingInfo>, variables: &[SettingInfo]) -> Vec<SettingInfo> {
     let is_other =
         |variable: &&SettingInfo| !reported.iter().any(|setting| setting.name == variable.name);
@@ -169,10 +171,10 @@ pub fn settings(reported: Vec<SettingInfo>, variables: &[SettingInfo]) -> Vec<Se
     [reported, others].concat()
 }
 
-/// Returns the transport that is open, or else the one that a setting names, with the provider that
-/// a setting names.
+/// Returns the transport that the library has opened, or else the one that a setting names. For
+/// ofi, appends the provider that a setting names.
 pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) -> Option<String> {
-    // One node needs none.
+    // The PEs of a single node need no transport.
     if open.is_none() && job.pes.iter().all(|pe| pe.node == Some(0)) {
         return Some("shared memory".into());
     }
@@ -187,8 +189,8 @@ pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) 
     }
 }
 
-/// Returns the command of the launcher, without the program's own: that of the parent, if it ends
-/// with the program's.
+/// Returns the command of the launcher without the program's own: the command of the parent
+/// process, if it ends with `command`; otherwise nothing.
 pub fn launcher(command: &[String]) -> Vec<String> {
     let words = |file: &str| -> Vec<String> {
         let bytes = fs::read(file).unwrap_or_default();
@@ -201,7 +203,7 @@ pub fn launcher(command: &[String]) -> Vec<String> {
 
 fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
     let at = words.len().saturating_sub(command.len());
-    // Launchers may look the program's name up.
+    // The launcher may have replaced the name of the program by its path.
     let is_program = |word: &String| word.rsplit('/').next() == command[0].rsplit('/').next();
     match words.get(at) {
         Some(program) if at > 0 && is_program(program) && words[at + 1..] == command[1..] => {
@@ -212,7 +214,8 @@ fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
     }
 }
 
-/// Returns what makes the figures doubtful.
+/// Returns the conditions that make figures doubtful, one sentence each. Reads the variables of
+/// this PE.
 pub fn warnings(job: &JobInfo) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, what) in [
@@ -251,7 +254,7 @@ pub fn warnings(job: &JobInfo) -> Vec<String> {
     warnings
 }
 
-/// Returns the time in UTC as RFC 3339 has it.
+/// Returns the current time in UTC, formatted as in RFC 3339.
 pub fn date() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
@@ -263,7 +266,7 @@ fn field(path: &str, name: &str) -> Option<String> {
     fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// Returns how many CPUs a list such as `0-3,8` has.
+/// Returns the number of CPUs in a list such as `0-3,8`.
 fn count(list: &str) -> u32 {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

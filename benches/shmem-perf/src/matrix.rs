@@ -1,9 +1,10 @@
 //! Measures the latency and the bandwidth between every two PEs, so that a wrong NIC, NUMA node or
 //! cable stands out.
 //!
-//! One PE after the other measures with all others. The others answer whichever PE asks, so one
-//! barrier for each row is enough. If PEs outnumber CPUs, there is a barrier before each pair: PEs
-//! that wait for their turn by polling would keep the pair from running.
+//! One PE after the other measures a row: its figures with each other PE in turn. Within a row no
+//! barrier is necessary, because every other PE waits until the PE of the row reaches it. If PEs
+//! outnumber CPUs, there is a barrier before each pair: PEs that wait for their turn by polling
+//! would keep the pair from running.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +15,16 @@ use crate::world::BenchJob;
 
 const ROUND_TRIP: &str = "p round trip";
 const TRANSFER: &str = "put_nbi";
-/// Bytes of each transfer of a bandwidth, and transfers before each completion.
+/// For the bandwidth: the bytes of each transfer, and the number of transfers before each
+/// completion.
 const TRANSFER_BYTES: u64 = 64 * 1024;
 const WINDOW: u64 = 8;
-/// The limits of the number of samples of a pair; a median of fewer would mean little.
+/// The minimum and the maximum number of samples of a pair.
 const FEWEST: u64 = 5;
 const MOST: u64 = 4096;
 
-/// Measures both matrices in about `time`. Calls `done` after each row with the number of rows so
-/// far and the number of all. All PEs call it.
+/// Measures both matrices in about `time`. After each row, calls `done` with the number of rows so
+/// far and the number of rows of both matrices. All PEs call it.
 pub fn matrices(
     world: &BenchJob<'_>,
     time: Duration,
@@ -74,7 +76,7 @@ pub fn matrices(
     matrices
 }
 
-/// The figures from one PE to all others.
+/// The parameters by which each row of a matrix is measured.
 struct Row<'a> {
     world: &'a BenchJob<'a>,
     task: Task,

@@ -21,14 +21,14 @@ pub struct Bench<'a> {
     options: &'a PerfOptions,
     /// Pairs, each the PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
-    /// The wires of the first pair that are needed.
+    /// The connections of the first pair.
     wires: Wires,
 }
 
-/// The connections between the PEs of a pair without the library, by medium; empty at other PEs.
+/// The connections between the PEs of a pair without the library, by medium; empty on other PEs.
 pub type Wires = Vec<(Medium, Box<dyn BareWire>)>;
 
-/// Turns of computing that last long enough to be timed.
+/// Iterations of the computing loop that are timed to find out how long one takes.
 const TURNS: u64 = 100_000;
 
 /// The role of this PE in a pair.
@@ -39,7 +39,6 @@ enum Role {
 }
 
 impl<'a> Bench<'a> {
-    /// Measures between these pairs.
     pub fn new(
         world: &'a BenchJob<'a>,
         options: &'a PerfOptions,
@@ -49,10 +48,10 @@ impl<'a> Bench<'a> {
         Self { world, options, pairs, wires }
     }
 
-    /// Makes the contexts and the team of a subject. All PEs call it.
+    /// Creates the contexts and the team of a subject. All PEs call it.
     ///
     /// # Errors
-    /// One sentence if the library refuses.
+    /// One sentence if the library cannot create them.
     pub fn prepare(&self, subject: &Sweep) -> Result<(), String> {
         match subject.call {
             Callee::Library(_) => self.world.library.prepare(&self.task(subject, 0, self.world.me)),
@@ -69,8 +68,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Measures an operation of the library. With `--validate`, all PEs end if it has not moved
-    /// what it should.
+    /// Measures an operation of the library. With `--validate`, ends the job if the operation has
+    /// left wrong data.
     fn measure_operation(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let library = &self.world.library;
         let part = match self.options.validate && !subject.is_floor {
@@ -99,7 +98,8 @@ impl<'a> Bench<'a> {
         point
     }
 
-    /// Returns true if the first pair alone is active.
+    /// Returns true if only one PE of the first pair issues, so that it can decide alone when to
+    /// end.
     fn is_of_one(&self, subject: &Sweep) -> bool {
         let pair = self.pairs[0];
         let is_one =
@@ -158,7 +158,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Measures the first pair while all other PEs wait. The PE that issues decides.
+    /// Measures the first pair while all other PEs wait. The PE that issues decides on the number
+    /// of repetitions.
     fn measure_first_pair(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
         let (from, to) = self.pairs[0];
@@ -188,7 +189,7 @@ impl<'a> Bench<'a> {
         repeat(task.nbytes, &self.limits(subject, time), times, value)
     }
 
-    /// Measures the transfer alone, and then beside a computation that takes as long.
+    /// Measures the transfer alone, and then together with a computation that takes as long.
     fn overlap(&self, subject: &Sweep, mut task: Task, time: Duration) -> Point {
         let library = &self.world.library;
         let turn_ns = || {
@@ -209,7 +210,8 @@ impl<'a> Bench<'a> {
         repeat(task.nbytes, &limits, |batch| times(&task, batch), percent)
     }
 
-    /// Measures all pairs at once, both directions of one pair, or a team. PE 0 decides.
+    /// Measures all pairs at once, both directions of one pair, or a team. PE 0 decides on the
+    /// number of repetitions.
     fn measure_all(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
         let (mut point, mut members) = (None, MemberTimes::default());
@@ -283,19 +285,20 @@ impl<'a> Bench<'a> {
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }
     }
 
-    /// Returns the nanoseconds of one operation, or of one window, for each sample, from the times
-    /// of all PEs and threads that were active.
+    /// Converts the samples of a batch, by active PE and thread, to nanoseconds of one operation or
+    /// one window. A collective has one value per sample. A rate of several PEs or threads has one
+    /// value per batch. Otherwise each sample of each PE and thread is a value.
     fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.world.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
         match subject.measure {
-            // A collective has ended when its slowest member has.
+            // A collective takes as long as its slowest member.
             Measure::Collective => {
                 let n = lanes.first().map_or(0, |lane| lane.len());
                 let slowest = |sample: usize| lanes.iter().map(|lane| lane[sample]).max();
                 (0..n).filter_map(slowest).map(each).collect()
             }
-            // The rate of several is that of all their work in the time of the slowest.
+            // The common rate is the work of all, divided by the mean time of the slowest.
             Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
                 if lanes.len() > 1 =>
             {
@@ -360,15 +363,18 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Nanoseconds of each member of a collective.
+/// The times of each member of a collective.
 #[derive(Default)]
 struct MemberTimes {
+    /// The sum of the nanoseconds of a call, over all samples, by PE.
     sums: Vec<f64>,
+    /// The number of samples of each member.
     n: u64,
 }
 
 impl MemberTimes {
-    /// Adds the times of a batch by PE; PEs that are not members have no times.
+    /// Adds the samples of a batch, by PE. Each is the time of `group` calls. PEs that are not
+    /// members have no samples.
     fn add(&mut self, gathered: &[Vec<u64>], group: u64, overhead: f64) {
         self.sums.resize(gathered.len(), 0.0);
         self.n += gathered.first().map_or(0, Vec::len) as u64;

@@ -1,14 +1,12 @@
-//! The names of series next to each other: the operation, and the parts of its shape that differ
-//! from the others.
-//!
-//! It does not depend on the use of the names.
+//! Names for several series that are shown together: each is the operation and those parts of its
+//! shape that are not equal for all.
 
 use crate::record::{Series, Shape};
 
-/// The names of some series, and what all of them share.
+/// The names of several series, and the parts of the shape that all of them share.
 #[derive(Debug, PartialEq)]
 pub struct Names {
-    /// The part that all shapes have in common, such as `16 PEs, one pair`.
+    /// The parts that all shapes have in common, such as `16 PEs, one pair`.
     pub common: String,
     /// A name for each series, such as `put` or `put, static`.
     pub names: Vec<String>,
@@ -33,8 +31,8 @@ pub fn names(series: &[&Series]) -> Names {
     }
 }
 
-/// Returns the parts of a shape in words; a part that goes without saying is empty. Every shape has
-/// the same number of parts.
+/// Returns the parts of a shape in words; a default part, such as one thread, is empty. The result
+/// has the same length for every shape.
 fn words(shape: &Shape) -> Vec<String> {
     let many = |n: u32, what: &str| match n {
         0 | 1 => String::new(),

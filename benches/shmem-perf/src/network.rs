@@ -1,10 +1,10 @@
-//! Measures UCX and libfabric themselves between two PEs: the floors of a library that is connected
-//! by them.
+//! Measures UCX and libfabric directly between two PEs: the floors of a library that connects PEs
+//! by one of them.
 //!
-//! The one that leads writes and reads memory of the other one, which lets the network work
-//! meanwhile. A word there, which the leader writes last, ends both. Nothing is ever closed: that
-//! would need the other PE once more, and the kernel does it when the process ends. Both libraries
-//! are opened at run time; where one is missing there is no floor.
+//! The leader writes and reads memory of the follower, which polls the network meanwhile. To end a
+//! measurement, the leader writes a word of that memory. Connections are never closed: that would
+//! need the cooperation of the other PE, and the kernel does it when the process ends. Both
+//! libraries are opened at run time; if one is missing, its floors are left out.
 
 mod libfabric;
 mod route;
@@ -24,10 +24,10 @@ use self::route::{
 use crate::wire::{BareWire, Direction, Exchange};
 use crate::world::BenchJob;
 
-/// Libraries whose floors are known.
+/// A library of a network that can be measured directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Network {
-    /// UCX: its layer UCP.
+    /// UCX, by its UCP layer.
     Ucx,
     Libfabric,
 }
@@ -35,8 +35,8 @@ pub enum Network {
 impl Network {
     pub const ALL: [Self; 2] = [Self::Ucx, Self::Libfabric];
 
-    /// Returns the one that a path of Rushmem's goes over, such as `shared memory on a node, ucx
-    /// between nodes`.
+    /// Returns the network in the text of a path as Rushmem reports it, such as `shared memory on a
+    /// node, ucx between nodes`; `None` if the path uses neither.
     pub fn of_path(path: &str) -> Option<Self> {
         path.split([' ', ':']).find_map(|word| match word {
             "ucx" => Some(Self::Ucx),
@@ -45,7 +45,7 @@ impl Network {
         })
     }
 
-    /// Returns the names of its functions, by direction.
+    /// Returns the names of the floors, which are functions of the network, by direction.
     pub fn transfers(self) -> [(Direction, &'static str); 2] {
         match self {
             Self::Ucx => [(Direction::Put, "ucp_put"), (Direction::Get, "ucp_get")],
@@ -54,23 +54,26 @@ impl Network {
     }
 }
 
-/// The time that the leader lets the network carry its last word, which is not acknowledged: the
-/// other PE no longer works for it.
+/// How long the leader polls after it has written the word that ends a measurement. It cannot wait
+/// for completion, because the follower stops polling once it has read the word.
 const LAST_WORD: Duration = Duration::from_millis(1);
 
-/// Two PEs, connected by a network.
+/// One PE's end of a connection of two PEs by a network.
 pub struct ConnectedPair {
     route: Box<dyn NetworkRoute>,
     memory: TransferMemory,
+    /// Offset of the source in `memory`.
     source: usize,
-    /// Points that have ended.
+    /// The number of measurements that have ended, which is the value of the next word that ends
+    /// one, less 1.
     n_ended: u64,
 }
 
 impl ConnectedPair {
-    /// Connects two PEs for transfers of at most `most` bytes. PEs that do not spin let others run
-    /// between two looks. All PEs call it; those that are not of the pair, and all if it fails, get
-    /// no connection. All get the same sentence on what it goes over, or why it fails.
+    /// Connects the two PEs of a pair for transfers of at most `most` bytes. They yield the CPU
+    /// between polls unless they spin. All PEs call it. Returns no connection on other PEs, and on
+    /// all if it fails. Returns the same sentence on all PEs: the path of the connection, or why it
+    /// fails.
     pub fn open(
         world: &BenchJob<'_>,
         (from, to): (u32, u32),
@@ -119,8 +122,8 @@ impl ConnectedPair {
     }
 }
 
-/// Returns the values of the PEs of a pair, or why one of them has none. All PEs call it; the
-/// others have no result.
+/// Returns on all PEs the values of the two PEs of a pair, or the error of one of them. All PEs
+/// call it; other PEs pass `None`.
 fn of_both<T: Serialize + DeserializeOwned>(
     world: &BenchJob<'_>,
     (from, to): (u32, u32),

@@ -5,7 +5,7 @@ use crate::record::{Point, Series};
 /// A floor is invalid if it takes longer than the operation that it bounds by more than this factor.
 const NOISE: f64 = 1.02;
 
-/// Returns the kind of a routine, by which charts are grouped.
+/// Returns the kind of an operation, by which charts are grouped; empty if it is of no such kind.
 pub fn kind_of(operation: &str) -> &'static str {
     let routine = operation.trim_end_matches("_nbi");
     match routine {
@@ -59,8 +59,8 @@ pub struct Bound<'a> {
     pub ratio: f64,
 }
 
-/// Returns the highest valid floor of a point among the series of its run. What several PEs or
-/// threads do at once has none.
+/// Returns the valid floor of a point that takes longest, among the series of its run. Operations
+/// of several pairs or threads have no floor, because floors are measured with one of each.
 pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<'a>> {
     let cost = |point: &Point| of.measure.cost(point.summary.p50);
     let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;
@@ -80,7 +80,7 @@ pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<
     })
 }
 
-/// Returns true if a point of a floor lies above what it should bound.
+/// Returns true if a point of a floor takes longer than an operation that it should bound.
 pub fn is_invalid(all: &[Series], floor: &Series, point: &Point) -> bool {
     let cost = |point: &Point| floor.measure.cost(point.summary.p50);
     floor.is_floor

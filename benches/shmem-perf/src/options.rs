@@ -1,4 +1,4 @@
-//! The flags of a measurement, and how those of subcommands are read.
+//! The flags of a measurement, and the parser of the subcommands' flags.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::print::print;
 use crate::record::Measure;
 
-/// Groups of options in the help.
+/// The headings under which the help lists the options.
 const WHAT: &str = "What is measured";
 const PES: &str = "PEs and memory";
 const TIME: &str = "Time";
@@ -162,7 +162,7 @@ pub enum Pairs {
     One,
     /// PEs 0 and 1, 2 and 3, and so on.
     Neighbors,
-    /// Drawn by chance.
+    /// Pairs drawn with the seed of `--seed`.
     Random,
     /// The first half with the second half.
     All,
@@ -179,13 +179,13 @@ pub enum TargetMemory {
 /// The activity of the PE whose memory is the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TargetActivity {
-    /// It waits in a barrier.
+    /// It waits in a barrier of the library.
     Waits,
-    /// It computes and calls nothing.
+    /// It computes and calls no routine of the library.
     Computes,
 }
 
-/// Returns the name of a value in flags and records.
+/// Returns the name that a value has in flags and records.
 pub fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
 }
@@ -231,8 +231,8 @@ impl PerfOptions {
             .collect()
     }
 
-    /// Returns the bytes that a buffer may have: of the largest size, and room for `n_blocks`
-    /// blocks of the smallest.
+    /// Returns the maximum size of a buffer in bytes: the largest size, or `n_blocks` blocks of the
+    /// smallest size if that is more.
     pub fn most_bytes(&self, n_blocks: u64) -> u64 {
         let sizes = self.sizes();
         let of = |size: Option<&u64>| size.copied().unwrap_or(self.max_bytes);
@@ -240,7 +240,7 @@ impl PerfOptions {
         most.max(n_blocks * of(sizes.first()))
     }
 
-    /// Checks the conditions that flags alone cannot express.
+    /// Checks the flags against each other and against the number of PEs. An error is one sentence.
     pub fn check(&self, n_pes: u32) -> Result<(), String> {
         if self.max_bytes < self.min_bytes {
             return Err(format!(
@@ -275,7 +275,10 @@ impl PerfOptions {
     }
 }
 
-/// Returns the flags of a subcommand, or nothing after `--help`.
+/// Parses the flags of a subcommand. Returns `None` if they contain `--help`, after printing it.
+///
+/// # Errors
+/// The parser's message, if the flags are wrong.
 pub fn subcommand<T: Parser>(program: &str, args: &[String]) -> Result<Option<T>, String> {
     let all = std::iter::once(program.to_owned()).chain(args.iter().cloned());
     match T::try_parse_from(all) {

@@ -1,6 +1,6 @@
-//! The files that a run leaves: they are written as it goes on, so that what was measured is kept
-//! whatever happens. A record is JSON, or a table of comma-separated values: one line for each size
-//! of each series, and for each pair of a matrix.
+//! The files of a run. They are written during the run, so that results are kept if it is
+//! interrupted. A record is JSON, or a table of comma-separated values: one line for each size of
+//! each series, and for each pair of a matrix.
 
 use std::fs;
 use std::io::Write;
@@ -10,19 +10,18 @@ use crate::plan::Sweep;
 use crate::record::{Measure, Record};
 use crate::units;
 
-/// A file for a record, or for values.
+/// A file for a record, or for single values.
 pub struct RecordFile {
     path: PathBuf,
 }
 
 impl RecordFile {
-    /// Writes there, JSON or, if the name ends so, CSV.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
-    /// Writes all of it. A file that was there is replaced only by a whole one; a device is written
-    /// into.
+    /// Writes a record: CSV if the name ends in `.csv`, otherwise JSON. Replaces an existing file
+    /// atomically; writes into a device or a pipe.
     pub fn write(&self, record: &Record) -> Result<(), String> {
         let text = match self.path.extension().is_some_and(|extension| extension == "csv") {
             true => csv(record),
@@ -38,12 +37,12 @@ impl RecordFile {
         written.map_err(|error| self.sentence(&error))
     }
 
-    /// Begins the file with this text.
+    /// Creates or truncates the file, and writes `text`.
     pub fn begin(&self, text: &str) -> Result<(), String> {
         fs::write(&self.path, text).map_err(|error| self.sentence(&error))
     }
 
-    /// Appends to it.
+    /// Appends `text` to the file, which must exist.
     pub fn append(&self, text: &str) -> Result<(), String> {
         let file = fs::OpenOptions::new().append(true).open(&self.path);
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
@@ -54,25 +53,25 @@ impl RecordFile {
         format!("{} cannot be written: {error}", self.path.display())
     }
 
-    /// Writes a new file, which then takes the place of the one that was there.
+    /// Writes a new file and renames it to the path.
     fn replace(&self, text: &str) -> std::io::Result<()> {
         let mut name = self.path.as_os_str().to_owned();
         name.push(".new");
         let new = PathBuf::from(name);
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path));
         if written.is_err() {
-            // An incomplete file is of no use, and the disk may be full.
+            // The new file may be incomplete, and the disk may be full.
             _ = fs::remove_file(&new);
         }
         written
     }
 }
 
-/// The names of the columns.
+/// The head of a record as CSV.
 const HEAD: &str = "measure,operation,is_floor,n_pes,pairs,team_size,contexts,threads,window,memory,target_computes,nbytes,n,mean,min,p50,p90,p99,\
                     p99.9,max,interval_low,interval_high,ended,pe_min,pe_mean,pe_max,from,to,unit\n";
 
-/// The head of the file of all values.
+/// The head of a file of single values.
 pub const SAMPLES: &str = "measure,operation,is_floor,pairs,team_size,nbytes,batch,unit,value\n";
 
 /// Returns a record as comma-separated values.
@@ -134,7 +133,7 @@ fn csv(record: &Record) -> String {
     text
 }
 
-/// Returns all values of a measurement, by batch.
+/// Returns the lines of the single values of one size, with the index of their batch.
 pub fn samples(subject: &Sweep, nbytes: u64, batches: &[Vec<f64>]) -> String {
     let Sweep { name: operation, is_floor, shape, .. } = subject;
     let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The plan of a run: groups in the order in which they are measured, each of which becomes a table.
-//! All PEs make the same plan from the same flags.
+//! The plan of a run: groups in the order in which they are measured, each of which becomes a
+//! table. All PEs make the same plan from the same flags.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ pub struct Sweep {
     pub measure: Measure,
     /// True if the machine does it without the library: a lower bound for the library's time.
     pub is_floor: bool,
-    /// Sizes in ascending order; only 0 if the operation has no size.
+    /// Sizes in bytes, ascending; only 0 if the operation has no size.
     pub sizes: Vec<u64>,
     /// The PEs, contexts and memory with which it is measured.
     pub shape: Shape,
@@ -58,15 +58,15 @@ pub struct Sweep {
 #[derive(Clone, Copy, Debug)]
 pub struct JobFacts {
     pub n_pes: u32,
-    /// True if the pair shares memory.
+    /// True if the PEs of the first pair share memory.
     pub shares_memory: bool,
-    /// True if the pair is on one host.
+    /// True if the PEs of the first pair are on one host.
     pub shares_host: bool,
     /// For each network of [`Network::ALL`], true if it is also measured without the library.
     pub networks: [bool; Network::ALL.len()],
 }
 
-/// The operations that are measured by default, by measure.
+/// Returns the operations of which `measure` is measured by default.
 fn usual(measure: Measure) -> &'static [&'static str] {
     match measure {
         Measure::Latency => &[
@@ -165,7 +165,7 @@ fn asks_for(options: &PerfOptions, measure: Measure, operation: &Operation) -> b
     }
 }
 
-/// Returns true if a buffer must have room for a block of each member of a team.
+/// Returns true if the options select a collective whose buffers hold a block for each member.
 pub fn needs_blocks(options: &PerfOptions, table: &[Operation]) -> bool {
     let is_one = |operation: &Operation| {
         operation.blocks_by_member && asks_for(options, Measure::Collective, operation)
@@ -197,7 +197,8 @@ fn applies(measure: Measure, operation: &Operation) -> bool {
     }
 }
 
-/// Returns one subject, or for collectives one for each size of a team.
+/// Returns one subject, or for collectives one for each team size. Those for which no size in bytes
+/// is possible are left out.
 fn library_subjects(
     options: &PerfOptions,
     facts: JobFacts,
@@ -207,7 +208,7 @@ fn library_subjects(
 ) -> Vec<Sweep> {
     let teams = match (measure, options.team_sizes.as_slice()) {
         (Measure::Collective, []) => vec![Some(facts.n_pes)],
-        // These are of all PEs.
+        // All PEs take part in these, whatever `--team-sizes` says.
         (Measure::Collective, _)
             if operation.name.ends_with("barrier_all") || operation.name == "malloc and free" =>
         {
@@ -275,9 +276,9 @@ fn sizes(options: &PerfOptions, measure: Measure, operation: &Operation, members
     };
     let sizes = options.sizes().into_iter().filter(fits);
     match measure {
-        // Many small ones are what a rate is about.
+        // By default only the smallest size: larger ones are limited by the bandwidth.
         Measure::MessageRate if options.measures.is_empty() => sizes.take(1).collect(),
-        // There is nothing to overlap with a transfer that the call itself makes.
+        // By default no small sizes: the call itself completes these transfers.
         Measure::Overlap if options.measures.is_empty() => {
             sizes.filter(|&size| size >= 4096).collect()
         }
@@ -285,8 +286,8 @@ fn sizes(options: &PerfOptions, measure: Measure, operation: &Operation, members
     }
 }
 
-/// Returns what the machine takes for the same, for one pair: the floors that bound a subject, at
-/// its sizes.
+/// Returns the floors that bound any of the subjects, for one pair. Each is measured at all sizes
+/// of the subjects that it bounds.
 fn floors(
     options: &PerfOptions,
     facts: JobFacts,
@@ -308,7 +309,7 @@ fn floors(
         OperationKind::PlainRoundTrip => measure == Measure::Latency && facts.n_pes > 1,
         OperationKind::Alone | OperationKind::RoundTrip | OperationKind::Collective => false,
     };
-    // The sizes of all that a floor bounds.
+    // The sizes of all subjects that the floor of this name bounds.
     let sizes = |name: &str| -> Vec<u64> {
         let bounded = subjects.iter().filter(|subject| bounds(name, &subject.name));
         let sizes = bounded.flat_map(|subject| subject.sizes.iter().copied());
@@ -352,7 +353,8 @@ fn floors(
     floors
 }
 
-/// Returns the tables of a measure: what has one size apart from what has several.
+/// Divides the subjects of a measure into two tables: subjects with a single size, and subjects
+/// with several sizes. Leaves out an empty table.
 fn tables(measure: Measure, subjects: Vec<Sweep>) -> Vec<Group> {
     let (single, sized): (Vec<Sweep>, Vec<Sweep>) =
         subjects.into_iter().partition(|subject| subject.sizes.len() == 1);
@@ -378,8 +380,8 @@ fn tables(measure: Measure, subjects: Vec<Sweep>) -> Vec<Group> {
     groups.into_iter().filter(|group| !group.subjects.is_empty()).collect()
 }
 
-/// Returns the pairs, each the PE that issues and its peer. A PE is in one pair at most; a PE that
-/// is alone is its own peer.
+/// Returns the pairs, each the PE that issues and its peer. A PE is in one pair at most. The only
+/// PE of a job is its own peer.
 pub fn pairs(n_pes: u32, which: Pairs, one: Option<(u32, u32)>, seed: u64) -> Vec<(u32, u32)> {
     if n_pes == 1 {
         return vec![(0, 0)];
@@ -390,7 +392,7 @@ pub fn pairs(n_pes: u32, which: Pairs, one: Option<(u32, u32)>, seed: u64) -> Ve
         Pairs::Neighbors => (0..half).map(|pair| (2 * pair, 2 * pair + 1)).collect(),
         Pairs::All => (0..half).map(|pair| (pair, pair + half)).collect(),
         Pairs::Random => {
-            // All PEs draw the same.
+            // All PEs have the same seed, so they draw the same pairs.
             let mut pes: Vec<u32> = (0..n_pes).collect();
             fastrand::Rng::with_seed(seed).shuffle(&mut pes);
             pes.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()

@@ -1,6 +1,6 @@
-//! What the program prints: text in columns, paragraphs as wide as a narrow terminal, and the
-//! progress bar of a run. Text that cannot be printed is an error with a sentence, where the macros
-//! of the standard library end the program.
+//! Printing: text in columns, paragraphs as wide as a narrow terminal, and the progress bar of a
+//! run. If standard output cannot be written, [`print`] returns an error, whereas the macros of the
+//! standard library panic.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use textwrap::{Options, WordSplitter};
 
-/// Columns of a paragraph. A PE does not know the width of the user's terminal.
+/// The maximum width of a paragraph in columns, since a PE does not know the width of the user's
+/// terminal.
 const WIDTH: usize = 80;
 
-/// Prints all of it at once.
+/// Writes text to standard output and flushes it. An error is one sentence.
 pub fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -30,8 +31,8 @@ pub fn paragraph(first: &str, text: &str) -> String {
     textwrap::fill(text, options) + "\n"
 }
 
-/// Rows whose columns are as wide as their widest cells. The first `n_left` columns are aligned at
-/// the left, the others at the right.
+/// Returns rows as lines whose columns are as wide as their widest cells. The first `n_left`
+/// columns are aligned at the left, the others at the right.
 pub fn aligned(indent: &str, rows: &[Vec<String>], n_left: usize) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
@@ -97,7 +98,7 @@ impl Bar {
 
     fn print(&mut self, text: &str) {
         if let Some(terminal) = &mut self.terminal {
-            // A terminal that is gone is no reason to stop.
+            // The run goes on if the terminal has been closed.
             _ = terminal.write_all(text.as_bytes());
         }
     }

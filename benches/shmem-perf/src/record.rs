@@ -1,12 +1,13 @@
-//! The results of a run, and everything that is needed to repeat it: the JSON that `shmem-perf`
-//! writes and reads.
+//! The record of a run: its results and everything that is needed to repeat it. `shmem-perf` writes
+//! and reads it as JSON.
 
 use std::path::Path;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// The version of this format. It grows when a reader of the older one would misread the newer one.
+/// The version of the format. It is incremented when a reader of the older version would
+/// misinterpret the newer one.
 pub const FORMAT: u32 = 2;
 
 /// One run.
@@ -20,7 +21,8 @@ pub struct Record {
     pub date: String,
     /// The arguments, the program's name first.
     pub command: Vec<String>,
-    /// The command of the launcher that started PE 0, as far as it could be seen.
+    /// The command of the launcher that started PE 0, without the program's own; empty if it is not
+    /// known.
     #[serde(default)]
     pub launcher: Vec<String>,
     /// The library that was measured.
@@ -30,9 +32,9 @@ pub struct Record {
     /// The pairs of PEs that were active, each the PE that issues and its peer.
     #[serde(default)]
     pub pairs: Vec<(u32, u32)>,
-    /// The settings of the library and of what is below it, with where each value comes from.
+    /// The settings of the library and of the libraries that it uses, each with its origin.
     pub settings: Vec<SettingInfo>,
-    /// The clock.
+    /// The clock that timed the operations.
     pub clock: Clock,
     /// The reasons to doubt the figures, one sentence each: load, frequency scaling, settings that
     /// cost time.
@@ -43,7 +45,7 @@ pub struct Record {
     /// True if the data that each measurement moved was checked.
     #[serde(default)]
     pub validated: bool,
-    /// True if the run was completed. What was measured before is here either way.
+    /// True if the run was completed. The record of an interrupted run has the results so far.
     pub complete: bool,
     /// The figures by size.
     pub series: Vec<Series>,
@@ -61,18 +63,19 @@ pub struct Library {
     /// The thread level that it provided, such as `multiple`; older records lack it.
     #[serde(default)]
     pub thread_level: Option<String>,
-    /// The path between PEs, and the provider of libfabric, as far as it is known.
+    /// The path between PEs, and the provider of libfabric; `None` if the library does not report
+    /// it and no setting names it.
     pub transport: Option<String>,
-    /// Why it was chosen, as far as the library says it.
+    /// Why the library chose this path, if it says so.
     #[serde(default)]
     pub why: Option<String>,
-    /// The findings of its transports, with the versions of the libraries that they call.
+    /// What each of its transports found, such as the versions of the libraries that it calls.
     #[serde(default)]
     pub below: Vec<String>,
 }
 
 impl Library {
-    /// Returns the path between PEs, and the reason for it.
+    /// Returns the path between PEs, and the reason for its choice.
     pub fn path(&self) -> String {
         match (&self.transport, &self.why) {
             (None, _) => "not known".into(),
@@ -85,7 +88,7 @@ impl Library {
 /// A job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobInfo {
-    /// Hosts, each once.
+    /// The hosts, in the order of their lowest PEs.
     pub hosts: Vec<HostInfo>,
     /// PEs by their number.
     pub pes: Vec<PeInfo>,
@@ -105,7 +108,7 @@ impl JobInfo {
 }
 
 impl HostInfo {
-    /// Returns true if other programs took CPUs.
+    /// Returns true if more threads than the host has CPUs were ready to run before the run.
     pub fn is_loaded(&self) -> bool {
         self.load > f64::from(self.n_cpus)
     }
@@ -114,11 +117,11 @@ impl HostInfo {
 /// A host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostInfo {
-    /// Its name.
+    /// The host name.
     pub name: String,
     /// The CPU's model.
     pub cpu: String,
-    /// CPUs that the job may use there.
+    /// The number of CPUs that are online, or that its first PE may use if this is more.
     pub n_cpus: u32,
     /// The mean number of threads that were ready to run there in the minute before.
     #[serde(default)]
@@ -139,32 +142,33 @@ pub struct HostInfo {
 pub struct PeInfo {
     /// Index in [`JobInfo::hosts`].
     pub host: u32,
-    /// The lowest number of the PEs whose memory it shares, its own included: those are its node.
+    /// The lowest PE whose memory this PE can access by loads and stores, which may be itself. PEs
+    /// with the same value are a node.
     #[serde(default)]
     pub node: Option<u32>,
-    /// CPUs that it may use, as the kernel lists them, such as `0-3,8`.
+    /// The CPUs that the PE may use, as the kernel lists them, such as `0-3,8`.
     pub cpus: String,
 }
 
 /// A setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettingInfo {
-    /// Its name, such as `SHMEM_TRANSPORT`.
+    /// The variable, such as `SHMEM_TRANSPORT`.
     pub name: String,
-    /// Its value.
+    /// The value as text.
     pub value: String,
-    /// The origin, such as `environment` or `default`.
+    /// Where the value is from, such as `environment` or `default`.
     pub origin: String,
 }
 
 /// A clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// Its name.
+    /// The name in C, such as `CLOCK_MONOTONIC`.
     pub name: String,
-    /// Nanoseconds that reading it takes; they are subtracted from the figures.
+    /// Nanoseconds that a reading takes; they are subtracted from the figures.
     pub overhead_ns: f64,
-    /// The smallest difference of two readings, in nanoseconds.
+    /// The granularity in nanoseconds.
     pub resolution_ns: f64,
 }
 
@@ -193,8 +197,9 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Converts a figure to a time that is proportional to that of the same work. For overlap it is
-    /// the time of a transfer beside a computation of the same length, in percent of the transfer.
+    /// Converts a figure of this measure to a cost that is proportional to the time of the same
+    /// work. For overlap, the cost is the time of a transfer and a computation of the same length
+    /// together, in percent of the transfer alone.
     pub fn cost(self, value: f64) -> f64 {
         match self {
             Self::Latency | Self::Collective | Self::Event => value,
@@ -207,17 +212,17 @@ impl Measure {
 /// One curve: an operation by size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// The measure of the figures.
+    /// The measure, which determines the unit of the figures.
     pub measure: Measure,
     /// The operation: the name of the routine without `shmem_`, such as `put`, or of a floor, such
-    /// as `memcpy`.
+    /// as `memcpy to peer`.
     pub operation: String,
     /// True if this is not a routine of the library but a lower bound for one: plain loads and
-    /// stores, `memcpy`, a socket.
+    /// stores, `memcpy`, a socket, or a network's own operation.
     pub is_floor: bool,
     /// The PEs, contexts, threads and memory with which it was measured.
     pub shape: Shape,
-    /// In ascending order of size.
+    /// The points in ascending order of size.
     pub points: Vec<Point>,
 }
 
@@ -239,7 +244,7 @@ pub struct Shape {
     pub pairs: String,
     /// Members of the team of a collective.
     pub team_size: Option<u32>,
-    /// Contexts per PE.
+    /// Contexts per PE; 0 is the default context.
     pub contexts: u32,
     /// Threads per PE.
     pub threads: u32,
@@ -247,27 +252,28 @@ pub struct Shape {
     pub window: u32,
     /// Memory at the target: `heap` or `static`.
     pub memory: String,
-    /// True if the target's PE computed meanwhile and called nothing; otherwise it waited in a
-    /// barrier.
+    /// True if the target PE computed meanwhile and called no routine; otherwise it answered or
+    /// waited in a barrier.
     #[serde(default)]
     pub target_computes: bool,
 }
 
-/// One size.
+/// The result of a series at one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Bytes of a transfer; of a collective, each member's.
+    /// Bytes of a transfer, or for a collective of one member's contribution.
     pub nbytes: u64,
     /// The result, in the unit of the measure.
     pub summary: Summary,
-    /// The number of times that each value was seen, in ascending order: (value, count). Empty
-    /// where single operations were not timed.
+    /// Pairs (value, count) in ascending order; values within 2 % are counted as one. Empty if
+    /// operations were timed in groups.
     pub histogram: Vec<(f64, u64)>,
     /// The mean time of each member of a collective: the minimum, the mean, and the maximum of
     /// these.
     #[serde(default)]
     pub by_pe: Option<(f64, f64, f64)>,
-    /// Each value, by batch, where `--samples` asks for it; no record has them.
+    /// With `--samples`: all values by batch. They are written to a file of their own, so a record
+    /// on disk does not have them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Vec<f64>>,
 }
@@ -292,16 +298,17 @@ impl Point {
     }
 }
 
-/// Figures in the unit of their measure.
+/// The distribution of a point's values, in the unit of its measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Repetitions.
+    /// The number of values.
     pub n: u64,
-    /// Their mean.
+    /// The arithmetic mean.
     pub mean: f64,
     /// The minimum.
     pub min: f64,
-    /// The median of the batches' medians, between the quartiles of all values.
+    /// The median of the batches' medians. With batches of equal size, it is between the quartiles
+    /// of all values.
     pub p50: f64,
     /// The 90th percentile.
     pub p90: f64,
@@ -311,12 +318,12 @@ pub struct Summary {
     pub p999: Option<f64>,
     /// The maximum.
     pub max: f64,
-    /// The interval of confidence of the median, 95 %, from batches of repetitions; of fewer than
-    /// six batches there is none.
+    /// The 95 % confidence interval of the median, computed from the batches' medians; `None` if
+    /// there are fewer than six batches.
     pub interval: Option<(f64, f64)>,
-    /// The medians of these batches, in the order of time: what a comparison tests.
+    /// The medians of the batches, in the order of time. Comparisons test these.
     pub batches: Vec<f64>,
-    /// Why it was not measured longer.
+    /// Why the measurement ended.
     pub ended: Ended,
 }
 
@@ -324,39 +331,40 @@ pub struct Summary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// The interval of confidence is narrow.
+    /// The confidence interval of the median was narrow enough.
     Narrow,
-    /// The time limit came first.
+    /// The time was over before the interval was narrow enough.
     TimeUp,
-    /// It was repeated as often as `--iterations` says.
+    /// The number of operations that `--iterations` requests was reached.
     Counted,
-    /// It is an event that happens once.
+    /// The event happens only once.
     Once,
 }
 
-/// One figure for each two PEs.
+/// One figure for each ordered pair of PEs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
     /// The measure of the figures: latency or bandwidth.
     pub measure: Measure,
-    /// The operation.
+    /// The operation, named as in [`Series`].
     pub operation: String,
     /// Bytes of a transfer.
     pub nbytes: u64,
-    /// `from` by `to`; nothing on the diagonal and where the time was up.
+    /// A row for each PE that issues, a column for each target PE. `None` on the diagonal, and for
+    /// pairs for which there was no time left.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
-/// The beginning of a record in every format.
+/// The only field that a record has in every version of the format.
 #[derive(Deserialize)]
 struct Head {
     format: u32,
 }
 
-/// Returns the record in a file.
+/// Reads a record from a JSON file.
 ///
 /// # Errors
-/// A sentence that says why the file is no record.
+/// A sentence that says why the file cannot be read or is no record of this format.
 pub fn load(path: &Path) -> Result<Record, String> {
     let name = path.display();
     let text = std::fs::read_to_string(path)

@@ -1,8 +1,8 @@
 //! Repeats a measurement until the confidence interval of its median is narrow, its time is up, or
 //! the requested number of repetitions is reached.
 //!
-//! The PE that issues calls [`repeat`]; if several PEs issue, PE 0 does. How the other PEs take part
-//! is up to the caller's functions.
+//! The PE that issues calls [`repeat`]; if several PEs issue, PE 0 does. The function that the
+//! caller passes makes the other PEs take part.
 
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Ended, Point};
 use crate::statistics::{SampleSet, median};
 
-/// The minimum duration of a sample, in readings of the clock; shorter operations are timed in
-/// groups.
+/// The minimum duration of a sample, as a multiple of the time of a clock reading. Shorter
+/// operations are timed in groups.
 const READINGS: f64 = 20.0;
-/// The maximum number of operations that are timed together.
+/// The maximum number of operations in a group.
 const LARGEST_GROUP: u64 = 1 << 20;
-/// The maximum number of samples of one call, of all threads of a PE together.
+/// The maximum number of samples of one batch, over all threads of a PE.
 pub const MOST_SAMPLES: u64 = 8192;
-/// The number of batches into which the time, or the number of samples, is divided.
+/// The number of batches into which the time, or the requested number of samples, is divided.
 const BATCHES: u32 = 32;
 
-/// The maximum time of the warm-up: after it, caches, connections and the CPU's frequency no longer
-/// change.
+/// A warm-up of this duration is enough for caches, connections and the CPU's frequency, however
+/// much time the measurement has. Otherwise it takes a 50th of that time.
 const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
 
 /// The limits of a measurement.
@@ -33,26 +33,28 @@ pub struct RepeatLimits {
     pub clock_ns: f64,
     /// True if operations may be timed in groups.
     pub groups: bool,
+    /// The maximum number of samples of one batch.
     pub most_samples: u64,
     /// The number of operations of the warm-up, if `--warm-up` gives it.
     pub warm_up: Option<u64>,
-    /// The number of operations, if `--iterations` gives it; then time and interval do not matter.
+    /// The number of operations, if `--iterations` gives it; the time and the confidence interval
+    /// are then ignored.
     pub iterations: Option<u64>,
-    /// True if the point keeps each value.
+    /// True if the resulting point contains all values.
     pub keeps_samples: bool,
 }
 
-/// The work of one call: `samples` times, each of `group` operations.
+/// The work of one call: `samples` samples, each of which times `group` operations.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Batch {
     pub samples: u64,
     pub group: u64,
-    /// True if its times are not counted.
+    /// True if this is part of the warm-up, whose times are not counted.
     pub warms_up: bool,
 }
 
-/// Measures one point. `times` runs a batch and returns the nanoseconds of one operation for each
-/// sample; `value` converts them to the unit that is reported.
+/// Measures one point. `times` runs a batch and returns the nanoseconds of one operation, for each
+/// sample or for the whole batch. `value` converts them to the unit that is reported.
 pub fn repeat(
     nbytes: u64,
     limits: &RepeatLimits,
@@ -60,7 +62,7 @@ pub fn repeat(
     value: impl Fn(f64) -> f64,
 ) -> Point {
     let start = Instant::now();
-    // The first calls warm up, and find out how long an operation takes.
+    // The warm-up also finds out how long an operation takes, and so the size of the groups.
     let (mut group, mut n_calls, mut done) = (1, 1, 2);
     let mut each = median(&times(Batch { samples: 2, group, warms_up: true }));
     loop {
@@ -116,7 +118,7 @@ pub fn repeat(
     Point { nbytes, summary: seen.summary(ended), histogram, by_pe: None, samples: kept }
 }
 
-/// Returns how often a duration in nanoseconds fits into a time.
+/// Returns the number of durations of `ns` nanoseconds that fit into `time`.
 fn fitting(time: Duration, ns: f64) -> u64 {
     (time.as_nanos() as f64 / ns.max(1.0)) as u64
 }

@@ -1,7 +1,7 @@
 //! `shmem-perf report`: one page of HTML that shows the results of runs.
 //!
-//! The page is self-contained and needs no network. Its drawings are SVG with the colors of the
-//! light form; the style sheet of the page replaces these in the dark.
+//! The page is self-contained and needs no network. Its drawings are SVG in the colors of the light
+//! theme, which the style sheet of the page replaces in the dark theme.
 
 mod axis;
 mod chart;
@@ -65,8 +65,8 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     Ok(0)
 }
 
-/// Returns a chart of collectives by the size of the team as the text of an SVG file. A curve has a
-/// name, PEs and nanoseconds; `floor` is what bounds all.
+/// Returns a chart of collectives by the size of the team as the text of an SVG file. `floor` is a
+/// lower bound for all curves.
 pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve) -> String {
     let of = |color: Option<usize>, (name, points): &Curve| {
         let spots = points.iter().map(|&(x, value)| curves::Spot::exact(x, value)).collect();
@@ -80,7 +80,7 @@ pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve)
     Figure::new(title.into(), note.into(), drawing, legend).picture()
 }
 
-/// A name, and values by the size of the team.
+/// The name of a curve, and its points (members of the team, nanoseconds).
 pub type Curve = (String, Vec<(u64, f64)>);
 
 /// Returns the names and texts of the SVG files of all charts.

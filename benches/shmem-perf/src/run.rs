@@ -17,26 +17,30 @@ use crate::wire::BareWire;
 use crate::world::BenchJob;
 use crate::{compare, compile, machine, matrix, report, rushmem, text};
 
-/// The exit statuses of a run whose record could not be written, and of wrong flags.
+/// The exit statuses of a run that failed, such as one whose record could not be written, and of
+/// wrong flags.
 const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
-/// A size gets at least its share of the time divided by this, however long earlier sizes took.
+/// Each size is measured for at least its equal share of the time divided by this, however long
+/// earlier sizes took.
 const LEAST_SHARE: u32 = 4;
-/// The largest transfers of a matrix, and lines for all threads.
+/// The minimum size of the buffers: room for the transfers of a matrix, and for 128 bytes of each
+/// thread.
 const LEAST_BYTES: u64 = 64 * 1024;
 
 /// A subcommand: it takes the arguments after its name and returns the exit status.
 type Subcommand = fn(&[String]) -> Result<u8, String>;
 
-/// How the program was called.
+/// The command line and the environment of the program.
 struct Invocation<'a> {
     arguments: &'a [String],
     start: Instant,
-    /// The variables that the user has set.
+    /// The variables that configured the library before it was initialized.
     variables: Vec<SettingInfo>,
 }
 
-/// Runs the program and returns its exit status. Subcommands and `--help` do not join a job.
+/// Runs the program and returns its exit status. Subcommands and `--help` do not initialize the
+/// library.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     if man_pages::printed(PerfOptions::command) {
         return 0;
@@ -81,7 +85,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     }
 }
 
-/// Prints one message instead of one of each PE.
+/// Prints the message on PE 0 only, finalizes the library and returns the exit status.
 fn refuse(library: Joined<'_>, sentence: &str, status: u8) -> u8 {
     if library.my_pe() == 0 {
         eprintln!("shmem-perf: {sentence}");
@@ -135,7 +139,7 @@ struct Measurement<'a> {
     bar: Bar,
 }
 
-/// Why a run ends early, with its exit status. All PEs have the same.
+/// Why a run ends early, with its exit status; equal on all PEs.
 type Refused = (String, u8);
 
 fn machines(job: &BenchJob<'_>) -> JobInfo {
@@ -145,7 +149,7 @@ fn machines(job: &BenchJob<'_>) -> JobInfo {
     job.share(0, machines.as_ref())
 }
 
-/// Gives each PE a CPU of its own where there are enough.
+/// For `--bind`: binds each PE to a CPU of its own, on hosts that have enough CPUs.
 fn bind(job: &BenchJob<'_>) -> Result<(), Refused> {
     let place = machine::places(&machines(job))[job.me as usize];
     let is_bound = place.is_none_or(|place| job.library.bind(place));
@@ -158,8 +162,8 @@ fn bind(job: &BenchJob<'_>) -> Result<(), Refused> {
     }
 }
 
-/// Returns the networks whose floors are measured between the two PEs: those that the flags name,
-/// or else the one that the library uses.
+/// Returns for each network whether its floors are measured between the two PEs: those that
+/// `--floors` names, or else the one that the library uses between PEs that share no memory.
 fn networks(
     options: &PerfOptions,
     job: &BenchJob<'_>,
@@ -240,7 +244,7 @@ impl<'a> Measurement<'a> {
             matrices: Vec::new(),
         };
         let output = options.output.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
-        // Better to know before anything is measured.
+        // Both files are written now, so that an error is reported before the measurements.
         let samples = options.samples.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
         let first = output
             .as_ref()
@@ -341,8 +345,9 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Returns the connections that floors need, and what they go over, in sentences; where there
-    /// can be none, they are left out.
+    /// Connects the first pair by each medium in `groups`. Returns the connections of this PE, and
+    /// one sentence on the path of each network. Removes from `groups` the floors of media by which
+    /// the pair cannot be connected.
     fn wires(&self, groups: &mut [Group]) -> (Wires, Vec<String>) {
         let spins = !self.record.job.is_oversubscribed();
         let mut paths = Vec::new();
@@ -391,7 +396,7 @@ impl<'a> Measurement<'a> {
     fn print(&mut self, text: &str) {
         if self.job.me == 0 {
             self.bar.clear();
-            // Later measurements may still find their way into a file.
+            // The run goes on, since the record may still be written to a file.
             self.unprinted = print(text).err().or(self.unprinted.take());
         }
     }

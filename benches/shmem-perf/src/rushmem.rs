@@ -2,8 +2,8 @@
 //! libraries that its transports use.
 //!
 //! `shmem-info` prints both; it is in the directory of this program or on the search path. Other
-//! libraries report neither. It also measures algorithms of collectives, for `shmem-perf tune`, since no
-//! routine of OpenSHMEM selects them.
+//! libraries report neither. `shmem-perf tune` also runs `shmem-info`, because no routine of
+//! OpenSHMEM selects the algorithm of a collective.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::record::SettingInfo;
 
-/// The time for which `shmem-info` may look for transports.
+/// The maximum duration of `shmem-info`, which looks for transports.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The output of `shmem-info --json`.
@@ -34,14 +34,15 @@ struct Transport {
 }
 
 impl Info {
-    /// Returns what the transports found, with the versions of their libraries.
+    /// Returns what each transport found, such as the version of its library.
     pub fn below(&self) -> Vec<String> {
         let found = |one: &Transport| Some(format!("{}: {}", one.name, one.found.as_ref()?));
         self.transports.iter().filter_map(found).collect()
     }
 }
 
-/// Runs `shmem-info`; the result is none if it is missing or of another library.
+/// Runs `shmem-info`. Returns `None` if it is missing, takes too long, or belongs to another
+/// library than `library`.
 pub fn query(library: &str) -> Option<Info> {
     let own = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("shmem-info")));
     let beside = own.filter(|path| path.exists());
@@ -52,7 +53,7 @@ pub fn query(library: &str) -> Option<Info> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    // A pipe has room for all that it prints.
+    // The output is read after the exit, because it is shorter than the buffer of a pipe.
     let start = Instant::now();
     while child.try_wait().ok()?.is_none() {
         if start.elapsed() > LIMIT {
@@ -71,10 +72,11 @@ fn parsed(text: &str, library: &str) -> Option<Info> {
     serde_json::from_str(text).ok().filter(|info: &Info| info.name == library)
 }
 
-/// Replaces this process by `shmem-info tune`; returns only if that fails.
+/// Replaces this process by `shmem-info tune`, from the directory of this program. Returns only if
+/// that fails.
 ///
 /// # Errors
-/// If `shmem-info` is missing.
+/// A sentence if `shmem-info` cannot be executed.
 pub fn tune(args: &[String]) -> Result<u8, String> {
     let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("shmem-perf"));
     let program = own.with_file_name("shmem-info");

@@ -19,12 +19,12 @@ pub struct Socket {
 
 const MORE: u8 = 1;
 const END: u8 = 2;
-/// Polls after which others may run.
+/// The number of polls after which a waiting PE yields the CPU.
 const YIELDING: u32 = 100;
 
 impl Socket {
-    /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get
-    /// nothing.
+    /// Connects the two PEs of a pair, whose sockets do not block if it `spins`. All PEs call it.
+    /// Returns `None` on other PEs, and on one or both of the pair if it fails.
     pub fn connect(world: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
         let listener =
             (world.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()).flatten();
@@ -75,8 +75,8 @@ impl Socket {
     }
 }
 
-/// Lets other programs run after many polls, since the other PE may be among those that wait for
-/// this CPU.
+/// Pauses between two polls. Yields the CPU after many of them, since the other PE may be waiting
+/// for this CPU.
 fn poll_again(polls: &mut u32) {
     *polls += 1;
     match *polls % YIELDING {
@@ -123,7 +123,7 @@ impl BareWire for Socket {
     }
 }
 
-/// Returns the bytes of what completes a window.
+/// Returns the size in bytes of the follower's answer, which completes a window.
 fn answer(exchange: Exchange) -> u64 {
     if exchange.way == Direction::RoundTrip { exchange.nbytes } else { 1 }
 }

@@ -6,17 +6,18 @@ use crate::record::{Ended, Summary};
 
 /// Figures are kept in thousandths, with three significant digits.
 const SCALE: f64 = 1000.0;
-/// The ratio of the upper to the lower edge of a bar of the histogram in a record.
+/// The maximum ratio of the largest to the smallest value in a bar of the histogram of a record.
 const BAR: f64 = 1.02;
-/// An interval is narrow if it is at most this part of the median.
+/// A confidence interval is narrow if its width is at most this part of the median.
 const NARROW: f64 = 0.02;
-/// The minimum number of medians that show how much they vary.
+/// The minimum number of batches before a confidence interval may count as narrow.
 const FEWEST_BATCHES: usize = 16;
 /// The minimum number of values whose minimum and maximum enclose the median of their distribution
 /// with a probability of 95 %.
 const FEWEST_OF_INTERVAL: usize = 6;
-/// The minimum numbers of values for the percentiles 99 and 99.9.
+/// The minimum number of values for which a 99th percentile is shown.
 pub const FEWEST_OF_P99: u64 = 100;
+/// The minimum number of values for which a 99.9th percentile is computed.
 const FEWEST_OF_P999: u64 = 1000;
 
 /// The values of a measurement so far, in batches.
@@ -49,21 +50,23 @@ impl SampleSet {
         self.medians.push(median(values));
     }
 
-    /// Returns true if the interval of confidence of the median is narrow.
+    /// Returns true if there are enough batches and the confidence interval of the median is
+    /// narrow.
     pub fn is_narrow(&self) -> bool {
         let is_narrow = |(low, high): (f64, f64)| high - low <= NARROW * median(&self.medians);
         self.medians.len() >= FEWEST_BATCHES && interval(&self.medians).is_some_and(is_narrow)
     }
 
-    /// Returns how many values there are.
+    /// Returns the number of values.
     pub fn n(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// Returns the summary of the values, of which there must be one.
+    /// Returns the summary of the values. There must be at least one.
     pub fn summary(&self, ended: Ended) -> Summary {
-        // The median is of the same values as its interval, the medians of the batches: that of all
-        // values may lie outside, where batches differ, and the histogram rounds it up.
+        // The median is computed from the medians of the batches, as its interval is. The median of
+        // all values may be outside of the interval if batches differ, and the histogram rounds it
+        // up.
         let p50 = median(&self.medians);
         let at = |quantile: f64| {
             let value = self.histogram.value_at_quantile(quantile) as f64 / SCALE;
@@ -84,7 +87,7 @@ impl SampleSet {
         }
     }
 
-    /// Returns each value with the number of times that it occurred; values within 2 % are one.
+    /// Returns pairs (value, count) in ascending order; values within 2 % are counted as one.
     pub fn histogram(&self) -> Vec<(f64, u64)> {
         let mut bars: Vec<(f64, u64)> = Vec::new();
         for step in self.histogram.iter_recorded() {
@@ -112,7 +115,7 @@ pub fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
-/// Returns the values in their order.
+/// Returns the values in ascending order.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -138,14 +141,15 @@ impl Spread {
         Self { low, median, high }
     }
 
-    /// Returns true if the ranges overlap: then no difference was measured.
+    /// Returns true if the middle halves overlap, which means that no difference was measured.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
 
-/// Returns the 95 % confidence interval of the median for any distribution: the number of values
-/// below the median is that of the heads of a fair coin. Too few values have none.
+/// Returns the 95 % confidence interval of the median, which holds for any distribution: the number
+/// of values below the true median has a binomial distribution with probability one half. Returns
+/// `None` for fewer than six values.
 fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let sorted = sorted(values);
     let n = sorted.len();
@@ -220,8 +224,7 @@ mod tests {
     fn a_median_lies_within_its_interval_and_between_the_percentiles() {
         let rng = &mut fastrand::Rng::with_seed(4);
         for n_batches in 6..60 {
-            // Half of the values of a batch are of one path and half of another, and the batches
-            // drift.
+            // Each batch has two clusters of values, and the batches drift.
             let mut seen = SampleSet::new();
             for batch in 0..n_batches {
                 let of = |i| 10.0 + f64::from(batch) / 7.0 + f64::from(i % 2) * 90.0 + rng.f64();
@@ -236,8 +239,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_many_values_is_narrow() {
-        // With 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all
-        // cases.
+        // The interval excludes 3 of 16 values on each side: a fair coin that is thrown 16 times
+        // shows fewer than 4 heads, or fewer than 4 tails, in 2 % of all cases.
         let values: Vec<f64> = (1..=16).map(f64::from).collect();
         assert_eq!(interval(&values), Some((4.0, 13.0)));
     }

@@ -1,4 +1,4 @@
-//! Prints a run for people: its head, and a table for each group of the plan.
+//! The text that a run prints: its head, a table for each group of the plan, matrices, and answers.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
 use crate::statistics::{self, FEWEST_OF_P99};
 use crate::units::{figure, size};
 
-/// Returns what was measured, where, and what makes it doubtful.
+/// Returns the first lines: the library, the hosts, the pairs, the settings, and the warnings.
 pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> String {
     let job = &record.job;
     let many = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
@@ -48,7 +48,7 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
     text
 }
 
-/// Returns what the floors of networks go over.
+/// Returns the sentences on the paths of the floors of networks.
 pub fn paths(paths: &[String]) -> String {
     paths.iter().map(|path| paragraph("floor: ", path)).collect()
 }
@@ -62,7 +62,8 @@ fn listed(pairs: &[(u32, u32)]) -> String {
     words.join(" ")
 }
 
-/// Returns the table of a measured group. `all` holds all series so far.
+/// Returns the table of a measured group. `series` are those of the group, `all` are those of the
+/// run so far.
 pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     let mut text = format!("\n{}\n", group.title);
     if group.is_by_size {
@@ -101,7 +102,8 @@ fn median(all: &[Series], of: &Series, point: &Point) -> String {
 /// Returns a row for each operation, with all percentiles.
 fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     let measures = |measure| series.iter().any(|of| of.measure == measure);
-    // Large rates are good, so that these percentiles are about the best cases.
+    // The percentiles of rates are left out: large rates are good, so they would show the best
+    // cases.
     let has_tail = measures(Measure::Latency) || measures(Measure::Collective);
     let mut head = vec!["", "bytes", "median", "+-"];
     head.extend(["90 %", "99 %", "99.9 %", "max"].into_iter().filter(|_| has_tail));
@@ -136,8 +138,8 @@ fn by_pe(measure: Measure, point: &Point) -> Vec<String> {
     point.by_pe.map(of).unwrap_or_default()
 }
 
-/// Returns a row for each size, with a column for each operation, and, if that is wanted, one of
-/// how many values these are.
+/// Returns a row for each size, with a column for each operation. If `counts`, the last row has the
+/// numbers of values.
 fn by_size(
     series: &[Series],
     cell: impl Fn(&Series, &Point) -> String,
@@ -177,8 +179,8 @@ fn cell(all: &[Series], of: &Series, point: &Point) -> String {
     }
 }
 
-/// Returns what the run says of three questions: how long it takes, what is possible, and why there
-/// is a gap.
+/// Returns the answers to three questions: how long operations take, what is possible on this
+/// machine, and why there is a gap.
 pub fn answers(record: &Record) -> String {
     let rows = answer::answers(record).into_iter().map(|(row, _)| row.to_vec());
     let rows: Vec<_> =
@@ -214,7 +216,8 @@ fn name(series: &Series) -> String {
     format!("{floor}{}{team}", series.operation)
 }
 
-/// Returns a matrix; of many PEs, what stands out.
+/// Returns a matrix as a table with a line for its minimum, median and maximum. For many PEs it is
+/// only that line.
 pub fn matrix(matrix: &Matrix) -> String {
     const WIDEST: usize = 12;
     let title = format!(

@@ -1,6 +1,4 @@
-//! Figures and sizes for people: three digits and a unit.
-//!
-//! It does not depend on where a figure is shown.
+//! The text of figures and sizes: three digits and a unit.
 
 use crate::record::Measure;
 
@@ -16,8 +14,8 @@ pub fn figure(measure: Measure, value: f64) -> String {
     format!("{number} {unit}")
 }
 
-/// Returns a figure of a measure for an axis, without the zeros that say nothing: `1 us`, `500
-/// MB/s`.
+/// Returns a figure of a measure for an axis, without zeros after the decimal point: `1 us`, `1.5
+/// us`, `500 MB/s`.
 pub fn tick(measure: Measure, value: f64) -> String {
     let (number, unit) = scaled(measure, value);
     if value == 0.0 {
@@ -30,7 +28,8 @@ pub fn tick(measure: Measure, value: f64) -> String {
     format!("{number} {unit}")
 }
 
-/// Returns the bytes as `8`, `1 Ki`, `4 Mi`; a number that is no multiple of a unit stays as it is.
+/// Returns a number of bytes as `8`, `1 Ki`, `4 Mi`. One that is not a multiple of a unit is
+/// written in full.
 pub fn size(nbytes: u64) -> String {
     let units = [(1u64 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
     match units.into_iter().find(|(unit, _)| nbytes >= *unit && nbytes.is_multiple_of(*unit)) {
@@ -44,7 +43,7 @@ pub fn base(measure: Measure) -> &'static str {
     units(measure)[0].1
 }
 
-/// Returns what a measure is called.
+/// Returns the name of a measure, for titles.
 pub fn name(measure: Measure) -> &'static str {
     match measure {
         Measure::Latency => "Latency",
@@ -74,12 +73,12 @@ fn scaled(measure: Measure, value: f64) -> (String, &'static str) {
     (digits(value / unit), name)
 }
 
-/// Returns the nearest number of three digits.
+/// Rounds to three significant digits.
 fn three_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    // The formatter rounds decimal digits, which powers of ten as floating-point numbers do not.
+    // The formatter rounds exactly, which a division by a power of ten in floating point does not.
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 

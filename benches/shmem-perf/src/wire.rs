@@ -1,20 +1,21 @@
-//! Measures exchanges of two PEs without the library under test: the floors of a library whose PEs
-//! share no memory.
+//! The interface of a connection by which two PEs exchange data without the library under test. Its
+//! times are the floors of a library whose PEs share no memory.
 //!
-//! One PE leads: it transfers and takes the times. The other one follows: it answers until the leader
-//! ends the measurement.
+//! The leader starts the transfers and times them. The other PE, the follower, answers until the
+//! leader ends the measurement. The implementations are `socket` and `network`.
 
 use std::io;
 
-/// The connection of one PE to the other one.
+/// One PE's end of a connection.
 pub trait BareWire {
-    /// Transfers `samples` times `group` windows. Returns the nanoseconds of each sample.
+    /// The leader's part: transfers `samples` times `group` windows. Returns the nanoseconds of
+    /// each sample.
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> io::Result<Vec<u64>>;
 
-    /// Makes `follow` of the other PE return.
+    /// Makes `follow` return on the other PE. The leader calls it.
     fn end(&mut self, exchange: Exchange) -> io::Result<()>;
 
-    /// Answers the leader until it calls `end`.
+    /// The follower's part: answers the leader until that calls `end`.
     fn follow(&mut self, exchange: Exchange) -> io::Result<()>;
 }
 
@@ -24,19 +25,18 @@ pub struct Exchange {
     pub nbytes: u64,
     /// Transfers before each completion.
     pub window: u64,
-    /// The PE that issues the transfers, and how the other one answers.
     pub way: Direction,
 }
 
-/// The kind of a transfer.
+/// The direction of the data, and what the follower does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Messages of the leader, which the other PE answers by one byte.
+    /// The leader sends messages. The follower answers each window of them with one byte.
     Stream,
-    /// A message of the leader, and one as long that answers it.
+    /// The leader sends a message, and the follower answers with one of the same size.
     RoundTrip,
-    /// The leader writes memory of the other PE.
+    /// The leader writes memory of the follower.
     Put,
-    /// The leader reads memory of the other PE.
+    /// The leader reads memory of the follower.
     Get,
 }

@@ -1,4 +1,5 @@
-//! Communication between the PEs of a measurement: all execute the same plan, and PE 0 reports.
+//! Communication of the PEs about a measurement, by the library under test: a broadcast and gathers
+//! to PE 0. All PEs execute the same plan, and PE 0 reports.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,16 +7,19 @@ use serde::de::DeserializeOwned;
 use crate::library::{CONTROL_BYTES, Joined};
 use crate::record::Clock;
 
+/// The job of a measurement, as one PE sees it.
 pub struct BenchJob<'a> {
     pub library: Joined<'a>,
+    /// This PE.
     pub me: u32,
+    /// The number of PEs.
     pub n: u32,
-    /// PE 0's clock; all subtract the same.
+    /// The clock as measured on PE 0, so that all PEs subtract the same overhead.
     pub clock: Clock,
 }
 
 impl<'a> BenchJob<'a> {
-    /// Targets are allocated.
+    /// Measures the clock. All PEs call it, after [`Joined::allocate`].
     pub fn new(library: Joined<'a>) -> Self {
         let (me, n) = (library.my_pe(), library.n_pes());
         let mut job = Self { clock: clock(&library), library, me, n };
@@ -23,7 +27,8 @@ impl<'a> BenchJob<'a> {
         job
     }
 
-    /// Broadcasts a value of `root`. All PEs call it.
+    /// Returns the value of `root` on all PEs; the argument of other PEs is ignored. All PEs call
+    /// it.
     pub fn share<T: Serialize + DeserializeOwned>(&self, root: u32, value: Option<&T>) -> T {
         let bytes = value.filter(|_| self.me == root).map(written).unwrap_or_default();
         let mut all = Vec::new();
@@ -49,7 +54,7 @@ impl<'a> BenchJob<'a> {
         serde_json::from_slice(&all).expect("what was written")
     }
 
-    /// Gathers a value of each PE at PE 0; other PEs get nothing. All PEs call it.
+    /// Returns the values of all PEs on PE 0, and nothing on other PEs. All PEs call it.
     pub fn gather<T: Serialize + DeserializeOwned>(&self, own: &T) -> Vec<T> {
         let bytes = written(own);
         assert!(bytes.len() <= CONTROL_BYTES - 16, "a few lines");
@@ -59,7 +64,7 @@ impl<'a> BenchJob<'a> {
             .collect()
     }
 
-    /// Gathers the numbers of each PE at PE 0; other PEs get nothing. All PEs call it.
+    /// Returns the numbers of all PEs on PE 0, and nothing on other PEs. All PEs call it.
     pub fn gather_numbers(&self, own: &[u64]) -> Vec<Vec<u64>> {
         let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
@@ -76,6 +81,7 @@ impl<'a> BenchJob<'a> {
         all
     }
 
+    /// Returns the part that `pe` has published, and the number of bytes in later parts.
     fn framed_of(&self, pe: u32) -> (Vec<u8>, u64) {
         let head = self.library.read(pe, 16);
         let number =
@@ -85,7 +91,7 @@ impl<'a> BenchJob<'a> {
     }
 }
 
-/// Returns a part with its length and what is left after it.
+/// Returns a part behind two 8-byte numbers: its length, and the number of bytes in later parts.
 fn framed(part: &[u8], left: u64) -> Vec<u8> {
     [&(part.len() as u64).to_le_bytes()[..], &left.to_le_bytes(), part].concat()
 }
@@ -94,14 +100,15 @@ fn written<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).expect("it has a form in JSON")
 }
 
-/// Returns what reading the clock takes, and its smallest step.
+/// Measures how long it takes to read the clock, and the clock's granularity: the smallest
+/// difference of two readings, or of two such differences.
 fn clock(library: &Joined<'_>) -> Clock {
     let readings = library.read_clock(20_000);
     let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();
     steps.sort_unstable();
     let resolution = steps.iter().copied().find(|&step| step > 0).unwrap_or(1);
-    // Steps of a coarse clock are mostly 0, but not their mean. The tenth that is largest is of
-    // other causes.
+    // The overhead is a mean, because most steps of a coarse clock are 0. The largest tenth of the
+    // steps is left out, since they include interrupts and preemption.
     let usual = &steps[..steps.len() * 9 / 10];
     let overhead = usual.iter().sum::<u64>() as f64 / usual.len() as f64;
     let resolution = resolution.min(

@@ -1,22 +1,23 @@
 //! Judges every figure that two sides have in common: slower, faster, equal, or too few values to
 //! say.
 //!
-//! A side is one run or several. Of several, each figure has one value for each run, its median, so
-//! that the test knows how runs differ; of one it has those of its batches, which do not know it.
+//! A side is one run or several. With several, the test compares one value of each run, its median,
+//! so that the variation between runs counts as noise. With one run of each side, the test compares
+//! the medians of batches, which do not include that variation.
 
 use super::mann_whitney::{least_p_value, p_value};
 use crate::record::{Point, Record, Series};
 use crate::statistics::median;
 
-/// The share of false differences among all figures that are called different.
+/// The maximum expected share of false differences among all figures that are called different.
 pub const LEVEL: f64 = 0.05;
 
-/// The source of the noise that the test knows.
+/// The values that the test compares, whose variation it takes for noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The spread of the batches of a run: there is one run on each side.
+    /// The medians of batches, if there is one run on each side.
     Batches,
-    /// The spread of runs.
+    /// The medians of runs.
     Runs,
 }
 
@@ -37,8 +38,8 @@ impl Basis {
     }
 }
 
-/// Returns the minimum number of runs of each side that can find a difference in one of
-/// `n_figures`.
+/// Returns the minimum number of runs of each side by which the test can find a difference that
+/// only one of `n_figures` has.
 pub fn runs_to_find_one_of(n_figures: usize) -> usize {
     let finds = |n: &usize| least_p_value(*n, *n) * n_figures as f64 <= LEVEL;
     (1..).find(finds).expect("the least probability halves at least")
@@ -47,49 +48,47 @@ pub fn runs_to_find_one_of(n_figures: usize) -> usize {
 /// The verdict on a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// It is worse beyond noise, by more than the threshold.
+    /// Significantly worse, by more than the threshold.
     Slower,
-    /// It is better beyond noise, by more than the threshold.
+    /// Significantly better, by more than the threshold.
     Faster,
     /// Neither.
     Equal,
-    /// No difference of so few values would be one beyond noise.
+    /// There are too few values for any difference to be significant.
     TooFew,
 }
 
 /// One figure of both sides.
 pub struct Compared<'a> {
-    /// The series, of a run before.
+    /// The series as one of the runs before has it.
     pub series: &'a Series,
     pub nbytes: u64,
     /// The medians of the values that were tested, before and after.
     pub medians: (f64, f64),
     /// The time of the same work after, divided by the time before.
     pub ratio: f64,
-    /// The probability of this difference by noise, corrected for the number of comparisons.
+    /// The probability of such a difference by chance, corrected for the number of comparisons.
     pub p: f64,
-    /// The verdict.
     pub verdict: Change,
 }
 
-/// All that was compared, and what could not be.
+/// The figures of two sides that were compared, and the series that could not be.
 pub struct Comparison<'a> {
-    /// The source of the noise that the test knew.
     pub basis: Basis,
-    /// Series by series in the order of the runs before, each by size.
+    /// The figures in the order of the series of the runs before, and then of their sizes.
     pub compared: Vec<Compared<'a>>,
-    /// Series of one side only: before, after.
+    /// The series that only the runs before have, and those that only the runs after have.
     pub alone: (Vec<&'a Series>, Vec<&'a Series>),
 }
 
 impl Comparison<'_> {
-    /// Returns true if something but a floor is slower.
+    /// Returns true if a figure is slower that is not a floor.
     pub fn is_slower(&self) -> bool {
         self.compared.iter().any(|one| one.verdict == Change::Slower && !one.series.is_floor)
     }
 }
 
-/// Compares two sides. `threshold` is a fraction.
+/// Compares two sides. `threshold` is the fraction by which a median must differ.
 ///
 /// # Errors
 /// One sentence if there are too few runs.
@@ -164,8 +163,8 @@ fn sizes(curves: &[&[Point]]) -> Vec<u64> {
     sizes
 }
 
-/// Returns what is tested: a median of each run, or the batches of the one run. Without batches it
-/// has its median.
+/// Returns the values to compare at one size: the median of each run, or the medians of the batches
+/// of the only run. If this has no batches, it is the run's median.
 fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
     let points = curves.iter().copied().flatten().filter(|point| point.nbytes == nbytes);
     let batches: Vec<f64> = points
@@ -180,7 +179,7 @@ fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
     }
 }
 
-/// Returns `after` over `before`, also where both are nothing or without limit.
+/// Returns `after` divided by `before`; 1 if both are 0 or infinite.
 fn ratio(before: f64, after: f64) -> f64 {
     if before == after { 1.0 } else { after / before }
 }

@@ -1,11 +1,12 @@
-//! The Mann-Whitney test: the probability of such a difference in rank of two samples of one
-//! distribution.
+//! The Mann-Whitney test: the probability that two samples of one distribution differ in rank as
+//! much as two given samples do.
 //!
-//! It assumes nothing about the distribution. Up to [`EXACT`] values it counts all ways to divide
-//! them, with the ties that they have; beyond, it uses the normal approximation with the correction
-//! for ties. It is our own, because no crate that we know has an exact test for equal values.
+//! It assumes nothing about the distribution. For up to [`EXACT`] values it counts all ways to
+//! divide them into the two samples, including ties; for more it uses the normal approximation with
+//! the correction for ties. It is implemented here because no crate that we know has an exact test
+//! with ties.
 
-/// Values of both samples together up to which the test is exact.
+/// The maximum number of values of both samples together for which the test is exact.
 const EXACT: usize = 20;
 
 /// Returns the two-sided probability of a difference as large as that of these samples or larger.
@@ -22,15 +23,15 @@ pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-/// Returns the lowest probability that samples of these sizes can have: of two that do not overlap,
-/// which is two of all ways to divide them.
+/// Returns the lowest two-sided probability that samples of these sizes can have. It is that of
+/// samples that do not overlap: 2 of all ways to divide the values, but at most 1.
 pub fn least_p_value(n_a: usize, n_b: usize) -> f64 {
     let ways: f64 = (1..=n_a).map(|i| (n_b + i) as f64 / i as f64).product();
     (2.0 / ways).min(1.0)
 }
 
-/// Returns twice the rank of each value among all, those of `a` first. Equal values share the mean
-/// of their ranks, of which twice is whole.
+/// Returns twice the rank of each value among all values, those of `a` first. Equal values get the
+/// mean of their ranks. Twice that is an integer.
 fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let values: Vec<f64> = a.iter().chain(b).copied().collect();
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -45,7 +46,8 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// Counts the subsets of `n` ranks whose sum is at least as far from the mean as `sum`.
+/// Returns the share of the subsets of `n` ranks whose sum is at least as far from the mean as
+/// `sum`.
 fn exact(ranks: &[usize], n: usize, sum: usize) -> f64 {
     let total: usize = ranks.iter().sum();
     // ways[k][s]: subsets of k of the ranks so far with the sum s.
@@ -66,6 +68,7 @@ fn exact(ranks: &[usize], n: usize, sum: usize) -> f64 {
     far / ways[n].iter().sum::<f64>()
 }
 
+/// Returns the same probability as [`exact`] by the normal approximation.
 fn approximate(ranks: &[usize], n: usize, sum: usize) -> f64 {
     let (n_all, n) = (ranks.len() as f64, n as f64);
     let mean = n * (n_all + 1.0) / 2.0;
@@ -77,7 +80,7 @@ fn approximate(ranks: &[usize], n: usize, sum: usize) -> f64 {
     if variance <= 0.0 {
         return 1.0;
     }
-    // Half a rank less: sums are whole, the normal distribution is not.
+    // Minus a half: the continuity correction, since sums of ranks are discrete.
     let distance = ((sum as f64 / 2.0 - mean).abs() - 0.5).max(0.0);
     libm::erfc(distance / (2.0 * variance).sqrt()).min(1.0)
 }

@@ -1,5 +1,5 @@
-//! The text of a comparison: what makes the runs unlike, what differs, what was not compared, and
-//! by which test.
+//! The text of a comparison: differences between the conditions of the runs, the figures that
+//! differ, the series that were not compared, and the test.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ pub fn words(
     text
 }
 
-/// Returns the limits of the test.
+/// Says what this number of runs can show.
 fn reach(n_runs: usize, found: &Comparison, threshold: f64) -> String {
     let needed = runs_to_find_one_of(found.compared.len());
     match found.basis {
@@ -97,7 +97,8 @@ fn reach(n_runs: usize, found: &Comparison, threshold: f64) -> String {
     }
 }
 
-/// Returns what makes the runs unlike apart from their figures.
+/// Returns the differences between the conditions of the runs, and the runs' own warnings, in
+/// sentences.
 fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     let mut doubts = Vec::new();
     let all: Vec<&Record> = before.iter().chain(after).collect();
@@ -110,7 +111,7 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     if all.iter().any(|run| hosts(run) != hosts(all[0])) {
         doubts.push("the runs were on different hosts.".into());
     }
-    // Older records do not know nodes.
+    // Nodes are not compared, because older records lack them.
     let places = |run: &Record| -> Vec<(u32, String)> {
         run.job.pes.iter().map(|pe| (pe.host, pe.cpus.clone())).collect()
     };
@@ -129,17 +130,17 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     doubts
 }
 
-/// Returns how the PEs of some runs reach each other, each way once.
+/// Returns the transports of some runs in words, each once.
 fn transports(runs: &[Record]) -> String {
     let of =
         |run: &Record| run.library.transport.clone().unwrap_or_else(|| "what is unknown".into());
     runs.iter().map(of).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or ")
 }
 
-/// Operations that are listed by name; the others are counted.
+/// The maximum number of operations that are listed by name; the others are counted.
 const LISTED: usize = 10;
 
-/// Returns the operations of some series, each once; all, or the first ones.
+/// Returns the operations of some series in words: all, or the first ones and the number of others.
 fn listed(series: &[&Series], lists_all: bool) -> String {
     let names = names(series);
     let mut all: Vec<String> = series

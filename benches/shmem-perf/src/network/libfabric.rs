@@ -1,8 +1,9 @@
-//! libfabric: `fi_write` and `fi_read` with their completions, on a reliable datagram endpoint.
+//! The floors of libfabric: `fi_write` and `fi_read` with their completions, on a reliable datagram
+//! endpoint.
 //!
-//! The provider is the one that Rushmem's variables name, or else the first that libfabric has,
-//! with the device that the PE prefers. A write completes when it is visible at the target, with
-//! providers that know when.
+//! The provider is the one that `SHMEM_OFI_PROVIDER` names, or else the first in libfabric's order
+//! that is not known to be faulty, with the device that the PE prefers. A write completes when it
+//! is visible at the target, if the provider supports `FI_DELIVERY_COMPLETE`.
 #![allow(unsafe_code)]
 
 use std::env;
@@ -15,14 +16,14 @@ use libfabric_sys::Libfabric;
 
 use super::route::{Contact, NetworkRoute, Preference, TransferMemory};
 
-/// Operations in flight at most.
+/// The maximum number of operations in flight.
 const DEPTH: usize = 256;
-/// Providers that lose parts of writes, or stop or crash in the middle of them.
+/// Providers that are not used, because they lose parts of writes, or stop or crash during writes.
 const FAULTY: [&str; 3] = ["ofi_rxd", "net", "ofi_mrail"];
-/// The own name of the registration, where registrations name themselves.
+/// The requested key of the registration; with `FI_MR_PROV_KEY` the provider chooses another one.
 const KEY: u64 = 1;
 
-/// An endpoint with its queue. Nothing of it is closed.
+/// An endpoint with its completion queue, address vector and registration. They are never closed.
 pub struct LibfabricRoute {
     library: Libfabric,
     memory: TransferMemory,
@@ -30,25 +31,27 @@ pub struct LibfabricRoute {
     queue: *mut fi::fid_cq,
     addresses: *mut fi::fid_av,
     registration: *mut fi::fid_mr,
-    /// The descriptor of the registration, where the provider needs it.
+    /// The descriptor of the registration; null unless the provider has `FI_MR_LOCAL`.
     desc: *mut c_void,
-    /// True if the memory of peers is named by its addresses.
+    /// True if remote memory is given by its virtual addresses, false if by offsets.
     is_by_address: bool,
-    /// The longest transfer.
+    /// The maximum size of one operation in bytes.
     most: usize,
+    /// The flags of a write, which say when it completes.
     completion: u64,
     peer: fi::fi_addr_t,
     base: u64,
     key: u64,
-    /// Contexts that no operation in flight has.
+    /// The contexts of operations, except those of operations in flight.
     free: Vec<*mut c_void>,
+    /// The number of all contexts, which is the maximum number of operations in flight.
     n_contexts: usize,
     spins: bool,
     path: String,
 }
 
 impl LibfabricRoute {
-    /// Opens libfabric and registers memory.
+    /// Opens libfabric and an endpoint, and registers the memory.
     pub fn open(
         memory: TransferMemory,
         preference: &Preference,
@@ -158,8 +161,8 @@ impl LibfabricRoute {
         })
     }
 
-    /// Begins a transfer by `begin`, which gets the endpoint and a context, as soon as the provider
-    /// takes it.
+    /// Starts an operation by calling `begin` with a free context, again and again until the
+    /// provider accepts it. Polls between two attempts.
     fn begin(&mut self, begin: impl Fn(&Self, *mut c_void) -> isize) -> Result<(), String> {
         let context = loop {
             match self.free.pop() {
@@ -176,7 +179,7 @@ impl LibfabricRoute {
         }
     }
 
-    /// Offsets and lengths of the parts of a transfer.
+    /// Returns the offsets and lengths of the operations into which a transfer is divided.
     fn parts(&self, nbytes: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let most = self.most;
         (0..nbytes).step_by(most).map(move |at| (at, (nbytes - at).min(most)))
@@ -210,7 +213,7 @@ impl NetworkRoute for LibfabricRoute {
     }
 
     fn connect(&mut self, contact: &Contact) -> Result<(), String> {
-        // Names may be structures: libfabric reads them where they are aligned.
+        // libfabric may read the name as a structure, so it is copied to aligned memory.
         let word = |chunk: &[u8]| {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -301,8 +304,8 @@ impl NetworkRoute for LibfabricRoute {
     }
 }
 
-/// Returns the best entry of the first provider that fits, with this completion of writes. It is
-/// kept as long as the process.
+/// Returns the entry with the best device of the first suitable provider that supports this
+/// completion of writes. The entry is never freed.
 fn entry(
     library: &Libfabric,
     preference: &Preference,
@@ -323,8 +326,8 @@ fn entry(
     unsafe { &mut *hints.tx_attr }.op_flags = completion;
     // SAFETY: a part of hints that libfabric made.
     let domain = unsafe { &mut *hints.domain_attr };
-    // One thread uses the domain, but which providers are offered, and in which order, may depend
-    // on this.
+    // One thread uses the domain. But the providers that libfabric offers, and their order, may
+    // depend on this value.
     domain.threading = fi::FI_THREAD_SAFE;
     domain.control_progress = fi::FI_PROGRESS_MANUAL;
     domain.data_progress = fi::FI_PROGRESS_MANUAL;
@@ -368,7 +371,7 @@ fn device(entry: &fi::fi_info) -> String {
     text(unsafe { &*entry.domain_attr }.name)
 }
 
-/// Returns a string of an entry; nothing for null.
+/// Returns a string of an entry; an empty one for null.
 fn text(string: *const c_char) -> String {
     match string.is_null() {
         true => String::new(),
@@ -377,7 +380,7 @@ fn text(string: *const c_char) -> String {
     }
 }
 
-/// Returns what a variable names, as a string of libfabric's; null for nothing.
+/// Returns the value of a variable as a C string that libfabric owns; null if it is unset or empty.
 fn named(variable: &str) -> *mut c_char {
     let value = env::var(variable).ok().filter(|value| !value.is_empty());
     value.and_then(|value| CString::new(value).ok()).map_or(null_mut(), CString::into_raw)

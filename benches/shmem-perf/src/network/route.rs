@@ -1,6 +1,6 @@
-//! The operations that each network must have between two PEs, the memory for them, and the NIC that a
-//! PE prefers, by the variable in which `oshrun` passes it on: a floor goes over the same one as the
-//! library.
+//! The interface that each network implements between two PEs, the memory that its operations
+//! access, and the NIC that a PE prefers. The preference is the variable by which `oshrun` assigns
+//! NICs to PEs, so that a floor uses the same NIC as the library.
 
 use std::env;
 use std::sync::atomic::AtomicU64;
@@ -9,21 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::library::Joined;
 
-/// The facts about a PE that a peer needs.
+/// What a PE needs to know to access the memory of its peer.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Contact {
-    /// Its address.
+    /// The address of the peer's endpoint or worker.
     pub name: Vec<u8>,
-    /// The start of its memory.
+    /// The remote address of the start of the peer's memory.
     pub base: u64,
-    /// The key of its memory's registration.
+    /// The remote key of the peer's memory.
     pub key: Vec<u8>,
 }
 
-/// A connection by a network to the memory of the other PE.
+/// A connection by a network to the memory of the other PE. Errors are the network's messages.
 pub trait NetworkRoute {
-    /// Returns what the other PE needs to connect.
+    /// Returns what the other PE passes to `connect`.
     fn contact(&self) -> Result<Contact, String>;
+    /// Connects to the other PE, before any transfer.
     fn connect(&mut self, contact: &Contact) -> Result<(), String>;
     /// Starts to write `nbytes` bytes from offset `from` of this PE's memory to offset `to` of the
     /// other PE's.
@@ -33,29 +34,30 @@ pub trait NetworkRoute {
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
     /// Waits until all started operations are complete, also at the other PE.
     fn complete(&mut self) -> Result<(), String>;
-    /// Polls the network. If there was nothing to do and PEs are not to spin, yields the CPU.
+    /// Polls the network. Yields the CPU if nothing was done, unless the PEs spin.
     fn progress(&mut self) -> Result<(), String>;
-    /// Returns the transports and devices that it uses, in words.
+    /// Describes the transports and devices that it uses, for a sentence.
     fn path(&self) -> String;
 }
 
-/// Symmetric memory that both PEs write and read: the word that ends a measurement, the word whose
-/// value is written there, the target, and the source.
+/// The symmetric memory of the transfers: a word that ends a measurement, the source of that word,
+/// the target, and the source.
 #[derive(Clone, Copy)]
 pub struct TransferMemory {
     words: &'static [AtomicU64],
 }
 
-/// Offset of the word that ends a measurement when the leader writes it.
+/// Offset in bytes of the word that ends a measurement when the leader writes it.
 pub const END: usize = 0;
-/// Offset of the word whose value the leader writes there.
+/// Offset in bytes of the word that the leader writes to `END` of the other PE.
 pub const END_SOURCE: usize = 64;
-/// Offset of the target.
+/// Offset in bytes of the target.
 pub const TARGET: usize = 4096;
 
 impl TransferMemory {
-    /// Allocates room for transfers of `nbytes` bytes in the symmetric heap, as for the targets of
-    /// the library. All PEs call it, and all get none if there is no room.
+    /// Allocates memory for transfers of up to `nbytes` bytes on the symmetric heap, where the
+    /// targets of the library's operations are, too. All PEs call it. Returns `None` if there is no
+    /// room.
     pub fn new(library: &Joined<'_>, nbytes: usize) -> Option<Self> {
         let n_words = (source(nbytes) + nbytes).div_ceil(8);
         library.reserve(n_words).map(|words| Self { words })
@@ -74,12 +76,12 @@ impl TransferMemory {
     }
 }
 
-/// Returns the offset of the source in a region for transfers of `most` bytes.
+/// Returns the offset in bytes of the source, if transfers have up to `most` bytes.
 pub fn source(most: usize) -> usize {
     TARGET + most.next_multiple_of(4096)
 }
 
-/// The preferred device.
+/// The device that a PE prefers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preference {
     /// A NIC with its port, such as `mlx5_0:1`.
@@ -102,7 +104,8 @@ impl Preference {
         Self { port, names: names.map(str::to_owned).collect(), is_one_host }
     }
 
-    /// Returns the rank of a device among those of one provider; the one with the lowest is used.
+    /// Returns the rank of a device among those of one provider; the device with the lowest rank is
+    /// used. On a single host the loopback is first, otherwise the NIC of `SHMEM_NIC`.
     pub fn rank(&self, device: &str) -> (bool, bool) {
         let is_near = self.names.iter().any(|name| name == device);
         (self.is_one_host && device != "lo", !is_near)

@@ -1,6 +1,8 @@
-//! UCX: `ucp_put_nbx` with the flush of its endpoint, and `ucp_get_nbx` with its completion.
+//! The floors of UCX: `ucp_put_nbx` with a flush of the endpoint, and `ucp_get_nbx` with its
+//! completion.
 //!
-//! UCX chooses its transports by its own variables, and by those of Rushmem that name them.
+//! The transports and devices are those of `UCX_TLS` and `UCX_NET_DEVICES`, or else of Rushmem's
+//! `SHMEM_UCX_TLS` and `SHMEM_NIC`, or else UCX chooses them.
 #![allow(unsafe_code)]
 
 use std::env;
@@ -11,7 +13,7 @@ use ucx_sys as sys;
 
 use super::route::{Contact, NetworkRoute, Preference, TransferMemory};
 
-/// A worker, and its endpoint at the other PE. Neither is closed.
+/// A worker, and its endpoint to the other PE. Neither is closed.
 pub struct UcxRoute {
     ucp: &'static sys::Ucp,
     memory: TransferMemory,
@@ -20,18 +22,18 @@ pub struct UcxRoute {
     registration: sys::ucp_mem_h,
     endpoint: sys::ucp_ep_h,
     key: sys::ucp_rkey_h,
-    /// The start of the other PE's memory.
+    /// The remote address of the start of the other PE's memory.
     base: u64,
-    /// Reads that are not complete.
+    /// The requests of reads since the last `complete`.
     reads: Vec<sys::ucs_status_ptr_t>,
-    /// True if something was written since the last flush.
+    /// True if there were writes since the last flush.
     has_written: bool,
     spins: bool,
     path: String,
 }
 
 impl UcxRoute {
-    /// Opens UCX and registers memory.
+    /// Opens UCX, creates a worker and registers the memory.
     pub fn open(
         memory: TransferMemory,
         preference: &Preference,
@@ -142,7 +144,8 @@ impl NetworkRoute for UcxRoute {
         };
         self.has_written = true;
         if let Some(request) = pending(self.ucp, request)? {
-            // SAFETY: a request that has not been freed; the flush waits for its completion.
+            // SAFETY: a request that has not been freed. UCX allows this before its completion, for
+            // which the flush waits.
             unsafe { self.ucp.ucp_request_free(request) };
         }
         Ok(())
@@ -185,7 +188,7 @@ impl NetworkRoute for UcxRoute {
     }
 }
 
-/// Opens UCX with the transports that the job's variables name, and with these devices.
+/// Creates a context with the transports that the environment names, and with these devices.
 fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_context_h, String> {
     let mut config = null_mut();
     // SAFETY: no prefix and no file; it writes a handle when it succeeds.
@@ -212,12 +215,13 @@ fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_con
     fine(ucp, status).map(|()| context)
 }
 
-/// Parameters of which nothing is set.
+/// Returns request parameters with no field set.
 fn plain() -> sys::ucp_request_param_t {
     sys::ucp_request_param_t { user_data: null_mut(), ..Default::default() }
 }
 
-/// Returns the request of a call that began something; none if that is complete already.
+/// Returns the request of a call that started an operation; `None` if the operation is complete
+/// already.
 fn pending(
     ucp: &sys::Ucp,
     request: sys::ucs_status_ptr_t,

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     scale: Scale,
-    /// The values at the ends; their logarithms if the scale is one of logarithms.
+    /// The values at the ends, or their logarithms unless the scale is linear.
     low: f64,
     high: f64,
     /// The positions of the ends. `from` is the larger one on a vertical axis, since pixels are
@@ -17,16 +17,16 @@ pub struct Axis {
 enum Scale {
     Linear,
     Log,
-    /// Powers of two. Zero, which has no logarithm, is one power below the lowest other value.
+    /// Logarithmic by powers of two. Zero is one power below the lowest other value.
     Doubling,
 }
 
-/// Pixels that two labels of a vertical axis need.
+/// The minimum distance of two labels of a vertical axis in pixels.
 pub const LABEL_HEIGHT: f64 = 20.0;
 
 impl Axis {
-    /// Returns a logarithmic axis for the positive ones of these values. It spans a factor of four
-    /// at least, so that noise does not look like a slope.
+    /// Returns a logarithmic axis for those values that are positive. `place` has the positions of
+    /// its ends. It spans at least a factor of four, so that noise does not look like a slope.
     pub fn log(values: impl Iterator<Item = f64>, place: (f64, f64)) -> Self {
         let values = values.filter(|value| value.is_finite() && *value > 0.0);
         let (low, high) = ends(values).unwrap_or((1.0, 10.0));
@@ -70,15 +70,16 @@ impl Axis {
         value.is_finite() && (value > 0.0 || self.scale != Scale::Log)
     }
 
-    /// Returns ticks at round numbers, in ascending order: as many as have this distance in pixels.
+    /// Returns ticks at round numbers, in ascending order: as many as fit at this distance in
+    /// pixels.
     pub fn ticks(&self, distance: f64) -> Vec<f64> {
         let mut all = self.candidates();
         let fitting = all.iter().position(|ticks| self.keep(ticks, distance));
         all.swap_remove(fitting.unwrap_or(all.len() - 1))
     }
 
-    /// Returns ticks at some of these ascending values: at all of them, at every second one, and so
-    /// on, until they have this distance.
+    /// Returns ticks at some of these ascending values: at all of them, or at every second one, and
+    /// so on, as many as fit at this distance in pixels.
     pub fn ticks_among(&self, values: &[u64], distance: f64) -> Vec<u64> {
         let every = |step| values.iter().copied().step_by(step).collect();
         let keep = |ticks: &Vec<u64>| {
@@ -92,10 +93,10 @@ impl Axis {
         ticks.windows(2).all(|pair| (self.at(pair[0]) - self.at(pair[1])).abs() >= distance)
     }
 
-    /// Returns sets of ticks, the densest first.
+    /// Returns the sets of ticks to choose from, the densest first.
     fn candidates(&self) -> Vec<Vec<f64>> {
         match self.scale {
-            // Its ticks are at values: `ticks_among` chooses them.
+            // The ticks of this scale are at values, which `ticks_among` chooses.
             Scale::Doubling => vec![Vec::new()],
             Scale::Linear => equidistant(0.0, self.high),
             Scale::Log => {
@@ -145,7 +146,7 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Returns a digit times a power of ten, as the literal has it; a product would be rounded.
+/// Returns a digit times a power of ten, parsed from its literal; a product would be rounded.
 fn decimal(digit: i32, power: i32) -> f64 {
     format!("{digit}e{power}").parse().unwrap_or(f64::NAN)
 }

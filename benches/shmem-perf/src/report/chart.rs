@@ -1,6 +1,6 @@
 //! A chart of curves over the size of a message or of a team: a line through the medians of each
-//! series, a band for their spread, and thin lines for the floors, which are what the machine can
-//! do without a library.
+//! series, a band for their spread, and thin lines for the floors, which are the limits of the
+//! machine.
 
 use maud::{Markup, html};
 
@@ -21,7 +21,7 @@ const BOTTOM: f64 = HEIGHT - 46.0;
 /// The width of a label of the horizontal axis.
 const LABEL_WIDTH: f64 = 46.0;
 /// The names of floors are at the right of the chart: the space beside them, the width of a letter,
-/// and for how many letters there is room. A longer name is cut.
+/// and the minimum and maximum number of letters. A longer name is cut.
 const FLOOR_MARGIN: f64 = 14.0;
 const FLOOR_LETTER: f64 = 6.6;
 const FLOOR_LETTERS: std::ops::RangeInclusive<usize> = 20..=26;
@@ -67,7 +67,7 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
     Drawing { width: WIDTH, height: HEIGHT, content, hits }
 }
 
-/// What the parts of a chart share.
+/// The axes and the measures that the parts of a chart share.
 struct Plot {
     xs: Axis,
     ys: Axis,
@@ -113,7 +113,7 @@ impl Plot {
         }
     }
 
-    /// Returns the pieces of a curve between values that the axis cannot show, such as 0.
+    /// Splits a curve at values that the axis cannot show, such as 0.
     fn pieces<'a>(&self, curve: &'a Trace) -> impl Iterator<Item = &'a [Spot]> {
         curve.spots.split(|spot| !self.ys.has(spot.value)).filter(|piece| !piece.is_empty())
     }
@@ -137,7 +137,7 @@ impl Plot {
             None => ("1.2", Some(FLOOR_DASHES)),
         };
         let position = |spot: &Spot| self.position(spot.x, spot.value);
-        // Only markers tell the floors of several runs apart.
+        // The floors of several runs differ only in their markers.
         let has_markers = curve.color.is_some() || self.n_runs > 1;
         html! {
             @for piece in self.pieces(curve) {

@@ -1,5 +1,5 @@
-//! Series as curves: their names next to each other, their values with the spread of each, their
-//! colors and markers, and the legend.
+//! Series as curves: their names, their values with spreads, their colors and markers, and the
+//! legend.
 
 use maud::{Markup, html};
 
@@ -19,13 +19,13 @@ pub struct Spot {
     pub x: u64,
     /// The median.
     pub value: f64,
-    /// The range of most values.
+    /// The range in which most values are.
     pub spread: (f64, f64),
     /// The number of values.
     pub n: u64,
-    /// True if the time limit cut it short.
+    /// True if the measurement was cut short by the time limit.
     pub is_late: bool,
-    /// True if it is of a floor that lies above what it should bound.
+    /// True if it belongs to a floor that takes longer than an operation that it should bound.
     pub is_invalid: bool,
 }
 
@@ -39,11 +39,11 @@ impl Spot {
 /// The curve of one operation in one run.
 pub struct Trace {
     pub name: String,
-    /// The index of its color; a floor is gray.
+    /// The index of its color in `SERIES`; `None` for a floor, which is gray.
     pub color: Option<usize>,
     /// The index of the run, in the list of runs.
     pub run: usize,
-    /// Its values, one for each size or team.
+    /// The values, one for each size or team.
     pub spots: Vec<Spot>,
 }
 
@@ -52,8 +52,8 @@ impl Trace {
         self.color.map_or(FLOOR, |color| SERIES[color])
     }
 
-    /// Returns the marker of a value: hollow if the time limit cut it short, a cross if it is no
-    /// floor.
+    /// Returns the marker of a value: hollow if the time limit cut it short, a cross if it is
+    /// invalid as a floor.
     pub fn mark(&self, (x, y): (f64, f64), spot: &Spot) -> Markup {
         if spot.is_invalid {
             let path = format!("M{} {}l7 7m0-7l-7 7", px(x - 3.5), px(y - 3.5));
@@ -62,7 +62,7 @@ impl Trace {
         marker(self.run, (x, y), self.color(), spot.is_late)
     }
 
-    /// Returns its name; of several runs with the letter of its run.
+    /// Returns a text of this curve, after the letter of its run if there are several runs.
     pub fn lettered(&self, text: &str, n_runs: usize) -> String {
         match n_runs {
             1 => text.to_owned(),
@@ -87,7 +87,7 @@ pub struct NamedSeries<'a> {
     /// The index of its run.
     pub run: usize,
     pub series: &'a Series,
-    /// Its name next to the others.
+    /// The operation, and the parts of its shape in which it differs from the others.
     pub name: String,
 }
 
@@ -100,7 +100,7 @@ pub fn series_of(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
         .collect()
 }
 
-/// Names series by what differs between them. Returns also what all have in common.
+/// Names series by the parts in which they differ. Also returns the parts that all have in common.
 pub fn name_series<'a>(series: &[(usize, &'a Series)]) -> (Vec<NamedSeries<'a>>, String) {
     let found = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let named = series.iter().zip(found.names);
@@ -110,8 +110,8 @@ pub fn name_series<'a>(series: &[(usize, &'a Series)]) -> (Vec<NamedSeries<'a>>,
     )
 }
 
-/// Divides series into groups of at most `most` names, each with a suffix for its title. Series of
-/// one name stay together.
+/// Divides series into groups of at most `most` names, each with a suffix for its title. Series
+/// with the same name are in one group.
 pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries<'a>>, String)> {
     let mut names: Vec<&str> = Vec::new();
     for one in all {
@@ -119,7 +119,7 @@ pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries
             names.push(&one.name);
         }
     }
-    // Groups of nearly the same number of names.
+    // All groups have nearly the same number of names.
     let n_groups = names.len().div_ceil(most).max(1);
     let in_group = names.len().div_ceil(n_groups).max(1);
     let of = |name: &&str| all.iter().filter(|one| one.name == **name).cloned().collect::<Vec<_>>();
@@ -132,7 +132,8 @@ pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries
     groups.enumerate().map(|(i, group)| (group, part(i))).collect()
 }
 
-/// Returns the curves of a group. A name has the same color as in other charts of these operations.
+/// Returns the curves of a group. Curves with the same name have the same color, which is that of
+/// the operation in other charts where possible.
 pub fn color_curves(group: &[NamedSeries], operations: &[String], runs: &[NamedRun]) -> Vec<Trace> {
     let mut firsts: Vec<&NamedSeries> = Vec::new();
     for one in group {
@@ -161,8 +162,9 @@ pub fn curve(one: &NamedSeries, color: Option<usize>, runs: &[NamedRun]) -> Trac
     Trace { name: one.name.clone(), color, run: one.run, spots }
 }
 
-/// Returns the range of most values. Of times, the few that are far above the median matter. Of
-/// rates, one slow moment matters little, and the medians of the batches show how steady they are.
+/// Returns the range in which most values are. For times it includes the tail, up to the 99th
+/// percentile. For rates, where a single slow moment matters little, it is the range of the medians
+/// of batches.
 fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     match measure {
         Measure::Latency | Measure::Collective | Measure::Event => (summary.min, summary.p99),
@@ -181,7 +183,8 @@ pub fn note_on(common: &str, curves: &[Trace]) -> String {
     [common, late, invalid].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Returns a color for each name, and a kind of line for each run.
+/// Returns the legend: a color for each name, a kind of line for each run if there are several, and
+/// the line of floors.
 pub fn legend(curves: &[Trace], has_floors: bool, runs: &[NamedRun]) -> Vec<Entry> {
     let mut legend: Vec<Entry> = Vec::new();
     for curve in curves {

@@ -1,5 +1,5 @@
-//! The parts of a page: drawings with their titles and legends, which may also be SVG files of
-//! their own, tables, and the sections that have these.
+//! The parts of a page: drawings with their titles and legends, which can also be written as SVG
+//! files, tables, and the sections that contain both.
 
 use maud::{Markup, html};
 
@@ -10,30 +10,29 @@ use crate::units;
 use charts::drawing::{Drawing, FONT, printable, px};
 use charts::palette::{CARD, INK, SOFT};
 
-/// Places in an SVG file: the title, the note below it, the margin, a line of the legend.
+/// Distances in an SVG file, in pixels: the baselines of the title and of the note, the margin, and
+/// the height of a line of the legend.
 const TITLE: f64 = 22.0;
 const NOTE: f64 = 40.0;
 const MARGIN: f64 = 12.0;
 const LEGEND_LINE: f64 = 22.0;
-/// A swatch with its gaps, and the average width of a letter.
+/// The width of a swatch with its gaps, and the average width of a letter.
 const SWATCH: f64 = 56.0;
 const LETTER: f64 = 6.8;
 
 /// A drawing, and the text around it.
 pub struct Figure {
-    /// The subject of the figure.
     pub title: String,
-    /// A note on the whole figure.
+    /// A note on the whole figure, below the title.
     pub note: String,
     pub drawing: Drawing,
-    /// The meaning of its colors and lines.
     pub legend: Vec<Entry>,
-    /// Sentences about what stands out; `None` where nothing is searched.
+    /// Sentences about outliers; `None` if the figure is not searched for outliers.
     pub found: Option<Vec<String>>,
 }
 
 impl Figure {
-    /// Returns a figure in which nothing is searched.
+    /// Returns a figure that is not searched for outliers.
     pub fn new(title: String, note: String, drawing: Drawing, legend: Vec<Entry>) -> Self {
         Self { title, note, drawing, legend, found: None }
     }
@@ -95,7 +94,7 @@ impl Figure {
     }
 }
 
-/// Returns the legend of one drawing or several.
+/// Returns a legend as a part of the page.
 pub fn legend_markup(entries: &[Entry]) -> Markup {
     html! {
         div .legend { @for entry in entries { span { (entry.swatch(0.0, 0.0)) (entry.text) } } }
@@ -120,7 +119,7 @@ pub fn file_names(figures: &[&Figure]) -> Vec<String> {
 pub struct ReportSection {
     pub id: &'static str,
     pub title: &'static str,
-    /// Its charts and tables.
+    /// The charts and tables.
     pub body: Vec<Part>,
 }
 
@@ -151,7 +150,7 @@ impl Part {
         }
     }
 
-    /// Less important text.
+    /// Returns a paragraph of less important text.
     pub fn note(text: &str) -> Self {
         Part::Text(html! { p .note { (text) } })
     }
@@ -181,7 +180,7 @@ pub fn chart_title(measure: Measure, kind: &str, more: &str) -> String {
     format!("{name}{of}{more}")
 }
 
-/// Returns a table whose columns from `numbers` on are aligned at the right.
+/// Returns a table whose columns from index `numbers` on are aligned at the right.
 pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
     let class = |column| (column >= numbers).then_some("number");
     html! {

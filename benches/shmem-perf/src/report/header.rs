@@ -1,5 +1,5 @@
-//! The head of a report: what makes the figures doubtful, how long operations take beside what the
-//! machine can do, where and with which settings they were measured, and the command to repeat it.
+//! The head of a report: the warnings, the times of operations beside the limits of the machine,
+//! the command to repeat a run, its environment, and its settings.
 
 use maud::{Markup, html};
 
@@ -46,7 +46,7 @@ fn warnings(runs: &[NamedRun]) -> Markup {
     }
 }
 
-/// Returns a table of how long the operations of a run take and what is possible here, and likely
+/// Returns a table of the times of the operations of a run and of their floors, and the likely
 /// reasons for the difference.
 fn answers(runs: &[NamedRun], run: usize) -> Markup {
     let record = &runs[run].record;
@@ -67,7 +67,7 @@ fn answers(runs: &[NamedRun], run: usize) -> Markup {
     }
 }
 
-/// Returns the same of two runs: one table with both, and the likely reasons of each.
+/// Returns the answers of two runs in one table, and the likely reasons of each.
 fn answers_of_two(runs: &[NamedRun], records: [&Record; 2]) -> Markup {
     let rows: Vec<Vec<String>> =
         answer::answers_of_two(records).into_iter().map(|row| row.to_vec()).collect();
@@ -92,7 +92,8 @@ fn reasons(title: &str, record: &Record) -> Markup {
     }
 }
 
-/// Returns the table of what each run measured, by which tool, and where.
+/// Returns a table with a column for each run: the command to repeat it, the library, the hosts,
+/// the clock, and so on.
 fn facts(runs: &[NamedRun]) -> Markup {
     let clock = |record: &Record| {
         let clock = &record.clock;
@@ -154,7 +155,7 @@ fn facts(runs: &[NamedRun]) -> Markup {
     }
 }
 
-/// Returns the command with its launcher, and with the variables that were set.
+/// Returns the command line that repeats a run: its variables, the launcher, and the arguments.
 fn again(record: &Record) -> String {
     let set = record
         .settings
@@ -207,7 +208,7 @@ fn places(runs: &[NamedRun]) -> Markup {
     folded("Where the PEs ran", &table(&head, &rows, usize::MAX))
 }
 
-/// Returns content that is hidden until a reader opens it by its title.
+/// Returns content that is hidden until the reader opens it by its title.
 pub fn folded(title: &str, content: &Markup) -> Markup {
     html! { details { summary { (title) } (content) } }
 }

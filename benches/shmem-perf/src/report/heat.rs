@@ -1,8 +1,8 @@
-//! The map of all pairs of PEs: rows are the PEs that issue, columns their targets. Outliers are
-//! marked, and sentences name them.
+//! The heat map of all pairs of PEs: rows are the PEs that issue, columns their targets. Outliers
+//! are marked, and sentences name them.
 //!
-//! Cells of one color are one path, so that a map of 512 PEs stays small. The script of the page
-//! finds the cell under the pointer by its place.
+//! All cells of one color are one path, so that the map of 512 PEs is a small file. The script of
+//! the page computes the cell under the pointer from the pointer's position.
 
 use maud::{Markup, html};
 
@@ -16,20 +16,20 @@ use charts::palette::{ABSENT, CARD, RED, SOFT, STEPS, on_step, step, step_color}
 
 const LEFT: f64 = 66.0;
 const TOP: f64 = 64.0;
-/// The side of the map, and of a cell at most.
+/// The maximum side of the map, and of a cell, in pixels.
 const SIDE: f64 = 468.0;
 const CELL: f64 = 96.0;
-/// Smaller cells get a cross only where there are few crosses.
+/// On cells smaller than this, outliers get crosses only if there are at most `MOST_CROSSES`.
 const SMALL: f64 = 8.0;
 const MOST_CROSSES: usize = 40;
 /// The height of the scale of colors.
 const SCALE: f64 = 300.0;
-/// PEs up to which a cell has room for its value.
+/// The maximum number of PEs for which a cell has room for its value.
 const WITH_VALUES: usize = 10;
 /// The width of a letter.
 const LETTER: f64 = 6.4;
 
-/// Draws a map, and says in sentences what stands out.
+/// Draws a map. Also returns sentences on the slow nodes and PEs and the outliers.
 pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
     let n = matrix.values.len();
     let nodes = NodeNames::new(job, n);
@@ -54,7 +54,7 @@ pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
     (Drawing { width: WIDTH, height, content, hits: map.hits() }, sentences)
 }
 
-/// A map and what its parts share.
+/// A map: the data and the measures that its parts share.
 struct Map<'a> {
     matrix: &'a Matrix,
     nodes: NodeNames,
@@ -80,7 +80,7 @@ impl Map<'_> {
         (LEFT + (to as f64 + 0.5) * self.cell, TOP + (from as f64 + 0.5) * self.cell)
     }
 
-    /// Returns a path that counts in cells.
+    /// Fills a path whose coordinates are in cells.
     fn filled(&self, color: &str, path: &str) -> Markup {
         let placed = format!("translate({LEFT} {TOP}) scale({})", self.cell);
         html! {
@@ -173,7 +173,8 @@ impl Map<'_> {
         }
     }
 
-    /// Returns the numbers of all PEs that have room.
+    /// Returns the numbers of the PEs: of all, or of every second one, and so on, where there is
+    /// room.
     fn numbers(&self) -> Markup {
         let has_room = |step: &usize| *step as f64 * self.cell >= 22.0;
         let step = (0..8).map(|power| 1 << power).find(has_room).unwrap_or(256);
@@ -278,17 +279,19 @@ fn block_at((x, y): (f64, f64), height: f64, color: &str) -> Markup {
 /// The nodes of a job, in the order of their first PEs. PEs that share memory are one node, which
 /// may be a part of a host.
 struct NodeNames {
-    /// The node of each PE.
+    /// The index of the node of each PE.
     of: Vec<usize>,
-    /// The host's name, or `node 1 of` it where it has several.
+    /// The name of each node: that of its host, or `node 1 of` and that name if the host has
+    /// several.
     names: Vec<String>,
-    /// True if the map has lines between the nodes: not where each PE of a host is a node of its
-    /// own.
+    /// True if the map has lines between the nodes. False if each PE is a node although a host has
+    /// several PEs: every cell would have a border.
     divide: bool,
 }
 
 impl NodeNames {
-    /// Returns those of the first `n` PEs. Records of older versions have no nodes but hosts.
+    /// Returns the nodes of the first `n` PEs. In records of older versions, which lack nodes, each
+    /// host is one.
     fn new(job: &JobInfo, n: usize) -> Self {
         let pes = || job.pes.iter().take(n);
         let mut keys: Vec<(u32, u32)> = Vec::new();
@@ -323,7 +326,7 @@ impl NodeNames {
     }
 }
 
-/// Returns sentences about the outliers, the largest first.
+/// Returns sentences about slow nodes, slow PEs, and outliers; the slowest outliers first.
 fn sentences(found: &Suspects, nodes: &NodeNames) -> Vec<String> {
     const MOST: usize = 6;
     let direction = |slow: &Slow| match (slow.from, slow.to) {

@@ -1,5 +1,5 @@
-//! The distribution of single operations: their share by time, on logarithmic axes, so that the
-//! tail is visible.
+//! The histogram of the times of an operation. Both axes are logarithmic, so that the tail is
+//! visible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,10 @@ const LEFT: f64 = 76.0;
 const RIGHT: f64 = WIDTH - 26.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 28.0;
-/// Bars in a power of ten.
+/// The number of bars in a power of ten.
 const BARS: f64 = 20.0;
 
-/// Percent by bar.
+/// The percentage of the operations by the index of a bar.
 type Shares = BTreeMap<i32, f64>;
 
 /// Draws the histograms of runs, each as (value, count), with the index of its run.
@@ -31,7 +31,7 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
     let bars: BTreeSet<i32> =
         shares.iter().flat_map(|(_, shares)| shares.keys().copied()).collect();
     let xs = Axis::log(bars.iter().flat_map(|&bar| [edge(bar), edge(bar + 1)]), (LEFT, RIGHT));
-    // The bar of the smallest share has a height, too.
+    // The axis begins below the smallest share, so that its bar has a height, too.
     let all = shares.iter().flat_map(|(_, shares)| shares.values());
     let ys = Axis::log(all.map(|share| share / 1.6).chain([100.0]), (BOTTOM, TOP));
     let beside: Vec<_> =
@@ -62,11 +62,12 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
     Drawing { width: WIDTH, height: HEIGHT, content, hits }
 }
 
+/// Returns the value at the lower edge of a bar.
 fn edge(bar: i32) -> f64 {
     10f64.powf(f64::from(bar) / BARS)
 }
 
-/// Returns the shares of a histogram. Times of zero lie in the bar of the lowest other time.
+/// Returns the shares of a histogram. Times of zero are in the bar of the lowest other time.
 fn shares(histogram: &[(f64, u64)]) -> Shares {
     let total: u64 = histogram.iter().map(|(_, count)| count).sum();
     let positive = histogram.iter().map(|(value, _)| *value).filter(|value| *value > 0.0);

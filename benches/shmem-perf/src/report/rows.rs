@@ -1,5 +1,5 @@
-//! Values of one size: a row for each operation and run, with a dot and its spread, on a
-//! logarithmic axis.
+//! A chart of values at a single size: a row for each operation and run, with a dot for the median
+//! and a line for the spread, on a logarithmic axis.
 
 use maud::{Markup, html};
 
@@ -19,7 +19,7 @@ const ROW: f64 = 18.0;
 const GAP: f64 = 7.0;
 const LETTERS: usize = 30;
 
-/// Draws some curves that have one value each. Curves of the same name follow each other.
+/// Draws the first value of each curve. Curves with the same name must follow each other.
 pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     let groups: Vec<&[Trace]> = curves.chunk_by(|a, b| a.name == b.name).collect();
     let bottom = TOP + curves.len() as f64 * ROW + groups.len() as f64 * GAP;

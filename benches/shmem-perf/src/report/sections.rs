@@ -1,5 +1,5 @@
-//! The sections of a report: the series of all runs by measure and by kind of operation, as charts
-//! and as tables of their figures.
+//! The sections of a report. They show the series of all runs as charts and tables, by measure and
+//! by kind of operation, then maps and distributions.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ pub fn sections(runs: &[NamedRun]) -> Vec<ReportSection> {
     sections
 }
 
-/// Returns the section of some measures: their charts, and the tables of their values.
+/// Returns the section of some measures: their charts, then tables of their values.
 fn section(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportSection {
     let (mut all_charts, mut tables) = (Vec::new(), Vec::new());
     for &measure in measures {
@@ -122,8 +122,8 @@ fn maps(runs: &[NamedRun]) -> Vec<Part> {
 /// The maximum number of rows of a chart.
 const MOST_ROWS: usize = 14;
 
-/// Returns the charts of operations of one kind, with their floors: curves of what has several
-/// sizes, rows of what has one.
+/// Returns the charts of operations of one kind, with their floors. Series with several sizes are
+/// curves, series with one size are rows.
 fn by_size(
     measure: Measure,
     kind: &str,
@@ -137,7 +137,7 @@ fn by_size(
     let is_row = |one: &&NamedSeries| one.series.points.len() == 1;
     let curves: Vec<NamedSeries> = names.iter().filter(is_curve).cloned().collect();
     let mut single: Vec<NamedSeries> = match measure {
-        // All have a row, also those that have a curve.
+        // All series have a row, also those that have a curve.
         Measure::MessageRate => names,
         _ => names.iter().filter(is_row).cloned().collect(),
     };
@@ -198,7 +198,7 @@ fn by_team(
             continue;
         }
         let merged = merge_teams(series, is_largest);
-        // One team is no curve.
+        // A curve needs teams of at least two sizes.
         if merged.iter().all(|(_, one, _)| one.points.len() < 2) {
             continue;
         }
@@ -220,8 +220,9 @@ fn by_team(
     charts
 }
 
-/// Merges series that differ only in the team into one curve each: its run, its points by team, and
-/// its number of bytes.
+/// Merges series that differ only in the size of the team. Returns for each merged series its run,
+/// the series, whose points have the size of the team instead of the bytes, and its number of
+/// bytes.
 fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<(usize, Series, u64)> {
     let mut merged: Vec<(usize, Series, u64)> = Vec::new();
     for (run, one) in series {
@@ -299,8 +300,8 @@ fn histogram_of<'a>(one: &NamedSeries<'a>, nbytes: u64) -> Option<(usize, &'a [(
     point.map(|point| (one.run, point.histogram.as_slice()))
 }
 
-/// Returns the size at which the runs of an operation are shown: 8 bytes, which most programs send,
-/// if all have it, or else the smallest that all have, or else any.
+/// Returns the size at which the runs of an operation are shown: 8 bytes, which is common in
+/// programs, if all runs have it, or else the smallest that all have, or else any.
 fn common_size(group: &[NamedSeries]) -> Option<u64> {
     let points = || group.first().into_iter().flat_map(|one| &one.series.points);
     let sizes = points().filter(|point| has_histogram(point)).map(|point| point.nbytes);
@@ -308,7 +309,7 @@ fn common_size(group: &[NamedSeries]) -> Option<u64> {
     std::iter::once(8).chain(sizes.clone()).find(in_all).or(sizes.clone().next())
 }
 
-/// Returns a table of all values of some series, each with the index of its run.
+/// Returns a table of all figures of some series, each of which is given with the index of its run.
 fn figures_table(series: &[(usize, &Series)], has_sizes: bool, runs: &[NamedRun]) -> Markup {
     let names = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let mut head = vec!["operation"];

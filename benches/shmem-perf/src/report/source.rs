@@ -1,4 +1,4 @@
-//! A run that a report shows: its record and its name there.
+//! The runs that a report shows: their records and names.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,8 @@ use crate::record::Record;
 use charts::drawing::shortened;
 
 pub struct NamedRun {
-    /// The file's name without its ending, or its whole path if another has the same.
+    /// The name of the file without its extension, or its whole path if another run has the same
+    /// name.
     pub name: String,
     pub record: Record,
 }
@@ -28,12 +29,12 @@ pub fn name_runs(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
 /// The maximum number of letters of a name in a legend.
 const LETTERS: usize = 28;
 
-/// Returns the whole name of a run, with a letter where there are several.
+/// Returns the whole name of a run, after its letter if there are several runs.
 pub fn run_name(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &runs[run].name)
 }
 
-/// Returns the name of a run for legends and tables, where a long one is cut.
+/// Returns the name of a run for legends and tables, where a long name is cut.
 pub fn short_run_name(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &shortened(&runs[run].name, LETTERS))
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use charts::drawing::px;
 use charts::palette::{CARD, SERIES};
 
-/// Lengths of dashes and gaps by run; further runs begin again, with other markers.
+/// The lengths of dashes and gaps by run. Runs beyond the fifth repeat them, with other markers.
 const DASHES: [&str; 5] = ["", "7 4", "2 3", "10 3 2 3", "14 5"];
 /// The dashes of floors.
 pub const FLOOR_DASHES: &str = "3 3";
@@ -40,7 +40,7 @@ pub fn marker(run: usize, (x, y): (f64, f64), color: &str, is_hollow: bool) -> M
     html! { path d=(path) fill=(fill) stroke=[stroke] stroke-width="1.4" {} }
 }
 
-/// The meaning of a color or a kind of line.
+/// An entry of a legend: the meaning of a color or a kind of line.
 pub struct Entry {
     pub color: &'static str,
     pub dashes: Option<&'static str>,
@@ -54,7 +54,7 @@ impl Entry {
         Self { color, dashes: dashes(run), run: Some(run), text }
     }
 
-    /// Returns a piece of the line, with its upper left corner at this place of a picture.
+    /// Returns a sample of the line, with its upper left corner at this position.
     pub fn swatch(&self, x: f64, y: f64) -> Markup {
         let Self { color, dashes, run, .. } = self;
         html! {
@@ -66,8 +66,8 @@ impl Entry {
     }
 }
 
-/// Returns a color for each operation: that of its place among the operations of its kind, so that
-/// it looks the same in all charts, unless two would get the same.
+/// Returns the index of a color for each operation: its index in `kind`, so that an operation has
+/// the same color in all charts, unless two operations of this chart would get the same color.
 pub fn colors(operations: &[&str], kind: &[String]) -> Vec<usize> {
     let position = |name: &str| kind.iter().position(|other| other == name).unwrap_or(0);
     let own: Vec<usize> = operations.iter().map(|name| position(name) % SERIES.len()).collect();

@@ -1,19 +1,18 @@
-//! Finds outliers in a matrix of PEs: nodes and PEs that are slow with all, single pairs that are
-//! slow, and the range of all others.
+//! Finds outliers in a matrix of PEs: nodes and PEs that are slow with all others, single pairs
+//! that are slow, and the range of the other figures.
 //!
-//! PEs of one node are compared with each other apart from those of different nodes. This file must
-//! never know how a matrix is drawn.
+//! Pairs within a node are compared separately from pairs of different nodes.
 
 use std::collections::HashSet;
 
 use crate::record::Matrix;
 use crate::statistics::{Spread, median, sorted};
 
-/// The minimum factor above the usual time that makes a pair an outlier.
+/// The minimum ratio of the time of a pair to the median of its kind that makes it an outlier.
 const OUTLIER: f64 = 1.5;
-/// The minimum factor above the level of the others that makes a PE or a node slow.
+/// The minimum ratio of the times of a PE or a node to those of others that makes it slow.
 const SLOW: f64 = 1.3;
-/// The range of colors spans this factor at least, so that noise does not look like a pattern.
+/// The range of colors spans at least this factor, so that noise does not look like a pattern.
 const LEAST_SPAN: f64 = 2.0;
 
 /// A pair that is much slower than others of its kind.
@@ -31,26 +30,26 @@ pub struct Outlier {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slow {
     pub which: usize,
-    /// The time of the operations that it issues, divided by that of others, where the factor is
-    /// large.
+    /// The time of the operations that it issues, divided by that of other PEs or nodes; `None` if
+    /// the ratio is below `SLOW`.
     pub from: Option<f64>,
-    /// The time of the operations that others issue to it, divided by that of others.
+    /// The same for the operations of which it is the target.
     pub to: Option<f64>,
 }
 
 /// The outliers of a matrix.
 pub struct Suspects {
-    /// The worst and the best figure that is no outlier, a factor apart.
+    /// The worst and the best figure that is no outlier, widened to at least `LEAST_SPAN`.
     pub range: (f64, f64),
-    /// The slowest first.
+    /// The slow pairs, the slowest first.
     pub outliers: Vec<Outlier>,
     /// Nodes whose transfers with other nodes are slow.
     pub nodes: Vec<Slow>,
-    /// PEs that are slow with those of their own node.
+    /// PEs that are slow with other PEs of their node.
     pub pes: Vec<Slow>,
 }
 
-/// Looks for what stands out. `nodes` is the node of each PE.
+/// Finds the outliers. `nodes` has the node of each PE.
 pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
     let cells = cells(matrix, nodes);
     let node = |pe: usize| nodes.get(pe).copied().unwrap_or(0);
@@ -58,8 +57,8 @@ pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
     let within_nodes = cells.iter().filter(|cell| cell.is_near);
     let slow_nodes = slow(between_nodes.map(|cell| (node(cell.from), node(cell.to), cell.cost)));
     let slow_pes = slow(within_nodes.map(|cell| (cell.from, cell.to, cell.cost)));
-    // A pair with a slow end is compared with its like, or it would hide single pairs that are
-    // slow.
+    // Pairs with a slow end are compared only with each other. Among all pairs, they would hide
+    // single pairs that are slow.
     let kind = |cell: &Cell| match cell.is_near {
         true => (true, has_slow_end(&slow_pes, cell.from, cell.to)),
         false => (false, has_slow_end(&slow_nodes, node(cell.from), node(cell.to))),
@@ -95,7 +94,7 @@ struct Cell {
     /// True if both are on one node.
     is_near: bool,
     value: f64,
-    /// The time of the same work, up to a factor.
+    /// A time in arbitrary units: [`Measure::cost`](crate::record::Measure::cost) of the value.
     cost: f64,
 }
 
@@ -113,8 +112,8 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
     cells
 }
 
-/// Returns those far above the upper quartile of all: by three times the distance of the quartiles,
-/// in logarithms.
+/// Returns the cells that are far above the upper quartile: by more than three times the distance
+/// of the quartiles, in logarithms. Fewer than four cells have no outliers.
 fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier> {
     let logs: Vec<f64> = cells.clone().map(|cell| cell.cost.ln()).collect();
     if logs.len() < 4 {
@@ -127,8 +126,8 @@ fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier
         .collect()
 }
 
-/// Returns lines and columns whose level is far above that of the others. The level is the lower
-/// quartile, since a good one has some slow cells with bad ones.
+/// Returns the PEs or nodes whose row or column is slow as a whole. Rows and columns are compared
+/// by their lower quartiles, since a good row also has slow cells, with bad columns.
 fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
     let (mut from, mut to): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
     for (a, b, cost) in cells {
@@ -142,11 +141,13 @@ fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
     (0..from.len()).map(of).filter(|slow| slow.from.is_some() || slow.to.is_some()).collect()
 }
 
+/// Returns for each row, or column, the ratio of its lower quartile to the median of all lower
+/// quartiles; `None` if it is below `SLOW`.
 fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
     let level = |line: Vec<f64>| sorted(&line).get(line.len().saturating_sub(1) / 4).copied();
     let levels: Vec<Option<f64>> = lines.into_iter().map(level).collect();
     let known: Vec<f64> = levels.iter().copied().flatten().collect();
-    // With two values, either may be the usual one.
+    // With two levels, it is not known which one is usual.
     let usual = if known.len() > 2 { median(&known) } else { f64::MAX };
     let much = |level: f64| Some(level / usual).filter(|times| *times >= SLOW);
     levels.into_iter().map(|level| much(level?)).collect()

@@ -1,5 +1,5 @@
-//! Whole pages, read by a parser of XML: well-formed, self-contained, and with the figures of the
-//! records.
+//! Tests of whole pages, which an XML parser reads: they are well-formed and self-contained, and
+//! contain the figures of the records.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::fixture;
 use crate::record::{Measure, Point, Record};
 use crate::units;
 
-/// Returns two runs with all that makes a page hard: warnings, markup in names, long names, missing
+/// Returns two runs that are difficult to show: with warnings, markup, long names and missing
 /// values.
 fn runs() -> Vec<NamedRun> {
     let (mut before, mut after) = (fixture::run(1, 1.0), fixture::run(2, 1.3));
@@ -35,7 +35,7 @@ fn page(runs: &[NamedRun]) -> String {
     super::page(runs, &sections(runs))
 }
 
-/// Checks the body of a page, which is XML, or a picture.
+/// Parses the body of a page, or a picture, as XML and passes it to `check`.
 fn parsed(text: &str, check: impl FnOnce(&Document)) {
     let body = text.split_once("</head>").map_or(text, |(_, body)| body);
     check(&Document::parse(body.trim_end().trim_end_matches("</html>")).expect("well-formed"));
@@ -227,7 +227,7 @@ fn a_page_to_look_at() {
     }
 }
 
-/// That no text ends outside of its picture, as wide as letters are on average.
+/// Checks that no text ends outside of its drawing, assuming the average width of letters.
 fn nothing_is_clipped(document: &Document, title: &str) {
     for svg in all(document, "svg").filter(|svg| svg.attribute("role") == Some("img")) {
         let size = svg.attribute("viewBox").and_then(|size| size.split(' ').nth(2)?.parse().ok());

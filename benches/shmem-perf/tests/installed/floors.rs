@@ -1,14 +1,15 @@
-//! Checks the figures of UCX and libfabric themselves, as floors of jobs that go over them.
+//! Tests of the floors of UCX and libfabric: they are measured in jobs that these libraries
+//! connect, and on request.
 
 use std::path::Path;
 
 use shmem_perf::record::{Measure, Record};
 use testkit::{Job, absent, prefix};
 
-/// The sizes of the flag.
+/// The sizes that `--sizes` names.
 const SIZES: [u64; 3] = [8, 8 << 10, 1 << 20];
 
-/// A job of two PEs over TCP below a library has the rows of that library.
+/// Checks that a job of two PEs without shared memory has exactly these floors of networks.
 #[track_caller]
 fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[&str]) {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -39,7 +40,7 @@ fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[
             for summary in row.points.iter().map(|point| &point.summary) {
                 assert!(summary.n > 0 && summary.min > 0.0 && summary.max.is_finite());
             }
-            // Nothing carries a megabyte through sockets in less than a microsecond.
+            // A megabyte takes at least a microsecond through a socket.
             let large = &row.points[SIZES.len() - 1].summary;
             let is_slow = match measure {
                 Measure::Latency => large.min > 1000.0,
@@ -50,7 +51,7 @@ fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[
     }
 }
 
-/// Skips if a library is missing, which the programs of its package show.
+/// Skips the test if a library is not installed, which a program of its package shows.
 fn needs(program: &str) {
     if !Path::new("/usr/bin").join(program).exists() {
         absent(format!("{program} is not here"));
@@ -74,7 +75,7 @@ mod ucx_sample {
         has_floors("tcp", UCX, &[], &[]);
     }
 
-    /// UCX does not reach another process by itself, and says so.
+    /// `UCX_TLS=self` does not connect two processes.
     pub fn floors_that_cannot_be_say_why() {
         needs("ucx_info");
         let job = Job::new(prefix().join("bin/shmem-perf")).n(2).env("UCX_TLS", "self");

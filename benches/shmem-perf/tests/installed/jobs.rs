@@ -1,7 +1,6 @@
-//! The installed `shmem-perf` in jobs: what it measures, what it writes, and how it ends when
-//! something is wrong.
+//! Tests of the installed `shmem-perf` in jobs: what it measures, what it writes, and how it fails.
 //!
-//! No test looks at how fast anything is.
+//! No test depends on how fast anything is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ fn short(n: usize, words: &[&str]) -> Job {
     words.fold(Job::new(program()).n(n), |job, word| job.arg(word))
 }
 
-/// Returns a file of this test.
+/// Returns the path of a file for a test, after removing what an earlier run left there.
 fn file(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem-perf");
     fs::create_dir_all(&dir).expect("a directory for tests");
@@ -29,7 +28,7 @@ fn file(name: &str) -> PathBuf {
     file
 }
 
-/// Runs a job that leaves a record.
+/// Runs a job that writes a record, and checks that the record is complete and plausible.
 #[track_caller]
 fn record(name: &str, job: Job) -> (Record, Outcome) {
     let file = file(name);
@@ -45,7 +44,7 @@ fn read(file: &Path) -> Record {
     serde_json::from_str(&fs::read_to_string(file).expect("a file")).expect("a record")
 }
 
-/// Percentiles grow, and so do sizes.
+/// Checks that sizes and percentiles ascend, and that each median is in its interval.
 #[track_caller]
 fn plausible(series: &Series) {
     let name = &series.operation;
@@ -74,7 +73,8 @@ fn has(record: &Record, measure: Measure, operations: &[&str]) {
     }
 }
 
-/// The one message of the program itself: `oshrun` may say a word on the end of the job, too.
+/// Checks that the job failed with exactly one message of the program. `oshrun` may print another
+/// one about the end of the job.
 #[track_caller]
 fn refused(outcome: &Outcome, words: &[&str]) {
     assert_ne!(outcome.code(), 0, "{outcome}");
@@ -155,7 +155,7 @@ fn a_record_says_how_to_do_it_again() {
     assert_eq!(setting("SHMEM_VIRTUAL_NODES"), Some(("2", "environment")));
     assert_eq!(setting("SHMEM_HOST_LIMIT"), Some(("20", "environment")));
     assert_eq!(setting("SHMEM_ONNODE"), Some(("on", "default")));
-    // Nothing names it, and it is not in any setting.
+    // The library reports the transport, since no setting names it.
     let transport = record.library.transport.as_deref().expect("PEs that share no memory have one");
     assert!(["tcp", "ucx", "ofi"].contains(&transport), "{transport}");
     assert!(record.library.below.iter().any(|found| found.starts_with("tcp: ")), "{record:?}");
@@ -226,7 +226,7 @@ fn the_thread_level_is_recorded() {
 }
 
 fn a_matrix_has_each_pe_with_each_other_one() {
-    // Counted, since on a busy machine the time may be over before the last pair.
+    // With a limit of 60 s, since on a busy machine a short time may be over before the last pair.
     let words = ["--matrix", "--iterations", "20", "--time", "60"];
     let job = words.iter().fold(Job::new(program()).n(4), |job, word| job.arg(word));
     let (record, outcome) = record("matrix.json", job);
@@ -272,7 +272,7 @@ fn moved_data_is_checked() {
     }
 }
 
-/// A library that leaves the last of 24 bytes, and adds one too many.
+/// A library to preload, which does not move the last of 24 bytes, and adds 1 too much.
 const FAULTY: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>

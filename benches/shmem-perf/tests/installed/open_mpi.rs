@@ -11,7 +11,7 @@ const SETS: &str = "max_to_all,broadcast64,fcollect64";
 mod mpirun {
     use super::*;
 
-    /// Debian's names, since another library may lie before it in PATH.
+    /// Uses absolute paths, since another library may be earlier in PATH.
     pub fn measures_another_library() {
         let (oshcc, launcher) = ("/usr/bin/oshcc", "/usr/bin/mpirun.openmpi");
         if ![oshcc, launcher].iter().all(|path| Path::new(path).exists()) {

@@ -6,7 +6,8 @@ use super::*;
 use crate::fixture;
 use crate::record::{Measure, Shape};
 
-/// 60 series of 5 sizes whose values are `factor(series)` times those of the same distribution.
+/// Returns a run of 60 series of 5 sizes. All values are from one distribution; those of series `i`
+/// are multiplied by `factor(i)`.
 fn run(seed: u64, factor: impl Fn(usize) -> f64) -> Record {
     let rng = &mut Rng::with_seed(seed);
     let one = |i: usize| {
@@ -22,7 +23,7 @@ fn run(seed: u64, factor: impl Fn(usize) -> f64) -> Record {
     Record { series: (0..60).map(one).collect(), ..fixture::empty() }
 }
 
-/// Returns the comparison of one run with one.
+/// Compares one run with one other.
 fn judged<'a>(before: &'a Record, after: &'a Record, threshold: f64) -> Comparison<'a> {
     judge(std::slice::from_ref(before), std::slice::from_ref(after), threshold)
         .expect("one and one")
@@ -34,8 +35,8 @@ fn count(found: &Comparison, verdict: Change) -> usize {
 
 #[test]
 fn equal_distributions_raise_few_alarms() {
-    // Without a threshold, so that the test alone must hold: of 10 comparisons of 300 figures each,
-    // one in twenty may raise an alarm.
+    // There is no threshold, so only the statistical test prevents false alarms. One in twenty
+    // comparisons of 300 figures may raise one; 2 of 10 are allowed here.
     let alarms = (0..10).filter(|&seed| {
         let (before, after) = (run(2 * seed, |_| 1.0), run(2 * seed + 1, |_| 1.0));
         let found = judged(&before, &after, 0.0);
@@ -150,8 +151,8 @@ fn few_batches_and_figures_of_zero_have_an_answer() {
     assert_eq!(verdict(&ten, &ten), Change::Equal);
 }
 
-/// Runs whose figures differ between runs by up to `spread` although their batches agree: other
-/// pages, other load.
+/// Returns runs whose figures differ between runs by a factor of up to 1 + `spread`, although the
+/// batches of a run agree, as with another placement of pages or another load.
 fn scattered(
     seeds: std::ops::Range<u64>,
     spread: f64,
@@ -168,7 +169,7 @@ fn scattered(
 #[test]
 fn what_differs_between_runs_of_the_same_is_noise_to_several() {
     let (before, after) = (scattered(0..8, 0.5, |_| 1.0), scattered(8..16, 0.5, |_| 1.0));
-    // The batches of one run do not know that runs differ.
+    // The batches of one run do not show how runs differ.
     assert!(judged(&before[0], &after[0], 0.05).is_slower());
     let found = judge(&before, &after, 0.05).expect("they are enough");
     assert_eq!((found.basis, found.compared.len()), (Basis::Runs, 300));
@@ -186,7 +187,7 @@ fn several_runs_find_a_figure_that_is_slower() {
         slower.map(|one| one.series.operation.as_str()).collect::<Vec<_>>(),
         ["routine7"; 5]
     );
-    // Four find only a difference that all figures share.
+    // Four runs of each side find a difference only if all figures have it.
     let four = |runs: &[Record]| runs[..4].to_vec();
     let (few_before, few_after) = (four(&before), four(&after));
     assert!(!judge(&few_before, &few_after, 0.05).expect("they are enough").is_slower());

@@ -99,8 +99,8 @@ fn rank(own: &[Interface], peer: IpAddr) -> u8 {
     }
 }
 
-/// Returns true if the kernel knows a route to an address. Connecting a datagram socket queries it,
-/// and sends nothing.
+/// Returns true if the kernel knows a route to an address, or if no descriptor is left to find out.
+/// To connect a datagram socket queries the route, and sends nothing.
 fn routed(address: SocketAddr) -> bool {
     let any: IpAddr = match address.is_ipv4() {
         true => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,9 +1,9 @@
 //! An established connection to a peer: requests of this PE and requests of the peer, on one
 //! socket.
 //!
-//! If requests and replies are queued, frames of both are sent in turn, so that a reply does not
-//! wait for all data that this PE sends. Data are received whatever is queued: two PEs that waited
-//! for each other to receive would deadlock.
+//! If both requests and replies are queued, some of each are sent in turn, so that a reply does not
+//! wait for all data that this PE sends. Data are received even if data to send are queued,
+//! since two PEs that wait for each other to receive would deadlock.
 #![allow(unsafe_code)]
 
 use crate::low_water::LowWater;
@@ -26,13 +26,13 @@ use std::slice::from_raw_parts;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// Bytes of the buffer for what is not received directly to its destination. The buffer is on the
+/// Bytes of the buffer for data that are not received directly to their destination. It is on the
 /// stack, of which threads of the program may have little.
 const BUFFER: usize = 16 << 10;
-/// The protocol error for data received after the peer's last message.
+/// The protocol error for a request received after the peer's goodbye.
 const AFTER_FAREWELL: Violation = Violation::Unknown("request after its farewell");
-/// Replies of this many bytes are sent at the next poll, so that a request that this PE is about to
-/// issue overtakes them. Otherwise, of two PEs that exchange data by gets, one would receive
+/// Queued replies of at least this many bytes are sent only at the next poll, after a request that
+/// this PE may be about to issue. Otherwise, if two PEs exchange data by gets, one would receive
 /// nothing until the other has received all.
 const LONG: u64 = 64 << 10;
 /// Reads of one connection before other connections are polled.
@@ -217,8 +217,8 @@ impl Connection {
         })
     }
 
-    /// Receives once: into the rest of the [direct](Connection::direct) destination `whole`, then
-    /// into the buffer.
+    /// Receives once: into the rest of the [direct](Connection::direct) destination `whole`, if
+    /// there is one, and then into the buffer.
     fn receive_once(
         &mut self,
         receiving: &ReceivingPe,
@@ -244,8 +244,8 @@ impl Connection {
             Ok(nbytes) => nbytes,
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
-            // The connection of a peer that closes it while data are on their way to the peer is
-            // reset.
+            // If the peer closes the connection before it has received all data that this PE sent,
+            // the kernel reports a reset.
             Err(_) if self.bye => return Err(ConnectionEnd::Bye),
             Err(e) => return Err(end(&e)),
         };
@@ -304,9 +304,9 @@ enum Received {
 /// Measures how long a host has been silent although an answer of it is awaited, from samples of a
 /// connection: the time of the first of the samples in a row that found an answer missing.
 ///
-/// The kernel reports when it last received from the host. On a connection that was idle, this may
-/// be long before an answer was expected. So silence counts at most from the first sample that
-/// found an answer missing.
+/// The kernel reports when it last received data from the host. On a connection that was idle, this
+/// may be long before an answer was expected. So silence counts from the first sample that found an
+/// answer missing, at the earliest.
 #[derive(Default)]
 pub(crate) struct PeerHeartbeat(Option<Instant>);
 

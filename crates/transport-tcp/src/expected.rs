@@ -1,15 +1,15 @@
-//! Predicts which peer sends next. Collectives and loops repeat themselves, so the peer that sent
-//! after the last sender before is expected to do so again.
+//! Predicts which peer sends next. Collectives and loops repeat themselves, so when a peer has
+//! sent, the peer that sent next after it the last time is expected to do so again.
 
 use rushmem_transport::Pe;
 
 /// The maximum length of a repeated pattern.
 const REMEMBERED: usize = 16;
-/// One in this number of turns polls all peers, whatever the prediction: a peer that polls a word
-/// of this PE sends as often as it is answered.
+/// One in this number of turns polls all peers, whatever the prediction. Otherwise a peer that
+/// fetches a word of this PE in a loop would be predicted every time, and no other would be served.
 const TURNS: u32 = 32;
-/// The number of right predictions in a row after which the next one is used. Another peer that
-/// sends then waits for a turn that polls all, which costs more than a prediction saves if peers
+/// The number of right predictions in a row after which the next one is used. A wrong one makes the
+/// actual sender wait for a turn that polls all, which takes longer than right ones save if peers
 /// send at random.
 const RELIABLE: u32 = 3;
 

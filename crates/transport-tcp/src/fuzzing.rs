@@ -2,7 +2,8 @@
 //! fuzzer's choice.
 //!
 //! Each allocation is exactly as long as the part of it that may be used, so that a sanitizer
-//! detects any access beyond. Unit tests, which have none, look at memory on either side.
+//! detects any access beyond. Unit tests, which have no sanitizer, check the memory on either side
+//! of the segment.
 #![allow(unsafe_code)]
 
 use crate::addresses::{Address, MAX_ADDRESSES};
@@ -15,14 +16,15 @@ use crate::target::Target;
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{LocalBuf, Pe, Segment};
 
-/// Words of the segment, and on either side of it.
+/// The number of words of the segment, and of the guards on either side of it.
 const WORDS: usize = 512;
 const GUARD: usize = if cfg!(test) { WORDS } else { 0 };
-/// Bytes that say how a stream is cut, and those that name what was requested.
+/// The number of bytes of an input that say how its stream is cut, and of those that say what was
+/// requested.
 const CUTS: usize = 8;
 const REQUESTED: usize = 16;
 
-/// One input: what it is for, how it is cut, and the bytes themselves.
+/// Runs one input: a byte that selects the entry point, and the bytes for it.
 pub fn run(input: &[u8]) {
     let Some((&what, input)) = input.split_first() else {
         return;
@@ -63,8 +65,8 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     (fed, memory)
 }
 
-/// Replies to the requests that the first bytes name: nothing is accepted that was not requested.
-/// Returns whether all of them were.
+/// Checks that no reply is accepted but those to the requests that the first bytes name. Returns
+/// whether all replies were accepted.
 fn replies(input: &[u8]) -> bool {
     let Some((cuts, input)) = input.split_first_chunk::<CUTS>() else {
         return false;
@@ -129,7 +131,7 @@ fn feed(
     Ok(())
 }
 
-/// Handshakes whose answers cannot be known, and addresses.
+/// Checks that forged messages of a handshake are refused, and that addresses decode as encoded.
 fn unauthenticated(input: &[u8]) {
     let (secret, nonce) = ([1; 32], [2; 32]);
     if let Some(claim) = input.first_chunk::<CLAIM>() {

@@ -1,4 +1,4 @@
-//! What makes progress on the sockets of this PE: threads that wait in the library, and the service
+//! Progress on the sockets of this PE, by threads that wait in the library and by the service
 //! thread.
 
 use crate::service::Network;
@@ -58,8 +58,8 @@ impl Driver for Progress {
         let sockets = [shared.epoll.as_fd()];
         match is_left {
             true if shared.has_unsent() => sleeper.briefly(&sockets, FLUSH_DELAY),
-            // Batches are left to a thread that is in a call, or has just been in one. It needs
-            // the CPU, perhaps to connect.
+            // The batches of a thread that is in a call, or has just been in one, are left. That
+            // thread needs the CPU, perhaps to connect.
             true if self.state().oversubscribed() => sleeper.briefly(&sockets, WaitLimits::LONGEST),
             true => sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT),
             false => sleeper.until(&sockets, shared.tuning.round),

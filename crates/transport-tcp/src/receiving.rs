@@ -1,9 +1,9 @@
-//! How this PE receives the bodies of frames: the state that its connections need, buffers for long
-//! transfers, and the writing of received bytes in whole words.
+//! The state with which this PE receives the bodies of frames: segments and replies, buffers for
+//! long transfers, and the writing of received bytes in whole words.
 //!
-//! The kernel fills memory in pieces that may begin and end within words, so it never receives into
-//! memory that others read. Long transfers are received into a buffer that fits into the cache of a
-//! CPU, so the second copy is cheap.
+//! The kernel fills memory in pieces that may begin and end within words, so it must not write to
+//! memory that other threads or PEs may read meanwhile. Long transfers to such memory are received
+//! into a buffer that fits into the cache of a CPU, so the second copy is cheap.
 #![allow(unsafe_code)]
 
 use crate::settings::LIMITS;
@@ -101,8 +101,9 @@ pub(crate) struct WholeWords {
 }
 
 impl WholeWords {
-    /// Writes the next bytes of a body to `rest`, the part of its destination that was not passed
-    /// before. If the bytes fill `rest`, the body is complete, and no bytes are held afterwards.
+    /// Writes the next bytes of a body to the start of `rest`, the part of its destination after
+    /// the bytes of earlier calls. If the bytes fill `rest`, the body is complete, and no bytes are
+    /// held afterwards.
     ///
     /// # Safety
     /// The destination of the whole body is valid for writes.

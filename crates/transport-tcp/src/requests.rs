@@ -10,8 +10,8 @@ use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr, mem};
 
-/// Maximum number of unanswered batches with results. It keeps the replies that are queued at the
-/// target below the limit at which the target refuses this PE.
+/// Maximum number of unanswered batches with results. It keeps the bytes of replies that are queued
+/// at the target below the limit at which the target ends the connection.
 const MAX_ANSWERED: usize = 8;
 
 /// The destination of an answer. Its memory stays valid until the answer has arrived or the
@@ -170,7 +170,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Delivers a reply of peer `pe`. `bytes` are the part of the body from offset `done` on.
+    /// Handles the next bytes of a reply of peer `pe`, which are at offset `done` of its body.
     pub(crate) fn take(
         &mut self,
         (receiving, pe): (&ReceivingPe, Pe),

@@ -1,8 +1,9 @@
 //! The queue of data to send on a connection: copied bytes and ranges of memory, in order. Small
 //! requests are copied, and sent together in one system call.
 //!
-//! The kernel reads memory in pieces that may begin and end within words. So memory that others may
-//! change meanwhile is copied in whole words before it is sent, a part at a time.
+//! The kernel reads memory in pieces that may begin and end within words. So memory that other
+//! threads or PEs may change meanwhile is copied in whole words before it is sent, a part at a
+//! time.
 #![allow(unsafe_code)]
 
 use crate::sys::{self, VECTORS};
@@ -12,7 +13,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
 enum Unsent {
-    /// The next bytes of `own`, this many.
+    /// This many bytes of [`own`](SendQueue::own), after those of earlier parts.
     Own(usize),
     /// Memory that is valid and unchanged until it is sent.
     Memory(LocalBuf),
@@ -36,10 +37,11 @@ pub(crate) enum UpTo {
 
 /// The unsent part of a stream of bytes. Positions count from the start of the stream.
 pub(crate) struct SendQueue {
+    /// Copied bytes: heads, and the data of small requests and replies.
     own: Vec<u8>,
     /// Bytes of `own` that were sent.
     own_sent: usize,
-    /// A copy of the start of the first unsent shared memory.
+    /// A copy of the start of the first unsent range of shared memory.
     copy: Vec<u8>,
     /// Bytes of `copy` that were sent.
     copy_sent: usize,
@@ -183,7 +185,7 @@ impl SendQueue {
             && self.copy.is_empty()
         {
             let end = range.base.addr().wrapping_add(COPY) % WORD;
-            // Both sides are aligned alike, as for `push_copy`.
+            // Both sides get the same alignment, as in `push_copy`.
             self.copy_sent = range.base.addr() % WORD;
             self.copy.resize(self.copy_sent, 0);
             // SAFETY: valid by the contract of `push_shared`.

@@ -1,9 +1,9 @@
 //! The network of this PE, which all its wires share, and its service, which accepts connections of
 //! peers and receives from the links that have events.
 //!
-//! One thread at a time uses the service. Most turns only read the link from which data are
-//! expected, since asking the kernel which of all sockets has an event costs more than reading one.
-//! This module does not decide which thread polls.
+//! One thread at a time uses the service. A turn reads only the link from which data are expected,
+//! if that is known: to ask the kernel which of all sockets have events takes longer than to read
+//! one. This module does not decide which thread polls.
 
 use crate::expected::Expected;
 use crate::proto::{Acceptor, HandshakeAnswer};
@@ -32,8 +32,7 @@ const ACCEPTS: usize = 16;
 /// Maximum number of events handled in one turn.
 const EVENTS: usize = 64;
 
-/// The number of idle polls that take as long as receiving a message and sending the next one,
-/// unless PEs outnumber the CPUs.
+/// The number of idle polls that take as long as receiving a message and sending the next one.
 const POLLS_PER_MESSAGE: u64 = 8;
 
 /// The network of this PE: the connections to peers and the service.
@@ -87,7 +86,7 @@ pub(crate) struct Service {
     /// The listeners are not watched: at the start, and from a failure to accept until the next
     /// round.
     muted: bool,
-    /// When accepting began to fail although a connection waited.
+    /// The time since which accepting has failed although a connection waits.
     refusing: Option<Instant>,
     /// Connections in their handshake, by the numbers of their descriptors.
     unauthenticated: HashMap<u32, Unauthenticated>,
@@ -122,7 +121,8 @@ impl Service {
     pub(crate) fn poll(&mut self, shared: &SharedState) -> bool {
         if let Some(pe) = self.expected.alone() {
             let worked = self.serve(shared, pe);
-            // Where PEs share CPUs, the next turn comes only after the other PEs have run.
+            // Where PEs outnumber the CPUs, the next turn is only after other PEs have run, so this
+            // one polls all sockets.
             if worked || !shared.local().state.oversubscribed() {
                 return worked;
             }
@@ -190,7 +190,7 @@ impl Service {
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 Err(e) => {
-                    // No descriptors or memory are left. The kernel reports this also if no
+                    // No descriptor or memory is left. The kernel may report this although no
                     // connection waits.
                     if !is_waiting(&self.listeners[number as usize]) {
                         self.refusing = None;

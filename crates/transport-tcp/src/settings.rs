@@ -31,9 +31,9 @@ pub(crate) const ALL: &[Setting] = &[
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);
 
 /// A waiter spins for about a hundred microseconds, since each poll is one or two system calls;
-/// every event that may end its wait also ends its sleep. Threads that poll 25 times within the
-/// shortest sleep of the service thread, or a quarter as often in longer ones, count as waiting;
-/// others compute and rarely call the library.
+/// every event that may end its wait also ends its sleep. Threads that poll 26 times within the
+/// shortest sleep of the service thread, or a quarter as often in long sleeps, count as polling
+/// often; others compute and rarely call the library.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),
@@ -47,9 +47,9 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Maximum number of bytes of transfers that are copied, to be sent with others.
+    /// Maximum number of bytes of a transfer that is copied, to be sent with others.
     pub copy_up_to: usize,
-    /// The number of queued copied bytes at which they are sent.
+    /// The number of queued copied bytes from which on they are sent at once.
     pub send_at: usize,
     /// Maximum number of bytes of a batch.
     pub batch: usize,
@@ -74,8 +74,8 @@ pub struct Tuning {
     pub refuse_limit: Duration,
     /// The maximum time of connecting to a peer.
     pub connect_limit: Duration,
-    /// The maximum time for which attempts are repeated at a host that refuses them, as one with
-    /// many connecting peers may.
+    /// The maximum time for which an attempt to connect is repeated if the host refuses it, which
+    /// may happen if many peers connect to that host.
     pub refusal_limit: Duration,
     /// The maximum time for which a peer's host may be silent while an answer is expected.
     pub silence_limit: Duration,

@@ -1,9 +1,9 @@
-//! The state that all wires of a PE and its service thread share: the peers, the connections to
-//! them, and the count of events for threads that sleep.
+//! The state that all wires of a PE and its service thread share: the peers and the connections to
+//! them. Threads that wait sleep here until data arrive.
 //!
-//! Locking: a wire waits for the lock of a link, and so does the service when a peer connects; all
-//! others only try it. The lock is not held while this PE connects. docs/architecture.md has the
-//! order of all locks.
+//! Locking: wires wait for the lock of a link, and so do the service when a peer connects and the
+//! transport when it is dropped; other threads only try it. The lock is not held while this PE
+//! connects. docs/architecture.md has the order of all locks.
 
 use crate::addresses::Address;
 use crate::connect::{self, ConnectRefusal};
@@ -37,7 +37,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Returns the peer that `pe` is, from its record.
+    /// Returns the entry of PE `pe`, without a connection, from its record in the directory.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut sizes = [0; Segment::COUNT];
         for (size, key) in sizes.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
@@ -83,7 +83,7 @@ impl PeerLink {
 pub(crate) struct SharedState {
     pub(crate) secret: [u8; 32],
     pub(crate) tuning: Tuning,
-    /// The address of this PE. Messages contain the name of its host.
+    /// The address of this PE. Error messages contain the host name in it.
     pub(crate) address: Address,
     pub(crate) receiving: ReceivingPe,
     pub(crate) peers: Peers<Peer>,
@@ -173,7 +173,7 @@ impl SharedState {
         }
     }
 
-    /// Opens a link with a connection, which is watched already.
+    /// Opens a link with a connection, whose socket is watched already.
     fn open(&self, pe: Pe, link: &mut PeerLink, socket: TcpStream) {
         *link = PeerLink::Open(Box::new(Connection::new(socket, pe)));
         // Other threads may wait for the connection.
@@ -234,7 +234,7 @@ impl SharedState {
 
     /// Reports the loss of a PE if its connection was closed.
     pub(crate) fn confirm(&self, pe: Pe) -> Result<(), Error> {
-        // The lock is released before the link is used.
+        // A temporary guard: the lock is released before `with_link` waits for it.
         let is_unconnected = matches!(*lock(&self.peers.get(pe)?.link), PeerLink::Unconnected(_));
         if is_unconnected { Ok(()) } else { self.with_link(pe, |_| Ok(())) }
     }
@@ -251,7 +251,8 @@ impl SharedState {
             }
         };
         *link = match (std::mem::take(link), end) {
-            // This PE has the cause and reports it; the peer must not report the loss of this PE.
+            // This PE is the cause, and reports it. The socket stays open, so that the peer does
+            // not report the loss of this PE.
             (PeerLink::Open(connection), ConnectionEnd::Own(_)) => {
                 self.unwatch(&connection.socket);
                 PeerLink::Closed { why, _unused: Some(connection) }
@@ -333,7 +334,7 @@ impl SharedState {
                 connection.listed = false;
                 connection.flush().map(|()| false)
             });
-            // The thread that uses the link may not send any more.
+            // The thread that is using the link may not send again.
             sent.is_none()
         });
         left > 0

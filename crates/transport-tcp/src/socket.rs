@@ -29,8 +29,8 @@ fn is_within_host(stream: &TcpStream) -> io::Result<bool> {
     Ok(stream.local_addr()?.ip() == stream.peer_addr()?.ip())
 }
 
-/// Has the kernel probe the other host: when a third of the limit has passed, and then three times
-/// more. The times are whole seconds.
+/// Has the kernel probe the other host after a third of the limit without data, and then three more
+/// times, each a sixth of the limit later. The times are whole seconds, at least one.
 fn keep_alive(stream: &TcpStream, silence_limit: Duration) -> io::Result<()> {
     let third = (silence_limit / 3).max(Duration::from_secs(1));
     sockopt::set_socket_keepalive(stream, true)?;
@@ -56,9 +56,9 @@ const OF_THE_PEER: [i32; 12] = [
     libc::ETIMEDOUT,
 ];
 
-/// Returns true if the peer or the path to it caused an error. This PE causes all others, for
-/// example if it lacks memory. An error without a code is one of the standard library: a stream has
-/// ended early.
+/// Returns true if the peer, or the path to it, caused an error. This PE is the cause of all other
+/// errors, for example if it lacks memory. The standard library returns errors without a code, such
+/// as that of a stream that has ended early.
 pub(crate) fn is_of_peer(error: &io::Error) -> bool {
     error.raw_os_error().is_none_or(|code| OF_THE_PEER.contains(&code))
 }

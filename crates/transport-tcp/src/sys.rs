@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The number of sends of this process. It expresses in the memory model what the kernel and the
-/// peers ensure: the accesses of a thread before a send happen before those of any thread after the
-/// receipt of data that a peer has sent because of it. A thread that reads a later count also
-/// synchronizes with earlier senders.
+/// peers ensure: the accesses of a thread before a send happen before those of any thread of this
+/// process that has received data which a peer sent because of it. A thread that reads a later
+/// count also synchronizes with earlier senders.
 static SENDS: AtomicU32 = AtomicU32::new(0);
 
 const NONE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
@@ -112,7 +112,7 @@ pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// Has the kernel report data only once this number of bytes has arrived. It reports fewer if its
-/// buffer has no room for as many, and at the end of the stream.
+/// buffer has no room for that many, and at the end of the stream.
 pub(crate) fn set_low_water(socket: impl AsFd, nbytes: usize) -> io::Result<()> {
     let nbytes = nbytes as libc::c_int;
     // SAFETY: an open descriptor, and a number of the given size.

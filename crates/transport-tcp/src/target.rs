@@ -27,13 +27,14 @@ const MAX_WAITING: usize = 1 << 20;
 /// The state of the peer's requests to this PE.
 pub(crate) struct Target {
     peer: Pe,
-    /// The number of requests carried out.
+    /// The number of requests that were carried out.
     pub(crate) done: u64,
     /// Writes the put whose body is being received.
     words: WholeWords,
     /// The message that is being received.
     message: WholeBody,
-    /// The number of the last message of each origin of the peer. Messages arrive in their order.
+    /// The number of the last message of each origin of the peer. An origin's messages arrive in
+    /// the order of their numbers.
     carried_out: Vec<u32>,
     pub(crate) replies: SendQueue,
     /// The peer has changed this PE's memory.
@@ -75,7 +76,8 @@ impl Target {
             RequestFrame::Put { dest, nbytes, in_parts } => {
                 let rest = range(&local.segments, dest, nbytes as usize)?.skip(done);
                 if in_parts {
-                    // SAFETY: as many bytes of a segment as there are.
+                    // SAFETY: `rest` is in a segment and has room for the bytes, which are at most
+                    // the rest of the body.
                     unsafe { copy_bytes::<VolatileLoads>(rest.base, bytes.as_ptr(), bytes.len()) };
                 } else {
                     self.write(rest, bytes);
@@ -104,7 +106,7 @@ impl Target {
     fn write(&mut self, rest: LocalBuf, bytes: &[u8]) {
         // Data that have arrived earlier become visible before these.
         fence(Ordering::Release);
-        // SAFETY: within a segment.
+        // SAFETY: the destination is in a segment, so it is valid for writes.
         unsafe { self.words.write(rest, bytes) };
     }
 

@@ -151,7 +151,8 @@ impl Tcp {
     fn new_endpoint(&self, in_parts: bool) -> Result<Box<dyn Endpoint>, Error> {
         let network = &self.progress.network;
         let make = || {
-            // The list of issuers is locked, so that the replies get the number of this origin.
+            // This runs under the lock of the list of issuers, so the replies get the same number
+            // as the origin.
             let wire = TcpWire::new(network, network.shared.receiving.replies.add());
             Ok((Origin::new(wire, network), ()))
         };
@@ -164,7 +165,7 @@ impl Tcp {
 
 impl Drop for Tcp {
     fn drop(&mut self) {
-        // Peers that leave before this PE are not lost.
+        // From now on a connection that ends is no loss: its peer has left the job, too.
         self.shared().local().loss.leave();
         self.thread.end();
         for (_, peer) in self.shared().peers.iter() {

@@ -25,7 +25,7 @@ pub(crate) struct Unauthenticated {
 pub(crate) enum Claim {
     /// The message has not arrived completely.
     Incomplete,
-    /// The other end is this PE, and awaits an [`answer`](Unauthenticated::answer).
+    /// The other end is the PE of this number, and awaits an [`answer`](Unauthenticated::answer).
     Peer(u32),
     /// The other end is no PE of this job, or has closed the connection.
     Refused,

@@ -33,13 +33,14 @@ pub(crate) struct TcpWire {
     expected: Option<Pe>,
 }
 
-/// What one origin has written and read at one PE.
+/// The writes and reads of one origin at one PE.
 #[derive(Default)]
 struct Route {
-    /// The number of the origin's last request on the connection; 0 if all are acknowledged.
+    /// The number of the origin's last write or read on the connection; 0 if all are acknowledged.
     last: u64,
     /// The number of writes and reads that no call waits for and that are not acknowledged.
     in_flight: usize,
+    /// The PE is in [`held`](TcpWire::held).
     is_held: bool,
 }
 
@@ -80,7 +81,8 @@ impl TcpWire {
         }
     }
 
-    /// Records a write or read by its number, and whether the connection has unsent data.
+    /// Records a write or read by its number. Lists the PE for the next fence if the connection has
+    /// unsent data.
     fn started(&mut self, pe: Pe, number: u64, awaited: bool, is_unsent: bool) {
         let route = &mut self.routes[pe];
         route.last = number;
@@ -98,7 +100,8 @@ impl TcpWire {
         }
     }
 
-    /// Returns the outcome of an attempt that found no room. The peer makes room by its answers.
+    /// Returns the outcome of an attempt that found no room, and polls this peer from now on: its
+    /// answers make room.
     fn full(&mut self, pe: Pe) -> PostOutcome<TcpToken> {
         self.expected = Some(pe);
         PostOutcome::Full
@@ -131,7 +134,7 @@ impl Wire for TcpWire {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
-            // SAFETY: valid by contract until the write is over, which it is once it is sent.
+            // SAFETY: valid by contract until the write is over, which is not before it is sent.
             let number = unsafe { connection.requests.put(to, source, how) };
             let leaves = match sent {
                 WriteSent::Now => true,
@@ -245,7 +248,8 @@ impl Wire for TcpWire {
         Ok(true)
     }
 
-    /// Requests an acknowledgment of the last request, unless an expected answer includes one.
+    /// Requests an acknowledgment of the last write or read, unless an expected answer includes
+    /// one.
     fn begin_flush(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
         let last = self.routes[pe].last;
         if last == 0 {
@@ -317,7 +321,7 @@ impl Wire for TcpWire {
         network.poll()
     }
 
-    /// Reports the loss of the peer if its connection was closed, also in order.
+    /// Reports the loss of the peer if its connection was closed, even by a goodbye.
     fn confirm(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
         shared.confirm(pe)
     }

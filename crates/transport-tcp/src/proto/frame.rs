@@ -19,8 +19,8 @@ pub(crate) enum RequestFrame {
     Put { dest: RemoteAddr, nbytes: u32, in_parts: bool },
     /// Reply with `nbytes` bytes from `source`. Words may be torn if `in_parts`.
     Get { source: RemoteAddr, nbytes: u32, in_parts: bool },
-    /// Carry out the request at the start of the body (`engine::message`). The rest of the body are
-    /// its data, or a batch. Reply if the request asks for an acknowledgment or returns anything.
+    /// Carry out the request at the start of the body (`engine::message`), whose data or batch are
+    /// the rest of the body. Reply if it asks for an acknowledgment or returns anything.
     Message { nbytes: u32, is_batch: bool },
     /// Acknowledge all earlier requests.
     Sync,
@@ -51,7 +51,7 @@ const GET: u8 = 2;
 const MESSAGE: u8 = 3;
 const SYNC: u8 = 4;
 const BYE: u8 = 5;
-/// The bit that the kinds of replies have.
+/// The bit that is set in the kind of a reply.
 const IS_REPLY: u8 = 0x80;
 const DATA: u8 = IS_REPLY | 1;
 const REPLIED: u8 = IS_REPLY | 2;

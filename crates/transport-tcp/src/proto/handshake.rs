@@ -1,11 +1,11 @@
 //! The handshake, in which both ends of a connection prove that they know the job's secret.
 //!
-//! The acceptor sends a greeting with a nonce. The connector answers with a claim: its number, that
-//! of the PE it connects to, a nonce of its own, and an HMAC-SHA256 over all of these. The acceptor
+//! The acceptor sends a greeting with a nonce. The connector answers with a claim: its own number,
+//! that of the PE to which it connects, a nonce, and an HMAC-SHA256 over all of these. The acceptor
 //! answers a valid claim with an HMAC of its own, which also says whether this connection may be
-//! used or another one is being made, and an invalid claim with nothing. Messages have fixed sizes.
-//! The stream is not encrypted and frames are not signed: whoever can change the traffic of the
-//! network can change a job's memory.
+//! used or another one is being made. It does not answer an invalid claim. Messages have fixed
+//! sizes. The stream is not encrypted and frames are not signed: an attacker who can change the
+//! traffic of the network can change a job's memory.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -15,7 +15,7 @@ use std::fmt;
 pub(crate) const GREETING: usize = 8 + NONCE;
 /// Bytes of the claim: the two PEs, nonce, proof.
 pub(crate) const CLAIM: usize = 8 + NONCE + PROOF;
-/// Bytes of the answer: proof.
+/// Bytes of the answer to a claim, a welcome or a deferral: proof.
 pub(crate) const WELCOME: usize = PROOF;
 
 const NONCE: usize = 32;

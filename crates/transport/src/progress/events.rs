@@ -117,7 +117,7 @@ impl Events {
     /// Wakes the threads whose awaited words have changed, and those without words if there was an
     /// event since they began to sleep.
     pub(super) fn wake_concerned(&self) {
-        // Either this thread sees that another one sleeps, or that one sees the event or the change.
+        // Either this thread sees that another one sleeps, or that one sees what has changed.
         fence(Ordering::SeqCst);
         if self.n_sleepers.load(Ordering::SeqCst) == 0 {
             return;

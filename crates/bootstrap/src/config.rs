@@ -38,7 +38,7 @@ pub struct FileValues {
     pub mistakes: Vec<String>,
 }
 
-/// Reads the files. Returns the variables that this process must set in its environment, of which
+/// Reads the files, unless a parent of this process has done so. Returns the variables that this process must set in its environment, of which
 /// [`READ`] is the last one, and a message for each file or line that is ignored. Variables that
 /// are set already have precedence over the files, so they are not among those returned. `lookup`
 /// reads the environment, and `prefix` is the directory in which Rushmem is installed.
@@ -46,6 +46,9 @@ pub fn defaults(
     lookup: impl Fn(&str) -> Option<String>,
     prefix: Option<&Path>,
 ) -> (Vec<(String, String)>, Vec<String>) {
+    if lookup(READ).is_some() {
+        return (Vec::new(), Vec::new());
+    }
     let found = read(&files(&lookup, prefix));
     let used: Vec<FileValue> =
         found.values.into_iter().filter(|one| lookup(&one.name).is_none()).collect();
@@ -184,6 +187,21 @@ mod tests {
         assert_eq!(named(&[], None), ["/etc/rushmem.conf"]);
         assert_eq!(named(&[home, (FILE, "/f")], Some("/opt")), ["/f"]);
         assert_eq!(named(&[(FILE, "")], None), ["/etc/rushmem.conf"]);
+    }
+
+    #[test]
+    fn files_are_read_by_one_process_of_a_job() {
+        let file = std::env::temp_dir().join(format!("rushmem-config-{}", std::process::id()));
+        std::fs::write(&file, "SHMEM_CHECK=1\nSHMEM\n").expect("a file");
+        let shown = file.display().to_string();
+        let (set, mistakes) = defaults(lookup(&variables(&[(FILE, &shown)])), None);
+        std::fs::remove_file(&file).expect("own file");
+        let read = format!("{shown}:1\tSHMEM_CHECK=1");
+        let pairs = [("SHMEM_CHECK", "1"), (READ, read.as_str())];
+        assert_eq!(set, pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        let child = variables(&[(FILE, &shown), pairs[0], pairs[1]]);
+        assert_eq!(defaults(lookup(&child), None), (Vec::new(), Vec::new()));
     }
 
     #[test]

@@ -295,9 +295,6 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
     static IS_DONE: Once = Once::new();
     let mut mistakes = Vec::new();
     IS_DONE.call_once(|| {
-        if environment(config::READ).is_some() {
-            return;
-        }
         let (variables, found) = config::defaults(environment, prefix().as_deref());
         mistakes = found;
         // The last one only has the places of the others.

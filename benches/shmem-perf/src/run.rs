@@ -42,7 +42,7 @@ struct Invocation<'a> {
 /// Runs the program and returns its exit status. Subcommands and `--help` do not initialize the
 /// library.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
-    if man_pages::printed(PerfOptions::command) {
+    if man_pages::print_if_requested(PerfOptions::command) {
         return 0;
     }
     let invocation =

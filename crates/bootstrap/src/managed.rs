@@ -66,7 +66,7 @@ pub(crate) fn manager(
         JoinRoute::Alone | JoinRoute::Meeting(_) => Ok(None),
         JoinRoute::Pmix if !opens_libraries => Err(Error::PmixStatic),
         JoinRoute::Pmix => {
-            let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
+            let variables = assignments(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
             let no_manager = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
             Ok(Some(Box::new(PmixConnection::open(limit, no_manager)?)))
@@ -133,11 +133,16 @@ fn no_manager(error: Error, who: &str, variables: &[&str]) -> Error {
         Error::Unexpected(what) => format!("it sent {what}"),
         error => return error,
     };
-    Error::NoManager { who: who.to_owned(), protocol: "PMI", variables: set(variables), cause }
+    Error::NoManager {
+        who: who.to_owned(),
+        protocol: "PMI",
+        variables: assignments(variables),
+        cause,
+    }
 }
 
 /// Returns variables and their values, for a message.
-fn set(names: &[&str]) -> String {
+fn assignments(names: &[&str]) -> String {
     let each = names.iter().map(|name| {
         let value = std::env::var_os(name).unwrap_or_default();
         format!("{name}={}", value.to_string_lossy())

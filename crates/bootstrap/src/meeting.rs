@@ -28,7 +28,7 @@ use crate::error::Error;
 pub use attendance::{
     Attendance, JobSecret, LIMIT_DEFAULT, LIMIT_VARIABLE, MeetingAddress, MeetingLimits, UniqueId,
 };
-use attendance::{SECRET, Speaker};
+use attendance::{MeetingSource, SECRET};
 use gathering::Gathering;
 use member::Member;
 pub use variables::{GivenVariable, NamedJob, given, lone_variables};
@@ -60,7 +60,7 @@ pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
     let at = at.map_err(Error::Serving)?;
     let id = UniqueId::new(&secret, &at);
     rushmem_log::debug!(?at, "serves the meeting of a unique id");
-    serve(listeners, JobSecret::new(secret), limits, Speaker::UniqueId)?;
+    serve(listeners, JobSecret::new(secret), limits, MeetingSource::UniqueId)?;
     Ok(id)
 }
 
@@ -68,9 +68,9 @@ fn serve(
     listeners: Vec<TcpListener>,
     secret: JobSecret,
     limits: MeetingLimits,
-    speaker: Speaker,
+    source: MeetingSource,
 ) -> Result<(), Error> {
-    let gathering = Gathering::start(listeners, secret, limits, speaker).map_err(Error::Serving)?;
+    let gathering = Gathering::start(listeners, secret, limits, source).map_err(Error::Serving)?;
     let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
     let own = std::process::id();
     match &mut *served {
@@ -139,7 +139,7 @@ fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<S
     let own: Result<Vec<SocketAddr>, io::Error> =
         listeners.iter().map(|listener| listener.local_addr().map(reachable)).collect();
     let own = own.map_err(refuse)?;
-    serve(listeners, secret.clone(), limits, Speaker::Variables)?;
+    serve(listeners, secret.clone(), limits, MeetingSource::Variables)?;
     Ok(own)
 }
 

@@ -191,10 +191,11 @@ impl Server {
         let mut decisions = Vec::new();
         while !self.ended {
             match self.pes[pe as usize].decoder.take() {
-                Ok(Some(message)) => self.message(pe, message, &mut decisions),
+                Ok(Some(message)) => self.handle(pe, message, &mut decisions),
                 Ok(None) => break,
-                Err(error) => decisions
-                    .extend(self.violation(pe, &format!("a frame that cannot be read: {error}"))),
+                Err(error) => decisions.extend(
+                    self.end_on_violation(pe, &format!("a frame that cannot be read: {error}")),
+                ),
             }
         }
         decisions
@@ -216,7 +217,7 @@ impl Server {
         }
         if let Exit::Signal(signal) = exit {
             if self.interrupt == Some(signal) {
-                return self.interrupted_end(signal);
+                return self.end_on_signal(signal);
             }
             let before = match CRASHES.contains(&signal) {
                 true => self.before(pe, "if it used a null pointer, that may be because"),
@@ -229,7 +230,7 @@ impl Server {
         let phase = self.pes[pe as usize].phase;
         let is_early = matches!(phase, Phase::Running | Phase::Unfinalized);
         if let Some(signal) = self.interrupt.filter(|_| is_early && others_run) {
-            return self.interrupted_end(signal);
+            return self.end_on_signal(signal);
         }
         let before = match exit.status() {
             0 => String::new(),
@@ -247,7 +248,7 @@ impl Server {
             );
             return Some(Decision::Warn { message });
         }
-        self.left_behind()
+        self.end_if_left_behind()
     }
 
     /// Returns the message about the first failed PE, if that PE had not called shmem_init and the
@@ -291,7 +292,7 @@ impl Server {
     pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
         let have_started = self.pes.iter().all(|pe| pe.pid != 0);
-        if have_started { None } else { self.interrupted_end(signal) }
+        if have_started { None } else { self.end_on_signal(signal) }
     }
 
     /// Ends the job at the request of the launcher, with its message. Returns `None` if the job has
@@ -319,7 +320,7 @@ impl Server {
 
     /// Returns the warnings that were held back, and the end of the job if a PE has requested it.
     pub fn take_messages(&mut self) -> Vec<Decision> {
-        let warnings = self.messages.warnings(false).into_iter().map(warn);
+        let warnings = self.messages.take_warnings(false).into_iter().map(warn);
         let end = if self.messages.is_aborting() { self.end(1, None) } else { None };
         warnings.chain(end).collect()
     }
@@ -327,7 +328,7 @@ impl Server {
     /// Returns all warnings that were held back, and printed ones again with the PEs that have sent
     /// them since.
     pub fn take_all_warnings(&mut self) -> Vec<Decision> {
-        self.messages.warnings(true).into_iter().map(warn).collect()
+        self.messages.take_warnings(true).into_iter().map(warn).collect()
     }
 
     /// Returns the exit status of the job so far: the one with which it was ended, otherwise that
@@ -378,16 +379,16 @@ impl Server {
         (pid, stage)
     }
 
-    fn message(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {
+    fn handle(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {
         let index = pe as usize;
         match (self.pes[index].phase, message) {
             (_, FromPe::Abort { status, message }) => {
-                if self.messages.aborted(pe, status, &message) {
+                if self.messages.record_abort(pe, status, &message) {
                     decisions.extend(self.end(status, None));
                 }
             }
             (_, FromPe::Warning { message }) => {
-                decisions.extend(self.messages.warned(pe, &message).map(warn));
+                decisions.extend(self.messages.record_warning(pe, &message).map(warn));
             }
             (_, FromPe::GlobalExit { status }) => decisions.extend(self.end(status, None)),
             (Phase::Silent, FromPe::Hello { pid }) => {
@@ -407,12 +408,12 @@ impl Server {
             (Phase::Running, FromPe::Exchange { round, to, record }) => {
                 let is_other = round != self.round || self.records > 0 && to != self.to;
                 if is_other || self.pes[index].record.replace(record).is_some() {
-                    decisions.extend(self.violation(pe, "an exchange out of turn"));
+                    decisions.extend(self.end_on_violation(pe, "an exchange out of turn"));
                     return;
                 }
                 self.records += 1;
                 self.to = to;
-                decisions.extend(self.left_behind());
+                decisions.extend(self.end_if_left_behind());
                 self.gather(decisions);
             }
             (Phase::Running | Phase::Unfinalized, FromPe::Finalized) => {
@@ -427,7 +428,7 @@ impl Server {
                 self.statuses = Some(Statuses { stride, at });
             }
             (Phase::Finalized, FromPe::Resumed) => self.enter(pe, decisions),
-            _ => decisions.extend(self.violation(pe, "a message out of turn")),
+            _ => decisions.extend(self.end_on_violation(pe, "a message out of turn")),
         }
     }
 
@@ -436,7 +437,7 @@ impl Server {
         self.pes[pe as usize].phase = Phase::Running;
         self.pes[pe as usize].inits += 1;
         self.initialized += u32::from(self.pes[pe as usize].inits == 1);
-        decisions.extend(self.left_behind());
+        decisions.extend(self.end_if_left_behind());
     }
 
     /// Completes the current exchange if every PE has contributed.
@@ -454,7 +455,7 @@ impl Server {
 
     /// Ends the job if a PE has exited without an initialization or an exchange that another PE has
     /// entered.
-    fn left_behind(&mut self) -> Option<Decision> {
+    fn end_if_left_behind(&mut self) -> Option<Decision> {
         let most = self.pes.iter().map(|pe| pe.inits).max()?;
         let has_missed = |pe: &PeState| pe.exit.is_some() && (pe.inits < most || self.records > 0);
         let behind = self.pes.iter().position(has_missed)?;
@@ -462,7 +463,7 @@ impl Server {
             return None;
         };
         if let Some(signal) = self.interrupt {
-            return self.interrupted_end(signal);
+            return self.end_on_signal(signal);
         }
         let missed = if inits < most {
             let ahead = self.pes.iter().position(|pe| pe.inits == most)?;
@@ -476,7 +477,7 @@ impl Server {
         self.end(self.status, Some(format!("{speaker}: {name} {exit} {missed}")))
     }
 
-    fn interrupted_end(&mut self, signal: i32) -> Option<Decision> {
+    fn end_on_signal(&mut self, signal: i32) -> Option<Decision> {
         self.end(
             128 + signal,
             Some(format!("{}: the job was ended by {}", self.speaker, signal_name(signal))),
@@ -484,7 +485,7 @@ impl Server {
     }
 
     /// Ends the job since `pe` has violated the protocol.
-    fn violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
+    fn end_on_violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
         self.end(1, Some(format!("{}: {} sent {what}", self.speaker, self.name(pe))))
     }
 }

@@ -25,7 +25,7 @@ const PAGES: [(&str, &str); 7] = [
 
 /// Prints the man page or the completions if the command line requests them. Returns false if it
 /// does not.
-pub fn printed(command: impl FnOnce() -> Command) -> bool {
+pub fn print_if_requested(command: impl FnOnce() -> Command) -> bool {
     let Some(what) = requested(std::env::args_os().skip(1)) else { return false };
     let Some(text) = text(command(), &what) else { return false };
     // The reader may close the pipe early.

@@ -13,6 +13,9 @@ use rushmem_bootstrap::{Aborter, JobSession, Joining, env};
 use rushmem_explain::status::{Collective, Members, STATUS_BYTES, Stage, Status, Subject, Wait};
 use rushmem_explain::status_slot;
 
+/// The offset of the statuses in the memory of the node.
+const STATUSES: u64 = 4096;
+
 /// The state of the steps.
 #[derive(Default)]
 struct Pe {
@@ -161,9 +164,7 @@ impl Pe {
         let nbytes = std::os::unix::fs::FileExt::read_at(&memory, &mut bytes, 0).expect("read");
         assert_eq!(&bytes[..nbytes], members);
     }
-}
 
-impl Pe {
     /// Writes a status as the runtime does: the PE has been in a barrier for some seconds.
     fn waits(&mut self, seconds: u64) {
         let session = self.session.as_mut().expect("after init");
@@ -202,9 +203,6 @@ impl Pe {
         std::os::unix::fs::FileExt::write_all_at(memory, &bytes, offset).expect("memory");
     }
 }
-
-/// The offset of the statuses in the memory of the node.
-const STATUSES: u64 = 4096;
 
 fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))

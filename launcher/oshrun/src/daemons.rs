@@ -93,7 +93,7 @@ impl Daemons {
         let err = rustix::io::fcntl_dupfd_cloexec(&stderr, 0)?;
         let agent = command.agent.command(&job.own.host, &command.oshrun);
         let theirs = (theirs.into(), out.into(), err);
-        let pid = spawn::daemon(agent, theirs, processes.guard())?;
+        let pid = spawn::start_agent(agent, theirs, processes.guard())?;
         processes.add(Child::Daemon(number), pid);
         let streams = AgentStreams { stdin, stdout, stderr: stderr.into() };
         let relay = |down: &_| output.relay(down);

@@ -64,7 +64,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit =
         StartLimit::of(plan.nodes.n_pes()).map_err(|error| cannot("start a thread", &error))?;
-    let supervisor = Supervisor::new(!has_pe_0, options.silence)
+    let supervisor = Supervisor::new(!has_pe_0, options.host_limit)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
         true => Tags::new(plan.nodes.clone(), plan.names.clone()),
@@ -102,7 +102,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         tokio::select! {
             event = job.supervisor.next() => job.handle(event),
             sentence = job.output.next_loss() => job.handle(HostEvent::failed(sentence)),
-            request = signals.request() => job.request(request).await,
+            request = signals.next() => job.handle_signal(request).await,
             piece = input.next(&window) => job.supervisor.send_input(piece),
             () = job.progress_line.until_due(), if job.end == Termination::Open => {
                 job.progress_line.update();
@@ -352,7 +352,7 @@ impl Job {
         }
     }
 
-    async fn request(&mut self, request: SignalRequest) {
+    async fn handle_signal(&mut self, request: SignalRequest) {
         // The rules for signals depend on which PEs have started.
         for event in self.supervisor.take_events() {
             self.handle(event);
@@ -444,7 +444,7 @@ impl Job {
                 // A daemon reports lost output before its own output ends.
                 biased;
                 event = supervisor.next() => LateEvent::Host(event),
-                request = signals.request() => LateEvent::Signal(request),
+                request = signals.next() => LateEvent::Signal(request),
                 () = until(limit) => LateEvent::TimeLimit,
                 lost = &mut written => LateEvent::Written(lost),
             };

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<i32, StartFailure> {
-    if man_pages::printed(options::command) {
+    if man_pages::print_if_requested(options::command) {
         return Ok(0);
     }
     let Some(options) = options::parse(std::env::args_os())? else {

@@ -78,8 +78,8 @@ pub struct Options {
 
     /// Time within which the job ends everywhere when another host stops answering; by default
     /// SHMEM_HOST_LIMIT, or 10
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
-    pub host_limit: Option<Duration>,
+    #[arg(long = "host-limit", value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
+    requested_host_limit: Option<Duration>,
 
     /// Set an environment variable for the PEs, or pass on one that is set here (repeatable)
     #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true, help_heading = HOSTS)]
@@ -155,9 +155,9 @@ pub struct Options {
     #[arg(skip)]
     pub exported: Vec<(OsString, OsString)>,
 
-    /// The time for which a host may be silent: `--host-limit`, or its default.
+    /// The limit of `--host-limit`, or its default.
     #[arg(skip)]
-    pub silence: Duration,
+    pub host_limit: Duration,
 
     /// The program, as the user wrote it.
     #[arg(skip)]
@@ -194,7 +194,7 @@ impl Options {
             ("--hostfile", self.hostfile.clone().map(PathBuf::into_os_string)),
             ("--launch-agent", agent),
             ("--prefix", self.prefix.clone().map(PathBuf::into_os_string)),
-            ("--host-limit", self.host_limit.map(seconds)),
+            ("--host-limit", self.requested_host_limit.map(seconds)),
         ];
         hosts.extend(self.export.iter().map(|word| ("-x", Some(word.clone()))));
         let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
@@ -258,7 +258,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     }
     // PEs get the same limit as oshrun. Variables of -x have precedence.
     let limit = options
-        .host_limit
+        .requested_host_limit
         .map(|limit| limit.as_secs_f64().to_string())
         .map(|limit| Ok((env::HOST_LIMIT.into(), limit.into())));
     let explained = options.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
@@ -269,7 +269,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         .chain(options.export.iter().cloned())
         .map(assignment);
     options.exported = limit.into_iter().chain(explained).chain(given).collect::<Result<_, _>>()?;
-    options.silence = match options.host_limit {
+    options.host_limit = match options.requested_host_limit {
         Some(limit) => limit,
         None => default_host_limit(std::env::var_os(env::HOST_LIMIT))?,
     };
@@ -537,7 +537,7 @@ mod tests {
     #[test]
     fn the_host_limit_of_pes_is_that_of_oshrun() {
         let options = parsed("--host-limit 2.5 -x SHMEM_HOST_LIMIT=3 p").expect("options");
-        assert_eq!(options.silence, Duration::from_millis(2500));
+        assert_eq!(options.host_limit, Duration::from_millis(2500));
         let exported = ["2.5", "3"].map(|value| ("SHMEM_HOST_LIMIT".into(), value.into()));
         assert_eq!(options.exported, exported);
         assert_eq!(default_host_limit(None), Ok(Duration::from_secs(10)));

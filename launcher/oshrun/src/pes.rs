@@ -159,7 +159,7 @@ impl LocalPes {
         if let Some(error) = socket.send_error() {
             return Some(unreachable(pe, "send to", error));
         }
-        match piece(socket) {
+        match read_piece(socket) {
             Ok(bytes) if bytes.is_empty() => None,
             Ok(bytes) => {
                 // The receiver lives as long as this process.
@@ -174,7 +174,7 @@ impl LocalPes {
     /// exit.
     pub fn add_exit(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<HostEvent>) {
         for _ in 0..MAX_LAST_READS {
-            match self.socket(pe).map(piece) {
+            match self.socket(pe).map(read_piece) {
                 Some(Ok(bytes)) if !bytes.is_empty() => {
                     events.push_back(HostEvent::Frames { pe, bytes })
                 }
@@ -202,7 +202,7 @@ impl LocalPes {
 }
 
 /// Reads the bytes that have arrived, 16 KiB at most. Returns an empty vector if there are none.
-fn piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
+fn read_piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
     let mut bytes = [0; 16 * 1024];
     let nbytes = socket.read(&mut bytes)?;
     Ok(bytes[..nbytes].to_vec())

@@ -206,7 +206,7 @@ fn disable_aslr() -> Result<(), StartFailure> {
 }
 
 /// Starts the launch agent of a daemon with these standard streams.
-pub fn daemon(
+pub fn start_agent(
     mut command: Command,
     (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
     guard: &GuardProcess,

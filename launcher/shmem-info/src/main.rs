@@ -26,7 +26,7 @@ use crate::args::{InfoCommand, InfoFlags};
 use crate::map::MachineMap;
 
 fn main() -> ExitCode {
-    if man_pages::printed(InfoFlags::command) {
+    if man_pages::print_if_requested(InfoFlags::command) {
         return ExitCode::SUCCESS;
     }
     let flags = InfoFlags::parse();

@@ -28,7 +28,7 @@ const TEXT: usize = 8192;
 pub(crate) fn present() -> Mpi {
     match version() {
         // Open MPI uses only PMIx, since version 4.
-        Some(version) if !version.starts_with(OPEN_MPI) => match is(c"MPI_Initialized") {
+        Some(version) if !version.starts_with(OPEN_MPI) => match is_true(c"MPI_Initialized") {
             true => Mpi::Open,
             false => Mpi::Later,
         },
@@ -43,7 +43,7 @@ pub(super) fn must_precede_pmix() -> bool {
     let version = version();
     let number = version.as_deref().and_then(|version| version.strip_prefix(OPEN_MPI));
     let major = number.and_then(|number| number.split('.').next()?.parse().ok());
-    major.is_some_and(|major: u32| major >= 5) && !is(c"MPI_Initialized")
+    major.is_some_and(|major: u32| major >= 5) && !is_true(c"MPI_Initialized")
 }
 
 /// The number of processes with which the MPI of this process runs, if it is known.
@@ -63,10 +63,10 @@ pub enum MpiWorld {
 pub fn world() -> MpiWorld {
     let Some(version) = version() else { return MpiWorld::Absent };
     // The common binary interface of MPI 5 has other handles.
-    if find(c"MPI_Abi_get_version").is_some() || is(c"MPI_Finalized") {
+    if find(c"MPI_Abi_get_version").is_some() || is_true(c"MPI_Finalized") {
         return MpiWorld::Unknown;
     }
-    if !is(c"MPI_Initialized") {
+    if !is_true(c"MPI_Initialized") {
         return MpiWorld::Later;
     }
     let world = match find(c"ompi_mpi_comm_world") {
@@ -112,7 +112,7 @@ fn version() -> Option<String> {
 
 /// Calls `MPI_Initialized` or `MPI_Finalized`. Returns true if MPI_Init or MPI_Finalize has been
 /// called, and false if there is no such function.
-fn is(question: &CStr) -> bool {
+fn is_true(question: &CStr) -> bool {
     let Some(function) = find(question) else { return false };
     // SAFETY: a pointer to a function that every MPI defines as `int MPI_Initialized(int *)` or
     // `int MPI_Finalized(int *)`.

@@ -89,9 +89,9 @@ pub struct Attendance {
     pub n_pes: u32,
 }
 
-/// How the processes have found the meeting, for messages.
+/// How the processes learn of the meeting, for messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Speaker {
+pub(crate) enum MeetingSource {
     UniqueId,
     Variables,
 }

@@ -19,13 +19,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-use super::attendance::{JobSecret, LIMIT_VARIABLE, MeetingLimits, Speaker};
+use super::attendance::{JobSecret, LIMIT_VARIABLE, MeetingLimits, MeetingSource};
 use super::handshake::{CLAIM, Handshake, prepare};
 use crate::exit::Exit;
 use crate::managed::without_signals;
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe};
 use crate::server::{Decision, Server};
+use crate::time_limit::SLICE;
 
 /// The name at the start of messages of a meeting.
 const SPEAKER: &str = "rushmem";
@@ -39,10 +40,6 @@ const MAX_STRANGERS: usize = 256;
 
 /// Maximum time for sending the end of the job to the members.
 const END_LIMIT: Duration = Duration::from_secs(1);
-
-/// Maximum duration of a single wait while a time limit runs. A longer one, in a process that was
-/// stopped, counts as this.
-const SLICE: Duration = Duration::from_millis(250);
 
 /// A meeting that this process serves.
 #[derive(Clone, Debug)]
@@ -59,7 +56,7 @@ impl Gathering {
         listeners: Vec<TcpListener>,
         secret: JobSecret,
         limits: MeetingLimits,
-        speaker: Speaker,
+        source: MeetingSource,
     ) -> io::Result<Gathering> {
         listeners.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
         let gathering = Gathering {
@@ -70,7 +67,7 @@ impl Gathering {
         let mut server = MeetingServer {
             gathering: gathering.clone(),
             limits,
-            speaker,
+            source,
             connections: Vec::new(),
             members: BTreeMap::new(),
             n_pes: 0,
@@ -161,7 +158,7 @@ impl Attendee {
 struct MeetingServer {
     gathering: Gathering,
     limits: MeetingLimits,
-    speaker: Speaker,
+    source: MeetingSource,
     connections: Vec<Connection>,
     members: BTreeMap<u32, Attendee>,
     /// The number of PEs, which the first one has reported.
@@ -504,9 +501,9 @@ impl MeetingServer {
         let missing: Vec<u32> =
             (0..self.n_pes).filter(|pe| !self.members.contains_key(pe)).collect();
         let (verb, pes) = (if missing.len() == 1 { "has" } else { "have" }, ranges::pes(&missing));
-        let how = match self.speaker {
-            Speaker::UniqueId => "by its unique id",
-            Speaker::Variables => "that SHMEM_JOB names",
+        let how = match self.source {
+            MeetingSource::UniqueId => "by its unique id",
+            MeetingSource::Variables => "that SHMEM_JOB names",
         };
         let why = format!(
             "of the {} PEs of the job {how}, {pes} {verb} not come within {} s; start all of them, or raise \

@@ -54,7 +54,7 @@ const NOBODY: u32 = u32::MAX;
 pub(crate) struct Member {
     pe: u32,
     n_pes: u32,
-    line: Arc<Line>,
+    state: Arc<MemberState>,
     messages: mpsc::Receiver<FromLauncher>,
     round: u32,
     /// The values that this PE has put since the last fence.
@@ -68,7 +68,7 @@ pub(crate) struct Member {
 
 /// The state that the PE shares with the thread that receives.
 #[derive(Debug)]
-struct Line {
+struct MemberState {
     sender: Arc<Sender>,
     pe: u32,
     /// True if this process serves the meeting.
@@ -92,7 +92,7 @@ enum NoConnection {
 
 impl NoConnection {
     /// Returns true if another attempt may succeed.
-    fn may_pass(&self) -> bool {
+    fn is_temporary(&self) -> bool {
         match self {
             NoConnection::Socket(error) => error.kind() != ErrorKind::ConnectionRefused,
             _ => false,
@@ -134,7 +134,7 @@ impl Member {
         let stream = connect(meeting, secret, pe, end, limits.join)?;
         prepare(&stream, limits.silence);
         let link = Link::new(stream);
-        let line = Arc::new(Line {
+        let state = Arc::new(MemberState {
             sender: link.sender().clone(),
             pe,
             serves: gathering.is_some(),
@@ -142,11 +142,11 @@ impl Member {
             finalized: AtomicBool::new(false),
         });
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let (pid, serves) = (std::process::id(), line.serves);
+        let (pid, serves) = (std::process::id(), state.serves);
         let join = FromPe::Join { pe, n_pes, pid, host, serves };
         link.send(&join).map_err(|_| Error::MeetingGone)?;
         let (to, messages) = mpsc::channel();
-        let shared = line.clone();
+        let shared = state.clone();
         let receive = move || receive(link, &to, &shared);
         without_signals(|| thread::Builder::new().name("rushmem-member".into()).spawn(receive))
             .map_err(Error::Serving)?;
@@ -161,14 +161,14 @@ impl Member {
             Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Error::MeetingGone),
         }
         let (puts, values, silence) = (Vec::new(), HashMap::new(), limits.silence);
-        Ok(Member { pe, n_pes, line, messages, round: 0, puts, values, gathering, silence })
+        Ok(Member { pe, n_pes, state, messages, round: 0, puts, values, gathering, silence })
     }
 
     /// Exchanges records with all PEs.
     fn exchange_all(&mut self, record: Vec<u8>) -> Result<Records, Error> {
         let (round, to) = (self.round, Receivers::All);
         let lost = |error| Error::ManagerLost(error);
-        self.line.sender.send(&FromPe::Exchange { round, to, record }).map_err(lost)?;
+        self.state.sender.send(&FromPe::Exchange { round, to, record }).map_err(lost)?;
         self.round = round.wrapping_add(1);
         match self.messages.recv() {
             Ok(FromLauncher::Gathered { round: of, records })
@@ -205,7 +205,7 @@ impl Manager for Member {
             let (serves, puts): (bool, Vec<(String, Vec<u8>)>) = postcard::from_bytes(record)
                 .map_err(|_| Error::Unexpected("values that cannot be read"))?;
             if serves {
-                self.line.server.store(pes.start, Ordering::Relaxed);
+                self.state.server.store(pes.start, Ordering::Relaxed);
             }
             for pe in pes {
                 let puts = puts.iter().cloned();
@@ -225,18 +225,18 @@ impl Manager for Member {
     }
 
     fn ender(&self) -> Arc<dyn Ender> {
-        self.line.clone()
+        self.state.clone()
     }
 
     fn report_finalize(&self) {
-        self.line.finalized.store(true, Ordering::Release);
+        self.state.finalized.store(true, Ordering::Release);
         // The meeting may have ended.
-        let _ = self.line.sender.send(&FromPe::Finalized);
+        let _ = self.state.sender.send(&FromPe::Finalized);
     }
 
     fn report_resumption(&self) {
-        self.line.finalized.store(false, Ordering::Release);
-        let _ = self.line.sender.send(&FromPe::Resumed);
+        self.state.finalized.store(false, Ordering::Release);
+        let _ = self.state.sender.send(&FromPe::Resumed);
     }
 
     fn leave(&mut self) {
@@ -247,7 +247,7 @@ impl Manager for Member {
     }
 }
 
-impl Ender for Line {
+impl Ender for MemberState {
     fn ask(&self, status: i32) -> bool {
         let is_sent = self.sender.send(&FromPe::GlobalExit { status }).is_ok();
         if is_sent && self.serves {
@@ -259,7 +259,7 @@ impl Ender for Line {
 }
 
 /// Receives messages until the connection ends.
-fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, line: &Line) {
+fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, state: &MemberState) {
     let mut is_member = false;
     loop {
         match link.receive() {
@@ -273,12 +273,12 @@ fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, line: &Line) {
             Err(_) => break,
         }
     }
-    if !is_member || line.finalized.load(Ordering::Acquire) {
+    if !is_member || state.finalized.load(Ordering::Acquire) {
         return;
     }
     // One line is enough for the job: that of the lowest PE outside the process that has ended.
-    let server = line.server.load(Ordering::Relaxed);
-    if line.pe == u32::from(server == 0) {
+    let server = state.server.load(Ordering::Relaxed);
+    if state.pe == u32::from(server == 0) {
         let who = match server {
             NOBODY => "the process that serves the meeting of this job".to_owned(),
             pe => format!("PE {pe}, whose process serves the meeting of this job,"),
@@ -287,7 +287,7 @@ fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, line: &Line) {
         let _ = writeln!(
             io::stderr(),
             "PE {}: {who} ended, or its host is gone, before shmem_finalize; all PEs end",
-            line.pe
+            state.pe
         );
     }
     end(1)
@@ -340,10 +340,10 @@ fn connect(
         }
         let serves_later = matches!(meeting, MeetingAddress::Named(_))
             && tried.iter().all(|(_, failure)| matches!(failure, NoConnection::Socket(_)));
-        let may_pass = serves_later || tried.iter().any(|(_, failure)| failure.may_pass());
+        let may_succeed = serves_later || tried.iter().any(|(_, failure)| failure.is_temporary());
         let answers = tried.iter().map(|(at, failure)| format!("{at}: {}", failure.text()));
         let tried = answers.collect::<Vec<_>>().join("; ");
-        if !may_pass || Instant::now() >= end {
+        if !may_succeed || Instant::now() >= end {
             return Err(match meeting {
                 MeetingAddress::Addresses(_) => Error::NoMeeting { tried },
                 MeetingAddress::Named(_) => Error::NobodyServes { tried, limit },

@@ -37,70 +37,70 @@ impl Messages {
         self.is_aborting() || self.warnings.iter().any(|joined| joined.printed == 0)
     }
 
-    /// Returns the warnings that have not been printed, and marks them as printed. With `at_end`,
+    /// Returns the warnings that have not been printed, and marks them as printed. With `all`,
     /// also returns those that further PEs have sent since they were printed.
-    pub(super) fn warnings(&mut self, at_end: bool) -> Vec<String> {
-        let most = |joined: &JoinedMessage| if at_end { joined.pes.len() } else { 1 };
+    pub(super) fn take_warnings(&mut self, all: bool) -> Vec<String> {
+        let most = |joined: &JoinedMessage| if all { joined.pes.len() } else { 1 };
         let pending = self.warnings.iter_mut().filter(|joined| joined.printed < most(joined));
-        pending.map(|joined| joined.warning(self.n_pes)).collect()
+        pending.map(|joined| joined.take_warning(self.n_pes)).collect()
     }
 
     /// Records a warning of a PE. Returns the text to print if all PEs have sent the same warning
     /// now, or if too many warnings are kept.
-    pub(super) fn warned(&mut self, pe: u32, message: &str) -> Option<String> {
+    pub(super) fn record_warning(&mut self, pe: u32, message: &str) -> Option<String> {
         let known = self
             .warnings
             .iter_mut()
-            .position(|joined| joined.joins(pe, message))
+            .position(|joined| joined.join(pe, message))
             .unwrap_or(self.warnings.len());
         if known == MAX_WARNINGS {
-            return Some(JoinedMessage::new(pe, message).warning(self.n_pes));
+            return Some(JoinedMessage::new(pe, message).take_warning(self.n_pes));
         }
         if known == self.warnings.len() {
             self.warnings.push(JoinedMessage::new(pe, message));
         }
         let joined = &mut self.warnings[known];
         let is_complete = joined.printed == 0 && joined.pes.len() as u32 == self.n_pes;
-        is_complete.then(|| joined.warning(self.n_pes))
+        is_complete.then(|| joined.take_warning(self.n_pes))
     }
 
     /// Records the message of a PE that ends the job. Only the first message of a job is kept.
     /// Returns true if all PEs have sent that one.
-    pub(super) fn aborted(&mut self, pe: u32, status: i32, message: &str) -> bool {
+    pub(super) fn record_abort(&mut self, pe: u32, status: i32, message: &str) -> bool {
         let (_, joined) =
             self.aborting.get_or_insert_with(|| (status, JoinedMessage::new(pe, message)));
-        joined.joins(pe, message);
+        joined.join(pe, message);
         joined.pes.len() as u32 == self.n_pes
     }
 
     /// Takes the status and the message of the PEs that end the job.
     pub(super) fn take_abort(&mut self) -> Option<(i32, String)> {
         let (status, mut joined) = self.aborting.take()?;
-        Some((status, joined.line(self.n_pes)))
+        Some((status, joined.take_line(self.n_pes)))
     }
 }
 
 impl JoinedMessage {
     fn new(pe: u32, message: &str) -> JoinedMessage {
-        JoinedMessage { text: text(pe, message).to_owned(), pes: vec![pe], printed: 0 }
+        JoinedMessage { text: without_name(pe, message).to_owned(), pes: vec![pe], printed: 0 }
     }
 
     /// Adds a PE if its message is the same one.
-    fn joins(&mut self, pe: u32, message: &str) -> bool {
-        let is_same = self.text == text(pe, message);
+    fn join(&mut self, pe: u32, message: &str) -> bool {
+        let is_same = self.text == without_name(pe, message);
         if is_same && !self.pes.contains(&pe) {
             self.pes.push(pe);
         }
         is_same
     }
 
-    fn warning(&mut self, n_pes: u32) -> String {
-        format!("warning: {}", self.line(n_pes))
+    fn take_warning(&mut self, n_pes: u32) -> String {
+        format!("warning: {}", self.take_line(n_pes))
     }
 
     /// Returns the message with those PEs that were not printed with it so far, and marks them as
     /// printed. `n_pes` is the number of PEs of the job.
-    fn line(&mut self, n_pes: u32) -> String {
+    fn take_line(&mut self, n_pes: u32) -> String {
         let pes = ranges::sorted(&self.pes[self.printed..]);
         self.printed = self.pes.len();
         match pes.len() as u32 == n_pes && n_pes > 1 {
@@ -111,6 +111,6 @@ impl JoinedMessage {
 }
 
 /// Returns the message without the name of the PE at its start.
-fn text(pe: u32, message: &str) -> &str {
+fn without_name(pe: u32, message: &str) -> &str {
     message.strip_prefix(&format!("PE {pe}: ")).unwrap_or(message)
 }

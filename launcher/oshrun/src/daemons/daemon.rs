@@ -56,7 +56,7 @@ pub fn serve() -> ExitCode {
 
 /// Starts a thread that reads the orders of oshrun. The channel closes when the input ends.
 fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>> {
-    let (sender, parent) = mpsc::unbounded_channel();
+    let (sender, orders) = mpsc::unbounded_channel();
     std::thread::Builder::new().spawn(move || {
         let mut stdin = io::stdin().lock();
         let mut decoder = Decoder::new(MAX_ORDER);
@@ -80,14 +80,14 @@ fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder,
             }
         }
     })?;
-    Ok(parent)
+    Ok(orders)
 }
 
 async fn run(
-    mut parent: mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>,
+    mut orders: mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>,
     up: EventSender,
 ) -> Result<(), String> {
-    let DaemonOrder::Start(job) = received(parent.recv().await)? else {
+    let DaemonOrder::Start(job) = received(orders.recv().await)? else {
         return Err("a daemon is started by oshrun itself".to_string());
     };
     let (limit, host) = (job.spec.host_limit, job.own.host.clone());
@@ -102,7 +102,7 @@ async fn run(
 
     let mut daemon = Daemon {
         host,
-        parent,
+        orders,
         ticks: connection::ticks(connection::period(limit)),
         heartbeat: HostHeartbeat::default(),
         windows,
@@ -155,7 +155,7 @@ fn start(
 struct Daemon {
     /// The name of this host.
     host: String,
-    parent: mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>,
+    orders: mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>,
     ticks: Interval,
     heartbeat: HostHeartbeat,
     windows: [Arc<Semaphore>; 2],
@@ -210,7 +210,7 @@ impl Daemon {
             event = supervisor.next() => if !matches!(event, HostEvent::Pong) {
                 self.up.send(&event);
             },
-            order = self.parent.recv() => {
+            order = self.orders.recv() => {
                 self.heartbeat.received();
                 self.execute(received(order)?, supervisor);
             }

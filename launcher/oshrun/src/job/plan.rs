@@ -61,7 +61,7 @@ impl JobPlan {
             output_files: options.output_files.clone().filter(|_| !options.dry_run),
             debugged: options.gdb.clone(),
             prompts: rustix::termios::isatty(rustix::stdio::stdin()),
-            host_limit: options.silence,
+            host_limit: options.host_limit,
         };
         let oshrun = match &options.prefix {
             Some(prefix) => prefix.join("bin/oshrun"),

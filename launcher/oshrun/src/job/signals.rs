@@ -71,7 +71,7 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    pub async fn request(&mut self) -> SignalRequest {
+    pub async fn next(&mut self) -> SignalRequest {
         match self.requests.recv().await {
             Some(request) => request,
             // All signals are ignored.

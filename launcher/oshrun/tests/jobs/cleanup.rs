@@ -110,10 +110,7 @@ fn the_guard_ignores_what_can_be_ignored() {
     let mut job = TestJob::steps(2, &["init", "pid", "barrier", "sleep:600000"]).start();
     let mut stdout = job.stdout();
     pids(&mut stdout, 2);
-    let named_guard = |pid: &u32| {
-        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|name| name == b"oshrun-guard\0")
-    };
-    let guard = job.processes().into_iter().find(named_guard).expect("a guard");
+    let guard = job.guard().expect("a guard");
     for signal in [
         Signal::HUP,
         Signal::INT,
@@ -136,12 +133,9 @@ fn the_guard_ignores_what_can_be_ignored() {
 fn a_killed_guard_does_not_end_the_job() {
     let mut job =
         TestJob::steps(2, &["init", "pid", "barrier", "0?cat", "finalize"]).input("").start();
-    let named_guard = |pid: &u32| {
-        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|name| name == b"oshrun-guard\0")
-    };
     let mut stdout = job.stdout();
     pids(&mut stdout, 2);
-    if let Some(guard) = job.processes().into_iter().find(named_guard) {
+    if let Some(guard) = job.guard() {
         kill(guard);
     }
     job.wait().expect(0, "");

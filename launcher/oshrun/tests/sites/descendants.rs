@@ -191,10 +191,7 @@ fn the_guard_outlives_processes_that_left_their_group() {
     for _ in 0..3 {
         let mut job = TestJob::new(&["-n", "1", "sh", "-c", script]).input_later().start();
         pids(&mut job.stdout(), 1);
-        let is_guard = |pid: &u32| {
-            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"oshrun-guard\0")
-        };
-        let guard = job.processes().into_iter().find(is_guard).expect("a guard");
+        let guard = job.guard().expect("a guard");
         let mark = job.mark();
         job.end_input();
         let since = Instant::now();

@@ -162,6 +162,15 @@ impl Running {
         pids_of(self.0.mark())
     }
 
+    /// Returns the guard of the job's oshrun, if it runs.
+    pub fn guard(&self) -> Option<u32> {
+        let is_guard = |pid: &u32| {
+            std::fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line == b"oshrun-guard\0")
+        };
+        self.processes().into_iter().find(is_guard)
+    }
+
     /// Waits for the end within the time limit.
     #[track_caller]
     pub fn wait(mut self) -> Outcome {

@@ -219,7 +219,7 @@ pub enum Error {
     NotWelcome(String),
     /// The process that serves the meeting has ended.
     #[error(
-        "the process that serves the meeting of this job ended before all PEs had come: look at its output"
+        "the process that serves the meeting of this job ended before all PEs had joined: look at its output"
     )]
     MeetingGone,
     /// The meeting neither begins nor fails within the time limit.

@@ -360,7 +360,7 @@ fn map_by(text: &str) -> Result<MapRequest, String> {
     match text.strip_prefix("ppr:") {
         Some(number) => match number.strip_suffix(":node").map(n_pes) {
             Some(number) => number.map(MapRequest::PerHost),
-            None => Err("of these forms it knows ppr:N:node".to_string()),
+            None => Err("ppr:N:node is the only form of ppr".to_string()),
         },
         None if text.is_empty() => Ok(MapRequest::Place(MapBy::default())),
         None => text.parse().map(MapRequest::Place),

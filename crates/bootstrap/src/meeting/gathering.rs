@@ -506,7 +506,7 @@ impl MeetingServer {
             MeetingSource::Variables => "that SHMEM_JOB names",
         };
         let why = format!(
-            "of the {} PEs of the job {how}, {pes} {verb} not come within {} s; start all of them, or raise \
+            "of the {} PEs of the job {how}, {pes} {verb} not joined within {} s; start all of them, or raise \
              {LIMIT_VARIABLE}",
             self.n_pes,
             self.limits.join.as_secs_f64()

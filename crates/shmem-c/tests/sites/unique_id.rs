@@ -116,7 +116,10 @@ fn ends_as_a_whole() {
 
 fn says_who_is_wrong_or_missing() {
     for (how, words) in [
-        ("absent", &["of the 4 PEs of the job by its unique id, PE 3 has not come within 2 s"][..]),
+        (
+            "absent",
+            &["of the 4 PEs of the job by its unique id, PE 3 has not joined within 2 s"][..],
+        ),
         ("stale", &["nobody serves the job of this unique id (", "nobody listens there"]),
     ] {
         fails(4, how).assert_fails(words);
@@ -197,7 +200,7 @@ fn variables_that_are_wrong_are_named() {
     };
     for (variables, words) in [
         ("SHMEM_RANK=$r", "nothing says the number of processes of this process: set SHMEM_SIZE"),
-        ("SHMEM_RANK=$r SHMEM_SIZE=3", "PE 2 has not come within 1 s"),
+        ("SHMEM_RANK=$r SHMEM_SIZE=3", "PE 2 has not joined within 1 s"),
         ("SHMEM_RANK=1 SHMEM_SIZE=2", "PE 0 does not serve the job at SHMEM_JOB (10.77.0.1:5000: "),
         ("SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB_SECRET=$r", "does not know the secret of this job"),
         ("SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB_SECRET=", "SHMEM_JOB_SECRET must be set"),

@@ -191,7 +191,7 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
                 ));
             }
             None if bytes.len() > MAX_LOGIN_OUTPUT => {
-                return Err("what starts oshrun there prints too much before it".to_string());
+                return Err("its login prints too much before oshrun starts".to_string());
             }
             None => {}
         }
@@ -227,7 +227,9 @@ async fn messages(
                     }
                 }
                 Ok(None) => break,
-                Err(error) => return Some(format!("its daemon sent what cannot be read: {error}")),
+                Err(error) => {
+                    return Some(format!("its daemon sent a message that cannot be read: {error}"));
+                }
             }
         }
         match stdout.read(&mut bytes).await {

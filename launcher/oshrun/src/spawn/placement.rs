@@ -88,7 +88,7 @@ fn place_on(
     let mut notices = plan.notes;
     if request.report {
         notices.extend(machine.notes.iter().cloned());
-        notices.push(format!("places of {}", machine.source));
+        notices.push(format!("CPUs and NICs of {}", machine.source));
     }
     let mut by_pe = Vec::new();
     for (pe, place) in node.zip(&plan.placements) {
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(
             notices,
             [
-                "places of a test",
+                "CPUs and NICs of a test",
                 "PE 0: bound to CPUs 0, NUMA node 0, NIC mlx5_0:1",
                 "PE 1: bound to CPUs 2, NUMA node 1, NIC mlx5_1:1",
             ]

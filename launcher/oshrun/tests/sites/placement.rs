@@ -85,7 +85,7 @@ fn places_are_reported() {
         let start = format!("oshrun: PE {pe}: bound to CPUs {cpus}");
         assert!(outcome.stderr.lines().any(|line| line.starts_with(&start)), "{outcome:?}");
     }
-    assert!(outcome.stderr.contains("oshrun: places of this machine ("), "{outcome:?}");
+    assert!(outcome.stderr.contains("oshrun: CPUs and NICs of this machine ("), "{outcome:?}");
 }
 
 testkit::module_tests! {

@@ -104,19 +104,19 @@ fn nodes(pes_per_node: u64) -> u64 {
 fn connections(cpus: usize, provider: Option<&str>) -> Finding {
     let (most, cpus) = (pes_per_node() - 1, cpus.max(1) as u64);
     let sizes = format!(
-        "jobs of 2 nodes need more than {MANY_PAIRS} connections from a node with more than {most} PEs each, and with {cpus} \
-         PEs each from {} nodes on",
+        "a node makes over {MANY_PAIRS} connections in jobs of 2 nodes with more than {most} PEs each, and of {} or more \
+         nodes with {cpus} PEs each",
         nodes(cpus)
     );
     match provider {
         Some(provider) => Finding::ok(
             "connections",
-            format!("{sizes}; {provider}, which needs no connections, is used there"),
+            format!("{sizes}; there, {provider} is used, which needs no connections"),
         ),
         None => Finding::new(
             "connections",
             Grade::Note,
-            format!("{sizes}; if they fail, start fewer PEs per node"),
+            format!("{sizes}; if such jobs fail, start fewer PEs per node"),
         ),
     }
 }
@@ -141,10 +141,12 @@ mod tests {
     #[test]
     fn the_provider_for_many_pairs_is_named_if_there_is_one() {
         let with = connections(192, Some("cxi")).to_string();
-        assert!(with.contains("with more than 64 PEs each, and with 192 PEs each from 2 nodes on"));
-        assert!(with.ends_with("; cxi, which needs no connections, is used there"), "{with}");
+        let sizes = "with more than 64 PEs each, and of 2 or more nodes with 192 PEs each";
+        assert!(with.contains(sizes), "{with}");
+        assert!(with.ends_with("; there, cxi is used, which needs no connections"), "{with}");
         let without = connections(2, None);
         assert_eq!(without.grade, Grade::Note);
-        assert!(without.text.contains("with 2 PEs each from 1026 nodes on; if they fail"));
+        let sizes = "of 1026 or more nodes with 2 PEs each; if such jobs fail";
+        assert!(without.text.contains(sizes), "{}", without.text);
     }
 }

@@ -1,5 +1,5 @@
-//! The causes for which PEs wait, and the rules for those that show in a single PE: its process has
-//! ended, is stopped, or is outside the library.
+//! The causes for which PEs wait, and the rules for causes that are the state of a single PE: its
+//! process has ended, is stopped, or is outside the library.
 
 use crate::graph::Graph;
 use crate::job::{Description, Pe, Situation};
@@ -10,8 +10,9 @@ pub const OF_A_KIND: usize = 3;
 /// One reason for which PEs wait.
 pub struct Cause {
     pub kind: Kind,
-    /// The nodes of the graph that are the cause, and the PEs among them.
+    /// The nodes of the graph that are the cause.
     pub nodes: Vec<u32>,
+    /// The PEs that the cause is about: those among the nodes, or those in the step.
     pub pes: Vec<u32>,
     /// The sentences about the cause.
     pub description: Description,
@@ -59,7 +60,7 @@ pub fn gone(graph: &Graph) -> Vec<Cause> {
     silent.into_iter().chain(gone).collect()
 }
 
-/// Finds PEs that a signal, a debugger or a disk has stopped.
+/// Finds PEs that a signal or a debugger has stopped, or that wait for a disk.
 pub fn stopped(graph: &Graph) -> Vec<Cause> {
     let mut stopped = states(graph, Kind::Stopped, false, |of| {
         matches!(of.situation, Situation::Stopped | Situation::Traced)
@@ -74,7 +75,8 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
     stopped.into_iter().chain(on_disk).collect()
 }
 
-/// Finds PEs that are outside the library while others wait for them.
+/// Finds PEs for which others wait, and that are not in a wait of the library: they are before the
+/// end of `shmem_init`, sleep or compute, also in another thread, or are on other hosts.
 pub fn outside(graph: &Graph) -> Vec<Cause> {
     use Situation::{Computes, Elsewhere, NoStatus, Sleeps, Starting, Uninitialized};
     let kind = |of: &Pe| match of.situation {

@@ -26,9 +26,9 @@ pub trait SharedMemory {
 /// A PE of this node.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalPe {
-    /// The PE.
+    /// The world PE.
     pub pe: u32,
-    /// Its number on the node.
+    /// The number of the PE on its node.
     pub local: u32,
     /// The process that was started for it, which may be a wrapper; `None` if it is not known.
     pub pid: Option<u32>,
@@ -37,11 +37,11 @@ pub struct LocalPe {
 /// Makes snapshots of the PEs of a node.
 #[derive(Clone, Debug)]
 pub struct Collector<M> {
-    /// The memory of the node.
+    /// The memory that the PEs of the node share.
     pub memory: M,
-    /// The offset of the status of the first PE in it.
+    /// The offset in that memory of the status of the node's first PE, in bytes.
     pub at: u64,
-    /// Distance between the statuses of two PEs.
+    /// The distance between the statuses of two PEs, in bytes.
     pub stride: u64,
     /// Returns the name that a variable has in the source code, if the compiler has mangled it.
     pub demangle: fn(&str) -> Option<String>,

@@ -1,9 +1,9 @@
 //! The graph of waits, and which of its nodes can still continue.
 //!
 //! The nodes are the PEs, then the steps of collectives, then other awaited events. A PE can
-//! continue if one of its waits can end. A step can be completed if all PEs that have not entered
-//! it can continue. PEs wait for a step and not for each member, so there are about as many edges
-//! as PEs.
+//! continue if one of its waits can end. A step can be completed if all awaited PEs that have not
+//! entered it can continue. PEs wait for a step and not for each member, so there are about as many
+//! edges as PEs.
 
 use crate::job::{Job, Pe, Situation};
 use crate::status::{Subject, Wait};
@@ -14,11 +14,11 @@ use std::collections::HashMap;
 pub struct Graph<'a> {
     pub job: &'a Job<'a>,
     pub steps: Vec<Step<'a>>,
-    /// For each node the nodes for which it waits.
+    /// For each node, the nodes for which it waits.
     pub forward: Vec<Vec<u32>>,
-    /// For each node the nodes that wait for it.
+    /// For each node, the nodes that wait for it.
     pub backward: Vec<Vec<u32>>,
-    /// The PEs with a wait that is for no PE in particular.
+    /// The PEs with a wait for which no single PE is known to be responsible.
     pub ends: Vec<(u32, End)>,
     /// True for each node that can continue.
     pub can_continue: Vec<bool>,
@@ -38,16 +38,17 @@ enum Rule {
     All,
 }
 
-/// A wait that is for no PE in particular.
+/// The kind of a wait for which no single PE is known to be responsible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// A wait on a word, which any PE may write.
+    /// A wait on a word, which any PE may write, that began at least a second ago.
     Word,
     /// A wait on a word that began less than a second ago.
     YoungWord,
     /// A wait on a word whose value satisfies the comparison by now.
     SatisfiedWord,
-    /// A wait for operations over the network on PEs that can continue.
+    /// A wait for operations, a message or other PEs at the exit, where no target is known to be
+    /// hindered or missing.
     Network,
     /// A wait for a lock whose holder is not known.
     Lock,
@@ -57,17 +58,17 @@ pub enum End {
 struct AwaitedNodes {
     /// By the number of the team and of the collective on it.
     steps: HashMap<(u64, u64), u32>,
-    /// `None` if no PE is missing at the end of finalize.
+    /// The PEs that are missing at the end of finalize; `None` if no PE is missing, or if all are.
     finalize: Option<u32>,
-    /// The node for any PE that can write a word.
+    /// A node that can continue if any PE can write a word.
     writer: u32,
 }
 
 impl<'a> Graph<'a> {
     pub fn new(job: &'a Job<'a>) -> Graph<'a> {
         let steps = steps(job);
-        // Threads that sleep outside the library count as blocked: otherwise idle threads of OpenMP
-        // would hide most deadlocks.
+        // Sleeping threads outside the library do not count: otherwise idle threads of OpenMP would
+        // hide most deadlocks.
         let rules = job.pes.iter().map(|of| match of.situation {
             situation if situation.is_gone() => Rule::Never,
             Situation::Waits(_) if !of.is_busy() => Rule::Any,

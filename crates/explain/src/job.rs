@@ -272,8 +272,8 @@ impl<'a> Situation<'a> {
     }
 }
 
-/// Returns the holder of each lock: the PE whose status lists it, or the PE before which no other
-/// waits in the queue.
+/// Returns the holder of each lock. It is the PE whose status lists the lock. Otherwise it is the
+/// PE behind which another one waits in the queue, if it does not wait for the lock itself.
 fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     let mut holders = HashMap::new();
     let mut waiters = BTreeMap::new();
@@ -283,7 +283,7 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
         holders.extend(held.map(|lock| (key(lock), pe)));
         for (wait, _) in of.waits() {
             if let Subject::Lock { lock, behind } = &wait.subject {
-                // A thread that waits for another thread of its PE names no PE.
+                // For a thread that waits for another thread of its PE, `behind` is not known.
                 let known: &mut Option<u32> = waiters.entry((pe, key(lock))).or_default();
                 *known = known.or(*behind);
             }
@@ -299,7 +299,7 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     holders
 }
 
-/// Returns the location of a lock without what differs between PEs.
+/// Returns the location of a lock without the block of the heap, which not every status has.
 fn key(lock: &SymmetricLocation) -> SymmetricLocation {
     match lock {
         SymmetricLocation::Heap { offset, .. } => {

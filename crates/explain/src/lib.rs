@@ -1,4 +1,5 @@
-//! Explains why a job hangs: which PEs wait for which. `oshrun` and the watchdog use it.
+//! Explains why a job hangs: which PEs wait for which. `oshrun` and the watchdog of the runtime use
+//! it.
 //!
 //! A PE writes a [`status::Status`] into the shared memory of its node when a wait lasts long. The
 //! launcher, or a PE of the node, reads the status without the help of the PE and adds what the
@@ -28,8 +29,8 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 /// Explains a job of `n_pes` PEs: the conclusion, and after an empty line a table of those PEs that
-/// the conclusion does not describe, if there are any. Nothing is concluded about PEs without a
-/// snapshot, which are on other hosts.
+/// the conclusion does not describe, if there are any. PEs without a snapshot count as PEs on other
+/// hosts, of which nothing is known.
 pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
     let job = Job::new(n_pes, snapshots);
     let Description { sentences: mut lines, told } = rules::conclusion(&job);

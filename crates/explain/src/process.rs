@@ -35,7 +35,7 @@ pub struct ProcessStat {
     start: u64,
     /// CPU time of all its threads, in clock ticks.
     ticks: u64,
-    /// The threads that do not wait according to the status: the number and the CPU time of each.
+    /// The threads that do not wait according to the status: the number, and the CPU time in ticks.
     threads: Vec<(u32, u64)>,
 }
 
@@ -70,7 +70,7 @@ pub fn read(pid: u32, status: Option<&Status>) -> Option<ProcessStat> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<u32>().ok());
     let others = numbers.filter(|number| !waiting.contains(number)).take(MAX_THREADS);
-    // A thread may end meanwhile.
+    // A thread that ends meanwhile is left out.
     let ticks = |number: u32| Some((number, stat(&format!("{pid}/task/{number}"))?.ticks));
     process.threads = others.filter_map(ticks).collect();
     Some(process)
@@ -141,9 +141,9 @@ pub fn other_threads(
     others
 }
 
-/// Returns true if a thread is in a system call other than those of [`SERVING`], or in none, as a
-/// thread is that sleeps now and then and waits for a CPU at the moment. Returns false if the
-/// kernel does not tell.
+/// Returns true if a thread is in a system call other than those of [`SERVING`], or in none. A
+/// thread that uses no CPU time and is in no call waits for a CPU at the moment. Returns false if
+/// the kernel does not tell.
 fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
     call.is_ok_and(|call| match call.split(' ').next().map(str::parse::<libc::c_long>) {

@@ -1,4 +1,4 @@
-//! Lists of PEs in words, folded so that they stay short in jobs of any size.
+//! Writes lists of PEs and of waits as text that stays short in jobs of any size.
 
 use std::collections::HashMap;
 use std::hash::Hash;

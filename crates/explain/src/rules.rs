@@ -21,7 +21,7 @@ const RULES: [fn(&Graph) -> Vec<Cause>; 6] = [
     in_flight::find,
 ];
 
-/// Maximum number of calls, in which PEs wait for a cause, that are named.
+/// Maximum number of calls that are named of those in which PEs wait for a cause.
 const CALLS: usize = 3;
 
 /// Returns the conclusion. Each cause begins with a line of its own; its further lines are
@@ -62,7 +62,7 @@ fn stacks(job: &Job) -> Vec<String> {
     stacks.map(|(pe, stack)| format!("PE {pe} is in {stack}")).collect()
 }
 
-/// Returns the conclusion if no PE has waited long for another one.
+/// Returns the conclusion if the rules have found no cause.
 fn without_cause(job: &Job) -> Description {
     let all = job.all(|_| true);
     let of_all = |sentence: String| Description { sentences: vec![sentence], told: all.clone() };

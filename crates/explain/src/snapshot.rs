@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The state of one PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeSnapshot {
-    /// The PE.
+    /// The world PE.
     pub pe: u32,
     /// The state of its process.
     pub process: ProcessState,
@@ -44,14 +44,14 @@ pub struct OtherThreads {
 /// The state of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProcessState {
-    /// It has used CPU time between two reads of its state, in milliseconds.
+    /// It has used CPU time between two reads of its state, or was running at both.
     Runs {
-        /// CPU time.
+        /// The CPU time that it has used, in milliseconds.
         cpu_ms: u64,
-        /// Time between the reads.
+        /// The time between the reads, in milliseconds.
         of_ms: u64,
     },
-    /// It sleeps in the kernel, or nothing is known of it.
+    /// It sleeps in the kernel. Also stands for a process whose state was not read.
     Sleeps,
     /// It waits for a disk or for swapped memory (state D).
     WaitsForDisk,
@@ -61,18 +61,18 @@ pub enum ProcessState {
     Traced,
     /// It has ended. The text says how, such as `exited with status 0`.
     Ended(String),
-    /// It is not known: this host has not answered.
+    /// The state is not known, since this host has not answered.
     HostSilent(String),
 }
 
 /// A wait of a thread of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WaitId {
-    /// The PE.
+    /// The world PE.
     pub pe: u32,
-    /// The thread.
+    /// The thread, as the kernel of its host numbers it.
     pub thread: u32,
-    /// When the wait began, by the clock of its host.
+    /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of its host.
     pub since: u64,
 }
 

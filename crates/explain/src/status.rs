@@ -1,5 +1,5 @@
-//! The status of a PE, which the PE writes into the shared memory of its node; and the comparison
-//! of awaited words.
+//! The status of a PE, which the PE writes into the shared memory of its node when a wait lasts
+//! long. Also compares awaited words with the values for which PEs wait.
 
 use rushmem_wire::STATUS;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 /// The size of the slot of a status in the internal area of a PE, with its header.
 pub const STATUS_BYTES: usize = 4096;
 
-/// Maximum number of words, members, peers or locks in a status, so that it fits its slot.
+/// Maximum length of each list of words, members, peers, locks or teams in a status. A status that
+/// does not fit its slot nevertheless is shortened further.
 pub const MAX_LISTED: usize = 64;
 
 /// Maximum number of threads in [`Status::further_waits`].
@@ -18,23 +19,23 @@ pub const MAX_THREADS: usize = 512;
 pub struct Status {
     /// The process of the PE, in the PID namespace of that process.
     pub pid: u32,
-    /// The inode number of that namespace; 0 if it is not known.
+    /// The inode number of the PID namespace of the PE; 0 if it is not known.
     pub pid_namespace: u64,
     /// The stage that the PE has reached.
     pub stage: Stage,
     /// The long waits of its threads; empty while the PE computes.
     pub waits: Vec<Wait>,
-    /// The threads of further long waits, which have no room here, at most [`MAX_THREADS`].
+    /// The threads of further long waits, which are not described, at most [`MAX_THREADS`].
     pub further_waits: Vec<u32>,
-    /// The locks that it holds, at most [`MAX_LISTED`].
+    /// The locks that the PE holds, at most [`MAX_LISTED`].
     pub held_locks: Vec<SymmetricLocation>,
     /// The operations in flight over a network; `None` if they are not known.
     pub in_flight: Option<InFlight>,
-    /// What the PE has done before, while it is in finalize.
+    /// The collectives that the PE has entered, while it is in finalize; `None` at other times.
     pub finalizing: Option<Finalizing>,
 }
 
-/// The state of a PE in finalize. It does not change before all PEs are in finalize.
+/// The part of the status of a PE in finalize that does not change before all PEs are in finalize.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finalizing {
     /// The number of collectives that the PE has entered on each team, by the
@@ -45,11 +46,11 @@ pub struct Finalizing {
 /// Operations of a PE over a network that are not known to be complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InFlight {
-    /// The number of operations that are known.
+    /// The number of operations.
     pub n: u64,
-    /// The PEs that they target, at most [`MAX_LISTED`].
+    /// The world PEs that they target, at most [`MAX_LISTED`].
     pub targets: Vec<u32>,
-    /// True if they may target other PEs, too.
+    /// True if operations may target other PEs than those listed, too.
     pub more: bool,
 }
 
@@ -62,7 +63,7 @@ pub enum Stage {
     Initialized,
     /// After its last finalize.
     Finalized,
-    /// Before `shmem_init`. The launcher knows it; no PE writes this stage.
+    /// Before `shmem_init`. Only the launcher can tell; no PE writes this stage.
     Uninitialized,
 }
 
@@ -75,7 +76,7 @@ pub struct Wait {
     pub call: String,
     /// The location of the call in the program, such as `ring.c:12 in exchange`, once it is known.
     pub called_at: Option<String>,
-    /// The search for that location, if other PEs may use its result.
+    /// The search for the location `called_at`, if other PEs may use its result.
     pub search: Option<Search>,
     /// The location of the call that has allocated the block of the first word, or of the lock,
     /// once it is known.
@@ -91,9 +92,9 @@ pub struct Wait {
 pub struct Search {
     /// A hash of the stack of the call, equal for equal stacks of PEs that run the same program.
     pub stack: u64,
-    /// When it began: nanoseconds of `CLOCK_MONOTONIC` of the host.
+    /// When the search began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
-    /// It has ended, whether the location was found or not.
+    /// True once the search has ended, whether the location was found or not.
     pub is_over: bool,
 }
 
@@ -108,7 +109,8 @@ pub enum Subject {
     Lock {
         /// The location of the lock.
         lock: SymmetricLocation,
-        /// The PE before this one in the queue, if it is known. It holds the lock or waits, too.
+        /// The PE before this one in the queue, if it is known. It holds the lock, or waits for it,
+        /// too.
         behind: Option<u32>,
     },
     /// The completion of operations of this PE over a network.
@@ -118,7 +120,7 @@ pub enum Subject {
     },
     /// A message of the library from one PE: an agreement about a team.
     Message {
-        /// The PE.
+        /// The world PE that must send it.
         from: u32,
     },
     /// All other PEs, in finalize.
@@ -156,11 +158,11 @@ pub struct Words {
 pub struct Word {
     /// The location of the word.
     pub location: SymmetricLocation,
-    /// The offset in the memfd of the node, if the word is in it.
+    /// The offset in the node's shared memory (a memfd), if the word is in it.
     pub in_memfd: Option<u64>,
-    /// Its size: 1, 2, 4 or 8 bytes.
+    /// The size of the word: 1, 2, 4 or 8 bytes.
     pub nbytes: u8,
-    /// True if its type is signed.
+    /// True if the type of the word is signed.
     pub signed: bool,
     /// The value with which the word is compared, in the low bytes.
     pub wanted: u64,
@@ -173,23 +175,23 @@ pub enum SymmetricLocation {
     Heap {
         /// Bytes from the start of the heap.
         offset: u64,
-        /// The block around it, if it is known: its offset and size.
+        /// The block that contains the location, if it is known: its offset and size in bytes.
         block: Option<(u64, u64)>,
     },
     /// A static variable.
     Static {
-        /// Its address in the executable file, as `nm` prints it.
+        /// The address in the executable file, as `nm` prints it.
         address: u64,
     },
-    /// Elsewhere.
+    /// At an address that is not symmetric.
     Other {
-        /// Its address in the process.
+        /// The address in the process.
         address: u64,
     },
 }
 
 impl SymmetricLocation {
-    /// Returns the offset of the block of the heap around it, if it is known.
+    /// Returns the offset of the block of the heap that contains the location, if it is known.
     pub fn block(&self) -> Option<u64> {
         match self {
             SymmetricLocation::Heap { block: Some((start, _)), .. } => Some(*start),
@@ -203,11 +205,11 @@ impl SymmetricLocation {
 pub struct Collective {
     /// The name of the team, such as `SHMEM_TEAM_WORLD`, or of the active set.
     pub team: String,
-    /// True if it is an active set.
+    /// True if `team` is an active set.
     pub is_active_set: bool,
     /// A number of the team: the same on all members, different from that of other teams.
     pub number: u64,
-    /// The members.
+    /// The members of the team.
     pub members: Members,
     /// The number of the collective among those of this PE on the team, from 1.
     pub nth: u64,
@@ -220,18 +222,18 @@ pub struct Collective {
 pub enum Members {
     /// `start + i * stride` for `i` below `n`.
     Strided {
-        /// The first.
+        /// The first member.
         start: u32,
-        /// The distance, negative where the order is reversed.
+        /// The distance, negative if the order is reversed.
         stride: i32,
-        /// The number of them.
+        /// The number of members.
         n: u32,
     },
-    /// In this order, at most [`MAX_LISTED`].
+    /// A list in the order of the team.
     Listed {
-        /// The first ones.
+        /// The first members, at most [`MAX_LISTED`].
         pes: Vec<u32>,
-        /// The number of more.
+        /// The number of members that are not listed.
         more: u32,
     },
 }
@@ -256,7 +258,7 @@ impl Status {
         self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())
     }
 
-    /// Encodes the status.
+    /// Encodes the status, in a format that carries its version.
     pub fn encode(&self) -> Vec<u8> {
         rushmem_wire::encode(STATUS, self)
     }

@@ -1,5 +1,6 @@
-//! The collectives in which PEs wait. A step is one collective on one team, by its number, with the
-//! PEs that wait in it. Members of the team that wait in none of its collectives are elsewhere.
+//! The collectives in which PEs wait. A step is one collective on one team, identified by its
+//! number, with the PEs that wait in it. Members of the team that wait in none of its collectives
+//! are elsewhere.
 
 use crate::job::Job;
 use crate::status::{Collective, Members, Subject};
@@ -7,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A collective on a team, and the PEs that wait in it.
 pub struct Step<'a> {
-    /// One of the calls.
+    /// The collective, as the first PE in the step describes it.
     pub collective: &'a Collective,
     /// The PEs in the step by their call, each list in ascending order.
     pub calls: Vec<(&'a str, Vec<u32>)>,
     /// The PEs that have not entered the step and for which PEs in it wait.
     pub awaited: Vec<u32>,
     /// In the first step of a team: the members that are in no step of the team. If the PEs in the
-    /// step say for which members they wait, only those of them.
+    /// step wait for some of these in particular, only those.
     pub elsewhere: Vec<u32>,
     /// True if the step before it in the list is on the same team.
     pub is_later: bool,

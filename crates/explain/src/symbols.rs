@@ -1,4 +1,4 @@
-//! The static variables of a program, from its symbol table.
+//! Finds the names of static variables of a program in its symbol table.
 
 use crate::snapshot::PeSnapshot;
 use crate::status::{Subject, SymmetricLocation};
@@ -27,11 +27,11 @@ pub struct Variables {
 /// A static variable of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variable<'a> {
-    /// Its address in the file.
+    /// The address in the file, before relocation.
     pub address: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub nbytes: u64,
-    /// Its name, as the compiler has written it.
+    /// The name, as the compiler has mangled it.
     pub name: &'a str,
 }
 
@@ -109,8 +109,8 @@ impl Variables {
         self.entry
     }
 
-    /// Returns the variable that has `nbytes` bytes at an address, or if there is none, the one
-    /// that has the first of them; `None` if the address is in no variable.
+    /// Returns the variable that contains `nbytes` bytes at an address, or if there is none, the
+    /// one that contains the first byte. `None` if the address is in no variable.
     pub fn holding(&self, address: u64, nbytes: u64) -> Option<Variable<'_>> {
         let has = |variable: &Variable<'_>, nbytes| {
             let offset = address - variable.address;

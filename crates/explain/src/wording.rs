@@ -1,4 +1,5 @@
-//! Words a wait for a sentence: durations, ordinals, places and words with their values.
+//! Writes the parts of sentences about waits: calls, durations, ordinals, and awaited words with
+//! their locations and values.
 
 use crate::job::{Detail, Job};
 use crate::ranges::{self, enumerate_once};
@@ -11,8 +12,9 @@ pub const COLUMNS: usize = 100 - "oshrun: ".len();
 const SECOND: u64 = 1_000_000_000;
 
 impl Job<'_> {
-    /// Returns the waits of a PE, as they follow `PE 3 is`: `in shmem_quiet`. A thread that waits
-    /// for a request and the one that carries it out are in the same collective.
+    /// Returns the waits of a PE as they follow `PE 3 waits`, such as `in shmem_quiet`. Equal texts
+    /// are named once: a thread that waits for a request, and the thread that carries the request
+    /// out, are in the same collective.
     pub fn waits(&self, pe: u32, detail: Detail) -> String {
         let of = &self.pes[pe as usize];
         let text = |(wait, values): (&Wait, _)| match (&wait.subject, of.snapshot) {
@@ -76,7 +78,7 @@ impl Job<'_> {
     }
 }
 
-/// Returns the call of a wait and its place: `shmem_quiet (ring.c:12 in exchange)`.
+/// Returns the call of a wait and its location: `shmem_quiet (ring.c:12 in exchange)`.
 pub fn call(Wait { call, called_at, .. }: &Wait) -> String {
     called_at.as_ref().map_or_else(|| call.clone(), |location| format!("{call} ({location})"))
 }
@@ -109,8 +111,8 @@ fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Optio
     }
 }
 
-/// Returns what a wait is for, in a block of the heap with where it was allocated, if that is
-/// known.
+/// Returns the name of an awaited word or lock. In a block of the heap, it has the location at
+/// which the block was allocated, if that is known.
 fn awaited(snapshot: &PeSnapshot, wait: &Wait, at: &SymmetricLocation) -> String {
     let is_of_first = at.block().is_some() && at.block() == wait.subject.block();
     match (at, wait.allocated_at.as_ref().filter(|_| is_of_first)) {

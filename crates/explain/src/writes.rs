@@ -11,7 +11,8 @@
 //! busy, or has a later number because other threads have filled the ring since, the write is not
 //! recorded. So one thread at a time writes an entry, after all earlier stores to it. A reader
 //! copies the ring three times and accepts an entry of the second copy if its number is the same in
-//! all of them: numbers are never reused (see [`status_slot`](crate::status_slot)).
+//! the first and the third copy. The number was the same in between, since numbers are never reused
+//! (see [`status_slot`](crate::status_slot)).
 
 use crate::status::SymmetricLocation;
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ pub struct LastWrite {
     /// When the call began, in nanoseconds of `CLOCK_MONOTONIC_COARSE` of the host, which ticks
     /// every few milliseconds.
     pub at: u64,
-    /// The target.
+    /// The world PE whose memory is written.
     pub pe: u32,
     /// The location of the first byte.
     pub location: SymmetricLocation,

@@ -1,4 +1,4 @@
-//! Texts of the kernel, and processes that end.
+//! Tests with texts of /proc, with processes that end, and with threads that compute or sleep.
 
 use super::*;
 use crate::status::{Stage, Subject, Wait};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Returns what the kernel writes for a program with this state, these ticks and this start.
+/// Returns the line of /proc/PID/stat for a program with this state, CPU time and start.
 fn stat(state: char, ticks: u64, start: u64) -> ProcessStat {
     let middle = "1 1 1 0 -1 4194304 0 0 0 0";
     let text = format!("7 (a ) (b) {state} {middle} {ticks} 0 0 0 20 0 1 0 {start} 1 1\n");
@@ -50,7 +50,7 @@ fn a_thread_that_computes_is_busy_unless_it_is_said_to_wait() {
     check_busy("rushmem-tcp", 0);
 }
 
-/// Checks how many threads are busy, where one of this name computes.
+/// Checks the number of busy threads while a thread with this name computes.
 fn check_busy(name: &str, expected: u32) {
     let (stop, said) = (AtomicBool::new(false), mpsc::channel());
     std::thread::scope(|scope| {
@@ -88,7 +88,7 @@ fn check_busy(name: &str, expected: u32) {
     });
 }
 
-/// Returns the status of a PE, of which these threads wait.
+/// Returns the status of a PE in which these threads wait.
 fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
     let wait = |thread| Wait {
         thread,

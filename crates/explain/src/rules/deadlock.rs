@@ -55,7 +55,7 @@ fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let next = |node: u32| {
         graph.forward[node as usize].iter().copied().find(|next| is_left[*next as usize])
     };
-    // For each node that was visited, the start of the path on which it was visited first.
+    // For each visited node, the start of the path on which it was first visited.
     let mut met_from: Vec<Option<u32>> = vec![None; graph.forward.len()];
     let mut cycles = Vec::new();
     for start in (0..graph.forward.len() as u32).filter(|node| is_left[*node as usize]) {
@@ -168,9 +168,10 @@ fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
     }
 }
 
-/// Returns a sentence on what could still end the waits of these causes, if there is anything. A
-/// wait for words, a lock or a message can be ended by any other thread of a waiting PE. A
-/// collective cannot, since the members have to enter it themselves, nor can finalize.
+/// Returns a sentence on the only threads and operations that could still end the waits of these
+/// causes, if there are any. Another thread of a waiting PE can end a wait for words, a lock or a
+/// message. It cannot end a collective or finalize, which the waiting members have entered
+/// themselves.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
     let is_helped =
         |subject| !matches!(subject, &Subject::Collective(_) | &Subject::Exit | &Subject::Leaving);

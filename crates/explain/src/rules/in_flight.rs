@@ -75,7 +75,7 @@ fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
 }
 
 /// Returns the PEs that can continue even if no PE writes an awaited word: those that do not wait,
-/// or if there are none, those whose waits will end. The first list has the PEs on other hosts, of
+/// or if there are none, those whose waits can end. The first list has the PEs on other hosts, of
 /// which nothing is known, the second one the others.
 fn writers(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
     let of = |pe: &u32| &graph.job.pes[*pe as usize];
@@ -87,8 +87,8 @@ fn writers(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
     writers.into_iter().partition(|pe| of(pe).situation == Situation::Elsewhere)
 }
 
-/// Returns sentences on the operations in flight that may end the waits of these PEs for words;
-/// none if the operations in flight are not known.
+/// Returns sentences on the operations in flight that may end the waits of these PEs for words.
+/// Says that there are none only if the operations of all PEs are known.
 pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     let all = (0..).zip(&job.pes).filter_map(|(pe, of)| Some((pe, of_pe(of)?)));
     let targeting: Vec<String> =

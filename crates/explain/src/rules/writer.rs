@@ -1,4 +1,4 @@
-//! Finds the PE that was the last to write each awaited word, and its later writes.
+//! Finds the PE that was the last to write each awaited word, and that PE's last write.
 
 use crate::cause::{Cause, Kind};
 use crate::job::{Job, Pe};

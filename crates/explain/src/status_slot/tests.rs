@@ -1,4 +1,4 @@
-//! Places that are written, damaged and copied meanwhile.
+//! Tests of slots that are too small for a status, damaged, or written while they are read.
 
 use super::*;
 use crate::status::{Finalizing, InFlight, Search, Stage, SymmetricLocation, Wait, Word, Words};
@@ -57,7 +57,7 @@ fn a_status_comes_back_from_its_place() {
     assert_eq!(found(&page(2, &status)), Some(status));
 }
 
-/// Returns what a reader finds where nobody writes.
+/// Returns the status that a reader finds in a slot that is not being written.
 fn found(page: &[u8]) -> Option<Status> {
     read(|nbytes| Some(page.get(..nbytes)?.to_vec()))
 }

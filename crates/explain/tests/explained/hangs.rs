@@ -4,8 +4,8 @@ use crate::jobs::{TestJob, team, world};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject, SymmetricLocation};
 
-/// Checks the hang in jobs of 4 and of 64 PEs. The sentences are those of 4 PEs; `{last}` stands
-/// for the last PE, and `{rest}` for the PEs but 3.
+/// Checks that the conclusion for the hang has these sentences in jobs of 4 and of 64 PEs. `{last}`
+/// stands for the last PE, and `{rest}` for all PEs but 3.
 fn check(hang: impl Fn(u32) -> TestJob, sentences: &[&str]) {
     for n_pes in [4, 64] {
         let (_, conclusion) = hang(n_pes).explained(n_pes);
@@ -69,7 +69,7 @@ fn the_last_write_of_a_word_is_named() {
                 the static variable at 0x4010 of PE 2, in shmem_long_p.";
     let all = |n| (0..n).fold(hang(n), |job, writer| job.writes(writer, 2, 1.0));
     check(all, &[none]);
-    // The writes of others may have been on other hosts.
+    // PEs on other hosts may have written the word.
     check(
         |n| hang(n).writes(0, 2, 1.0),
         &["all others wait. The last write of PE 0, 1 s ago, was to"],
@@ -85,7 +85,7 @@ fn what_is_in_flight_to_the_word_is_named() {
     let nothing = "all others wait. Nothing in flight targets it. PEs";
     check(none, &[nothing]);
     assert!(!none(4).explained(4).1.contains("could end such waits"));
-    // An operation on another PE does not, but that PE may write the word then.
+    // An operation to another PE does not end the wait, but that PE may then write the word.
     check(|n| none(n).in_flight([2], 14, &[1], false), &[nothing, EXCEPTION]);
     let all = "all others wait. PE 2 has 14 operations in flight, among them to PE 3. PEs";
     check(|n| none(n).in_flight([2], 14, &[1, 3], false), &[all, EXCEPTION]);

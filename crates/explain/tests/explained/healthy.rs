@@ -1,10 +1,11 @@
-//! Constellations of healthy jobs: nothing is called a deadlock or a mistake.
+//! States of healthy jobs: the conclusion calls nothing a deadlock or a mistake.
 
 use crate::jobs::{TestJob, team, word, world};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 
-/// Checks the job with 4 and with 64 PEs: its conclusion has the sentence and no verdict.
+/// Checks that the conclusion for the job has the sentence, with 4 and with 64 PEs, and calls
+/// nothing a deadlock or a mistake.
 fn check(job: impl Fn(u32) -> TestJob, sentence: &str) {
     for n_pes in [4, 64] {
         let (_, conclusion) = job(n_pes).explained(n_pes);

@@ -1,5 +1,5 @@
-//! Statuses that no PE of this version writes, such as those of damaged memory: they are explained
-//! somehow, without a panic.
+//! Statuses that no PE of this version writes, such as those of damaged memory. Their explanation
+//! may be wrong, but must not panic.
 
 use crate::jobs::{TestJob, team, word};
 use rushmem_explain::snapshot::ProcessState;
@@ -21,7 +21,7 @@ impl Numbers {
         self.next() % limit
     }
 
-    /// Returns a PE of a job of 6, most often.
+    /// Returns a PE, mostly one of a job of 6 PEs.
     fn pe(&mut self) -> u32 {
         if self.below(20) == 0 { u32::MAX } else { self.below(7) as u32 }
     }
@@ -90,7 +90,7 @@ fn invalid_statuses_are_explained() {
         let text = rushmem_explain::explain(n_pes, &job.0);
         let conclusion = text.split("\n\n").next().expect("a part");
         assert!(!conclusion.is_empty(), "{text}");
-        // Sentences without a PE go with the one before them.
+        // A sentence without a PE belongs to the sentence before it.
         let sentences = conclusion.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut once = HashSet::new();
         for sentence in sentences.split(". ").filter(|sentence| sentence.contains("PE")) {

@@ -1,4 +1,4 @@
-//! Jobs that tests construct: reports on PEs as a launcher would collect them.
+//! Constructs jobs for tests: snapshots of PEs as a launcher would collect them.
 
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState};
 use rushmem_explain::status::{
@@ -9,10 +9,10 @@ use std::collections::HashSet;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// When the reports were made.
+/// When the snapshots were made.
 const NOW: u64 = 10_000 * SECOND;
 
-/// A job, of which every PE computes at first.
+/// A job. All PEs compute at first; each method returns the job with a change.
 pub struct TestJob(pub Vec<PeSnapshot>);
 
 impl TestJob {
@@ -24,7 +24,7 @@ impl TestJob {
         self.0.len() as u32
     }
 
-    /// PEs with this process.
+    /// Sets the state of the processes of PEs.
     pub fn process(mut self, pes: impl IntoIterator<Item = u32>, process: ProcessState) -> TestJob {
         for pe in pes {
             self.0[pe as usize].process = process.clone();
@@ -32,7 +32,7 @@ impl TestJob {
         self
     }
 
-    /// PEs at this stage.
+    /// Sets the stage of PEs; `None` takes away their status.
     pub fn stage(mut self, pes: impl IntoIterator<Item = u32>, stage: Option<Stage>) -> TestJob {
         for pe in pes {
             let snapshot = &mut self.0[pe as usize];
@@ -44,7 +44,7 @@ impl TestJob {
         self
     }
 
-    /// PEs with one more wait, in which they have been for some seconds.
+    /// Adds a wait to PEs, which has lasted `seconds`.
     pub fn wait(
         mut self,
         pes: impl IntoIterator<Item = u32>,
@@ -66,13 +66,13 @@ impl TestJob {
         self
     }
 
-    /// PEs in `shmem_barrier_all` as their 41st collective, for 12 s.
+    /// Lets PEs wait in `shmem_barrier_all`, as their 41st collective, for 12 s.
     pub fn barrier_all(self, pes: impl IntoIterator<Item = u32>) -> TestJob {
         let n_pes = self.n_pes();
         self.wait(pes, "shmem_barrier_all", 12.0, |_| world(n_pes, 41))
     }
 
-    /// Returns a PE in `shmem_long_wait_until` on `flag[2] >= 8` for 31 s.
+    /// Lets a PE wait in `shmem_long_wait_until` on `flag[2] >= 8` for 31 s.
     pub fn wait_until(self, pe: u32, value: u64) -> TestJob {
         let mut job = self.wait([pe], "shmem_long_wait_until", 31.0, |_| word());
         let snapshot = &mut job.0[pe as usize];
@@ -81,7 +81,7 @@ impl TestJob {
         job
     }
 
-    /// Returns a PE that wrote the word of [`word`] on another one some seconds ago.
+    /// Adds a write of a PE to the word of [`word`] on another PE, made `seconds` ago.
     pub fn writes(mut self, writer: u32, pe: u32, seconds: f64) -> TestJob {
         let at = NOW - (seconds * SECOND as f64) as u64;
         let (location, call) =
@@ -91,7 +91,7 @@ impl TestJob {
         self
     }
 
-    /// PEs that have operations in flight to these targets, and perhaps to `more`.
+    /// Sets the operations in flight of PEs.
     pub fn in_flight(
         mut self,
         pes: impl IntoIterator<Item = u32>,
@@ -106,14 +106,14 @@ impl TestJob {
         self
     }
 
-    /// Returns a PE that holds a lock.
+    /// Lets a PE hold a lock.
     pub fn holds(mut self, pe: u32, lock: u64) -> TestJob {
         let status = self.0[pe as usize].status.as_mut().expect("a status");
         status.held_locks.push(location(lock));
         self
     }
 
-    /// PEs that wait for a lock for 20 s.
+    /// Lets PEs wait for a lock for 20 s.
     pub fn set_lock(
         self,
         pes: impl IntoIterator<Item = u32>,
@@ -179,7 +179,7 @@ pub fn team(
     Subject::Collective(Collective { team, is_active_set, number, members, nth, awaited })
 }
 
-/// Returns a word that is waited for: `flag[2] >= 8`.
+/// Returns an awaited word: `flag[2] >= 8`.
 pub fn word() -> Subject {
     let word = Word {
         location: SymmetricLocation::Static { address: 0x4010 },

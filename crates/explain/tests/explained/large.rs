@@ -1,4 +1,4 @@
-//! Jobs of 512 and of 100,000 PEs: the text stays short, and its making takes a moment.
+//! Jobs of 512 and of 100,000 PEs: the text stays short, and is made within a time limit.
 
 use crate::jobs::{TestJob, team, world};
 use rushmem_explain::snapshot::ProcessState;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// minutes of an algorithm that grows with the square of the PEs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// PEs of a large job.
+/// The number of PEs of a large job.
 const LARGE: u32 = 100_000;
 
 fn explained(job: &TestJob) -> (String, String) {

@@ -1,4 +1,4 @@
-//! Jobs that are constructed from reports, and what is said of them.
+//! Checks the explanations of jobs that are constructed from snapshots.
 
 mod hangs;
 mod healthy;

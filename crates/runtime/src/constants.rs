@@ -1,9 +1,9 @@
 //! The values of the standard's constants and predefined handles (OpenSHMEM 1.6, sections 6 and 7).
 //!
-//! They are written down here alone: the library uses them, and an installation copies them, with
-//! their first line of documentation, into `shmem.h`. Therefore this file holds nothing but
-//! `pub const NAME: TYPE = LITERAL;`. Since programs have them compiled in, changing one breaks the
-//! ABI.
+//! This is their only definition: the library uses it, and an installation copies it, with the
+//! first line of documentation of each constant, into `shmem.h`. Therefore this file holds nothing
+//! but `pub const NAME: TYPE = LITERAL;`. Programs have the values compiled in, so changing one
+//! breaks the ABI.
 
 use core::ffi::{c_int, c_long};
 
@@ -11,7 +11,7 @@ use core::ffi::{c_int, c_long};
 pub const SHMEM_MAJOR_VERSION: c_int = 1;
 /// Minor version of the standard.
 pub const SHMEM_MINOR_VERSION: c_int = 6;
-/// Room that a vendor string needs at most, its null byte included.
+/// Maximum length of a vendor string, its null byte included.
 pub const SHMEM_MAX_NAME_LEN: c_int = 256;
 /// Name and version of the library.
 pub const SHMEM_VENDOR_STRING: &str = "Rushmem 0.1.0";
@@ -72,8 +72,9 @@ pub const SHMEM_CMP_LT: c_int = 5;
 /// Comparison: less than or equal.
 pub const SHMEM_CMP_LE: c_int = 6;
 
-// The library keeps its own flags and never touches a pSync or pWrk: a pSync is distinguished from
-// others by its address alone. Hence one element suffices, and zeroed memory is ready for use.
+// The library has flags of its own. It never accesses a pWrk, and never writes a pSync, which it
+// distinguishes from others by the address. (With SHMEM_CHECK it reads the first element.) So one
+// element suffices, and zeroed memory is ready for use.
 
 /// Initial value of every element of a pSync array.
 pub const SHMEM_SYNC_VALUE: c_long = 0;
@@ -91,5 +92,5 @@ pub const SHMEM_ALLTOALL_SYNC_SIZE: c_int = 1;
 pub const SHMEM_ALLTOALLS_SYNC_SIZE: c_int = 1;
 /// Length of a pSync array of a reduction.
 pub const SHMEM_REDUCE_SYNC_SIZE: c_int = 1;
-/// Least length of a pWrk array of a reduction.
+/// Minimum length of a pWrk array of a reduction.
 pub const SHMEM_REDUCE_MIN_WRKDATA_SIZE: c_int = 1;

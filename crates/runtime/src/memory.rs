@@ -1,6 +1,6 @@
 //! The symmetric memory that is mapped in this process: turns an address and a PE into a pointer,
-//! checks ranges, shares static data, and lays out the library's own flags. No network is used
-//! here.
+//! checks ranges, shares static data, and lays out the library's own flags. Nothing here uses a
+//! network; see `net`.
 
 pub(crate) mod accessible;
 pub(crate) mod address;
@@ -14,8 +14,8 @@ pub(crate) mod statics;
 pub(crate) mod symmetric_location;
 pub(crate) mod visibility;
 
-/// The atomics of `doorbell` and `visibility`. The models in `ci/loom` compile these two files with
-/// loom's atomics under this name.
+/// The atomics of `net::doorbell` and `visibility`. The models in `ci/loom` compile these two files
+/// with loom's atomics under this name.
 pub(crate) mod primitive {
     pub(crate) use std::sync::atomic::{AtomicU32, Ordering, fence};
 }

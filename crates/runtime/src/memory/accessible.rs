@@ -47,9 +47,9 @@ fn are_ends_accessible(access: LocalAccess, memory: LocalBuf) -> bool {
     memory.nbytes == 0 || is_end_accessible(0) && is_end_accessible(memory.nbytes - 1)
 }
 
-/// Returns false if the kernel answers EFAULT when it accesses a byte. It accesses the aligned
-/// word around the byte, which is on the same page, as a futex on which no thread waits: it
-/// compares the word with 0, or combines it with 0 by an atomic `or`. So the word does not change.
+/// Returns false if the kernel answers EFAULT when it accesses a byte. The call is one on a futex
+/// that wakes no thread: the kernel compares the aligned word around the byte with 0, or combines
+/// it with 0 by an atomic `or`. So the word does not change. It is on the same page as the byte.
 fn is_accessible(access: LocalAccess, byte: *const u8) -> bool {
     const OR_ZERO: u32 = (libc::FUTEX_OP_OR as u32) << 28;
     let word = byte.map_addr(|addr| addr & !3);

@@ -1,13 +1,13 @@
 //! Turns a symmetric address and a PE into a pointer: the fast path of an access.
 //!
-//! An on-node access does nothing else before it accesses memory: a compare for each segment that
-//! may contain the address, one for the PE, a load from the segment's table of deltas, and an
-//! addition. If a compare fails, the access takes the cold path, which uses the network or reports
-//! the error. While accesses are observed (`SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE`,
-//! explanations of long waits), the segments of the fast path are empty, so that every access takes
-//! the cold path and is observed there. When PEs outnumber the usable CPUs, gets and fetching
-//! atomic operations use a table in which no PE is mapped, so that `net::network` counts them as
-//! possible polls.
+//! Before an on-node access reads or writes memory, it makes a compare for each segment that may
+//! contain the address, one for the PE, a load from the segment's table of deltas, a compare of the
+//! delta, and an addition. If a compare fails, the access takes the cold path, which uses the
+//! network or reports the error. While accesses are observed (`SHMEM_CHECK`, `SHMEM_STATS`,
+//! `SHMEM_TRACE`, explanations of long waits), the segments of the fast path are empty, so that
+//! every access takes the cold path and is observed there. When PEs outnumber the usable CPUs, gets
+//! and fetching atomic operations use a table in which no PE is mapped, so that they take the cold
+//! path, which counts them as possible polls.
 #![allow(unsafe_code)]
 
 use crate::memory::statics;
@@ -16,9 +16,9 @@ use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// The data that every access reads: one cache line, and the next one for atomic operations on
-/// static data. Only init and finalize write it. The standard requires that no call overlaps these,
-/// so that relaxed loads suffice.
+/// The data that every access reads: one cache line for the heap, and the next one for static data.
+/// Only init, finalize and a forked child write it. The standard requires that no call overlaps
+/// init or finalize, so relaxed loads suffice.
 #[repr(C, align(64))]
 struct AddressMap {
     /// The number of entries in each table of deltas.
@@ -34,7 +34,8 @@ struct OwnSegment {
     start: AtomicUsize,
     /// At least [`MIN_BYTES`].
     nbytes: AtomicUsize,
-    /// For each PE the distance from an address of this PE to that of the PE, or [`UNMAPPED`].
+    /// For each PE, the distance in bytes from an address of this PE to the address at which the
+    /// same byte of that PE is mapped here, or [`UNMAPPED`].
     deltas: AtomicPtr<isize>,
     /// The table for atomic operations and signals: `deltas`, or one in which no PE is mapped if
     /// the network carries these out on every PE.
@@ -80,6 +81,7 @@ impl OwnSegment {
         }
     }
 
+    /// Sets the bounds. A segment of fewer than [`MIN_BYTES`] bytes stays closed.
     fn open(&self, start: usize, nbytes: usize) {
         if nbytes >= MIN_BYTES {
             self.start.store(start, Relaxed);
@@ -112,8 +114,7 @@ impl OwnSegment {
         offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
     }
 
-    /// Returns the distance from an address of this PE to that of `pe`, if the segment is mapped
-    /// here.
+    /// Returns the delta of `pe`, if its segment is mapped here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
         look_up(&self.deltas, pe)
@@ -138,7 +139,8 @@ fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
     if !is_pe(pe) {
         return None;
     }
-    // SAFETY: every table has `n_pes` entries and is never freed.
+    // SAFETY: `pe` is below `n_pes`, which `publish` sets after the tables. Every table has `n_pes`
+    // entries and is never freed.
     let delta = unsafe { table.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
     (delta != UNMAPPED).then_some(delta)
 }
@@ -264,7 +266,7 @@ pub(crate) fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     OBSERVED.locate(addr, nbytes).or_else(|| locate_unchecked(addr, nbytes))
 }
 
-/// Works as [`locate`], and returns `None` while accesses are observed.
+/// Works as [`locate`], but returns `None` while accesses are observed.
 pub(crate) fn locate_unchecked(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     MAP.locate(addr, nbytes)
 }
@@ -275,13 +277,14 @@ pub(super) fn locate_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segmen
     locate(addr, nbytes).filter(|_| is_pe(pe))
 }
 
-/// Returns the segment that holds an address, while accesses are observed.
+/// Returns the segment that holds an address, but `None` while accesses are not observed.
 #[inline(always)]
 pub(super) fn observed_segment(addr: usize) -> Option<Segment> {
     OBSERVED.locate(addr, 1).map(|(segment, _)| segment)
 }
 
-/// Works as [`mapped`], also while accesses are observed.
+/// Returns the copy on `pe` of the `nbytes` symmetric bytes at `addr`, if it is mapped here.
+/// Unlike [`mapped`], this works while accesses are observed, too.
 #[inline(always)]
 pub(crate) fn reachable(addr: usize, nbytes: usize, pe: c_int) -> Option<*mut u8> {
     let (segment, _) = locate(addr, nbytes)?;
@@ -295,7 +298,7 @@ pub(crate) fn is_heap_mapped(pe: c_int) -> bool {
     MAP.heap.delta(pe).is_some()
 }
 
-/// Returns the delta of a PE for a segment, if the segment of that PE is mapped here.
+/// Returns the delta of `pe` for a segment, if that segment of `pe` is mapped here.
 #[inline]
 pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     match segment {
@@ -348,7 +351,8 @@ fn word<T>(
         opaque(look_up(table(&MAP.statics), pe)?)
     };
     let there = address.wrapping_byte_offset(delta).cast_mut();
-    // SAFETY: the address is aligned here, and deltas are multiples of the page size.
+    // SAFETY: the address was found aligned to its size, and deltas are multiples of the page size.
+    // In the heap it was found aligned relative to the start, which is the start of a page.
     unsafe { std::hint::assert_unchecked(is_aligned(there)) };
     Some(there)
 }
@@ -359,8 +363,8 @@ fn word<T>(
 #[inline]
 fn cold_path() {}
 
-/// Returns the number, but opaque to the compiler. Otherwise it may merge the load of this path
-/// with that of the other path, which adds a computation of the address to both.
+/// Returns the number, but hides its origin from the compiler, which may otherwise merge the load
+/// of this path with the load of the other path. That adds a computation of the address to both.
 #[inline(always)]
 fn opaque(mut number: isize) -> isize {
     // SAFETY: the assembly is a comment.

@@ -1,5 +1,5 @@
 //! The layout of the library's own flags and buffers in the internal area of a PE, the same on all
-//! PEs.
+//! PEs. This file only computes offsets; `net::flags` accesses the memory.
 //!
 //! ```text
 //! doorbell, exits, finalizes, crashes, long waits, warnings |
@@ -11,10 +11,9 @@
 //!
 //! A network pins this memory, so its size must not grow with the number of teams times PEs. The
 //! slot of a team has a flag for each edge of its plans, of which there are O(log n), and all teams
-//! share the receive buffers except those for reductions among all PEs. The size is at most 1 MiB,
-//! 200 bytes for each PE of the job, and the keys. Where threads of a PE may be in several
-//! collectives at once, there are more sets of receive buffers, each for one team. This file only
-//! computes offsets.
+//! share one set of receive buffers. With that set, the size is at most 1 MiB, 200 bytes for each
+//! PE of the job, and the keys. Where threads of a PE may be in several collectives at once, there
+//! are more sets of receive buffers, each for one team.
 
 use rushmem_collectives::{Edge, receive_buffer};
 use rushmem_explain::status::STATUS_BYTES;
@@ -56,8 +55,8 @@ pub(crate) struct Areas {
     receive_buffer_sets: usize,
 }
 
-/// The offsets of the flags of a team, computed once for a team, since each step of a plan needs
-/// one.
+/// The offsets of the flags of a team. They are computed once for a team, since each step of a plan
+/// needs one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotFlags {
     ahead: usize,
@@ -182,9 +181,9 @@ impl Areas {
         self.step(0) + LINE - WORD
     }
 
-    /// Returns the offsets of the two counters, on PE 0, of the PEs that have reached finalize or
-    /// their exit after `start_pes`: one for CPUs and one for the network, which must not update
-    /// the same word.
+    /// Returns the offsets of the two words, on PE 0, that count the PEs that have reached finalize
+    /// or their exit after `start_pes`. PEs that share memory with PE 0 add to the first one, a
+    /// network adds to the second one, since the two must not update the same word.
     pub(crate) fn exits(&self) -> [usize; 2] {
         [WORD, 2 * WORD]
     }
@@ -194,19 +193,20 @@ impl Areas {
         3 * WORD
     }
 
-    /// Returns the offset of the number of PEs of the node that have crashed, on its first PE.
+    /// Returns the offset of the word, on the first PE of a node, that counts the PEs of the node
+    /// that have crashed.
     pub(crate) fn crashes(&self) -> usize {
         4 * WORD
     }
 
-    /// Returns the offset of the number of PEs of the node that have waited for long, on its first
-    /// PE.
+    /// Returns the offset of the word, on the first PE of a node, that counts the PEs of the node
+    /// that have waited for long.
     pub(crate) fn long_waits(&self) -> usize {
         5 * WORD
     }
 
-    /// Returns the offsets of the digests of warnings that a PE of the node has printed, on its
-    /// first PE.
+    /// Returns the offsets of the digests, on the first PE of a node, of the first two warnings
+    /// that PEs of the node have printed.
     pub(crate) fn warnings(&self) -> [usize; 2] {
         [6 * WORD, 7 * WORD]
     }
@@ -269,8 +269,9 @@ impl Areas {
         self.lines + (2 * source.index() + (turn % 2) as usize) * LINE
     }
 
-    /// Returns the offset of the counter of messages from any member, by parity: the counter of
-    /// CPUs or that of the network, which must not update the same word.
+    /// Returns the offset of a counter of messages from any member. There are two, by parity, for
+    /// messages that CPUs count and two for those that a network counts, since a CPU and a network
+    /// must not update the same word.
     pub(crate) fn counted(&self, slot: u16, parity: usize, by_network: bool) -> usize {
         let at = Stride::of(slot).counted(self.rounds);
         self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
@@ -282,13 +283,14 @@ impl Areas {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
     }
 
-    /// Returns the offset of the result that was combined at a counter, in the area of each member.
+    /// Returns the offset of the result, of at most [`SHORT`] bytes, that the last member to arrive
+    /// at the counter stores in the area of each member.
     pub(crate) fn combined(&self, slot: u16) -> usize {
         self.counter(slot) + 2 * WORD
     }
 
-    /// Returns the offset of a word that a PE publishes to the other members. There are two, by
-    /// parity.
+    /// Returns the offset of the word that a PE publishes to the other members of a team. There are
+    /// two, by parity.
     pub(crate) fn shown(&self, slot: u16, parity: usize) -> usize {
         self.counter(slot) + (3 + parity) * WORD
     }
@@ -318,14 +320,15 @@ impl Areas {
         }
     }
 
-    /// Returns the offset of a receive buffer of a set. There are two copies.
+    /// Returns the offset of a receive buffer of a set, for collectives among some PEs of the job.
+    /// There are two copies.
     pub(crate) fn receive_buffer(&self, set: u8, receive_buffer: u8, copy: usize) -> usize {
         self.receive_buffer_set(set.into())
             + (4 * receive_buffer as usize + copy) * self.receive_buffer_bytes()
     }
 
-    /// Returns the offset of a receive buffer for reductions among all PEs of the job, on any team
-    /// or active set. There are two copies, by parity.
+    /// Returns the offset of a receive buffer of a set, for reductions and all-to-alls among all
+    /// PEs of the job, on any team or active set. There are two copies, by parity.
     pub(crate) fn receive_buffer_of_job(
         &self,
         set: u8,
@@ -335,8 +338,8 @@ impl Areas {
         self.receive_buffer(set, receive_buffer, 2 + parity)
     }
 
-    /// Returns the offset of the memory in which this PE packs data for receive buffers: the last
-    /// receive buffer of the job, to which no peer writes.
+    /// Returns the offset of memory in which this PE packs data of a collective: the last receive
+    /// buffer for collectives among all PEs, to which no plan puts.
     pub(crate) fn packed(&self, set: u8) -> usize {
         self.receive_buffer_of_job(set, self.rounds as u8, 0)
     }

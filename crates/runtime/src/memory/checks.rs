@@ -1,10 +1,10 @@
-//! The checks of addresses: reports why an access cannot be made, and with `SHMEM_CHECK` checks the
-//! blocks of the heap, their guards, and the pages of private buffers.
+//! The checks of addresses: reports why an access cannot be made, and with `SHMEM_CHECK` checks
+//! that accesses stay within a block of the heap or a static variable, the guards of blocks, and
+//! the pages of private buffers.
 //!
 //! Allocation is symmetric, so this PE's table of blocks describes those of every PE, and all PEs
-//! have the same static variables. The kernel is asked once whether a page of a private buffer is
-//! accessible. If the program unmaps or protects the page later, an access to it is a fault without
-//! a message.
+//! have the same static variables. That a page of a private buffer is accessible is remembered. If
+//! the program unmaps or protects the page later, an access to it is a fault without a message.
 
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
@@ -16,9 +16,9 @@ use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Returns the segment and the offset of `nbytes` bytes at `addr`. Ends the job with an error when
-/// they are not symmetric, there is no PE `pe`, or `SHMEM_CHECK` finds a mistake, also of the
-/// caller. `argument` is the name that the address has in the call.
+/// Returns the segment and the offset of `nbytes` bytes at `addr`. Ends the job with an error if
+/// they are not symmetric, if there is no PE `pe`, or if `SHMEM_CHECK` finds a mistake in the
+/// access or in the thread that calls. `argument` is the name that the address has in the call.
 #[inline]
 pub(crate) fn require_symmetric(
     call: Call,
@@ -31,7 +31,7 @@ pub(crate) fn require_symmetric(
     require_bytes(call, argument, addr, nbytes, pe)
 }
 
-/// Works as [`require_symmetric`], without a check of the caller.
+/// Works as [`require_symmetric`], without a check of the calling thread.
 #[inline]
 pub(crate) fn require_bytes(
     call: Call,
@@ -50,9 +50,9 @@ pub(crate) fn require_bytes(
 }
 
 /// Returns the location of `nbytes` symmetric bytes at `addr` for a transport. Ends the job with an
-/// error if they are not symmetric, if there is no PE `pe`, or if nothing reaches it:
-/// `is_reachable` says whether a network is open. `argument` is the name of the address in the
-/// call.
+/// error if they are not symmetric, if there is no PE `pe`, or if the bytes are not mapped here and
+/// no network is open. `is_reachable` says whether one is. `argument` is the name of the address in
+/// the call.
 #[cold]
 #[inline(never)]
 pub(crate) fn remote(
@@ -164,16 +164,17 @@ pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
         }
 }
 
-/// The number of blocks that were freed or moved so far.
+/// A number that grows when a block is freed or moved.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The last two objects that this thread has found: the start, the end, and [`ENDED`] at that
-    /// time.
+    /// The last two objects that this thread has found, the newer one first: the start, the end,
+    /// and [`ENDED`] at that time.
     static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
 }
 
-/// The last two objects that a thread has found while it was alone in the library: start and end.
+/// The start and the end of the last two objects, the newer one first, that a thread has found
+/// while no other thread was in the library.
 static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
 
 /// Forgets the last objects, after one was freed or moved, or the allocator was replaced.

@@ -3,8 +3,8 @@
 //! A PE makes the huge pages of a large block when it allocates the block, before the barrier of
 //! the call: no PE uses the block yet, so little is copied. If the machine has free huge pages,
 //! this takes about as long as the first touch of the small pages would; if the kernel must make
-//! them, several times as long. It is not known how much of the static data a program uses, so by
-//! default they get huge pages only if the kernel makes them at the first touch.
+//! them, several times as long. By default static data get huge pages only if the kernel makes them
+//! at the first touch, since it is not known how much of the data a program uses.
 
 use crate::call::warning::warning;
 use crate::job::Job;
@@ -22,14 +22,14 @@ use std::time::Duration;
 /// TLB.
 const LARGE: usize = 64 << 20;
 
-/// The time that the kernel may take for each huge page by default: that of the first touch of as
-/// many small pages.
+/// The time that the kernel may take for each huge page by default: about the time of the first
+/// touch of the small pages that it replaces.
 const LIMIT: Duration = Duration::from_millis(1);
 /// The time that the kernel may take for each huge page if the user asks for them.
 const LIMIT_ON: Duration = Duration::from_millis(100);
 
-/// The end of the highest block for which huge pages were made, or refused. The pages stay when the
-/// block is freed.
+/// The end of the highest block for which huge pages were made or refused. Memory below it is not
+/// tried again: its huge pages stay when the block is freed.
 static DONE: AtomicUsize = AtomicUsize::new(0);
 
 /// Applies the setting to memory that has just been mapped.
@@ -76,8 +76,8 @@ pub(crate) fn reserve(
     reserved.ok()
 }
 
-/// Makes huge pages for a block of the heap if it is large, or if it is for remote atomic
-/// operations.
+/// Makes huge pages for a block of the heap, if the block is as large as the setting requires. By
+/// default a block for remote atomic operations may be smaller than others.
 pub(crate) fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool) {
     let least = match job.settings.huge_pages {
         HugePages::Off => return,

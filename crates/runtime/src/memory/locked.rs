@@ -1,6 +1,6 @@
 //! Checks whether the PEs of a node may lock the memory that they register with a network, so that
-//! a message names the limit before a registration fails. The memory that the library of the
-//! network locks for itself is not known here.
+//! a message names the limit before a registration fails. The check leaves out the memory that the
+//! library of the network locks for itself, since its size is not known.
 
 use crate::job::Job;
 use crate::memory::{huge_pages, shortage, statics};

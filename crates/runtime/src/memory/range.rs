@@ -3,7 +3,8 @@
 //! A [`SymmetricRange`] is in this PE's heap, static data or internal area, and its image is in the
 //! same segment of every other PE: segments have the same layout on all PEs and are mapped for the
 //! life of the process. Peers may change the bytes at any time; copies and combinations use the
-//! values that they find. A range may also be private memory, which has no image.
+//! values that they find. A range may also be private memory, which has no image. `net::copy` has
+//! the copies to other PEs.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -16,7 +17,7 @@ use std::mem::MaybeUninit;
 /// operands.
 pub(crate) const SCRATCH: usize = 8 << 10;
 
-/// Bytes of this PE's symmetric memory.
+/// Bytes of this PE's symmetric memory, or private ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SymmetricRange {
     /// `None` for private memory, which has no image on other PEs.
@@ -28,7 +29,7 @@ pub(crate) struct SymmetricRange {
 }
 
 impl SymmetricRange {
-    /// No bytes at all.
+    /// A range of no bytes.
     pub(crate) const EMPTY: SymmetricRange = SymmetricRange {
         segment: Some(Segment::Internal),
         offset: 0,
@@ -82,6 +83,9 @@ impl SymmetricRange {
     }
 
     /// Returns the image on `pe` as a range to read from, if it is mapped here.
+    ///
+    /// # Panics
+    /// If the range is private memory.
     pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
         self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })
     }
@@ -95,7 +99,7 @@ impl SymmetricRange {
         self.nbytes
     }
 
-    /// Returns true if the two have a byte in common.
+    /// Returns true if the two ranges have a byte in common.
     pub(crate) fn overlaps(self, other: SymmetricRange) -> bool {
         let (a, b) = (self.start.addr(), other.start.addr());
         a < b + other.nbytes && b < a + self.nbytes
@@ -161,6 +165,9 @@ impl SymmetricRange {
     }
 
     /// Returns a pointer to the image on `pe`, if it is mapped here.
+    ///
+    /// # Panics
+    /// If the range is private memory.
     pub(crate) fn on(self, pe: Pe) -> Option<*mut u8> {
         address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
@@ -187,14 +194,14 @@ pub(crate) fn symmetric(
         return SymmetricRange::EMPTY;
     }
     let addr = address.addr();
-    // PE 0 exists in every job, so this does not fail for the PE.
+    // Names PE 0, which exists in every job, so this check fails only because of the address.
     let (segment, offset) = address::locate_unchecked(addr, nbytes)
         .unwrap_or_else(|| checks::require_symmetric(call, argument, addr, nbytes, 0));
     // SAFETY: the bytes were just located in the segment.
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
 }
 
-/// Prints the number of bytes and their first and last addresses.
+/// Prints the number of bytes, the address of the first one, and the address behind the last one.
 impl fmt::Display for SymmetricRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.start.wrapping_add(self.nbytes);

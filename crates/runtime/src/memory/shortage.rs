@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The memory in bytes that was available at init, if it is less than all heaps of the node
-/// together.
+/// together; otherwise, and after the warning, `u64::MAX`.
 static AVAILABLE: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Records the memory that is available, if it is less than `n_local` heaps of `nbytes` bytes.
@@ -102,8 +102,8 @@ pub(crate) fn record_refusal(
     let _ = FIRST.set(what);
 }
 
-/// Processes have no memory below this address, unless the administrator allows it
-/// (vm.mmap_min_addr).
+/// Processes have no memory below this address, unless the administrator has lowered the limit of
+/// the kernel (vm.mmap_min_addr).
 const LOWEST: usize = 1 << 16;
 
 /// Returns a clause that says which allocation failed before, for a message about an address that

@@ -79,11 +79,12 @@ pub(crate) fn refusal() -> Option<&'static NotRemapped> {
     OUTCOME.get()?.as_ref().err()
 }
 
-/// Returns the bounds of the static variable that has `nbytes` bytes at `addr`, at least one;
-/// `None` if no variable is known there.
+/// Returns the bounds of the static variable that contains the `nbytes` bytes at `addr`, of which
+/// there is at least one; `None` if no variable is known at `addr`.
 ///
 /// # Errors
-/// If it has the first of them but not the last one; the message continues a sentence about them.
+/// If the variable contains the first byte but not the last one. The text completes a sentence that
+/// begins with "`nbytes` bytes at `addr`".
 pub(crate) fn variable_holding(addr: usize, nbytes: usize) -> Option<Result<Range<usize>, String>> {
     static OF_PROGRAM: OnceLock<Option<Variables>> = OnceLock::new();
     let variables = OF_PROGRAM.get_or_init(variables_of_program).as_ref()?;
@@ -107,13 +108,13 @@ fn variables_of_program() -> Option<Variables> {
     let variables = Variables::of(File::open("/proc/self/exe").ok()?);
     // SAFETY: only reads a value that the kernel has passed to this process.
     let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
-    // The file is another program if that has loaded this one, as the dynamic linker does when it
-    // is called by its name.
+    // The file is not this program if another one has loaded it: the dynamic linker, when a user
+    // starts the linker with the program as an argument.
     let is_this = entry.wrapping_sub(own().load_address()) as u64 == variables.entry();
     is_this.then_some(variables)
 }
 
-/// An address, as the object that contains it and an offset.
+/// An address in a program or library (an object), as its name and an offset.
 pub(crate) struct ObjectOffset {
     /// The file name of the object, from the dynamic linker. Empty for the program itself, which
     /// the linker names as it was started, perhaps differently on each PE.
@@ -137,7 +138,7 @@ pub(crate) fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
     Some(ObjectOffset { name: name.to_bytes().to_owned(), offset })
 }
 
-/// Returns the name, as the linker has it, and the load address of the object that contains an
+/// Returns the linker's name and the load address of the program or library that contains an
 /// address.
 pub(crate) fn object_info(address: *const c_void) -> Option<libc::Dl_info> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();

@@ -1,9 +1,9 @@
 //! Locations of words of this PE in a form that other processes understand, for statuses, traces
-//! and messages; and, while the last writes are recorded, the calls that have allocated the blocks
-//! of the heap, for hang reports.
+//! and messages. Also the stack of the calls that have allocated each block of the heap, which hang
+//! reports show; it is recorded while the last writes are.
 //!
-//! Blocks that the same calls have allocated share a stack. Its debug information is read when a
-//! report names one of the blocks.
+//! Blocks that the same calls have allocated share a stack. Its debug information is read only when
+//! a report names one of the blocks.
 
 use crate::call::stack;
 use crate::job::Job;
@@ -15,8 +15,8 @@ use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Returns the location of a word of `nbytes` bytes, and its offset in the memory of the node if it
-/// is in that memory.
+/// Returns the location of a word of `nbytes` bytes, and its offset in the node's shared memory if
+/// the word is in that memory.
 pub(crate) fn of_word(
     job: &Job,
     address: *const u8,
@@ -66,8 +66,8 @@ pub(crate) fn in_trace(address: usize) -> u64 {
     location.map_or(u64::MAX, |(segment, offset)| (segment as u64) << 60 | offset as u64)
 }
 
-/// Returns the offset and the size of the block around an address in the heap; `None` while another
-/// thread uses the allocator.
+/// Returns the offset and the size of the block around an address in the heap; `None` if there is
+/// no block, or while another thread uses the allocator.
 fn block(job: &Job, address: *const u8) -> Option<(u64, u64)> {
     let allocator = job.allocator.try_lock().ok()?;
     let (offset, nbytes) = allocator.as_ref()?.block_around(address.addr())?;
@@ -88,7 +88,7 @@ struct Allocations {
 static ALLOCATIONS: Mutex<Allocations> =
     Mutex::new(Allocations { stacks: BTreeMap::new(), blocks: BTreeMap::new() });
 
-/// Records that this thread has allocated or freed a block.
+/// Records that this thread has allocated the block at an address, or that it has freed it.
 pub(crate) fn record_allocation(block: usize, is_allocated: bool) {
     let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) else {
         return;
@@ -107,7 +107,8 @@ pub(crate) fn record_allocation(block: usize, is_allocated: bool) {
     }
 }
 
-/// Returns the stack of the thread that allocated the block at an offset, if it is known.
+/// Returns the stack of the thread that allocated the block at an offset of the heap, if it is
+/// known.
 pub(crate) fn stack_of(block: u64) -> Option<Arc<Backtrace>> {
     let allocations = process::lock(&ALLOCATIONS);
     allocations.stacks.get(allocations.blocks.get(&block)?).cloned()

@@ -1,5 +1,5 @@
-//! The teams of this PE, the teams of active sets, how PEs agree on a team that does not exist yet,
-//! and the check that all members are in the same collective. No collective is carried out here.
+//! The teams of this PE and of active sets, the agreement of PEs on a new team, and the check that
+//! all members are in the same collective. `coll` carries out collectives on teams.
 
 pub(crate) mod active_set;
 pub(crate) mod agreement;

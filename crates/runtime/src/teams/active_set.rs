@@ -1,13 +1,13 @@
-//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives). An active set is a team on which its
-//! members agree at the first call. They keep it for later calls if all of them have room for it;
-//! otherwise the team ends with the call.
+//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives). The members of an active set agree
+//! on a team at their first call. They keep the team for later calls if all of them have room for
+//! it; otherwise the team ends with the call.
 //!
 //! Two PEs make the calls in which both take part in the same order, so pSync is not needed to tell
-//! calls apart, unless several threads of a PE may be in the library at once: then there is no such
-//! order, and each pSync has a team of its own. pSync is neither read nor written, on any PE, so it
-//! is unchanged when the call returns, as the standard requires. With `SHMEM_CHECK` its use is
-//! checked: a mistake that works here is a warning, since with other libraries the program may hang
-//! or get wrong data.
+//! calls apart. If several threads of a PE may be in the library at once, there is no such order,
+//! and each pSync has a team of its own. pSync is never written, so it is unchanged when the call
+//! returns, as the standard requires. With `SHMEM_CHECK` its value and its use are checked: a
+//! mistake that works here is a warning, since with other libraries the program may hang or get
+//! wrong data.
 
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_SYNC_VALUE;
@@ -55,7 +55,7 @@ pub(crate) fn find_or_make(call: Call, triplet: [c_int; 3], psync: *const c_long
     kept.map_or_else(|| make(call, job, key, psync), HeldTeam::Counted)
 }
 
-/// Forgets the teams that were kept, at the end of the library.
+/// Forgets the teams that were kept, in finalize.
 pub(crate) fn clear() {
     kept().clear();
 }
@@ -64,7 +64,7 @@ fn kept() -> RwLockWriteGuard<'static, BTreeMap<ActiveSetKey, Arc<Team>>> {
     KEPT.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Agrees with the other members on a team.
+/// Agrees with the other members on a team, and keeps it if all of them can.
 fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldTeam {
     let (name, members) = (Name::ActiveSet(key.triplet), members(call, job, key.triplet));
     let psync = key.psync.map_or(0, |_| psync_digest(call, psync));
@@ -164,7 +164,7 @@ struct PsyncRecord {
     psync: usize,
     triplet: [c_int; 3],
     used_for: PsyncPurpose,
-    /// The number of checked calls of this PE when the call ended.
+    /// The number of checked calls of this PE when the use ended.
     end: u64,
 }
 
@@ -215,8 +215,9 @@ impl PsyncUse {
 }
 
 impl PsyncRecord {
-    /// Returns true if this PE has made no call after the use `last`, so that it cannot know
-    /// whether other PEs are still in that one.
+    /// Returns true if this PE has made no call between the use `last` of the same pSync and this
+    /// use, so that other PEs may still be in the call of `last`. Returns false for two syncs or
+    /// barriers on one set, which may follow each other, and if the set of `last` has one member.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
         let in_turn = [self.used_for, last.used_for] == [PsyncPurpose::Sync; 2]
             && self.triplet == last.triplet;

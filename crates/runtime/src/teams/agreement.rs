@@ -7,16 +7,17 @@
 //!
 //! The members agree on a slot of the internal area that is free on all of them, and on a
 //! generation that none of them has used. They propose the free slots of one window of 64 slots,
-//! which the tag of the agreement selects. A PE proposes no slot of a window that another of its
-//! agreements has proposed and not decided. If no slot is free on all members, they try the next
-//! window, and in the end again the windows that some member had left out.
+//! which the tag of the agreement selects. While an agreement has not decided, other agreements of
+//! the same PE propose no slot of its window. If too few slots are free on all members, they try
+//! the next window. After the last window, they try all windows again if some member had proposed
+//! no slot of a window for that reason.
 //!
 //! Where threads may be in several collectives at once, a team also gets a set of receive buffers
-//! if one is free on all members. An agreement proposes all free sets of its PE; another agreement
-//! of the same PE meanwhile proposes none, and its team uses algorithms without receive buffers. So
-//! no agreement waits for a set, whatever the order in which threads call. A PE releases a set with
-//! the slot, after it has read all that peers have stored there. The next team with the set has
-//! only members that have released it, and only they write to it.
+//! if one is free on all members. An agreement proposes all free sets of its PE. Until it has
+//! decided, other agreements of the same PE propose none, and their teams use algorithms without
+//! receive buffers. So no agreement waits for a set, whatever the order in which threads call. A PE
+//! releases a set with the slot, after it has read all that peers have stored in the set. All
+//! members of the next team with the set have released it before, and only they write to it.
 
 use crate::call::{Call, fail};
 use crate::job::Job;
@@ -40,7 +41,7 @@ const WINDOWS: usize = TEAM_SLOTS / WINDOW;
 struct Proposal {
     /// The free slots of the window, by bits.
     free: u64,
-    /// The lowest generation that no team has had.
+    /// The lowest generation that no team of these members has had.
     generation: u64,
     /// True if the members can make the team.
     able: bool,
@@ -48,8 +49,8 @@ struct Proposal {
     arguments: u64,
     /// True if the arguments of all members so far were the same.
     alike: bool,
-    /// True if every member has offered the slots of the window; false if one of its other
-    /// agreements has offered them.
+    /// True if every member has proposed its free slots of the window; false if another agreement
+    /// of some member has proposed them and not decided.
     offered: bool,
     /// True if the members can keep the team for later calls.
     keeps: bool,
@@ -86,7 +87,7 @@ impl Proposal {
     }
 }
 
-/// What a member wants to agree on.
+/// The contribution of a member to an agreement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AgreementRequest {
     /// The tag of the messages: the same on every member, and different from that of any other
@@ -120,7 +121,7 @@ pub(crate) enum Agreed {
     Refused,
     /// The members have passed different arguments.
     Unlike,
-    /// This PE is in another agreement, in which it waits for the caller.
+    /// The caller and this PE wait for each other: the PE is in another agreement.
     Elsewhere(Pe),
 }
 
@@ -148,7 +149,7 @@ struct SlotState {
     free: [u64; WINDOWS],
     /// The windows of which an agreement in progress has proposed the slots.
     offered: [bool; WINDOWS],
-    /// The highest generation that any team has had.
+    /// The highest generation that any team of this PE has had.
     generation: u64,
     /// The free sets of receive buffers, by bits, without those that an agreement has proposed.
     receive_buffers: u64,
@@ -182,8 +183,9 @@ impl Slots {
         state.receive_buffers |= receive_buffers.map_or(0, |set| 1 << set);
     }
 
-    /// Returns the proposal of this PE for a window, whose slots no other agreement of this PE
-    /// proposes until [`take_slots`](Slots::take_slots).
+    /// Returns the proposal of this PE for a window. Until [`take_slots`](Slots::take_slots)
+    /// decides, no other agreement of this PE proposes slots of the window or sets of receive
+    /// buffers.
     fn offer(&self, window: usize, request: AgreementRequest) -> Proposal {
         let AgreementRequest { arguments, able, keeps, .. } = request;
         let mut state = self.state();
@@ -195,9 +197,9 @@ impl Slots {
         Proposal { free, generation, able, arguments, alike: true, offered, keeps, receive_buffers }
     }
 
-    /// Takes the lowest `count` slots of `window` that are free on all members, if there are as
-    /// many and the members make the team. The window is only free for other agreements afterwards,
-    /// so that no two agreements take the same slot.
+    /// Takes the lowest `count` slots of `window` that are free on all members, if there are that
+    /// many and all members can make the team. Other agreements of this PE can then propose the
+    /// window and the sets that are left.
     fn take_slots(
         &self,
         window: usize,
@@ -241,7 +243,7 @@ pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: Agreement
     agree_in(call, &mailbox::message_wait(call), job, members, request)
 }
 
-/// Works as [`agree`]; `describe` describes the waits for messages.
+/// Works as [`agree`]; `describe` returns the description of a wait for a message.
 pub(crate) fn agree_in(
     call: Call,
     describe: DescribeWait<'_>,
@@ -296,7 +298,8 @@ fn all_reduce(
     endpoints::set_call(call);
     let me = members.team_pe(job.me).expect("only members agree").0;
     let mut accumulator = own;
-    // The proposals that have arrived, by the receive buffer of the plan.
+    // The proposals that this PE has received and not combined yet, by the receive buffer to which
+    // the plan puts them.
     let mut received: Vec<(u64, Proposal)> = Vec::new();
     let take = |received: &mut Vec<(u64, Proposal)>, receive_buffer: u8| {
         let i = received.iter().position(|(buffer, _)| *buffer == u64::from(receive_buffer));

@@ -23,7 +23,7 @@ pub(crate) enum HeldTeam {
     Lasting(&'static Team),
     /// A team of the registry, perhaps destroyed meanwhile.
     Counted(Arc<Team>),
-    /// The team of an active set that is not kept: it ends with the call.
+    /// The team of an active set that the members do not keep: it ends when this is dropped.
     OfCall(Box<Team>),
 }
 
@@ -48,7 +48,7 @@ impl Drop for HeldTeam {
     }
 }
 
-/// The teams of this PE.
+/// The teams of this PE, by the slot in their handles.
 pub(crate) struct Teams {
     world: Arc<Team>,
     finalize: Team,
@@ -69,8 +69,8 @@ pub(crate) fn set(teams: Teams) {
 }
 
 impl Teams {
-    /// Creates the predefined teams: the world, the PEs that share memory with this one, and those
-    /// of its machine.
+    /// Creates the predefined teams (the world, the PEs that share memory with this one, and the
+    /// PEs of its machine) and the team of finalize.
     pub(crate) fn new(
         me: Pe,
         nodes: &NodeMap,
@@ -111,7 +111,7 @@ impl Teams {
         &self.finalize
     }
 
-    /// Returns all teams that the program can use.
+    /// Returns all teams but that of finalize, also those that are kept for active sets.
     pub(crate) fn all(&self) -> Vec<Arc<Team>> {
         let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
         teams.iter().flatten().cloned().collect()
@@ -123,7 +123,7 @@ impl Teams {
         (team.handle == handle).then(|| team.clone())
     }
 
-    /// Returns the name in messages of the team of a handle.
+    /// Returns the name of a team for messages, or a clause that says that the team was destroyed.
     pub(crate) fn name(&self, handle: TeamHandle) -> String {
         let team = self.get(handle);
         team.map_or_else(|| "that was destroyed".into(), |team| team.name.to_string())
@@ -148,8 +148,7 @@ impl Teams {
         teams[slot] = None;
     }
 
-    /// Removes all teams but the predefined ones, also those of active sets, and releases their
-    /// slots.
+    /// Removes and retires all teams but the predefined ones, also those of active sets.
     pub(crate) fn clear(&self) {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());
@@ -197,7 +196,8 @@ pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     }
 }
 
-/// Returns how many collectives this PE has entered on each team, for its status in finalize.
+/// Returns the number of collectives that this PE has entered on each team, for its status in
+/// finalize.
 pub(crate) fn entered_collectives() -> Finalizing {
     let mut entered = Vec::new();
     // A team whose signals another thread holds is left out.

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// The name and the value of an argument that must be the same on all members.
 pub(crate) type CheckedArgument = (&'static str, u64);
 
-/// The team or active set of a collective: words that no other one has.
+/// The team or active set of a collective, as words that differ from those of any other one.
 #[derive(Clone, Copy)]
 pub(crate) struct CheckedGroup {
     pub(crate) words: [u64; GROUP_WORDS],
@@ -31,7 +31,7 @@ pub(crate) struct CheckedGroup {
 }
 
 impl CheckedGroup {
-    /// The group of a call whose arguments already say on which PEs it is.
+    /// The group of a call whose arguments name the PEs that take part.
     pub(crate) const NONE: CheckedGroup =
         CheckedGroup { words: [0; GROUP_WORDS], name: |_| String::new() };
 }
@@ -51,8 +51,8 @@ const SAME_COLLECTIVE: u64 = 7;
 /// report them.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Ends the job with an error unless all `members` are in the same call with the same `arguments`.
-/// `team` is a number that other teams do not have.
+/// Ends the job with an error unless all `members` are in the same call with the same `arguments`,
+/// of which there are at most [`MAX_ARGUMENTS`]. `team` is a number that other teams do not have.
 pub(crate) fn require(
     entry: &impl OngoingCollective,
     job: &Job,
@@ -155,9 +155,9 @@ fn receive_digests(job: &Job, others: &mut [Other], tag: u64) {
     }
 }
 
-/// Returns the words of each member's call, in the order of the team. Members with the same digest
-/// are in the call of this PE. The others have found the difference, too, so this PE and each of
-/// them exchange the words of their calls.
+/// Returns the words of the call of each PE, in the order of the team. Members with the digest of
+/// this PE are in the same call. The other ones have found the difference, too, so this PE and each
+/// of them exchange the words of their calls.
 fn lines(
     call: Call,
     job: &Job,
@@ -205,8 +205,8 @@ fn name_in(words: &[u64]) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
 }
 
-/// Returns which PEs are in which call, as a part of a message. Where only the arguments differ, it
-/// shows those.
+/// Returns which PEs are in which call, as a part of a message. Shows the team or active set if all
+/// calls have the same name, or the arguments that differ if the calls differ in nothing else.
 fn report(
     lines: Vec<(u32, Vec<u64>)>,
     group: CheckedGroup,

@@ -34,7 +34,7 @@ pub struct TeamConfig {
 #[derive(Debug)]
 pub(crate) struct Team {
     pub(super) handle: TeamHandle,
-    /// The team that no split made and from which this one was split, perhaps in several steps; the
+    /// The predefined team or active set from which this team was made by one or more splits; the
     /// team itself if no split made it.
     root: TeamHandle,
     pub(super) name: Name,
@@ -103,7 +103,8 @@ impl Team {
         self.handle
     }
 
-    /// Returns the team that no split made and from which this one was split, or this team.
+    /// Returns the predefined team or active set from which this team was made by one or more
+    /// splits, or this team if no split made it.
     pub(crate) fn root(&self) -> TeamHandle {
         self.root
     }
@@ -139,15 +140,14 @@ impl Team {
         self.receive_buffers(job).map_or(0, |_| receive_buffer::nbytes(job.n_pes))
     }
 
-    /// Returns true if collectives on this team use the flags of pairs of PEs. Those of all teams
-    /// do unless threads of a PE may be in several collectives at once: then only those of the
-    /// world do.
+    /// Returns true if collectives on this team may use the flags of pairs of PEs. Where threads of
+    /// a PE may be in several collectives at once, only those of the world may.
     #[inline]
     pub(crate) fn has_pair_flags(&self, job: &Job) -> bool {
         !job.threads_somewhere || self.handle == TeamHandle::WORLD
     }
 
-    /// Returns true if collectives on this team send messages in the lines of pairs of PEs.
+    /// Returns true if collectives on this team may send messages in the lines of pairs of PEs.
     #[inline]
     pub(crate) fn has_lines(&self, job: &Job) -> bool {
         self.has_lines && self.has_pair_flags(job)
@@ -183,7 +183,7 @@ impl Team {
         Split { number: Some(number), ..self.split_by_members(call) }
     }
 
-    /// Returns a split of this team that only the members of the new one call.
+    /// Returns a split of this team that only the members of the new team call.
     pub(crate) fn split_by_members(&self, call: Call) -> Split {
         Split { parent: self.name.parent(), root: self.root, call, number: None }
     }
@@ -212,7 +212,7 @@ impl Team {
     }
 
     /// Ends this team and releases its slot. A later team in the slot has a higher generation, so
-    /// it ignores the values of this team's counters.
+    /// it ignores the values that this team has left in the flags.
     pub(crate) fn retire(&self) {
         let signals = process::lock(&self.signals);
         signals.retire();
@@ -237,7 +237,7 @@ pub(crate) enum Name {
 enum SplitParent {
     /// A team that no split made.
     Is(&'static str),
-    /// A team that was split from the one with this name, perhaps in several steps.
+    /// A team that was made from the team with this name by one or more splits.
     From(&'static str),
 }
 
@@ -305,7 +305,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// A team on which its members agree: it has no signals yet.
+/// A team on which its members have not agreed yet, for messages and for their statuses.
 pub(crate) struct NewTeam<'a> {
     pub(crate) call: Call,
     pub(crate) name: Name,

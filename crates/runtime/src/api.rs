@@ -1,5 +1,5 @@
-//! The other routines of the standard, one module per chapter. They check their arguments, find the
-//! PE's copy of an address and access it.
+//! The routines of the standard other than collectives, one module per chapter. They check their
+//! arguments, find the PE's copy of an address and access it.
 
 pub mod amo;
 pub(crate) mod cray;
@@ -12,8 +12,8 @@ pub mod signal;
 pub mod team;
 pub mod wait;
 
-/// This PE's own part of symmetric memory, for languages whose loads and stores must not meet those
-/// of peers: C programs use plain ones.
+/// Loads, stores and copies of this PE's own symmetric memory, for languages in which a plain
+/// access must not race with those of peers. C programs use plain accesses.
 pub mod local {
     pub use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_elements, load, store};
 }

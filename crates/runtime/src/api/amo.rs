@@ -11,7 +11,7 @@ use core::ffi::c_int;
 use rushmem_transport::AmoOp;
 pub use rushmem_transport::mem::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
 
-/// `shmem_atomic_fetch` (§9.7.1.1).
+/// `shmem_atomic_fetch` (§9.7.1.1): returns the value of `source` on `pe`.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -28,10 +28,11 @@ pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe
     }
 }
 
-/// `shmem_atomic_fetch_nbi` (§9.7.2.1).
+/// `shmem_atomic_fetch_nbi` (§9.7.2.1): stores the value of `source` on `pe` in the local `fetch`,
+/// at the latest at the next quiet.
 ///
 /// # Safety
-/// As [`fetch`]; `fetch` is valid for a write.
+/// As [`fetch`]; `fetch` is valid for a write until the next quiet.
 #[inline(always)]
 pub unsafe fn fetch_nbi<T: Amo, C: Context>(
     call: Call,
@@ -57,7 +58,8 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
     }
 }
 
-/// `shmem_atomic_compare_swap` (§9.7.1.3).
+/// `shmem_atomic_compare_swap` (§9.7.1.3): stores `value` in `dest` on `pe` if that equals `cond`.
+/// Returns the old value.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -82,10 +84,11 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     }
 }
 
-/// `shmem_atomic_compare_swap_nbi` (§9.7.2.2).
+/// `shmem_atomic_compare_swap_nbi` (§9.7.2.2): a [`compare_swap`] that stores the old value in the
+/// local `fetch`, at the latest at the next quiet.
 ///
 /// # Safety
-/// As [`compare_swap`]; `fetch` is valid for a write.
+/// As [`compare_swap`]; `fetch` is valid for a write until the next quiet.
 #[inline(always)]
 pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     call: Call,
@@ -181,7 +184,7 @@ macro_rules! fetching {
         #[doc = concat!("`shmem_atomic_", stringify!($name_nbi), "` (§", $clause_nbi, ").")]
         ///
         /// # Safety
-        /// `fetch` is valid for a write.
+        /// `fetch`, which gets the old value, is valid for a write until the next quiet.
         #[inline(always)]
         pub unsafe fn $name_nbi<T: $bound, C: Context>(
             call: Call,

@@ -55,8 +55,8 @@ fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
     find(call, "parent_team", handle)
 }
 
-/// Returns the members of a triplet whose start is the lowest PE. Ends the job with an error if the
-/// triplet is not valid.
+/// Returns the PEs of a triplet of the parent, in the order of the world. Ends the job with an
+/// error if the triplet is not valid.
 fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
     let n = parent.n;
     if size < 1 {
@@ -84,7 +84,8 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
     members.ascending()
 }
 
-/// Makes a team of `members`, all of which call this with the same tag.
+/// Makes a team of `members`, all of which call this with the same tag. With `SHMEM_CHECK`, they
+/// must also pass the same `arguments`.
 fn make(
     call: Call,
     split: Split,
@@ -109,9 +110,10 @@ fn make(
     }
 }
 
-/// `shmemx_team_split_2d` and `_3d`: makes, for each dimension of a grid, the teams along that
-/// dimension, and returns those of the calling PE. All members of the parent call. Members beyond
-/// the grid are in no team; if the grid is larger than the parent, its last places are empty.
+/// `shmemx_team_split_2d` and `_3d`: arranges the members of the parent in a grid, makes the teams
+/// along each dimension, and returns the team of the calling PE in each. All members of the parent
+/// call. Members beyond the grid are in no team; if the grid is larger than the parent, its last
+/// cells are empty.
 pub fn split_grid<const D: usize>(
     call: Call,
     parent: TeamHandle,
@@ -157,8 +159,8 @@ pub fn split_grid<const D: usize>(
 }
 
 /// `shmemx_team_split`: makes a team of the members of the parent that pass the same color, in the
-/// order of their keys, and of the parent where keys are equal. All members of the parent call.
-/// With the color `SHMEM_COLOR_UNDEFINED` a PE is in no team.
+/// order of their keys, or of the parent if keys are equal. All members of the parent call. A PE
+/// that passes `SHMEM_COLOR_UNDEFINED` is in no team.
 pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> TeamHandle {
     if color < 0 && color != SHMEM_COLOR_UNDEFINED {
         fail!(

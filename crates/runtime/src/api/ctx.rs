@@ -63,7 +63,7 @@ pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
     }
 }
 
-/// `shmem_ctx_get_team` (§9.5.4): `None` for the invalid context.
+/// `shmem_ctx_get_team` (§9.5.4): the team of a context; `None` for the invalid context.
 pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
     job::require(call);
     match ctx {
@@ -76,9 +76,9 @@ pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
     }
 }
 
-/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor
-/// completion. It has no effect on a node; over a network, small operations are batched during the
-/// session.
+/// `shmem_ctx_session_start` (§9.9.2). A session is a hint, which changes neither order nor
+/// completion: over a network, small operations on the context are batched. Within a node it has no
+/// effect.
 pub fn session_start(call: Call, ctx: ContextHandle, options: c_long) {
     job::require(call);
     if ctx.is_valid(call) && options & SHMEM_CTX_SESSION_BATCH != 0 {
@@ -95,25 +95,25 @@ pub fn session_stop(call: Call, ctx: ContextHandle) {
 }
 
 fn set_session(call: Call, ctx: ContextHandle, is_open: bool) {
-    // With this setting every context is in a session all the time.
+    // With SHMEM_AGGREGATE=on, every context is in a session all the time.
     if network::is_open() && !job::require(call).settings.aggregate {
         let done = endpoints::on(call, ctx, |endpoint| endpoint.session(is_open));
         network::or_fail(call, done);
     }
 }
 
-/// The operations of one direction on a context.
+/// The numbers of operations of one direction on a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// The number that was issued so far.
+    /// The operations that were issued so far.
     pub issued: u64,
-    /// The number that is known to be complete.
+    /// The operations that are known to be complete.
     pub completed: u64,
 }
 
-/// Returns the writes and the reads on a context so far. Writes are puts and atomic operations
-/// without a result, reads are gets and the other atomic operations. All numbers are 0 without
-/// `SHMEM_STATS`.
+/// Returns the numbers of writes and of reads on a context so far. Writes are puts and atomic
+/// operations without a result, reads are gets and the other atomic operations. All numbers are 0
+/// without `SHMEM_STATS`.
 pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     job::require(call);
     contexts::require_for_network(call, ctx);

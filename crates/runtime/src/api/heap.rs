@@ -1,7 +1,8 @@
 //! The symmetric heap (OpenSHMEM 1.6, §9.3).
 //!
 //! Every PE has an allocator of its own. All PEs make the same calls, so the allocators return the
-//! same offsets. The calls begin or end with the barriers that the standard requires.
+//! same offsets. A call that frees begins with a barrier, one that allocates ends with one, and
+//! `realloc` does both, as the standard requires.
 #![allow(unsafe_code)]
 
 use crate::api::lock;
@@ -35,9 +36,9 @@ pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_voi
     allocate(call, ALIGNMENT, nbytes, hints)
 }
 
-/// `shmem_align` (§9.3.4). The standard leaves other alignments undefined: one below the size of a
-/// pointer, as old programs use, is rounded up to that size; one that is not a power of two returns
-/// null without a barrier, and with `SHMEM_CHECK` ends the job with an error.
+/// `shmem_align` (§9.3.4). Every alignment below 16 counts as 16, also one below the size of a
+/// pointer, which the standard leaves undefined and old programs use. One that is not a power of
+/// two returns null without a barrier; with `SHMEM_CHECK` it ends the job with an error.
 pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     allocate(call, alignment, nbytes, 0)
 }
@@ -71,7 +72,7 @@ pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     zeroed_as(call, alignment, nbytes, &[("bytes", nbytes as u64)])
 }
 
-/// Works as [`zeroed`], for a call with these arguments.
+/// Works as [`zeroed`]. With `SHMEM_CHECK`, all PEs must pass the same `arguments`.
 fn zeroed_as(
     call: Call,
     alignment: usize,
@@ -157,7 +158,7 @@ pub struct HeapInfo {
     /// The size of the heap: `SHMEM_SYMMETRIC_SIZE`, and the bytes that the allocator needs in
     /// addition.
     pub total: usize,
-    /// The sizes of all blocks together, as they were requested.
+    /// The sum of the sizes of all blocks, as they were requested.
     pub used: usize,
     /// The size of a block for which there is room now. One that is up to 32 bytes larger may have
     /// room, too.
@@ -171,8 +172,8 @@ pub fn info(call: Call) -> HeapInfo {
     with_allocator(job, |a| HeapInfo { total, used: a.in_use(), largest_free: a.largest_free() })
 }
 
-/// Allocates a block of the heap, if there is room. `for_amos` says whether other PEs will carry
-/// out atomic operations on it.
+/// Allocates a block of the heap, if there is room. `for_amos` is true if the block is for remote
+/// atomic operations.
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
     let block = with_allocator(job, |a| a.allocate(call.name(), nbytes, alignment));
     match block {
@@ -190,8 +191,8 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
     observers::report(|| Event::new(call, Action::Block { is_allocated }).of(block, nbytes));
 }
 
-/// Makes huge pages for a block that was just allocated, and makes it reachable by all PEs, before
-/// any of them uses it.
+/// Makes huge pages for a block that was just allocated, and makes the block reachable by all PEs.
+/// No PE uses the block before the barrier that follows.
 fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
@@ -209,7 +210,7 @@ fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     shortage::record_refusal(call, job, (nbytes, alignment), in_use);
 }
 
-/// Returns the offset of a block in the heap, which is the same on all PEs.
+/// Returns the offset in bytes of a block from the start of the heap, which is the same on all PEs.
 pub fn offset(call: Call, ptr: *const c_void) -> u64 {
     ptr.addr().wrapping_sub(job::require(call).memory.heap().addr()) as u64
 }
@@ -245,7 +246,7 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
     }
 }
 
-/// Why an address cannot be freed or reallocated.
+/// The reason why an address cannot be freed or reallocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotABlock {
     /// The address is not in the symmetric heap.

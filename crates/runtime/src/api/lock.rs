@@ -14,9 +14,8 @@
 //! before it enters the queue. The bits that other PEs set may take effect late, so a PE waits for
 //! each of them before it leaves the queue.
 //!
-//! Threads of one PE share its node: `turns` decides which of them uses it. A PE that sets a lock
-//! twice, or clears one that it does not hold, ends the job with an error instead of waiting
-//! forever.
+//! Threads of one PE share its node: `turns` decides which of them uses it. A PE that would wait
+//! for a lock of its own, or clears one that it does not hold, ends the job with an error.
 #![allow(unsafe_code)]
 
 mod turns;
@@ -89,7 +88,7 @@ impl<T: LockWord> LockHandle<T> {
         RemoteWord { call: self.call, word: self.word, pe }
     }
 
-    /// Returns the number of this PE in a field.
+    /// Returns the value of a field that names this PE.
     fn name(&self) -> u32 {
         self.job.me.0 + 1
     }
@@ -99,8 +98,8 @@ impl<T: LockWord> LockHandle<T> {
         unsafe { T::node(self.word) }
     }
 
-    /// Clears this PE's node, which has bits of the last time in the queue. No other PE changes it
-    /// now.
+    /// Clears this PE's node, which may have bits from the last time in the queue. No other PE
+    /// changes the node while this PE is in no queue.
     fn prepare(&self) {
         if self.node() != 0 {
             // SAFETY: the lock was checked to be symmetric and aligned.
@@ -120,7 +119,7 @@ impl<T: LockWord> LockHandle<T> {
         self.other(last, Pe(self.home as u32))
     }
 
-    /// Replaces the value of the last PE by compare-and-swap. Returns the former value.
+    /// Replaces the field that names the last PE by `to` if it is `from`. Returns the former value.
     fn replace_last(&self, from: u32, to: u32) -> u32 {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
@@ -156,7 +155,7 @@ impl<T: LockWord> LockHandle<T> {
     }
 
     /// Returns the PE that a field of the word on `pe` names, if any. Ends the job with an error if
-    /// it names this PE, which cannot be, or no PE of the job.
+    /// the field names this PE, or no PE of the job: no routine stores such a value.
     fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
         let named = field.checked_sub(1).map(Pe)?;
         if named.0 >= self.job.n_pes || named == self.job.me {
@@ -184,8 +183,8 @@ impl<T: LockWord> LockHandle<T> {
         flags::area().ring(pe);
     }
 
-    /// Waits until other PEs have set bits in this PE's node; `behind` is the PE before it, if
-    /// known.
+    /// Waits until `ready` returns true. It reads this PE's node, in which other PEs set bits.
+    /// `behind` is the PE before this one in the queue, if it is known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || self.describe(behind);
         if address::are_atomics_by_network() {
@@ -196,7 +195,7 @@ impl<T: LockWord> LockHandle<T> {
         }
     }
 
-    /// Describes a wait for the lock, which `behind` holds or waits for, if that PE is known.
+    /// Describes a wait for the lock behind another PE of the queue, if that PE is known.
     fn describe(&self, behind: Option<Pe>) -> WaitDescription {
         let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
         (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
@@ -220,7 +219,7 @@ impl<T: LockWord> LockHandle<T> {
     }
 }
 
-/// `shmem_set_lock`: waits for the lock and takes it, in the order of the calls.
+/// `shmem_set_lock`: waits for the lock and takes it. PEs get the lock in the order of their calls.
 ///
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
@@ -279,7 +278,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     turns::pass(lock.address());
 }
 
-/// Checks before finalization that this PE holds no lock.
+/// Reports the locks that this PE still holds at finalization, and forgets all locks.
 pub(crate) fn finalize(call: Call) {
     for (address, nbytes) in turns::held() {
         if nbytes == size_of::<c_int>() {
@@ -302,12 +301,12 @@ pub(crate) fn held() -> Vec<SymmetricLocation> {
     turns::held().into_iter().map(location).collect()
 }
 
-/// Returns a lock that this PE holds in a range of addresses.
+/// Returns the address of a lock that this PE holds in a range of addresses, if there is one.
 pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
     turns::held().into_iter().map(|(lock, _)| lock).find(|lock| range.contains(lock))
 }
 
-/// Forgets the locks in a range of memory, which is freed.
+/// Forgets the locks in a block that was freed, except those for which threads wait.
 pub(crate) fn forget(block: Range<usize>) {
     turns::forget(block);
 }

@@ -41,17 +41,19 @@ pub fn addr_accessible(call: Call, addr: *const c_void, pe: c_int) -> c_int {
     c_int::from(pe_accessible(call, pe) == 1 && address::locate(addr.addr(), 1).is_some())
 }
 
-/// `shmem_pe_accessible` (§9.1.7): 1 if `pe` is a PE of the job that can be reached, else 0.
+/// `shmem_pe_accessible` (§9.1.7): 1 if `pe` is a PE of the job, since routines can access every
+/// one; else 0.
 pub fn pe_accessible(call: Call, pe: c_int) -> c_int {
     c_int::from((0..n_pes(call)).contains(&pe))
 }
 
-/// `shmem_query_initialized` (§9.1.5): at any time.
+/// `shmem_query_initialized` (§9.1.5): 1 after an initialization that was not finalized yet, else
+/// 0. Can be called at any time.
 pub fn query_initialized() -> c_int {
     c_int::from(process::inits() > 0)
 }
 
-/// `shmem_query_thread` (§9.2.2).
+/// `shmem_query_thread` (§9.2.2): the thread level that initialization has provided.
 pub fn query_thread(call: Call) -> c_int {
     job::require(call).thread_level
 }

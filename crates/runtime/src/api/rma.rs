@@ -1,7 +1,8 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 //!
-//! A routine looks up the PE's copy of the address and copies the bytes. If it is mapped here, the
-//! non-blocking forms do the same as the blocking ones. `net::remote` accesses other memory.
+//! A routine looks up the PE's copy of the address. If that copy is mapped here, the CPU copies the
+//! bytes before the call returns, also in the non-blocking forms. `net::remote` accesses memory
+//! that is not mapped.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -304,7 +305,8 @@ pub unsafe fn iget<T: Element, C: Context>(
     unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
 }
 
-/// Returns the size of `nelems` elements, or `usize::MAX`, which fits no segment, if it overflows.
+/// Returns the size of `nelems` elements in bytes. If it overflows, returns `usize::MAX`, which
+/// fits no segment.
 #[inline(always)]
 pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
     nelems.saturating_mul(size_of::<T>())
@@ -313,7 +315,7 @@ pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
 /// Copies elements, or bytes whose type is not known.
 ///
 /// # Safety
-/// `to` is valid for writes and `from` for loads of the kind `L`, of `nelems` elements each.
+/// `dest` is valid for writes and `source` for loads of the kind `L`, of `nelems` elements each.
 #[inline(always)]
 pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
     dest: *mut T,

@@ -50,15 +50,15 @@ forms! {
     /// `source` is valid for reads of `nelems` elements.
     put_signal = Now;
 
-    /// `shmem_put_signal_nbi` (§9.8.2).
+    /// `shmem_put_signal_nbi` (§9.8.2): a [`put_signal`] that the next quiet completes.
     ///
     /// # Safety
-    /// As [`put_signal`], but `source` until the next quiet.
+    /// As [`put_signal`], but `source` must be valid until the next quiet.
     put_signal_nbi = AtQuiet;
 }
 
 /// # Safety
-/// As [`put_signal`], `source` until the put is complete.
+/// As [`put_signal`]; `source` must be valid until the put is complete.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
 #[inline(always)]
 unsafe fn put_signal_until<T: Element, C: Context>(
@@ -94,7 +94,7 @@ unsafe fn put_signal_until<T: Element, C: Context>(
     }
 }
 
-/// `shmem_signal_add` (§9.8.3).
+/// `shmem_signal_add` (§9.8.3): adds `signal` to the word `sig_addr` on `pe`.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -104,7 +104,7 @@ pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_ADD, pe) }
 }
 
-/// `shmem_signal_set` (§9.8.5).
+/// `shmem_signal_set` (§9.8.5): stores `signal` in the word `sig_addr` on `pe`.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.

@@ -35,7 +35,8 @@ pub fn config(call: Call, team: TeamHandle) -> Option<TeamConfig> {
     (team != TeamHandle::INVALID).then(|| find(call, "team", team).config())
 }
 
-/// `shmem_team_translate_pe` (§9.4.5): -1 when a team is invalid or the PE is not in both.
+/// `shmem_team_translate_pe` (§9.4.5): the number in `dest_team` of PE `src_pe` of `src_team`; -1
+/// if a team is invalid or the PE is not in both.
 pub fn translate_pe(
     call: Call,
     src_team: TeamHandle,
@@ -54,8 +55,8 @@ pub fn translate_pe(
     dest.members().team_pe(source.members().world_pe(src_pe as u32)).map_or(-1, |pe| pe.0 as c_int)
 }
 
-/// `shmem_team_destroy` (§9.4.8): collective; the invalid team is left alone. Every signal to this
-/// member was taken by the collectives that it was meant for, so no PE still writes to the slot.
+/// `shmem_team_destroy` (§9.4.8): a collective of the team. Ignores the invalid team. Every signal
+/// to this member has ended a wait in a collective, so no PE still writes to the slot.
 pub fn destroy(call: Call, team: TeamHandle) {
     job::require(call);
     match team {
@@ -73,7 +74,8 @@ pub fn destroy(call: Call, team: TeamHandle) {
     found.retire();
 }
 
-/// `shmemx_team_destroy`: as `shmem_team_destroy`, but the handle is that of a team.
+/// `shmemx_team_destroy`: as `shmem_team_destroy`, but ends the job with an error for the invalid
+/// team.
 pub fn destroy_member(call: Call, handle: TeamHandle) {
     if handle == TeamHandle::INVALID {
         fail!(call, "argument newteam is SHMEM_TEAM_NULL: only members of a team destroy it");
@@ -85,8 +87,9 @@ pub fn destroy_member(call: Call, handle: TeamHandle) {
 const STRIDED: u64 = 1;
 const GRID: u64 = 2;
 
-/// `shmem_team_split_strided`: the members `start + i * stride` of the parent as a team; the
-/// invalid team on the others. `None` on all members of the parent when it cannot be made.
+/// `shmem_team_split_strided`: makes a team of the members `start + i * stride` of the parent for
+/// `i` below `size`. Returns the invalid team on the other members, and `None` on all members of
+/// the parent if the team cannot be made.
 pub fn split_strided(
     call: Call,
     parent: TeamHandle,
@@ -129,7 +132,7 @@ pub fn split_strided(
     }
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if a team is to have less than no contexts.
+/// With `SHMEM_CHECK`, ends the job with an error if `num_contexts` is negative.
 fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
     let number = config.num_contexts;
     if number < 0 && job::require(call).settings.checks() {
@@ -140,8 +143,9 @@ fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
     }
 }
 
-/// `shmem_team_split_2d`: the calling PE's row and column when the parent's members are laid out in
-/// rows of `xrange`. `None` on all members of the parent when any of the teams cannot be made.
+/// `shmem_team_split_2d`: arranges the members of the parent in rows of `xrange`, makes a team of
+/// each row and each column, and returns the row and the column of the calling PE. Returns `None`
+/// on all members of the parent if any of the teams cannot be made.
 pub fn split_2d(
     call: Call,
     parent: TeamHandle,

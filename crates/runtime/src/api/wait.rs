@@ -80,7 +80,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let mut value = unsafe { T::load_acquire(ivar) };
     if !holds(call, cmp, value, cmp_value) || job.settings.checks() {
-        // No other PE can write the word, so the wait would not end.
+        // If the word is not symmetric, no other PE can write it, and the wait would not end.
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     let describe = || {
@@ -96,7 +96,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
     value
 }
 
-/// Shows observers that a word compares.
+/// Shows observers that a word satisfies the comparison of a call.
 #[inline]
 fn report_seen<T>(call: Call, word: *const T) {
     observers::report(|| Event::new(call, Action::Seen).of(word, size_of::<T>()));
@@ -107,7 +107,7 @@ fn report_seen<T>(call: Call, word: *const T) {
 /// # Safety
 /// `ivar` is valid for reads.
 pub unsafe fn wait_until<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) {
-    // SAFETY: the caller promises that the arrays are valid.
+    // SAFETY: the caller promises that the word is valid.
     unsafe { wait_for(call, ivar, cmp, cmp_value) };
 }
 
@@ -132,14 +132,15 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
     c_int::from(is_seen)
 }
 
-/// Returns an awaited word in the form of a status.
+/// Returns an awaited word as a status shows it.
 fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
     let (location, in_memfd) = symmetric_location::of_word(job, ivar.cast(), size_of::<T>());
     let (nbytes, signed, wanted) = (size_of::<T>() as u8, T::SIGNED, wanted.word_bits());
     status::Word { location, in_memfd, nbytes, signed, wanted }
 }
 
-/// Returns the subject of a wait for these words and `more` others: for `all` of them or any.
+/// Returns the subject of a wait for these words and `more` others. `all` is true if all of them
+/// must satisfy the comparison, not any one.
 fn of_words(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> Subject {
     let comparison = match cmp {
         SHMEM_CMP_EQ => "==",
@@ -164,8 +165,8 @@ struct WaitSet<T> {
 }
 
 impl<T: WaitWord> WaitSet<T> {
-    /// Ends the job with an error if `ivars` is misaligned, or if a pointer to an array is null
-    /// that must not be. `others` are further arguments.
+    /// Ends the job with an error if `ivars` is not symmetric, or if the array of a vector form or
+    /// one of the arrays `others` is a null pointer. An empty array may be anything.
     fn check(&self, others: &[(&str, *const usize)]) {
         if self.nelems == 0 {
             return;
@@ -206,8 +207,8 @@ impl<T: WaitWord> WaitSet<T> {
         holds(self.call, self.cmp, value, reference)
     }
 
-    /// Describes a wait for the words that do not satisfy the comparison yet: for `all` of them or
-    /// any.
+    /// Describes a wait for the words that do not satisfy the comparison yet. `all` is true if the
+    /// wait is for all of them, not any one.
     ///
     /// # Safety
     /// As `is_empty`.
@@ -225,7 +226,7 @@ impl<T: WaitWord> WaitSet<T> {
         (self.call, of_words(listed, missing.count() as u64, all, self.cmp))
     }
 
-    /// Returns the event of a wait for the words.
+    /// Returns the event of a wait for words of the array.
     fn event(&self) -> Event {
         Event::new(self.call, Action::Wait).of(self.ivars, self.nelems * size_of::<T>())
     }
@@ -278,8 +279,8 @@ impl<T: WaitWord> WaitSet<T> {
         self.report(included);
     }
 
-    /// Stores in `indices` the indices of all words that satisfy the comparison. Returns the number
-    /// of them.
+    /// Stores in `indices` the indices of all words that satisfy the comparison. Returns their
+    /// number.
     ///
     /// # Safety
     /// As `is_empty`; `indices` is valid for writes of `nelems` indices.
@@ -394,7 +395,7 @@ sets! {
     };
 
     /// `shmem_test_all` (§9.11.9, §9.11.12): returns 1 if all words of the set satisfy the
-    /// comparison.
+    /// comparison, or the set is empty; else 0.
     fn test_all() -> c_int = |job, set| {
         // SAFETY: the caller promises that the arrays are valid.
         let is_seen = backoff::is_seen(|| unsafe { set.all() });
@@ -406,7 +407,7 @@ sets! {
     };
 
     /// `shmem_test_any` (§9.11.10, §9.11.13): returns the index of a word that satisfies the
-    /// comparison, or `SIZE_MAX`.
+    /// comparison, or `SIZE_MAX` if there is none.
     fn test_any() -> usize = |job, set| {
         let mut found = None;
         backoff::is_seen(|| {

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A number of a thread, faster to get than a `ThreadId`.
+/// The number of a thread, which takes less time to get than a `ThreadId`.
 type ThreadNumber = u64;
 
 fn current() -> ThreadNumber {
@@ -30,9 +30,9 @@ struct LockTurn {
     owner: Option<ThreadNumber>,
     /// True if the PE holds the lock.
     held: bool,
-    /// The number that the next thread gets.
+    /// The number that the next thread to call gets.
     next: u64,
-    /// The number whose turn it is.
+    /// The number of the thread whose turn it is.
     serving: u64,
 }
 
@@ -52,9 +52,9 @@ pub(super) enum TurnResult {
 }
 
 /// Requests a turn. The lock then counts as held, until [`hold`] says otherwise. If another thread
-/// has the turn, the caller waits if `wait` is set; `threads` says whether other threads may call
-/// at the same time. `sleep` is given a word and its value; it returns when the value has changed,
-/// or earlier.
+/// has the turn, the caller waits if `wait` is set. `threads` is true if threads may call at the
+/// same time. `sleep` takes a word and its value, and returns when the value has changed, or
+/// earlier.
 pub(super) fn take(
     lock: usize,
     nbytes: usize,
@@ -95,7 +95,7 @@ pub(super) fn take(
     }
 }
 
-/// Records whether the PE holds the lock. Returns true if that has changed.
+/// Records whether the PE holds the lock. Returns true if the record has changed.
 pub(super) fn hold(lock: usize, held: bool) -> bool {
     let mut turns = process::lock(&TURNS);
     match turns.iter_mut().find(|turn| turn.lock == lock) {
@@ -104,7 +104,8 @@ pub(super) fn hold(lock: usize, held: bool) -> bool {
     }
 }
 
-/// Ends a turn: passes it to the next thread, if there is one. The lock is not held.
+/// Ends a turn, and begins the turn of the next thread, if there is one. The lock then does not
+/// count as held.
 pub(super) fn pass(lock: usize) {
     let mut turns = process::lock(&TURNS);
     let Some(at) = turns.iter().position(|turn| turn.lock == lock) else { return };

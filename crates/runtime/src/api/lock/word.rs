@@ -1,7 +1,8 @@
 //! The two types of a lock: C's `long`, whose halves are the fields, and Fortran's default INTEGER,
-//! which has room for the fields in a job of up to 32,767 PEs.
+//! whose halves have room for the PEs of a job of up to 32,767.
 //!
-//! A field has the number of a PE plus one; zero stands for no PE.
+//! A field has the number of a PE plus one; zero stands for no PE. One field is the tail of the
+//! queue, the other one the node, which also has the bit [`LockWord::GRANTED`].
 #![allow(unsafe_code)]
 
 use crate::api::amo;
@@ -50,15 +51,15 @@ pub struct RemoteWord<T> {
 pub trait LockWord: Sized + 'static {
     /// The maximum number of PEs in a job.
     const MAX_PES: u32;
-    /// The bit of a node that the PE before sets when it grants the lock; the other bits are the
-    /// next PE.
+    /// The bit of a node that the PE before this one sets when it grants the lock. The other bits
+    /// name the next PE.
     const GRANTED: u32;
 
     /// Loads this PE's node with acquire order.
     unsafe fn node(word: *const Self) -> u32;
     /// Sets the node of this PE, which is in no queue, to zero before the call returns.
     unsafe fn clear_node(own: RemoteWord<Self>);
-    /// Sets bits of a node. They are set at the latest after the next quiet of this PE.
+    /// Sets bits of a node. They may be set as late as at the next quiet of this PE.
     unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32);
     /// Makes `last` the last PE of the queue. Returns the former one.
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32;
@@ -120,7 +121,8 @@ impl LockWord for c_int {
         word & NODE
     }
 
-    // On the home PE other PEs change the tail meanwhile, so only the bits of the node are cleared.
+    // On the home PE, other PEs may change the tail in the same word at the same time, so the node
+    // alone is cleared.
     unsafe fn clear_node(own: RemoteWord<Self>) {
         // SAFETY: the caller promises that the word is symmetric and aligned.
         unsafe { amo::fetch_and(own.call, LockContext, own.word.cast(), !NODE, own.pe) };
@@ -142,8 +144,8 @@ impl LockWord for c_int {
     }
 }
 
-/// Replaces the tail by `next` of it, unless that is `None`, and leaves the node unchanged. Returns
-/// the former tail.
+/// Replaces the tail by the result of `next` for it, unless that is `None`, and leaves the node
+/// unchanged: a loop of compare-and-swap. Returns the former tail.
 ///
 /// # Safety
 /// As [`LockWord`].

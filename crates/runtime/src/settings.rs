@@ -1,8 +1,8 @@
 //! The settings of the runtime in one table: names, defaults, meanings, and how a value is parsed.
 //! The struct, its parser, `SHMEM_INFO`, `shmem-info` and docs/settings.md come from it.
 //!
-//! A new setting is a row here. It reads the environment only through the function that it is
-//! given.
+//! A new setting is a row here. [`Settings::read`] reads the environment only through the function
+//! that it is given.
 
 pub mod names;
 
@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
 
-/// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default
-/// where none is set.
+/// Makes the rows, the struct and its parser. A row's parser takes the value that is set, or the
+/// default, or `None` if there is neither.
 macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
@@ -72,50 +72,50 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Print the version.
+    /// True if the version is printed.
     version: bool = "SHMEM_VERSION", &["SMA_VERSION"], None;
         "any value: print the version of the library at start-up"; is_set, "anything";
-    /// Print the settings.
+    /// True if the settings are printed.
     info: bool = "SHMEM_INFO", &["SMA_INFO"], None;
         "any value: print the settings with their values at start-up"; is_set, "anything";
-    /// Print what the library does.
+    /// The events that the library prints; `None` for none.
     debug: Option<Filter> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
         "what the library does, on standard error: 1 or info: how PEs reach each other, and why heaps differ, if they do (lines of PE 0); \
          2, debug or any other word: also what it finds and chooses, and each connection; 3 or trace: also what it does often; \
          or levels of single modules, such as transport=debug,runtime::start=trace (docs/rust-reference.md)";
         |value| value.map(Filter::parse).map_or(Some(None), |filter| filter.map(Some)), Filter::EXPECTED;
-    /// The file with values of other settings.
+    /// The only file that is read with values of other settings; `None` for the default ones.
     config: Option<String> = config::FILE, &[], None;
         "the only file that is read with values of settings (docs/configuration.md), which must be there; /dev/null: none; by default \
          etc/rushmem.conf where Rushmem is installed, /etc/rushmem.conf, and rushmem.conf in $XDG_CONFIG_HOME or ~/.config";
         |value| Some(value.map(str::to_owned)), "the name of a file";
-    /// Make checks that cost time.
+    /// The checks that cost time.
     check: Checks = "SHMEM_CHECK", &[], Some("0");
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
          arguments, that arrays of a collective do not overlap, that the rules of private contexts and thread levels are \
          followed, and that no access goes beyond a block of the symmetric heap; races: also look for accesses that nothing orders \
          (docs/races.md); 0: do not; it must be the same on all PEs";
         |value| Checks::parse(value?), "0, 1 or races";
-    /// A file for reports of races.
+    /// The file for reports of races.
     races_json: Option<String> = "SHMEM_RACES_JSON", &[], None;
         "a file to which each race that SHMEM_CHECK=races finds is appended as a line of JSON (docs/races.md)";
         |value| Some(value.map(str::to_owned)), "the name of a file";
-    /// A file that says which races are not reported.
+    /// The file that lists races that are not reported.
     races_suppressions: Option<String> = "SHMEM_RACES_SUPPRESSIONS", &[], None;
         "a file whose lines function:NAME and object:NAME say which races SHMEM_CHECK=races does not report: those with an access in \
          this function, or to this variable";
         |value| Some(value.map(str::to_owned)), "the name of a file";
-    /// The exit status of a PE that would end well although there is a race.
+    /// The exit status of a PE that would end with 0 although a race was found.
     races_status: u8 = "SHMEM_RACES_STATUS", &[], Some("66");
         "the exit status of PEs that would end with 0 although SHMEM_CHECK=races has found a race";
         |value| value?.parse().ok(), "a number from 0 to 255";
-    /// Count what is sent.
+    /// The counters of operations and their output.
     statistics: Statistics = "SHMEM_STATS", &[], Some("0");
         "1: count operations, bytes and the time in calls that wait, and print at the last finalize, to standard error of PE 0, a \
          table with the minimum, the median and the maximum of all PEs; json:FILE: write the counters of every PE, by context \
          and by target, to this file instead; 0: do not count; it must be set on all PEs or on none";
         |value| Statistics::parse(value?), "0, 1, or json: and the name of a file";
-    /// A directory for the trace.
+    /// The directory for the trace; `None` for no trace.
     trace: Option<String> = "SHMEM_TRACE", &[], None;
         "a directory, made if it is absent, into which each PE records its calls and accesses, and PE 0, at the last finalize, the trace of the job as \
          trace.json, which Perfetto opens; what a PE has recorded survives it: shmem-info trace makes the trace of a job that \
@@ -130,7 +130,7 @@ settings! {
         "bytes of the symmetric heap of each PE, a floating-point number that one of the suffixes k, m, g, t may follow; memory \
          is taken when it is first touched";
         |value| size(value?), "a non-negative number of bytes, such as 512m, 1.5G or 65536";
-    /// Which pages symmetric memory has.
+    /// The pages of symmetric memory.
     huge_pages: HugePages = "SHMEM_HUGE_PAGES", &[], Some("auto");
         "huge pages for symmetric memory, the same on all PEs: auto (for blocks of 64 MiB and more, if the kernel has them at once), \
          on (for every block of 2 MiB and more, and static data, also if the kernel must make room), off, or 2m or 1g (the heap \
@@ -143,7 +143,7 @@ settings! {
             "1g" => Some(HugePages::Reserved(PageSize::Gib1)),
             _ => None,
         }, "auto, on, off, 2m or 1g";
-    /// True if PEs of a node share their memory.
+    /// True if PEs of a node map each other's memory.
     onnode: bool = "SHMEM_ONNODE", &[], Some("on");
         "on: PEs of one machine reach each other's memory directly; off: they use a transport";
         |value| match value? {
@@ -166,7 +166,7 @@ settings! {
             "off" => Some(false),
             _ => None,
         }, "on or off";
-    /// Name of the transport; `None` for the best that there is.
+    /// The name of the transport; `None` for the best one that is available.
     transport: Option<String> = "SHMEM_TRANSPORT", &[], Some("auto");
         "the transport between PEs that share no memory: auto, tcp, ucx or ofi";
         |value| Some(value.filter(|value| *value != "auto").map(str::to_owned)), "auto, tcp, ucx or ofi";
@@ -191,7 +191,8 @@ settings! {
     bootstrap: Protocol = env::BOOTSTRAP, &[], Some("auto");
         "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
         |value| Protocol::parse(value?), Protocol::EXPECTED;
-    /// The meeting of a job that processes form without a launcher.
+    /// The meeting point of a job that processes form without a launcher: a host and a port, or a
+    /// unique id.
     job: Option<String> = env::JOB, &[], None;
         "form a job without a launcher: the host and a free port of the process with rank 0, such as node1:5000, the same for all \
          processes, or a unique id that one of them has made";
@@ -215,12 +216,12 @@ settings! {
     join_limit: Duration = meeting::LIMIT_VARIABLE, &[], Some(meeting::LIMIT_DEFAULT);
         "how long the PEs of a job without a launcher (SHMEM_JOB, or a unique id) wait for those that have not come";
         |value| time_limit::parse(value?), time_limit::EXPECTED;
-    /// The time that another host may be silent before the job has ended everywhere.
+    /// The time that another host may be silent before the job ends everywhere.
     host_limit: Duration = env::HOST_LIMIT, &[], Some(time_limit::DEFAULT_HOST_LIMIT);
         "how long another host may be silent before the job has ended everywhere";
         |value| time_limit::parse(value?), time_limit::EXPECTED;
-    /// The time that a call may wait before the first PE of its node explains why; `None` for any
-    /// time.
+    /// The time that a call may wait before the first PE of its node explains why; `None` for no
+    /// explanation.
     watchdog: Option<Duration> = "SHMEM_WATCHDOG", &[], Some("off");
         "how long a call may wait, such as 30s or 5m, before the first PE of the machine prints on standard error which PEs of \
          the machine wait for which others; off: it does not";
@@ -254,7 +255,7 @@ settings! {
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
         "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
         |value| forced(value?), "auto, recursive_doubling or direct";
-    /// A file that says which algorithm is used where.
+    /// The file with rows of the table by which algorithms of collectives are chosen.
     coll_tuning: Option<String> = "SHMEM_COLL_TUNING", &[], None;
         "a file that says which algorithm collectives use where, with the same rows on all PEs; what it leaves open is as \
          built in";
@@ -262,7 +263,7 @@ settings! {
 }
 
 impl Settings {
-    /// Returns the limits of time of a meeting.
+    /// Returns the time limits of a meeting.
     pub(crate) fn meeting_limits(&self) -> MeetingLimits {
         MeetingLimits { join: self.join_limit, silence: self.host_limit }
     }
@@ -272,7 +273,7 @@ impl Settings {
         self.check != Checks::No
     }
 
-    /// Appends rows for the algorithms that the user forces.
+    /// Appends rows to `table` for the algorithms that the settings force.
     pub(crate) fn force(&self, table: &mut Table) {
         table.force(self.sync_algorithm);
         table.force(self.broadcast_algorithm);
@@ -283,21 +284,22 @@ impl Settings {
     }
 }
 
-/// Returns an algorithm, or the best one.
+/// Parses the name of an algorithm; `auto` is `Some(None)`.
 fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
     if value == "auto" { Some(None) } else { A::named(value).map(Some) }
 }
 
 /// Puts the settings in the files of the site and the user into the environment of this process,
-/// unless `oshrun` or a parent of this process has done so. Returns why files or lines do not
-/// count; nothing at a later call. `prefix` is where Rushmem is installed.
+/// unless `oshrun` or a parent of this process has done so. Returns a text for each file or line
+/// that does not count, with the reason; a later call does nothing. `prefix` returns the directory
+/// where Rushmem is installed.
 pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
     static IS_DONE: Once = Once::new();
     let mut mistakes = Vec::new();
     IS_DONE.call_once(|| {
         let (variables, found) = config::defaults(environment, prefix().as_deref());
         mistakes = found;
-        // The last one only has the places of the others.
+        // The last variable only lists the files and lines of the other ones.
         if variables.len() > 1 {
             variables.iter().for_each(|(name, value)| set_default(name, value));
         }
@@ -308,8 +310,8 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
 /// Reads the settings of this process.
 ///
 /// # Errors
-/// If a variable has a value that it may not have; the message names the file and the line if one
-/// gives it.
+/// If a variable has a value that it may not have; the message names the file and the line that
+/// give the value, if any do.
 pub fn of_this_process() -> Result<Settings, String> {
     Settings::read(environment).map_err(|invalid| {
         let place = place_in_files(invalid.name, &invalid.value);
@@ -317,7 +319,7 @@ pub fn of_this_process() -> Result<Settings, String> {
     })
 }
 
-/// Returns the file and the line that give a variable this value, if some do.
+/// Returns the file and the line that give a variable this value, if any do.
 fn place_in_files(name: &str, value: &str) -> Option<String> {
     let mut values = config::in_environment(environment).into_iter();
     values.find(|one| one.name == name && one.value == value).map(|one| one.place)
@@ -342,8 +344,8 @@ pub fn state(row: &Setting) -> String {
     current(row).map_or("not set".to_owned(), |(value, source)| source.of(&value))
 }
 
-/// Returns the rank and the number of processes that variables of ours or of a scheduler give this
-/// process, as lines for users; nothing where there are none.
+/// Returns lines for users that name the rank and the number of processes, and the variable that
+/// gives each: one of Rushmem or of a scheduler. A value that no variable gives has no line.
 pub fn place_in_job() -> Vec<String> {
     let given = meeting::given(&environment);
     let line = |what, variable: Option<GivenVariable>| {
@@ -357,8 +359,8 @@ pub fn place_in_job() -> Vec<String> {
         .collect()
 }
 
-/// Returns the value of a variable for output, where a secret is replaced: a process that knows the
-/// secret of a job can join it.
+/// Returns the value of a variable for output. A secret is replaced by a text, since a process that
+/// knows the secret of a job can join the job.
 fn without_secrets(name: &str) -> Option<String> {
     let value = environment(name)?;
     let is_secret = match name {
@@ -374,14 +376,14 @@ fn is_set(value: Option<&str>) -> Option<bool> {
     Some(value.is_some())
 }
 
-/// Which checks are made that cost time.
+/// The checks that cost time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checks {
-    /// None.
+    /// No such checks.
     No,
-    /// The checks of arguments and calls.
+    /// Checks of arguments and calls.
     Calls,
-    /// These, and races.
+    /// The same checks, and a search for races.
     Races,
 }
 
@@ -402,21 +404,21 @@ impl fmt::Display for Checks {
     }
 }
 
-/// Which pages symmetric memory should have.
+/// The pages that symmetric memory should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HugePages {
-    /// Huge ones for large blocks.
+    /// Huge pages for large blocks.
     Auto,
-    /// Huge ones wherever possible.
+    /// Huge pages wherever possible.
     On,
-    /// Small ones.
+    /// Small pages.
     Off,
-    /// Huge ones of this size, which the administrator has reserved.
+    /// Huge pages of this size, which the administrator has reserved.
     Reserved(PageSize),
 }
 
 impl HugePages {
-    /// Returns the size of reserved pages, if they may be used.
+    /// Returns the size of reserved pages that the heap may use; `None` for [`HugePages::Off`].
     pub fn page_size(self) -> Option<PageSize> {
         match self {
             HugePages::Off => None,
@@ -439,12 +441,12 @@ impl fmt::Display for HugePages {
     }
 }
 
-/// Which NIC a PE should prefer.
+/// The NIC that a PE should prefer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NicPreference {
     /// The nearest, if the machine has several.
     Nearest,
-    /// None: the network's library chooses.
+    /// No preference: the network's library chooses.
     Any,
     /// This one.
     Named(NicName),
@@ -453,11 +455,11 @@ pub enum NicPreference {
 /// The output of the counters of the PEs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statistics {
-    /// There are none.
+    /// Nothing is counted.
     No,
-    /// A table.
+    /// A table on standard error of PE 0.
     Table,
-    /// A file.
+    /// The JSON file of this name.
     Json(String),
 }
 
@@ -477,16 +479,16 @@ impl Statistics {
 /// The division of one machine into nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VirtualNodes {
-    /// It is one node.
+    /// The machine is one node.
     No,
-    /// Into this number of blocks of PEs, of sizes as equal as possible.
+    /// This number of nodes, whose numbers of PEs differ by at most one.
     Blocks(u32),
-    /// Into blocks of this number of PEs each.
+    /// A node of each of these numbers of PEs.
     Sizes(Vec<u32>),
 }
 
 impl VirtualNodes {
-    /// Returns how many PEs each node has; `None` when `n_pes` cannot be split so.
+    /// Returns the number of PEs of each node; `None` if `n_pes` PEs cannot be divided so.
     pub fn sizes(&self, n_pes: u32) -> Option<Vec<u32>> {
         match self {
             VirtualNodes::No => Some(vec![n_pes]),
@@ -511,9 +513,9 @@ impl VirtualNodes {
     }
 }
 
-/// Returns a size as the standard has it (OpenSHMEM 1.6, §8): a floating-point value that is not
-/// negative, in any form that `strtod` accepts, then an optional suffix; what follows the suffix is
-/// ignored; rounded up to whole bytes. `None` for anything else.
+/// Parses a size in bytes as the standard defines it (OpenSHMEM 1.6, §8): a finite floating-point
+/// value that is not negative, in any form that `strtod` accepts, then an optional suffix. Ignores
+/// the text behind the suffix. Rounds up to whole bytes. Returns `None` for any other text.
 ///
 /// A product that is a whole number of bytes is exact up to 2^53 bytes.
 fn size(text: &str) -> Option<u64> {
@@ -530,7 +532,7 @@ fn size(text: &str) -> Option<u64> {
     (0.0..2_f64.powi(64)).contains(&nbytes).then(|| nbytes.ceil() as u64)
 }
 
-/// Returns the number that a text starts with, and the text behind it.
+/// Returns the number with which a text starts, and the text behind it.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let hexadecimal = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"));
@@ -541,8 +543,8 @@ fn leading_number(text: &str) -> Option<(f64, &str)> {
     })
 }
 
-/// Returns the hexadecimal number that a text starts with behind its `0x`, such as `1.8p20`, and
-/// the text behind it.
+/// Returns the hexadecimal number with which a text starts, such as `1.8p20`, and the text behind
+/// it. The prefix `0x` is already removed.
 fn hexadecimal_number(text: &str) -> Option<(f64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_hexdigit).count();
     let (whole, mut rest) = text.split_at(digits(text));

@@ -1,9 +1,9 @@
-//! Names that no setting has, among the variables of this process and in files of settings, and the
-//! settings that may be meant.
+//! Finds names that no setting has, among the variables of this process and in files of settings,
+//! and suggests the setting that may be meant.
 //!
-//! An unknown variable is only mentioned if its name is similar to that of a setting, since
-//! programs and other OpenSHMEM libraries have variables of the same form. In a file, every unknown
-//! name is a mistake.
+//! An unknown variable is reported only if its name is similar to that of a setting, since programs
+//! and other OpenSHMEM libraries have variables of the same form. In a file, every unknown name is
+//! a mistake.
 
 use rushmem_bootstrap::{config, env};
 use rushmem_transport::Setting;
@@ -15,13 +15,14 @@ const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
 /// A variable of Sandia OpenSHMEM whose name is similar to one of ours.
 const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
 
-/// Returns a warning for each name that is none of these settings.
+/// Returns a warning for each variable of this process whose name is similar to one of these
+/// settings, and for each name in a file that is none of them.
 pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     let known: Vec<&str> = settings
         .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
         .chain([env::LOCAL_ID])
         .collect();
-    // The values of files are in the environment, too.
+    // The environment also has the values from files, which have warnings of their own.
     let in_files = config::in_environment(environment);
     let set = std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
@@ -48,7 +49,8 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
     unknown.into_iter().filter_map(warning).collect()
 }
 
-/// Returns the setting whose name differs little from this one. The prefixes are not compared.
+/// Returns the setting whose name is similar to this one, if there is one. Leaves out the prefixes
+/// of both.
 fn similar_setting<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     most_similar(without_prefix(name)?, known.iter().copied(), without_prefix)
 }

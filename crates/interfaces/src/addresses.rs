@@ -8,23 +8,27 @@ use if_addrs::{Interface, get_if_addrs};
 use crate::flags::{down, names};
 use crate::selection::{Entry, INTERFACES, Selection};
 
-/// Who is to reach the addresses.
+/// The processes that must be able to reach the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Processes of this machine alone: loopback will do.
+    /// Processes of this machine alone, for which loopback suffices.
     ThisMachine,
-    /// Those of other machines.
+    /// Processes of other machines.
     Others,
-    /// Those of other machines, or of this one if it has no network.
+    /// Processes of other machines, or of this one if it has no network.
     Any,
 }
 
-/// Returns the addresses to listen at: those that the selection admits, the ones of the interface
-/// `near` first. Without a selection they are one address of loopback if only this machine needs
-/// them, else all that other machines may reach.
+/// Returns the addresses to listen at, in the order in which peers try them: those of bridges after
+/// all others, those of the interface `near` first, and IPv4 before IPv6.
+///
+/// If the selection requests addresses, they are all of these. Otherwise they are one address of
+/// loopback for [`Need::ThisMachine`], and for [`Need::Any`] on a machine without a network. In all
+/// other cases they are the addresses that other machines may reach and that the selection does not
+/// exclude. Link-local addresses are never among them.
 ///
 /// # Errors
-/// If there are none.
+/// A sentence that says why there are none, with the remedy.
 pub fn addresses(
     need: Need,
     selection: Option<&Selection>,
@@ -36,7 +40,7 @@ pub fn addresses(
     match (picked.is_empty(), selection) {
         (false, _) => Ok(picked),
         (true, Some(selection)) => Err(no_match(&all, selection)),
-        // The loopback interface is down. The connection fails, and the message names it.
+        // The loopback interface is down. The message of the failed connection will name it.
         (true, None) if need == Need::ThisMachine => Ok(vec![Ipv4Addr::LOCALHOST.into()]),
         (true, None) => {
             let others = names().into_iter().filter(|name| name != "lo");
@@ -53,10 +57,10 @@ pub fn addresses(
 /// Returns the names of the interfaces that a selection admits, for libraries that take names.
 ///
 /// # Errors
-/// If there are none.
+/// A sentence, if the selection admits none.
 pub fn interface_names(selection: &Selection) -> Result<Vec<String>, String> {
     if selection.has_only_names() {
-        // What is not there, they report themselves.
+        // The library reports an interface that does not exist.
         return Ok(selection.requested_names().map(str::to_owned).collect());
     }
     let all = get_if_addrs()
@@ -73,7 +77,7 @@ fn pick(
     selection: Option<&Selection>,
     near: Option<&str>,
 ) -> Vec<IpAddr> {
-    // Addresses that are left out may be those of loopback.
+    // A list of exclusions requests nothing, so `need` decides among the remaining addresses.
     let is_requested = selection.is_some_and(|selection| !selection.excludes());
     let usable: Vec<&Interface> = admitted(all, selection).collect();
     let (loopback, mut others): (Vec<&Interface>, Vec<&Interface>) =
@@ -94,7 +98,7 @@ fn pick(
     picked
 }
 
-/// Returns the addresses that a selection admits, of those to which there may be a route.
+/// Returns the addresses that a selection admits, without link-local ones, to which no route leads.
 fn admitted<'a>(
     all: &'a [Interface],
     selection: Option<&'a Selection>,
@@ -104,12 +108,13 @@ fn admitted<'a>(
         .filter(|one| !one.is_link_local())
 }
 
-/// Bridges join this machine's containers and virtual machines more often than other machines.
+/// Returns true for a bridge. It usually connects containers and virtual machines of this machine
+/// rather than other machines.
 fn is_bridge(name: &str) -> bool {
     std::path::Path::new("/sys/class/net").join(name).join("bridge").exists()
 }
 
-/// Says why a selection admits no address.
+/// Returns a sentence that says why a selection admits no address, and which addresses there are.
 fn no_match(all: &[Interface], selection: &Selection) -> String {
     let why = if selection.excludes() {
         "that leaves no address that another machine could reach".to_owned()

@@ -1,5 +1,5 @@
-//! The interfaces of the network namespace of this process, also those without addresses.
-//! `/sys/class/net` may show those of another namespace.
+//! Lists the interfaces of the network namespace of this process, including those without
+//! addresses. `/sys/class/net` is not used, since it may show those of another namespace.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -23,20 +23,21 @@ pub fn down() -> Vec<String> {
 /// does not list them.
 fn flags() -> BTreeMap<String, c_uint> {
     let mut first = std::ptr::null_mut();
-    // SAFETY: on success it makes a list and stores its first entry.
+    // SAFETY: on success the call makes a list and stores the address of its first entry.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
         return BTreeMap::new();
     }
     let mut flags = BTreeMap::new();
     let mut next = first.cast_const();
-    // SAFETY: null at the end of the list, else an entry of it, until it is freed below.
+    // SAFETY: the pointer is null at the end of the list, and otherwise to an entry of the list,
+    // which is freed only below.
     while let Some(entry) = unsafe { next.as_ref() } {
         // SAFETY: every entry has a name, which ends with a zero.
         let name = unsafe { CStr::from_ptr(entry.ifa_name) };
         flags.insert(name.to_string_lossy().into_owned(), entry.ifa_flags);
         next = entry.ifa_next;
     }
-    // SAFETY: the list, once; nothing refers to it.
+    // SAFETY: frees the list once; nothing refers to it any more.
     unsafe { libc::freeifaddrs(first) };
     flags
 }

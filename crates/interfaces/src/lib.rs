@@ -1,9 +1,10 @@
-//! Where the sockets of a job listen: on which interfaces of this machine, and at which ports.
+//! Chooses where the sockets of a job listen: on which interfaces of this machine, and at which
+//! ports.
 //!
 //! - `selection`: the list of `SHMEM_TCP_INTERFACE`, which names interfaces and subnets.
-//! - `addresses`: the addresses of this machine that fit it, in the order in which peers try them,
-//!   or the reason why there are none.
-//! - `flags`: which interfaces there are, and which are down.
+//! - `addresses`: the addresses of this machine that the list admits, in the order in which peers
+//!   try them, or the reason why there are none.
+//! - `flags`: the names of the interfaces, and which of them are down.
 //! - `ports`: the range of `SHMEM_TCP_PORTS`.
 
 mod addresses;

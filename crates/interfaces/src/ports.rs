@@ -15,13 +15,14 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// The ports that the kernel chooses from.
+    /// Any port: the kernel chooses a free one.
     pub const ANY: PortRange = PortRange { first: 0, last: 0 };
 
-    /// Returns the range of a text, such as `50000-50999`; any port where there is none.
+    /// Parses a range such as `50000-50999`, or a single port. Returns [`ANY`](PortRange::ANY) for
+    /// no text or a blank one.
     ///
     /// # Errors
-    /// If the text is no range.
+    /// A sentence, if the text is no range.
     pub fn parse(text: Option<&str>) -> Result<PortRange, String> {
         let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else {
             return Ok(PortRange::ANY);
@@ -35,13 +36,13 @@ impl PortRange {
         }
     }
 
-    /// Returns the first and the last port; `None` if there is no range.
+    /// Returns the first and the last port; `None` if any port may be used.
     pub fn bounds(self) -> Option<(u16, u16)> {
         (self != PortRange::ANY).then_some((self.first, self.last))
     }
 
-    /// Listens at a port of the range that is free on this address. Processes begin at different
-    /// ports, so that many on one machine need few attempts.
+    /// Listens on a free port of the range at this address. Processes begin with different ports,
+    /// so that many processes on one machine need few attempts.
     ///
     /// # Errors
     /// If the kernel refuses, or all ports of the range are taken.

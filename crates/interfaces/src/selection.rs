@@ -1,5 +1,5 @@
-//! The list of `SHMEM_TCP_INTERFACE`: names of interfaces and subnets, or with `^` before it the
-//! ones that are left out. It is the notation of Open MPI and of UCX.
+//! The list of `SHMEM_TCP_INTERFACE`: names of interfaces and subnets that sockets may use, or
+//! after a `^` those that they may not use. It is the notation of Open MPI and of UCX.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ pub const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     text: String,
-    /// The entries are those that sockets may not use.
+    /// True if the entries are those that sockets may not use.
     excludes: bool,
     pub(crate) entries: Vec<Entry>,
 }
@@ -26,10 +26,10 @@ pub(crate) enum Entry {
 }
 
 impl Selection {
-    /// Returns the selection of a list, which is `None` if it has no entry.
+    /// Parses a list. Returns `None` if it has no entry.
     ///
     /// # Errors
-    /// If an entry is neither a name nor a subnet.
+    /// A sentence, if an entry is neither a name nor a subnet, or if `^` is not at the start.
     pub fn parse(text: &str) -> Result<Option<Selection>, String> {
         let refuse = |why: String| Err(format!("{INTERFACES} is {text}, but {why}"));
         let trimmed = text.trim();
@@ -64,12 +64,12 @@ impl Selection {
         &self.text
     }
 
-    /// Returns true if the list says which interfaces are left out.
+    /// Returns true if the list names what sockets may not use.
     pub fn excludes(&self) -> bool {
         self.excludes
     }
 
-    /// Returns the names of interfaces that the list requests.
+    /// Returns the names of interfaces that the list requests; none if it excludes.
     pub fn requested_names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter(|_| !self.excludes).filter_map(|entry| match entry {
             Entry::Name(name) => Some(name.as_str()),
@@ -77,7 +77,7 @@ impl Selection {
         })
     }
 
-    /// Returns true if the list is one of names alone.
+    /// Returns true if the list requests interfaces by their names alone.
     pub(crate) fn has_only_names(&self) -> bool {
         !self.excludes && self.entries.iter().all(|entry| matches!(entry, Entry::Name(_)))
     }

@@ -11,7 +11,8 @@ pub(crate) const CRATES: &str = "rushmem_";
 const MODULES: [&str; 6] =
     ["bootstrap", "runtime", "transport", "transport_tcp", "transport_ucx", "transport_ofi"];
 
-/// The value of `SHMEM_DEBUG`.
+/// The value of `SHMEM_DEBUG`: prefixes of modules, each with the most detailed level of its
+/// events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter(Vec<(String, Level)>);
 
@@ -39,7 +40,7 @@ impl Filter {
         Filter(vec![(CRATES.to_owned(), level)])
     }
 
-    /// Returns the highest level of a module.
+    /// Returns the most detailed level that any module has.
     pub(crate) fn most(&self) -> Level {
         self.0.iter().map(|&(_, level)| level).max().unwrap_or(Level::INFO)
     }
@@ -58,7 +59,8 @@ fn level(text: &str) -> Option<Level> {
     }
 }
 
-/// Returns a module, and its level if it has one.
+/// Parses a module, and its level if there is one; `debug` is the default. Returns `None` if either
+/// is unknown.
 fn item(text: &str) -> Option<(String, Level)> {
     let (module, level) = match text.split_once('=') {
         Some((module, name)) => (module, level(name)?),

@@ -32,7 +32,7 @@ use tracing_subscriber::layer::SubscriberExt;
 static MOST: AtomicU8 = AtomicU8::new(0);
 /// The subscriber that prints to standard error.
 static PRINTER: OnceLock<Dispatch> = OnceLock::new();
-/// The program's subscriber gets the events, too.
+/// True if the program's subscriber gets the events, too.
 static FOR_PROGRAM: AtomicBool = AtomicBool::new(false);
 /// The number of this PE, as soon as it is known.
 static ME: AtomicU32 = AtomicU32::new(u32::MAX);
@@ -86,7 +86,7 @@ pub fn are_taken(enabled: impl Fn() -> bool + Sync) -> bool {
     taken.into_inner()
 }
 
-/// Returns true if events of this level may be wanted.
+/// Returns true if some module may report events of this level. Costs a load.
 #[inline]
 pub fn is_on(level: Level) -> bool {
     rank(level) <= MOST.load(Ordering::Relaxed)
@@ -103,7 +103,8 @@ const fn rank(level: Level) -> u8 {
 }
 
 thread_local! {
-    /// Inaccessible as soon as the variables of `tracing` may be.
+    /// A variable that is inaccessible once the thread destroys its variables, among them those of
+    /// `tracing`.
     static LIVES: DropCheck = const { DropCheck };
 }
 
@@ -114,8 +115,8 @@ impl Drop for DropCheck {
     fn drop(&mut self) {}
 }
 
-/// Passes an event to the subscribers; the macros call this. Handlers of `exit` run after the
-/// destructors of thread-local variables, without which `tracing` finds no subscriber, so another
+/// Passes an event to the subscribers; the macros call this. Exit handlers run after the
+/// destructors of thread-local variables, which `tracing` needs to find a subscriber. So another
 /// thread reports their events.
 #[cold]
 #[inline(never)]
@@ -138,8 +139,8 @@ fn pass_on(event: &dyn Fn()) {
     }
 }
 
-/// Makes the events that `filter` lets pass appear on standard error from now on. Later calls have
-/// no effect.
+/// From now on, prints the events that `filter` admits to standard error. Later calls do not change
+/// the filter.
 pub fn print(filter: &Filter) {
     let lines = tracing_subscriber::fmt()
         .with_max_level(Level::TRACE)
@@ -150,7 +151,7 @@ pub fn print(filter: &Filter) {
     MOST.fetch_max(rank(filter.most()), Ordering::Relaxed);
 }
 
-/// Also passes further events to the default subscriber of the thread in which they happen.
+/// From now on, also passes all events to the default subscriber of the thread that reports them.
 pub fn give_to_program() {
     FOR_PROGRAM.store(true, Ordering::Release);
     MOST.store(rank(Level::TRACE), Ordering::Relaxed);
@@ -161,7 +162,7 @@ pub fn identify(pe: u32) {
     ME.store(pe, Ordering::Relaxed);
 }
 
-/// Returns the number of this PE, for the macros.
+/// Returns the number of this PE, for the macros; `None` before [`identify`].
 pub fn me() -> Option<u32> {
     Some(ME.load(Ordering::Relaxed)).filter(|&pe| pe != u32::MAX)
 }

@@ -4,9 +4,11 @@
 
 use rushmem_transport::Provider;
 
-/// Every provider, in the order in which `SHMEM_TRANSPORT=auto` prefers them. UCX before libfabric:
-/// where both have InfiniBand or RoCE, UCX drives it directly and libfabric through a layer that
-/// makes datagrams of connections; what is libfabric's alone, UCX does not find.
+/// Every provider, in the order in which `SHMEM_TRANSPORT=auto` prefers them.
+///
+/// UCX precedes libfabric. On InfiniBand and RoCE, which both support, UCX drives the NIC directly,
+/// while libfabric uses a layer that emulates datagrams over connections. On a network that only
+/// libfabric supports, UCX finds no device.
 pub const ALL: &[Provider] = &[
     rushmem_transport_ucx::PROVIDER,
     rushmem_transport_ofi::PROVIDER,

@@ -69,8 +69,8 @@ pub(crate) struct OngoingEvent {
     is_brief: bool,
 }
 
-/// An event that ends when this is dropped; `None` without observers. It is boxed, so that it is one
-/// word on the stack of a call.
+/// An event that ends when this is dropped; `None` without observers. It is boxed, so that it is
+/// one word on the stack of a call.
 pub(crate) type ObservedCall = Option<Box<OngoingEvent>>;
 
 /// Evaluates `$make` during `$event`, if an observer is active. Without observers it costs a load

@@ -25,7 +25,7 @@ impl CpuSet {
         Some(set)
     }
 
-    /// Returns the set of which `words` are the bits.
+    /// Returns the set that has CPU `i` if bit `i % 64` of word `i / 64` is 1.
     pub fn from_words(words: &[u64]) -> CpuSet {
         let mut set = CpuSet { words: words.to_vec() };
         set.trim();
@@ -58,7 +58,7 @@ impl CpuSet {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if the set has no CPU.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }

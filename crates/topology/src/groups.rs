@@ -1,9 +1,9 @@
-//! The control groups of this process, which limit its memory and processes.
+//! Reads the limits of memory and of processes that the control groups of this process set.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The controllers whose directories are of interest.
+/// The controllers of version 1 whose directories are read.
 const CONTROLLERS: [&str; 2] = ["pids", "memory"];
 
 /// A limit of a control group that contains this process.
@@ -11,19 +11,19 @@ const CONTROLLERS: [&str; 2] = ["pids", "memory"];
 pub struct GroupLimit {
     /// The file of the limit.
     pub file: PathBuf,
-    /// Processes and threads, or bytes.
+    /// The maximum number of processes and threads together, or of bytes.
     pub limit: u64,
-    /// The amount in use, without memory that the kernel can reclaim.
+    /// The number in use, without memory that the kernel can reclaim.
     pub used: u64,
 }
 
-/// The files of the memory controller in a version.
+/// The files of the memory controller in one version of control groups.
 struct MemoryFiles {
     limit: &'static str,
     used: &'static str,
-    /// The reclaimable part of the used memory, in memory.stat.
+    /// The values in memory.stat whose sum is the reclaimable part of the used memory.
     cached: [&'static str; 2],
-    /// The count of processes that were killed for lack of memory.
+    /// The file with the number of processes that were killed for lack of memory.
     kills: &'static str,
 }
 
@@ -42,7 +42,7 @@ const MEMORY: [MemoryFiles; 2] = [
     },
 ];
 
-/// Version 1 writes no limit as a number above this.
+/// In version 1 a number above this one means that there is no limit.
 const NO_LIMIT: u64 = 1 << 60;
 
 impl GroupLimit {
@@ -56,8 +56,8 @@ impl GroupLimit {
         control_groups().iter().filter_map(|dir| memory(dir)).collect()
     }
 
-    /// Returns the number of processes that the kernel has killed in the group of a memory limit for
-    /// lack of memory.
+    /// Returns the number of processes that the kernel has killed in the group of a memory limit
+    /// for lack of memory.
     pub fn n_killed(&self) -> u64 {
         let number = |names: &MemoryFiles| {
             let text = fs::read_to_string(self.file.with_file_name(names.kills)).ok()?;
@@ -86,7 +86,7 @@ fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// Returns the sum of these values in lines of a name and a number.
+/// Returns the sum of the values with these names. Each line of `text` has a name and a value.
 fn sum(text: &str, names: &[&str]) -> u64 {
     let figure = |line: &str| {
         let (name, figure) = line.split_once(' ')?;
@@ -118,8 +118,10 @@ fn dirs(groups: &str, mounts: &str) -> Vec<PathBuf> {
     dirs
 }
 
-/// Parses a line of /proc/self/mountinfo. Returns root and mount point if it is the hierarchy of
-/// one of these controllers that has bounds; no controllers mean version 2.
+/// Parses a line of /proc/self/mountinfo. Returns the root and the mount point of the hierarchy if
+/// it has one of `controllers`, a list in the form of /proc/self/cgroup. An empty list means
+/// version
+/// 2. Controllers that are not in [`CONTROLLERS`] are ignored.
 fn hierarchy<'a>(mount: &'a str, controllers: &str) -> Option<(&'a Path, &'a Path)> {
     let (front, back) = mount.split_once(" - ")?;
     let mut front = front.split(' ').skip(3);

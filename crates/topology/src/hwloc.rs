@@ -1,7 +1,7 @@
-//! A machine as libhwloc describes it, as plain data. This is the only file of the crate with
-//! unsafe code.
+//! Reads the description of a machine from libhwloc into plain data. This is the only file of the
+//! crate with unsafe code.
 //!
-//! Objects are read by reference while their topology lives. No other file uses them.
+//! References to objects of hwloc borrow their topology ([`Loaded`]) and do not leave this file.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::model::{Nic, NicKind, Numa, Topology};
 /// queries take long.
 const NOT_NEEDED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
 
-/// The maker of Slingshot's NICs on the PCI bus.
+/// The PCI vendor of Slingshot NICs.
 const SLINGSHOT: u16 = 0x17db;
 
 /// The PCI class of InfiniBand NICs.
@@ -79,7 +79,8 @@ struct Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, destroyed once; references into it borrow `self`.
+        // SAFETY: `new` has made the topology, and it is destroyed once; references into it borrow
+        // `self`.
         unsafe { self.hwloc.hwloc_topology_destroy(self.handle) };
     }
 }
@@ -89,7 +90,7 @@ impl Loaded {
     fn new() -> Result<Loaded, String> {
         let hwloc = hw::open()?;
         let mut handle = null_mut();
-        // SAFETY: it writes a handle when it succeeds.
+        // SAFETY: the call writes a handle if it succeeds.
         if unsafe { hwloc.hwloc_topology_init(&raw mut handle) } != 0 {
             return Err("hwloc has no memory for a topology".to_owned());
         }
@@ -115,7 +116,7 @@ impl Loaded {
     }
 
     fn version(&self) -> String {
-        // SAFETY: it takes nothing and returns a number.
+        // SAFETY: the call has no preconditions.
         let version = unsafe { self.hwloc.hwloc_get_api_version() };
         format!("interface {}.{}", version >> 16, version >> 8 & 0xff)
     }
@@ -139,7 +140,7 @@ impl Loaded {
     }
 
     fn of_type(&self, kind: hw::hwloc_obj_type_t) -> impl Iterator<Item = &hwloc_obj> {
-        // SAFETY: a loaded topology; negative for types that have no depth here.
+        // SAFETY: a loaded topology; the result is negative for types that have no depth here.
         let depth = unsafe { self.hwloc.hwloc_get_type_depth(self.handle, kind) };
         self.at_depth(depth)
     }
@@ -148,8 +149,8 @@ impl Loaded {
         if set.is_null() {
             return CpuSet::default();
         }
-        // SAFETY: a bitmap of the topology; -1 asks for the first, and -1 says that there is no
-        // more.
+        // -1 asks for the first CPU, and the result -1 says that there is no further one.
+        // SAFETY: a bitmap of the topology, which is borrowed.
         let next = |after: c_int| unsafe { self.hwloc.hwloc_bitmap_next(set, after) };
         let first = next(-1);
         std::iter::successors(Some(first), |&cpu| Some(next(cpu)))
@@ -161,12 +162,12 @@ impl Loaded {
         let all = |kind| self.of_type(kind).map(|object| self.cpus(object.cpuset)).collect();
         let numa = |object: &hwloc_obj| {
             let nbytes = attributes(object).map_or(0, |attributes| {
-                // SAFETY: this part belongs to objects of this type.
+                // SAFETY: `numanode` is the field of the union for objects of this type.
                 unsafe { attributes.numanode.local_memory }
             });
             Numa { index: object.os_index, nbytes, cpus: self.cpus(object.cpuset) }
         };
-        // SAFETY: a loaded topology, whose bitmap lives as long.
+        // SAFETY: a loaded topology; the bitmap lives as long as it.
         let allowed = unsafe { self.hwloc.hwloc_topology_get_allowed_cpuset(self.handle) };
         let (nics, notes) = self.nics();
         Topology {
@@ -190,7 +191,7 @@ impl Loaded {
         let mut device_nics: BTreeMap<String, DeviceNic> = BTreeMap::new();
         for device in self.at_depth(hw::HWLOC_TYPE_DEPTH_OS_DEVICE) {
             let Some(attributes) = attributes(device) else { continue };
-            // SAFETY: this part belongs to objects of this type.
+            // SAFETY: `osdev` is the field of the union for objects of this type.
             let kind = unsafe { attributes.osdev.type_ };
             let Some((pci, near)) = self.pci_and_cpus(device) else { continue };
             let device_nic = device_nics.entry(pci.address.clone()).or_insert(DeviceNic {
@@ -220,7 +221,7 @@ impl Loaded {
             .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
         let near = std::iter::successors(Some(pci), |object| parent(object))
             .find(|object| !object.cpuset.is_null());
-        // SAFETY: this part belongs to objects of this type.
+        // SAFETY: `pcidev` is the field of the union for objects of this type.
         let attributes = unsafe { attributes(pci)?.pcidev };
         let address = format!(
             "{:04x}:{:02x}:{:02x}.{:x}",
@@ -238,7 +239,7 @@ struct Pci {
     vendor: u16,
 }
 
-/// The properties of one PCI device in hwloc.
+/// A PCI device in hwloc, with the fabric devices and the network interfaces that it has.
 #[derive(Default)]
 struct DeviceNic {
     pci: Pci,
@@ -253,8 +254,8 @@ impl DeviceNic {
         let DeviceNic { pci, near, mut fabric, interfaces } = self;
         let interface = interfaces.first().cloned();
         if fabric.is_empty() && pci.vendor == SLINGSHOT {
-            // An hwloc that does not know Slingshot reports only the network interfaces. Their
-            // numbers are those of the devices.
+            // Versions of hwloc that do not know Slingshot report only the network interfaces. Each
+            // has the number of its device.
             let names = interfaces.iter().filter_map(|name| name.strip_prefix("hsn"));
             fabric.extend(names.map(|number| (format!("cxi{number}"), Vec::new())));
         }
@@ -286,12 +287,12 @@ impl DeviceNic {
 }
 
 fn attributes(object: &hwloc_obj) -> Option<&hw::hwloc_obj_attr_u> {
-    // SAFETY: null, or a part of the object that lives as long.
+    // SAFETY: the pointer is null, or to a part of the object that lives as long as it.
     unsafe { object.attr.as_ref() }
 }
 
 fn parent(object: &hwloc_obj) -> Option<&hwloc_obj> {
-    // SAFETY: null at the root, or an object of the same topology.
+    // SAFETY: the pointer is null at the root, or to an object of the same topology.
     unsafe { object.parent.as_ref() }
 }
 
@@ -299,7 +300,7 @@ fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();
     }
-    // SAFETY: a string of an object's, which ends with a zero.
+    // SAFETY: a string of an object, which ends with a zero.
     unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
@@ -316,7 +317,7 @@ fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
         .filter_map(|info| {
             let name = text(info.name);
             let number = name.strip_prefix("Port")?.strip_suffix("State")?.parse().ok()?;
-            // The kernel's number for an active port.
+            // 4 is the kernel's number for the state of an active port.
             Some((number, text(info.value).starts_with('4')))
         })
         .collect()

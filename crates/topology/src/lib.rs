@@ -1,11 +1,11 @@
-//! The topology of one machine: packages, NUMA nodes, groups that share an L3 cache, cores and
-//! NICs; and where each PE of the machine belongs.
+//! The topology of one machine (packages, NUMA nodes, groups of cores that share an L3 cache, cores
+//! and NICs), and the placement of the machine's PEs on it.
 //!
-//! [`Topology`] is plain data. `hwloc` fills it from libhwloc, which is opened at run time and may
-//! be absent (this machine, an XML file, a synthetic description), `sysfs` from what the kernel
-//! shows without it. [`plan`] places the PEs of a machine and chooses their NICs: a pure function,
-//! so that all processes get the same result for the same machine and number of PEs, without
-//! communication. This crate starts, binds and moves nothing: launchers and the runtime do.
+//! [`Topology`] is plain data. `hwloc` reads it from libhwloc: for this machine, an XML file or a
+//! synthetic description. The library is opened at run time and may be absent; `sysfs` then reads
+//! what the kernel shows. [`plan`] places the PEs of a machine and chooses their NICs. It is a pure
+//! function, so that all processes get the same result without communication. The launcher and the
+//! runtime start and bind processes; this crate does not.
 
 /// The variable that names the NIC that a PE should prefer, in the form of [`Nic::hint`].
 pub const NIC_VARIABLE: &str = "SHMEM_NIC";

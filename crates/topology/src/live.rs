@@ -1,5 +1,5 @@
-//! This machine, through hwloc or, without it, from what the kernel shows; and the questions that
-//! can be answered without reading the whole topology.
+//! The topology of this machine, from hwloc or, without it, from /sys. Also answers questions that
+//! do not need the whole topology.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::model::Topology;
 use crate::{hwloc, sysfs};
 
 impl Topology {
-    /// Returns this machine, as far as this process may use it. Without hwloc, reads /sys and adds
-    /// a note.
+    /// Returns this machine; `usable` has only CPUs that this process may use. Without hwloc, reads
+    /// /sys and adds a note.
     pub fn of_this_machine() -> Topology {
         match hwloc::this_machine() {
             Ok(topology) => topology.within_affinity(),
@@ -21,7 +21,7 @@ impl Topology {
         }
     }
 
-    /// Returns this machine as the kernel shows it, for processes that cannot open libraries.
+    /// Returns this machine as /sys describes it, for processes that cannot open libraries.
     pub fn of_kernel() -> Topology {
         sysfs::read(Path::new("/sys")).within_affinity()
     }
@@ -35,10 +35,11 @@ impl Topology {
         self
     }
 
-    /// Returns a machine that `lstopo --of xml` has described, by any hwloc from version 2 on.
+    /// Returns the machine in a file that `lstopo --of xml` has written, of any hwloc from version
+    /// 2 on.
     ///
     /// # Errors
-    /// The message that hwloc is not installed, or that the file is not such a description.
+    /// A sentence: hwloc is not installed, or the file is not such a description.
     pub fn of_xml(file: &Path) -> Result<Topology, String> {
         hwloc::xml(file)
     }
@@ -47,26 +48,28 @@ impl Topology {
     /// `package:2 numa:1 l3:2 core:4 pu:2`.
     ///
     /// # Errors
-    /// The message that hwloc is not installed, or that the description is invalid.
+    /// A sentence: hwloc is not installed, or the description is invalid.
     pub fn of_synthetic(words: &str) -> Result<Topology, String> {
         hwloc::synthetic(words)
     }
 }
 
-/// Returns true if this machine has anything to choose: more than one NUMA node, or more than one
-/// NIC of a fabric. Cheap, unlike [`Topology::of_this_machine`].
+/// Returns true if this machine has more than one NUMA node, or more than one NIC of a fabric, so
+/// that there is something to choose. Cheap, unlike [`Topology::of_this_machine`].
 pub fn has_choice() -> bool {
     sysfs::has_choice(Path::new("/sys"))
 }
 
-/// Returns the NUMA node of this machine that all of `cpus` belong to, where it has more than one.
+/// Returns the NUMA node to which all of `cpus` belong; `None` if they belong to several, or if
+/// this machine has only one.
 pub fn numa_node_of(cpus: &CpuSet) -> Option<u32> {
     let numa = sysfs::numa(Path::new("/sys"));
     let topology = Topology { numa, ..Topology::default() };
     (topology.numa.len() > 1).then(|| topology.numa_of(cpus))?.map(|numa| numa.index)
 }
 
-/// Returns how many CPUs may be used at once: by affinity and by the quota of the control group.
+/// Returns the number of CPUs that this process may use at once, by its affinity and by the quota
+/// of its control group.
 pub fn cpus_at_once() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

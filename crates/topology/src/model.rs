@@ -1,4 +1,4 @@
-//! A machine as placement needs it: plain data, whatever the source.
+//! The description of a machine that placement needs, as plain data from any source.
 
 use crate::cpus::CpuSet;
 
@@ -18,11 +18,11 @@ pub enum Level {
 /// A NUMA node with CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numa {
-    /// Its number with the operating system.
+    /// The number that the operating system gives it.
     pub index: u32,
-    /// Bytes of its memory; 0 where that is not known.
+    /// The size of its memory in bytes; 0 if it is not known.
     pub nbytes: u64,
-    /// Its CPUs.
+    /// The CPUs near its memory.
     pub cpus: CpuSet,
 }
 
@@ -31,40 +31,40 @@ pub struct Numa {
 pub enum NicKind {
     /// A network that reads and writes memory by itself: InfiniBand, RoCE, Omni-Path, Slingshot.
     Fabric,
-    /// Sockets alone.
+    /// A network that only sockets use.
     Ethernet,
 }
 
 /// A NIC, or one of its devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nic {
-    /// As its library calls it, which is also the libfabric domain: `mlx5_0`, `hfi1_0`, `cxi0`,
-    /// `eth0`.
+    /// The name that its library uses, which is also the libfabric domain: `mlx5_0`, `hfi1_0`,
+    /// `cxi0`, `eth0`.
     pub name: String,
-    /// Its protocol.
+    /// The protocol.
     pub kind: NicKind,
-    /// The first port that is up, for those that have ports.
+    /// The first port that is up; `None` for a NIC without ports.
     pub port: Option<u32>,
     /// The network interface on the same NIC, which sockets use: `ib0`, `hsn0`.
     pub interface: Option<String>,
-    /// Its address on the PCI bus, such as `0000:17:00.0`; empty where that is not known.
+    /// The address on the PCI bus, such as `0000:17:00.0`; empty if it is not known.
     pub pci: String,
     /// True if its PCI class is InfiniBand.
     pub is_infiniband: bool,
-    /// The CPUs that are near; empty where that is not known.
+    /// The CPUs that are near it; empty if they are not known.
     pub near: CpuSet,
 }
 
 impl Nic {
-    /// Returns the name for `SHMEM_NIC`: `mlx5_0:1,ib0`.
+    /// Returns the value of `SHMEM_NIC` that selects this NIC, such as `mlx5_0:1,ib0`.
     pub fn hint(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         let interface = self.interface.as_ref().map(|name| format!(",{name}")).unwrap_or_default();
         format!("{}{port}{interface}", self.name)
     }
 
-    /// Returns the name for `UCX_NET_DEVICES`: `mlx5_0:1`. `None` for NICs that UCX finds by their
-    /// interface.
+    /// Returns the value of `UCX_NET_DEVICES` that selects this NIC, such as `mlx5_0:1`. `None` for
+    /// NICs that UCX finds by their interface.
     pub fn ucx_device(&self) -> Option<String> {
         Some(format!("{}:{}", self.name, self.port?))
     }
@@ -75,27 +75,27 @@ impl Nic {
 pub struct Topology {
     /// The source of the facts, for people: `this machine (hwloc interface 2.8)`.
     pub source: String,
-    /// The facts that could not be found out, in sentences for people.
+    /// Remarks for people: facts that could not be found out, and NICs that are down.
     pub notes: Vec<String>,
-    /// Sockets.
+    /// The CPUs of each socket.
     pub packages: Vec<CpuSet>,
-    /// NUMA nodes that have CPUs.
+    /// The NUMA nodes that have CPUs.
     pub numa: Vec<Numa>,
-    /// Groups of CPUs that share an L3 cache; none where that is not known.
+    /// The groups of CPUs that share an L3 cache; none if they are not known.
     pub l3: Vec<CpuSet>,
-    /// Cores, in an order in which cores that are close to each other follow each other.
+    /// The CPUs of each core. Cores that are close to each other follow each other.
     pub cores: Vec<CpuSet>,
-    /// NICs, in the order of the bus.
+    /// The NICs, by their address on the bus; by their name without hwloc.
     pub nics: Vec<Nic>,
-    /// The CPUs that a process may use here: those of the control group, and of the affinity of
-    /// this process.
+    /// The CPUs that processes may use: on this machine those that both the control group and the
+    /// affinity of this process allow.
     pub usable: CpuSet,
 }
 
 impl Topology {
-    /// Returns the usable CPUs of each CPU set of a kind, in order, without empty sets. If the kind
-    /// is unknown, returns the sets of the next wider kind, and finally the whole machine; if cores
-    /// are unknown, each usable CPU alone.
+    /// Returns the usable CPUs of each package, NUMA node, L3 cache or core, in order, without
+    /// empty sets. If there is no information about a level, returns the sets of the next wider
+    /// level, and finally all usable CPUs; for cores returns each usable CPU alone.
     pub fn cpu_sets(&self, level: Level) -> Vec<CpuSet> {
         let usable = |all: &mut dyn Iterator<Item = &CpuSet>| -> Vec<CpuSet> {
             all.map(|cpus| cpus.and(&self.usable)).filter(|cpus| !cpus.is_empty()).collect()
@@ -115,8 +115,8 @@ impl Topology {
         }
     }
 
-    /// Returns all CPUs of the CPU sets of a kind that have a CPU in common with `home`; if there
-    /// are none, all usable CPUs.
+    /// Returns the union of the sets of [`cpu_sets`](Topology::cpu_sets) that have a CPU in common
+    /// with `home`; if there are none, all usable CPUs.
     pub fn cpu_set_of(&self, level: Level, home: &CpuSet) -> CpuSet {
         let sets = self.cpu_sets(level).into_iter();
         sets.filter(|set| set.meets(home))
@@ -127,13 +127,14 @@ impl Topology {
             .unwrap_or_else(|| self.usable.clone())
     }
 
-    /// Returns the NUMA node that all of `cpus` belong to.
+    /// Returns the NUMA node to which all of `cpus` belong; `None` if they belong to several or are
+    /// none.
     pub fn numa_of(&self, cpus: &CpuSet) -> Option<&Numa> {
         self.numa.iter().find(|numa| !cpus.is_empty() && cpus.is_within(&numa.cpus))
     }
 
-    /// Returns the NICs among which PEs choose: those of the fabric that are up, InfiniBand before
-    /// Ethernet that carries it, and interfaces for sockets only where there is no other.
+    /// Returns the NICs among which PEs choose: those for InfiniBand; if there are none, those of
+    /// other fabrics; and if there are none of these either, those for sockets.
     pub fn choice(&self) -> Vec<&Nic> {
         let of = |test: &dyn Fn(&Nic) -> bool| self.nics.iter().filter(|nic| test(nic)).collect();
         let kinds: [Vec<&Nic>; 2] = [

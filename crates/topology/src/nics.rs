@@ -12,12 +12,12 @@ enum Distance {
     Elsewhere,
 }
 
-/// Returns for each PE of a machine, at home in `homes[i]`, the index of its NIC among `nics`, or
-/// `None` without NICs.
+/// Returns the index in `nics` of the NIC of each PE of a machine, or `None` if there are no NICs.
+/// `homes` has the CPUs of each PE.
 ///
-/// PEs with a near NIC choose before those without one. Each chooses the NIC with the fewest PEs so
-/// far, so that PEs share near NICs evenly. If the location of NICs or PEs is unknown, this is round
-/// robin. The result depends on the arguments alone.
+/// PEs with a near NIC choose before those without one. Each chooses, among the nearest NICs, the
+/// one with the fewest PEs so far, so that PEs share near NICs evenly. If the location of NICs or
+/// PEs is unknown, this is round robin. The result depends on the arguments alone.
 pub fn assign(nics: &[&Nic], packages: &[CpuSet], homes: &[CpuSet]) -> Vec<Option<usize>> {
     let mut users = vec![0usize; nics.len()];
     let mut chosen = vec![None; homes.len()];

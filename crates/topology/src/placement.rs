@@ -1,4 +1,5 @@
-//! Placement of the PEs of a machine: mapping, binding and NICs, as pure functions of the machine.
+//! Places the PEs of a machine: maps them to cores, binds them, and chooses their NICs. The
+//! functions are pure.
 
 use std::str::FromStr;
 
@@ -28,7 +29,7 @@ pub enum MapBy {
 }
 
 impl MapBy {
-    /// The words of the command line.
+    /// The words of the command line for each distribution.
     pub const WORDS: [(&'static str, MapBy); 6] = [
         ("spread", MapBy::Spread),
         ("slot", MapBy::Slot),
@@ -50,20 +51,20 @@ impl FromStr for MapBy {
 /// The CPUs to which a PE is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindTo {
-    /// To nothing.
+    /// All: the PE is not bound.
     None,
-    /// To its core, with all hardware threads of that.
+    /// All hardware threads of its core.
     Core,
-    /// To the cores that share its L3 cache.
+    /// Those of the cores that share its L3 cache.
     L3,
-    /// To its NUMA node.
+    /// Those of its NUMA node.
     Numa,
-    /// To its socket.
+    /// Those of its socket.
     Socket,
 }
 
 impl BindTo {
-    /// The words of the command line.
+    /// The words of the command line for each binding.
     pub const WORDS: [(&'static str, BindTo); 5] = [
         ("none", BindTo::None),
         ("core", BindTo::Core),
@@ -72,9 +73,10 @@ impl BindTo {
         ("socket", BindTo::Socket),
     ];
 
-    /// Returns the default: the NUMA node on machines with several, which keeps a PE near its
-    /// memory and NIC and leaves room for its threads; no binding if PEs outnumber the usable CPUs,
-    /// which the kernel then shares better.
+    /// Returns the default for `n_pes` PEs on a machine of which `at_once` CPUs may be used at
+    /// once. On machines with several NUMA nodes it is the NUMA node, which keeps a PE near its
+    /// memory and NIC and leaves room for its threads. Otherwise, and if PEs outnumber the CPUs,
+    /// which the kernel then shares better, PEs are not bound.
     pub fn usual(topology: &Topology, n_pes: u32, at_once: usize) -> BindTo {
         match n_pes as usize <= at_once && topology.cpu_sets(Level::Numa).len() > 1 {
             true => BindTo::Numa,
@@ -111,25 +113,25 @@ fn look_up<T: Copy>(words: &[(&'static str, T)], text: &str) -> Result<T, String
 /// The placement of one PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PePlacement {
-    /// The core that it was assigned to.
+    /// The usable CPUs of the core that it was assigned to.
     pub home: CpuSet,
-    /// The binding; `None` for none.
+    /// The CPUs to which it is bound; `None` if it is not bound.
     pub binding: Option<CpuSet>,
-    /// The index of its NIC in [`Topology::choice`]; `None` where there is none.
+    /// The index of its NIC in [`Topology::choice`]; `None` if there are no NICs.
     pub nic: Option<usize>,
 }
 
 /// The placement of the PEs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementPlan {
-    /// One for each PE of the machine, in their order there.
+    /// The placement of each PE, by its number on the machine.
     pub placements: Vec<PePlacement>,
-    /// The remarks on it, in sentences for people.
+    /// Remarks for people.
     pub notes: Vec<String>,
 }
 
-/// Places the `n_pes` PEs of a machine. The plan depends on the machine alone, so all PEs get the
-/// same.
+/// Places the `n_pes` PEs of a machine. The plan depends on the arguments alone, so all processes
+/// get the same.
 pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> PlacementPlan {
     let homes = homes(topology, n_pes as usize, map_by);
     let choice = topology.choice();

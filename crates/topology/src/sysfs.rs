@@ -1,6 +1,5 @@
-//! A machine from what the kernel shows under /sys, for systems without hwloc.
-//!
-//! It never fails: whatever cannot be read is unknown.
+//! Reads the description of a machine from /sys, for systems without hwloc. Facts that cannot be
+//! read are unknown, which is no error.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +30,7 @@ pub(crate) fn read(root: &Path) -> Topology {
         usable: usable.clone(),
         ..Topology::default()
     };
-    // Sorts cores so that close ones follow each other: CPUs of one package need not have
+    // Sorts cores so that close ones follow each other, since CPUs of one package need not have
     // consecutive numbers.
     let position = |core: &CpuSet| {
         let of = |sets: &[CpuSet]| sets.iter().position(|set| set.meets(core));
@@ -66,7 +65,7 @@ pub(crate) fn has_choice(root: &Path) -> bool {
     nodes.is_some_and(|nodes| nodes.len() > 1) || found_nics.len() > 1
 }
 
-/// Directories of /sys/class that hold the NICs of fabrics.
+/// The directories under /sys that list the NICs of fabrics.
 const FABRICS: [&str; 2] = ["class/infiniband", "class/cxi"];
 
 fn fabric_names(root: &Path) -> Vec<(String, std::path::PathBuf)> {

@@ -1,7 +1,7 @@
-//! Machines that we described, machines made of words, and the one that runs this: what is found,
-//! and who gets what.
+//! Tests of the topology and of the placement of PEs: of machines in XML files, of synthetic
+//! descriptions, and of this machine.
 //!
-//! Without libhwloc only the last is looked at; the other tests are ignored.
+//! Without libhwloc only the test of this machine runs; the others are ignored.
 
 use std::path::PathBuf;
 
@@ -16,13 +16,14 @@ fn fixture(name: &str) -> Topology {
     Topology::of_xml(&PathBuf::from(dir).join(name)).expect("a description of a machine")
 }
 
-/// Returns two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one
-/// that is down, and one that speaks Ethernet alone.
+/// Returns a machine with two sockets, each with 24 cores and 4 InfiniBand NICs. It also has a NIC
+/// for storage, one that is down, and one for Ethernet alone.
 fn eight_cards() -> Topology {
     fixture("two-sockets-eight-nics.xml")
 }
 
-/// Four NUMA nodes with two groups of 8 cores and one Slingshot NIC each, in no order.
+/// Returns a machine with four NUMA nodes, each with two groups of 8 cores and one Slingshot NIC.
+/// The numbers of the NICs do not follow those of the nodes.
 fn four_cards() -> Topology {
     fixture("four-numa-four-nics.xml")
 }
@@ -81,7 +82,8 @@ fn pes_are_bound_where_they_were_dealt_to() {
 fn each_of_four_nodes_uses_its_slingshot_card() {
     let machine = four_cards();
     assert_eq!((machine.numa.len(), machine.l3.len(), machine.cores.len()), (4, 8, 64));
-    // hwloc 2.9 shows the sockets alone; the fabric's names follow from theirs.
+    // hwloc 2.9 shows only the network interfaces, from which the names of the fabric's devices
+    // are derived.
     let choice: Vec<_> = machine.choice().iter().map(|nic| nic.name.as_str()).collect();
     assert_eq!(choice, ["cxi1", "cxi0", "cxi2", "cxi3"]);
     assert_eq!(machine.choice()[0].interface.as_deref(), Some("hsn1"));

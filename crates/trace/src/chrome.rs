@@ -40,7 +40,7 @@ pub fn write(job: &JobTrace, out: &mut impl Write) -> io::Result<()> {
 
 struct Events<'a, W> {
     job: &'a JobTrace,
-    /// The time from which times are counted, since numbers in JSON have 53 bits.
+    /// The time that is 0 in the trace, since numbers in JSON have 53 bits.
     start: u64,
     out: &'a mut W,
     is_first: bool,
@@ -64,7 +64,7 @@ impl<W: Write> Events<'_, W> {
 
     fn of_pe(&self, pe: usize, thread: u32, name: &str, phase: &str) -> Value {
         let trace = &self.job.pes[pe];
-        // First the tracks of the first threads of all PEs.
+        // The viewer sorts tracks by number: those of the first threads of all PEs come first.
         let track = u64::from(thread) * u64::from(trace.n_pes) + u64::from(trace.pe) + 1;
         json!({"ph": phase, "name": name, "pid": u64::from(trace.node) + 1, "tid": track})
     }
@@ -104,7 +104,7 @@ impl<W: Write> Events<'_, W> {
         Ok(())
     }
 
-    /// Writes a call or access. One that did not end has only a begin.
+    /// Writes the slice of a call or access. If it has not ended, writes only its begin.
     fn slice(&mut self, index: RecordIndex) -> io::Result<()> {
         let job = self.job;
         let record = job.record(index);
@@ -130,7 +130,8 @@ impl<W: Write> Events<'_, W> {
         self.put(index, record.begin, name, phase, more)
     }
 
-    /// Writes the operations of a PE that were in flight, and their bytes.
+    /// Writes an asynchronous slice for each operation of a PE that was in flight, and the counter
+    /// of the bytes in flight.
     fn in_flight(&mut self, pe: usize) -> io::Result<()> {
         let job = self.job;
         let mut changes = Vec::new();
@@ -144,7 +145,7 @@ impl<W: Write> Events<'_, W> {
             let (name, _) = parts(job.name(index));
             self.put(index, record.begin, name, "b", more.clone())?;
             changes.push((record.begin, index, record.nbytes));
-            // One without an end was in flight when the PE ended.
+            // An operation without an end was in flight when the trace ended.
             if let Some(end) = end {
                 self.put(index, end, name, "e", more)?;
                 changes.push((end, index, record.nbytes.wrapping_neg()));
@@ -161,7 +162,7 @@ impl<W: Write> Events<'_, W> {
     }
 }
 
-/// Returns the function of a name, and the location of the call in the program, if it has one.
+/// Splits a name into the function and the location of the call, if it has one.
 fn parts(name: &str) -> (&str, Option<&str>) {
     match name.split_once(" (") {
         Some((function, place)) => (function, Some(place.trim_end_matches(')'))),

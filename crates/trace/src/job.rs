@@ -1,4 +1,5 @@
-//! The traces of all PEs of a job, and what connects them.
+//! The traces of all PEs of a job, and the relations between their records: which record ended a
+//! wait on another PE, and between which PEs a collective moved data.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,28 +15,29 @@ pub const FILE: &str = "trace.json";
 /// The traces of the PEs of a job.
 #[derive(Debug)]
 pub struct JobTrace {
-    /// By PE, at least one; those without a trace are missing.
+    /// The traces by ascending PE, at least one. PEs without a trace file are missing.
     pub pes: Vec<PeTrace>,
 }
 
-/// The index of a record's PE in [`JobTrace::pes`], and of the record in that PE's records.
+/// Identifies a record by the index of its PE in [`JobTrace::pes`] and its index in that PE's
+/// records.
 pub type RecordIndex = (usize, usize);
 
 /// An action of one PE that has an effect on another PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// The record at which it begins.
+    /// The record of the action.
     pub from: RecordIndex,
-    /// The record at whose end it ends.
+    /// The record on the other PE that ended because of it, or received its data.
     pub to: RecordIndex,
 }
 
-/// The duration of a call's wait, and the PE it waited for.
+/// A call that waits, its duration, and the record for which it waited.
 #[derive(Clone, Copy, Debug)]
 pub struct TracedWait {
     /// The call.
     pub call: RecordIndex,
-    /// The duration of the wait in nanoseconds.
+    /// The duration of the call in nanoseconds, until the end of the trace if it has not ended.
     pub nanoseconds: u64,
     /// The record on another PE that ended it, if that is known.
     pub cause: Option<RecordIndex>,
@@ -44,20 +46,19 @@ pub struct TracedWait {
 /// The waits of a PE, and those of others for it, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTotals {
-    /// The PE.
+    /// The number of the PE.
     pub pe: u32,
     /// The time that its calls waited.
     pub waited: u64,
-    /// The time that others waited until it ended their waits.
+    /// The time that other PEs waited until this PE began the action that ended their waits.
     pub made_wait: u64,
 }
 
 impl JobTrace {
-    /// Returns the traces in a directory: those of the job of PE 0's, or of the lowest PE's that
-    /// has one.
+    /// Reads the traces in a directory that belong to the same job as that of the lowest PE.
     ///
     /// # Errors
-    /// A sentence, when there is none, or one cannot be read.
+    /// A sentence, if there is no trace or if one cannot be read.
     pub fn of_dir(dir: &Path) -> Result<JobTrace, String> {
         let of = |pe: u32| {
             let file = dir.join(file_name(pe));
@@ -69,7 +70,7 @@ impl JobTrace {
             match &mut job {
                 None => job = Some(JobTrace { pes: vec![of(pe)?] }),
                 Some(job) if pe < job.n_pes() => job.add(of(pe)?),
-                // The file is left from another job.
+                // The file is of another job, with more PEs.
                 Some(_) => {}
             }
         }
@@ -78,7 +79,7 @@ impl JobTrace {
         })
     }
 
-    /// Adds a later PE if it is of the same job.
+    /// Adds the trace of a PE if it is of the same job and above all PEs so far.
     pub fn add(&mut self, trace: PeTrace) {
         let last = self.pes.last().map(|pe| (pe.job, pe.n_pes, pe.pe));
         if last.is_none_or(|(job, n_pes, pe)| {
@@ -88,33 +89,33 @@ impl JobTrace {
         }
     }
 
-    /// Returns how many PEs have no trace, and the first of them.
+    /// Returns the number of PEs that have no trace, and the first of them.
     pub fn missing(&self) -> (u32, u32) {
         let n_first = (0..).zip(&self.pes).take_while(|(pe, trace)| *pe == trace.pe).count();
         (self.n_pes() - self.pes.len() as u32, n_first as u32)
     }
 
-    /// Returns the PEs of the job.
+    /// Returns the number of PEs of the job.
     pub fn n_pes(&self) -> u32 {
         self.pes[0].n_pes
     }
 
-    /// Returns a record.
+    /// Returns the record with this index.
     pub fn record(&self, (pe, i): RecordIndex) -> &TraceRecord {
         &self.pes[pe].records[i]
     }
 
-    /// Returns the function that a record names.
+    /// Returns the name of a record: the function, perhaps with the location of the call.
     pub fn name(&self, index: RecordIndex) -> &str {
         self.pes[index.0].name(self.record(index))
     }
 
-    /// Returns the PE of a record.
+    /// Returns the number of the PE that made a record.
     pub fn pe(&self, index: RecordIndex) -> u32 {
         self.pes[index.0].pe
     }
 
-    /// Returns all records, by PE and begin.
+    /// Returns the indices of all records, by PE and then in the order in which they began.
     pub fn record_indices(&self) -> impl Iterator<Item = RecordIndex> {
         self.pes
             .iter()
@@ -122,7 +123,7 @@ impl JobTrace {
             .flat_map(|(pe, trace)| (0..trace.records.len()).map(move |i| (pe, i)))
     }
 
-    /// Returns the first and the last time.
+    /// Returns the first and the last time in the records, in nanoseconds.
     pub fn times(&self) -> (u64, u64) {
         let all = || self.record_indices().map(|index| self.record(index));
         let begin = all().map(|record| record.begin).min().unwrap_or(0);
@@ -130,7 +131,8 @@ impl JobTrace {
         (begin, end)
     }
 
-    /// Returns the bytes that each group of this number of PEs moves to or from each other one.
+    /// Returns the number of bytes that the PEs of each group have written to or read from PEs of
+    /// each group. A group has `group` consecutive PEs.
     pub fn matrix(&self, group: u32) -> Vec<Vec<u64>> {
         let n = self.n_pes().div_ceil(group) as usize;
         let of = |pe: u32| (pe / group) as usize;
@@ -145,8 +147,9 @@ impl JobTrace {
         bytes
     }
 
-    /// Returns when the operations in flight of each record of a PE were complete: at the end of
-    /// the next quiet of its context, towards all PEs or towards its own.
+    /// Returns, for each record of a PE, the time at which its operations in flight were complete:
+    /// the end of the next quiet on its context that concerns all PEs or its peer. `pe` is an index
+    /// in [`pes`](JobTrace::pes).
     pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
         let mut quiets: HashMap<(u32, Option<u32>), u64> = HashMap::new();
         let mut completion = |record: &TraceRecord| {
@@ -163,9 +166,10 @@ impl JobTrace {
         completions
     }
 
-    /// Returns what PEs did for others that waited: the last change of a word before a wait for it
-    /// ended, the last PE that entered a collective before another one left it, and what
-    /// collectives move. Leaves out flows that would end before they begin because clocks differ.
+    /// Returns the flows between PEs: from the last change of a word to the wait for it that ended
+    /// then, from the last PE that entered a collective to a member that left it then, and from the
+    /// sender to the receiver of data that a collective moves. Leaves out flows that would end
+    /// before they begin because clocks differ.
     pub fn flows(&self) -> Vec<Flow> {
         let mut flows: Vec<Flow> =
             self.causes().into_iter().map(|(to, from)| Flow { from, to }).collect();
@@ -176,8 +180,8 @@ impl JobTrace {
         flows
     }
 
-    /// Returns the `n` longest waits, the longest first. Waits that have not ended come before all
-    /// others; their durations are those so far.
+    /// Returns the `n` longest waits, the longest first. Every call that is not an access counts as
+    /// a wait. Waits that have not ended come before all others.
     pub fn longest_waits(&self, n: usize) -> Vec<TracedWait> {
         let (causes, (_, last)) = (self.causes(), self.times());
         let mut waits: Vec<TracedWait> = self
@@ -196,8 +200,8 @@ impl JobTrace {
         waits
     }
 
-    /// Returns the totals of each PE that others waited for, or that waited: those that made others
-    /// wait the longest first.
+    /// Returns the totals of each PE that waited or for which others waited. PEs for which others
+    /// waited the longest come first.
     pub fn wait_totals(&self) -> Vec<WaitTotals> {
         let total = |pe: &PeTrace| WaitTotals { pe: pe.pe, waited: 0, made_wait: 0 };
         let mut totals: Vec<WaitTotals> = self.pes.iter().map(total).collect();
@@ -235,8 +239,8 @@ impl JobTrace {
         for mut members in self.collectives().into_values() {
             members.sort_by_key(|index| self.record(*index).begin);
             for &member in &members {
-                // A member that enters after this one has left, as in a broadcast after its root,
-                // has not ended the wait of this one.
+                // A member that enters after this one has left has not ended this one's wait. For
+                // example, the root of a broadcast may leave before others enter.
                 let Some(end) = self.record(member).end else { continue };
                 let n = members.partition_point(|other| self.record(*other).begin <= end);
                 if let Some(last) = members[..n].last().filter(|last| **last != member) {
@@ -247,7 +251,8 @@ impl JobTrace {
         causes
     }
 
-    /// Returns the changes of each word of each PE, by time.
+    /// Returns the puts and atomic operations by the PE and the location of the word that they
+    /// change, for each word in the order in which they began.
     fn changes(&self) -> BTreeMap<(u32, u64), Vec<(u64, RecordIndex)>> {
         let mut changes: BTreeMap<(u32, u64), Vec<(u64, RecordIndex)>> = BTreeMap::new();
         for index in self.record_indices() {
@@ -261,7 +266,7 @@ impl JobTrace {
         changes
     }
 
-    /// Returns the members of each collective, by PE.
+    /// Returns the records of the members of each collective, by ascending PE.
     fn collectives(&self) -> HashMap<[u64; 2], Vec<RecordIndex>> {
         let mut collectives: HashMap<[u64; 2], Vec<RecordIndex>> = HashMap::new();
         for index in
@@ -272,8 +277,8 @@ impl JobTrace {
         collectives
     }
 
-    /// Returns an arrow for each record of bytes that a collective moved between two PEs. It joins
-    /// the records of that collective on both.
+    /// Returns a flow for each copy that a collective has made between two PEs: between the record
+    /// of the copy and the other PE's record of the same collective.
     fn moves(&self) -> Vec<Flow> {
         let collectives = self.collectives();
         let mut around: HashMap<(usize, u32), [u64; 2]> = HashMap::new();
@@ -303,7 +308,7 @@ impl JobTrace {
     }
 }
 
-/// Returns the PEs that have a file in a directory.
+/// Returns the PEs that have a trace file in a directory, in ascending order.
 fn numbers(dir: &Path) -> Result<Vec<u32>, String> {
     let entries = fs::read_dir(dir).map_err(|error| {
         format!("{}: {error}; name the directory of SHMEM_TRACE", dir.display())

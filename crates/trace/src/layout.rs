@@ -1,50 +1,51 @@
-//! The file of a PE: words in the byte order of its machine.
+//! The format of the trace file of a PE: words in the byte order of its machine.
 //!
-//! A header is followed by the names of functions, and these by the ring of records. The last word
-//! of a record, its number, is written after the others, so that a reader can tell which records are
+//! The file has a header, the names of functions, and the ring of records. The last word of a
+//! record, its number, is written after the others, so that a reader can tell which records are
 //! complete even if the PE has died.
 
 /// The first word, written last.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"RMTRACE1");
-/// Bytes of a word.
+/// The size of a word in bytes.
 pub const WORD: usize = size_of::<u64>();
 
-/// Words of the header.
+/// The indices of the words of the header.
 pub mod header {
     /// [`MAGIC`](super::MAGIC).
     pub const MAGIC: usize = 0;
-    /// A number of the job.
+    /// A number that distinguishes the job from others. It is equal in the files of all its PEs.
     pub const JOB: usize = 1;
-    /// The PE.
+    /// The number of the PE.
     pub const PE: usize = 2;
-    /// The PEs of the job.
+    /// The number of PEs of the job.
     pub const N_PES: usize = 3;
-    /// The node of the PE.
+    /// The number of the PE's node.
     pub const NODE: usize = 4;
-    /// Records that the ring has room for.
+    /// The maximum number of records in the ring.
     pub const CAPACITY: usize = 5;
-    /// Records that were begun.
+    /// The number of records begun so far.
     pub const BEGUN: usize = 6;
-    /// Twice, at the begin and at the end of the job: a time of the PE, and what is to be added to
-    /// it for the clock of PE 0. The second time is 0 as long as it is not known.
+    /// The first of four words: two pairs of a time of the PE and the number of nanoseconds to add
+    /// to it for the clock of PE 0. The first pair was measured at the begin of the job and the
+    /// second one at its end. It is 0 until then.
     pub const CLOCKS: usize = 7;
-    /// Words in all.
+    /// The size of the header in words.
     pub const WORDS: usize = 16;
 }
 
 /// Maximum number of names.
 pub const N_NAMES: usize = 1024;
-/// Words of a name, which ends with a zero byte or at the end of its words. A name is that of a
-/// function, or also has the location of the call, as in `shmem_quiet (ring.c:12)`.
+/// The size of a name in words. It ends with a zero byte or at the end of its words. A name is that
+/// of a function, perhaps with the location of the call: `shmem_quiet (ring.c:12)`.
 pub const NAME_WORDS: usize = 8;
-/// The first word of the names.
+/// The index of the first word of the names.
 pub const NAMES: usize = header::WORDS;
-/// The first word of the records.
+/// The index of the first word of the records.
 pub const RECORDS: usize = NAMES + N_NAMES * NAME_WORDS;
-/// Words of a record.
+/// The size of a record in words.
 pub const RECORD_WORDS: usize = 8;
 
-/// Returns the bytes of a file whose ring has room for this number of records.
+/// Returns the size in bytes of a file whose ring has room for `capacity` records.
 pub const fn file_bytes(capacity: usize) -> usize {
     (RECORDS + capacity * RECORD_WORDS) * WORD
 }
@@ -54,19 +55,19 @@ pub fn file_name(pe: u32) -> String {
     format!("pe-{pe}.ring")
 }
 
-/// Words of a record, as [`TraceRecord`] describes them.
+/// The indices of the words of a record, which [`TraceRecord`] describes.
 pub mod record {
-    /// Kind, whether it remains in flight, name, and peer.
+    /// The kind, whether the access remains in flight, the name, and the peer.
     pub const WHAT: usize = 0;
-    /// Thread and context.
+    /// The thread and the context.
     pub const WHO: usize = 1;
-    /// When it began.
+    /// The time of the begin.
     pub const BEGIN: usize = 2;
-    /// When it ended; 0 if it did not.
+    /// The time of the end; 0 before that.
     pub const END: usize = 3;
-    /// Bytes.
+    /// The number of bytes of data.
     pub const BYTES: usize = 4;
-    /// Two words.
+    /// The first of the two words of the subject.
     pub const SUBJECT: usize = 5;
     /// The number of the record, counted from 1.
     pub const NUMBER: usize = 7;
@@ -81,7 +82,7 @@ macro_rules! kinds {
         impl Kind {
             const ALL: &[Kind] = &[$(Kind::$kind),*];
 
-            /// Returns its name in a trace.
+            /// Returns the name of the kind in the trace of a job.
             pub fn name(self) -> &'static str {
                 match self { $(Kind::$kind => $name),* }
             }
@@ -90,25 +91,29 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// An access that writes memory of the peer. The subject is the place of the word there that is
-    /// written last.
+    /// An access that writes memory of the peer. The first word of the subject is the location of
+    /// the signal that is written last, or of the first byte if there is no signal.
     Put = "put",
-    /// An access that reads memory of the peer, from the place that is the subject.
+    /// An access that reads memory of the peer. The first word of the subject is the location of
+    /// the first byte.
     Get = "get",
-    /// An atomic operation on the word of the peer that is the subject.
+    /// An atomic operation. The first word of the subject is the location of the word on the peer.
     Amo = "amo",
-    /// Bytes that a collective moves to the peer, or from it if the first word of the subject is 1.
+    /// A copy that a collective makes to the peer, or from it if the first word of the subject is
+    /// 1.
     Move = "move",
     /// A collective. The subject is a number that identifies its members, and the number of the
     /// collective among those of these members.
     Collective = "collective",
-    /// A wait for words of the PE. The subject is the place of the first, and the bytes of all.
+    /// A wait for words of the PE. The subject is the location of the first word, and the number of
+    /// bytes of all words.
     Wait = "wait",
-    /// A call that uses a lock.
+    /// A call that uses a lock. The first word of the subject is the location of the lock.
     Lock = "lock",
     /// A fence.
     Fence = "fence",
-    /// A quiet, also as a part of another call; towards the peer alone if there is one.
+    /// A quiet, also as a part of another call. It completes only operations on the peer if there
+    /// is one.
     Quiet = "quiet",
 }
 
@@ -117,28 +122,28 @@ kinds! {
 pub struct TraceRecord {
     /// The kind of the record.
     pub kind: Kind,
-    /// True if a quiet completes it.
+    /// True if the access is incomplete until a quiet.
     pub in_flight: bool,
-    /// The place of its name.
+    /// The index of the name.
     pub name: u16,
-    /// The other PE.
+    /// The world PE whose memory is accessed, or to which a quiet is restricted.
     pub peer: Option<u32>,
-    /// The thread, counted from 0.
+    /// The number of the thread among the PE's threads in the trace, counted from 0.
     pub thread: u32,
-    /// The place of the context.
+    /// The index of the context; 0 for the default one.
     pub context: u32,
-    /// When it began, in nanoseconds.
+    /// The time of the begin in nanoseconds.
     pub begin: u64,
-    /// When it ended.
+    /// The time of the end; `None` if it has not ended.
     pub end: Option<u64>,
-    /// Bytes of data.
+    /// The number of bytes of data.
     pub nbytes: u64,
-    /// As the kind says.
+    /// Two words whose meaning the kind determines. Those that it does not mention are 0.
     pub subject: [u64; 2],
 }
 
 impl TraceRecord {
-    /// Returns the words but the last.
+    /// Returns the words of the record except the last one, its number.
     #[inline]
     pub fn words(&self) -> [u64; RECORD_WORDS - 1] {
         let peer = u64::from(self.peer.map_or(0, |pe| pe + 1));
@@ -149,17 +154,17 @@ impl TraceRecord {
         [what, who, self.begin, self.end.unwrap_or(0), self.nbytes, first, second]
     }
 
-    /// Returns true for an access to memory of a PE.
+    /// Returns true for an access to memory of a PE, also one that a collective makes.
     pub fn is_access(&self) -> bool {
         matches!(self.kind, Kind::Put | Kind::Get | Kind::Amo | Kind::Move)
     }
 
-    /// Returns the first word of a record with another name.
+    /// Returns `what`, the first word of a record, with the index of another name.
     pub fn renamed(what: u64, name: u16) -> u64 {
         what & !(0xffff << 16) | u64::from(name) << 16
     }
 
-    /// Returns the record of these words; `None` if they are not one.
+    /// Returns the record of these words; `None` if its kind is unknown.
     pub fn of_words(words: &[u64; RECORD_WORDS]) -> Option<TraceRecord> {
         let &[what, who, begin, end, nbytes, first, second, _] = words;
         Some(TraceRecord {

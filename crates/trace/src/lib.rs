@@ -1,9 +1,9 @@
-//! Traces of jobs: the file into which each PE records its calls, and what is made of the files of
-//! all PEs.
+//! Traces of jobs: the format of the file in which each PE records its calls, and the analysis of
+//! the files of all PEs.
 //!
-//! A PE records into a ring in a mapped file ([`layout`]), so that what it has recorded survives
-//! it. [`job::JobTrace`] has the files of a job on one clock, and [`chrome`] writes them in the
-//! format that Perfetto opens.
+//! A PE records into a ring in a mapped file ([`layout`]), so that the records survive the process.
+//! [`job::JobTrace`] has the records of all PEs on one clock, and [`chrome`] writes them in the
+//! format that Perfetto opens. The runtime writes the rings.
 #![forbid(unsafe_code)]
 
 pub mod chrome;

@@ -7,26 +7,26 @@ use crate::layout::{
 /// The records of a PE, with all times on the clock of PE 0.
 #[derive(Debug)]
 pub struct PeTrace {
-    /// The number of the job.
+    /// The number that distinguishes the job from others.
     pub job: u64,
-    /// The PE.
+    /// The number of the PE.
     pub pe: u32,
-    /// The PEs of the job.
+    /// The number of PEs of the job.
     pub n_pes: u32,
-    /// Its node.
+    /// The number of the PE's node.
     pub node: u32,
-    /// Records that the ring had no room for: the oldest ones.
+    /// The number of the oldest records, which later ones have replaced in the ring.
     pub dropped: u64,
-    /// The others, by begin.
+    /// The remaining records, in the order in which they began.
     pub records: Vec<TraceRecord>,
     pub(crate) names: Vec<String>,
 }
 
 impl PeTrace {
-    /// Returns the records in the bytes of a file.
+    /// Parses the bytes of the trace file of a PE.
     ///
     /// # Errors
-    /// A sentence, when they are no trace.
+    /// A sentence that says why they are no trace.
     pub fn of_file(bytes: &[u8]) -> Result<PeTrace, String> {
         let words = bytes.as_chunks::<WORD>().0;
         let header: Option<[u64; header::WORDS]> =
@@ -56,7 +56,7 @@ impl PeTrace {
             .collect();
         for record in &mut records {
             record.begin = clock.aligned(record.begin);
-            // Threads that record into the same place can leave the begin of the later one.
+            // If two threads wrote to the same slot, the begin may be that of a later record.
             record.end = record.end.map(|end| clock.aligned(end).max(record.begin));
         }
         records.sort_by_key(|record| {
@@ -74,7 +74,7 @@ impl PeTrace {
         })
     }
 
-    /// Returns the function that a record names.
+    /// Returns the name of a record: the function, perhaps with the location of the call.
     pub fn name(&self, record: &TraceRecord) -> &str {
         self.names.get(usize::from(record.name)).map_or("", String::as_str)
     }
@@ -85,10 +85,12 @@ fn name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// The correction of a PE's times: between two known offsets in proportion.
+/// Converts a PE's times to the clock of PE 0, by linear interpolation between two measured
+/// offsets.
 struct Clock {
+    /// A time of the PE, and the number of nanoseconds to add to it.
     first: (f64, f64),
-    /// Nanoseconds per nanosecond after the first time.
+    /// The change of that number per nanosecond.
     drift: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Times and sizes for people.
+//! Formats times and sizes for people.
 
 /// Returns a time with its unit, such as `2.50 s`.
 pub fn time(nanoseconds: u64) -> String {

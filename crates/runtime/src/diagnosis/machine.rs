@@ -52,8 +52,8 @@ pub(crate) fn statuses() -> Option<&'static Statuses> {
 }
 
 /// Waits until another PE of this machine has searched for the location of a call with the same
-/// stack, and returns its result. Returns `None` if this PE must search itself: of the searches that
-/// are not over, its own began first, or the others have taken longer than [`LIMIT`].
+/// stack, and returns its result. Returns `None` if this PE must search itself: of the searches
+/// that are not over, its own began first, or the others have taken longer than [`LIMIT`].
 ///
 /// One PE searches for all, since reading debug information takes up to a second of a CPU, and
 /// dozens of megabytes.

@@ -3,8 +3,8 @@
 //!
 //! A thread writes its wait into the status once the wait has lasted [`LONG`], and removes it when
 //! the wait ends. So calls that end sooner cost nothing. A caller passes a closure that describes
-//! the wait; it is called only if the wait is written. `rushmem_explain::status_slot` has the format
-//! of the slot, from which a reader gets a whole status or none without the help of this PE.
+//! the wait; it is called only if the wait is written. `rushmem_explain::status_slot` has the
+//! format of the slot, from which a reader gets a whole status or none without the help of this PE.
 
 use crate::call::Call;
 use crate::call::location::{self, CapturedCall};

@@ -115,8 +115,8 @@ fn write(directory: &Path, file: &Path) -> Result<u32, String> {
 }
 
 /// Returns the number of nanoseconds to add to this PE's clock for the clock of PE 0: 0 on the
-/// machine of PE 0. On each other machine the first PE asks PE 0 many times. The fastest exchange is
-/// used, and PE 0 is assumed to have read its clock in the middle of it, so that the error is at
+/// machine of PE 0. On each other machine the first PE asks PE 0 many times. The fastest exchange
+/// is used, and PE 0 is assumed to have read its clock in the middle of it, so that the error is at
 /// most half of its duration.
 fn clock_offset(call: Call, job: &Job) -> i64 {
     let machines = job.session().nodes().clone();

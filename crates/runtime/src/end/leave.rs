@@ -113,9 +113,9 @@ fn grace(job: &Job) -> Duration {
     job.settings.host_limit * 3 / 20
 }
 
-/// Returns true if this PE, which exits after `start_pes`, must finalize the library. Counts its end.
-/// If its status is not 0, waits for the time of [`grace`] until the other PEs have reached their
-/// exit or finalize; if they have not, ends the job with this status.
+/// Returns true if this PE, which exits after `start_pes`, must finalize the library. Counts its
+/// end. If its status is not 0, waits for the time of [`grace`] until the other PEs have reached
+/// their exit or finalize; if they have not, ends the job with this status.
 pub(crate) fn must_finalize(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };

@@ -1,6 +1,6 @@
-//! The checks of `SHMEM_CHECK` that events need. An access: its remote bytes are within one block of
-//! the heap or one static variable, its local bytes are accessible, and its signal is not within its
-//! data. An access, a collective and a wait: the calling process and thread ([`caller`]).
+//! The checks of `SHMEM_CHECK` that events need. An access: its remote bytes are within one block
+//! of the heap or one static variable, its local bytes are accessible, and its signal is not within
+//! its data. An access, a collective and a wait: the calling process and thread ([`caller`]).
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
 use crate::call::{Call, fail};

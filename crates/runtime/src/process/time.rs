@@ -70,8 +70,8 @@ mod time_stamp {
     const MOST_TICKS: u64 = 1 << 22;
     /// Maximum number of ticks of a read that was not interrupted.
     const READ_TICKS: u64 = 1 << 12;
-    /// Twice the ticks of the fastest read so far, at most [`READ_TICKS`]. A slower read is not used
-    /// for a rate, since it is not known at which of its ticks the clock was read.
+    /// Twice the ticks of the fastest read so far, at most [`READ_TICKS`]. A slower read is not
+    /// used for a rate, since it is not known at which of its ticks the clock was read.
     static FASTEST_TWICE: AtomicU64 = AtomicU64::new(READ_TICKS);
 
     /// Returns the time in nanoseconds, computed from the counter and the last read of this thread.

@@ -80,8 +80,8 @@ impl ById {
     }
 }
 
-/// `shmemx_get_uniqueid`: makes the unique id of a job. This process serves the meeting of the job's
-/// PEs until the job has ended.
+/// `shmemx_get_uniqueid`: makes the unique id of a job. This process serves the meeting of the
+/// job's PEs until the job has ended.
 pub fn unique_id(call: Call) -> [u8; UNIQUE_ID_BYTES] {
     if process::is_child() {
         job::refuse_child(call);

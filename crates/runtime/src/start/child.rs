@@ -1,6 +1,6 @@
 //! Recognizes children of `fork`. They have the memory and the descriptors of a PE, but are not the
-//! PE: their messages to the launcher or a peer would look like messages of the PE, and no thread of
-//! a transport runs in them.
+//! PE: their messages to the launcher or a peer would look like messages of the PE, and no thread
+//! of a transport runs in them.
 //!
 //! Therefore the library is not initialized in a child, whatever its state in the parent. The check
 //! uses state that every call reads anyway, so it makes no call slower.

@@ -34,9 +34,9 @@ pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Opti
     levels.contains(&requested).then(|| enter(call, providers, requested, None).thread_level)
 }
 
-/// `shmemx_init_attr`: works as [`init_thread`], as PE `rank` of `n_ranks` of the job that the unique
-/// id names. Ends the job with an error if a rank or an id is invalid, or if the process has joined
-/// by other arguments before.
+/// `shmemx_init_attr`: works as [`init_thread`], as PE `rank` of `n_ranks` of the job that the
+/// unique id names. Ends the job with an error if a rank or an id is invalid, or if the process has
+/// joined by other arguments before.
 pub fn init_by_id(
     call: Call,
     providers: &[Provider],

@@ -192,8 +192,8 @@ impl Identified {
         };
         let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
         if records.position(|record| threads(record) != threads(&own)).is_some() {
-            // Some PEs have laid out larger areas than others. All use the smaller layout, for which
-            // the ranges and pages were not reserved.
+            // Some PEs have laid out larger areas than others. All use the smaller layout, for
+            // which the ranges and pages were not reserved.
             self.lay_out(false);
             let without =
                 |record| StartupRecord { reserved: Vec::new(), reserved_pages: None, ..record };

@@ -4,8 +4,8 @@ use super::*;
 use crate::model::Numa;
 use proptest::prelude::*;
 
-/// Returns two sockets with a NUMA node each, 2 cores in each, 2 threads per core, numbered as
-/// usual: second threads last.
+/// Returns a machine with two sockets. Each is a NUMA node with 2 cores of 2 hardware threads. The
+/// second threads of all cores have the highest numbers, as usual.
 fn machine() -> Topology {
     let set = |list| CpuSet::parse(list).expect("a list");
     let numa = |(index, list)| Numa { index, nbytes: 0, cpus: set(list) };

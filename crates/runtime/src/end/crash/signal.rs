@@ -32,8 +32,8 @@ pub(super) fn handle(signal: c_int, handler: Handler) {
 /// A crash, as the kernel describes it to the handler.
 pub(super) struct Crash {
     pub(super) signal: c_int,
-    /// The reason of the signal (`si_code`): above 0 if the kernel has raised it; otherwise a process
-    /// has sent it.
+    /// The reason of the signal (`si_code`): above 0 if the kernel has raised it; otherwise a
+    /// process has sent it.
     pub(super) code: c_int,
     /// The address that was accessed, if the signal reports an access to memory.
     pub(super) address: usize,

@@ -50,7 +50,7 @@ impl Expected {
 mod tests {
     use super::*;
 
-    /// Returns how often the peer is foreseen when a pattern comes `times` times.
+    /// Returns the number of right predictions if peers send in this order, `times` times.
     fn foreseen(pattern: &[u32], times: usize) -> usize {
         let mut expected = Expected::default();
         let mut right = 0;

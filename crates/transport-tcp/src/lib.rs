@@ -10,7 +10,8 @@
 //!   serves peers, and `expected` predicts which peer sends next;
 //! - `shared` is the state that all wires share: the peers and the connections to them; `connect`
 //!   makes connections, and `establishment` ensures that two PEs have only one;
-//! - `receiving` has what connections need to receive: segments, replies, buffers, and whole words;
+//! - `receiving` has the segments, replies and buffers that connections need to receive, and writes
+//!   received bytes in whole words;
 //! - `connection` is one end of a connection: `requests` has the requests of this PE, `target`
 //!   carries out those of the peer, `send_queue` has the data to send, and `low_water` sets how
 //!   much must arrive before a sleeping thread wakes;

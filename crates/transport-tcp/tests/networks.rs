@@ -1,4 +1,4 @@
-//! Several addresses, IPv6, and a network that goes away.
+//! Several addresses, IPv6, and a network that fails during a job.
 
 use conformance::{Case, LIMIT, Member, soak, verbs};
 use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// As if the user had set SHMEM_TCP_INTERFACE.
+/// The host of a PE for which SHMEM_TCP_INTERFACE is set.
 struct Chosen(&'static str);
 
 impl Host for Chosen {
@@ -40,7 +40,7 @@ fn impatient(with: &Open) -> Result<Box<dyn Transport>, Error> {
     over("lo", with, Tuning { silence_limit, ..Tuning::default() })
 }
 
-/// Removes the network of a PE that puts.
+/// Sets the network interface down while PE 0 puts.
 fn cut_off(member: &Member) {
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let mut endpoint = member.transport().endpoint().expect("one");

@@ -264,7 +264,7 @@ pub trait Transport: Send + Sync {
     /// number of bytes of the heap that will be registered.
     ///
     /// # Errors
-    /// When the network refuses the memory; those of `prepare`.
+    /// When the network refuses the memory. Also returns the errors of `prepare`.
     fn extend_heap(
         &self,
         nbytes: usize,

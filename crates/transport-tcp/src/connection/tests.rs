@@ -1,4 +1,5 @@
-//! Unit tests of the order in which data leave where much waits.
+//! Unit tests of a connection: the order in which queued data are sent, whole words, and violations
+//! of the protocol.
 #![allow(unsafe_code)]
 
 use super::*;
@@ -19,8 +20,8 @@ const BYTES: usize = 4 << 20;
 /// Bytes of the head of a frame.
 const HEAD: usize = 16;
 
-/// An answer to a request of the peer waits at most for the data being sent, not for all that
-/// waits.
+/// An answer to a request of the peer waits at most for the range that is being sent, not for all
+/// queued data.
 #[test]
 fn an_answer_leaves_between_the_data() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -53,13 +54,13 @@ fn an_answer_leaves_between_the_data() {
         fed.expect("frames");
     }
     let answered_after = answered_after.expect("the answer was sent");
-    // The kernel's buffers had room for some of it.
+    // The kernel's buffers had room for some of the puts before the answer was queued.
     assert!((1..8).contains(&answered_after), "after {answered_after} of 8");
     drop(connection);
     drop(data);
 }
 
-/// Returns a connection to a peer that is a socket of the test's own.
+/// Returns a connection, and the peer's socket, which the test uses.
 fn connected() -> (Connection, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
@@ -68,7 +69,7 @@ fn connected() -> (Connection, TcpStream) {
     (Connection::new(socket, PEER), peer)
 }
 
-/// Memory that changes while the kernel has no room for more of it leaves in whole words.
+/// Memory that changes while the kernel has no room for the rest of it is sent in whole words.
 #[test]
 fn a_get_reads_whole_words() {
     const WORDS: usize = 1 << 16;
@@ -89,10 +90,10 @@ fn a_get_reads_whole_words() {
         };
         fill(0);
         let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
-        // A byte more than words before it, so that the kernel's buffers end within words.
+        // An answer of a few bytes is first, so that the kernel's buffers end within words.
         let odd = RequestFrame::Get { source, nbytes: 1 + round % 7, in_parts: false };
         connection.target.take(&receiving.local, odd, 0, &[]).expect("within the segment");
-        // From and to any place within the first and the last word.
+        // The get begins within the first word and ends within the last one.
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;
         let source = RemoteAddr { offset: u64::from(round), ..source };
         let get = RequestFrame::Get { source, nbytes: nbytes as u32, in_parts: false };
@@ -112,7 +113,7 @@ fn a_get_reads_whole_words() {
     drop((connection, receiving, heap));
 }
 
-/// A request does not wait behind a long answer that this PE owed before.
+/// A request is sent before a long answer that was queued earlier.
 #[test]
 fn a_long_answer_leaves_after_the_next_request() {
     let mut heap = vec![0u8; BYTES];
@@ -126,7 +127,7 @@ fn a_long_answer_leaves_after_the_next_request() {
     let dest = LocalBuf { base: private.as_mut_ptr(), nbytes: BYTES };
     for (nbytes, answer_is_first) in [(8, true), (BYTES as u32, false)] {
         let (mut connection, mut peer) = connected();
-        // An answer before may have left the turn to either.
+        // As after an earlier answer: replies would be sent next.
         connection.replies_turn = true;
         let request = RequestFrame::Get { source, nbytes, in_parts: false };
         peer.write_all(&request.encode()).expect("room for it");
@@ -144,8 +145,8 @@ fn a_long_answer_leaves_after_the_next_request() {
     drop((receiving, heap, private));
 }
 
-/// A thread of the library that sleeps whenever nothing has come receives a long body to its end,
-/// though it is not woken for each part, and then what follows.
+/// A service thread that sleeps whenever no data have arrived receives a long body to its end,
+/// although it is not woken for each part, and then the next body.
 #[test]
 fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
     const NBYTES: usize = 1 << 20;
@@ -169,7 +170,7 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
     for nbytes in [NBYTES - 8, 8] {
         let put = RequestFrame::Put { dest, nbytes: nbytes as u32, in_parts: false };
         peer.write_all(&put.encode()).expect("it is connected");
-        // Parts that end anywhere.
+        // Each part ends within a word.
         vec![1u8; nbytes]
             .chunks(1009)
             .for_each(|part| peer.write_all(part).expect("it is connected"));
@@ -178,7 +179,7 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
     assert_eq!(heap[..NBYTES - 8], vec![1; NBYTES - 8]);
 }
 
-/// Nothing is written for a peer that has said that it leaves, however long its request is.
+/// After a peer's goodbye, none of its requests is carried out, however long it is.
 #[test]
 fn a_request_after_the_farewell_is_refused() {
     const NBYTES: usize = 1 << 16;
@@ -218,7 +219,7 @@ fn a_request_after_the_farewell_is_refused() {
     }
 }
 
-/// Returns a message of the peer's first stream that brings a batch.
+/// Returns a message with a batch, of the first stream of PE `pe`.
 fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
     let request = Request {
         stream: Stream { pe, origin: 0 },
@@ -231,8 +232,8 @@ fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
     [&request.encode(), batch].concat()
 }
 
-/// Messages that no PE would send: a batch that ends early, one for a PE that is not of this node,
-/// one that is too long; a message of another PE's stream, or ahead of those before it. What is
+/// Messages that no PE would send: a batch that ends early, a batch for a PE of another node, one
+/// that is too long, a message of another PE's stream, and one whose number is too high. Operations
 /// before the damage may be carried out.
 #[test]
 fn a_damaged_message_ends_the_connection() {
@@ -296,7 +297,7 @@ fn with_a_bad_page() -> LocalBuf {
     LocalBuf { base: base.cast(), nbytes }
 }
 
-/// The kernel takes what comes before the page that it cannot read.
+/// The kernel sends the pages before the one that it cannot read.
 #[test]
 fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
     let source = with_a_bad_page();
@@ -315,7 +316,7 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
     assert!(matches!(&end, ConnectionEnd::Own(why) if why.contains("local memory")), "{end}");
 }
 
-/// The kernel stores what comes before the page that it cannot write.
+/// The kernel stores the data for the pages before the one that it cannot write.
 #[test]
 fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
     let dest = with_a_bad_page();

@@ -1,5 +1,5 @@
-//! Two PEs whose claims and answers cross in every way: they end with one connection, and with no
-//! other on the way.
+//! Two PEs claim connections to each other, and their messages are delivered in random order: they
+//! end with exactly one connection.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,33 +8,33 @@ use std::time::Duration;
 /// A connection that one PE has made to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The claim is on its way.
+    /// The claim is in flight.
     Claimed,
-    /// The answer is on its way back.
+    /// The answer is in flight.
     Answered(HandshakeAnswer),
-    /// The one that made it uses it; its first request is on its way.
+    /// The PE that made the connection has opened it, and its first request is in flight.
     Used,
-    /// The one that made it has closed it before it was used.
+    /// The PE that made the connection was welcomed, but has closed it before it was used.
     GivenUp,
 }
 
 #[derive(Debug, Default)]
 struct Side {
     establishment: Establishment,
-    /// The number of the connection that is open here.
+    /// The index in [`made`](Pair::made) of the connection that is open at this PE.
     open: Option<usize>,
 }
 
 #[derive(Debug, Default)]
 struct Pair {
     sides: [Side; 2],
-    /// The side that made each connection, and the stage of the connection; `None` once that is
-    /// over.
+    /// The side that made each connection, and the stage of the connection; `None` once no message
+    /// of its handshake is in flight.
     made: Vec<(usize, Option<Stage>)>,
 }
 
 impl Pair {
-    /// Something that may happen next: `what` chooses.
+    /// Takes one step that `what` chooses: a side connects, gives up, or a message is delivered.
     fn step(&mut self, what: usize, now: Instant) {
         let side = what % 2;
         let own = self.made.iter().rposition(|&(by, stage)| by == side && stage.is_some());
@@ -45,8 +45,8 @@ impl Pair {
                     self.made.push((side, Some(Stage::Claimed)));
                 }
             }
-            // It takes too long: the connection is closed, which is seen with its claim, and made
-            // again.
+            // The handshake takes too long: the side closes the connection and makes another one.
+            // The peer finds the connection closed when the claim is delivered.
             (1, Some(at)) => {
                 self.made[at].1 = match self.made[at].1 {
                     Some(Stage::Claimed | Stage::Answered(HandshakeAnswer::Deferral)) => None,
@@ -60,7 +60,7 @@ impl Pair {
         }
     }
 
-    /// Delivers what is on its way on a connection.
+    /// Delivers the message that is in flight on a connection.
     fn deliver(&mut self, at: usize, now: Instant) {
         let (by, Some(stage)) = self.made[at] else { return };
         let [maker, other] = [by, 1 - by];
@@ -72,7 +72,7 @@ impl Pair {
                     Some(_) => HandshakeAnswer::Deferral,
                 };
                 if answer == HandshakeAnswer::Welcome {
-                    // The older one was reserved: it is dropped.
+                    // An older connection of this side was reserved, and is dropped.
                     for (_, stage) in self.made.iter_mut().filter(|(by, _)| *by == maker) {
                         stage.take_if(|stage| *stage == Stage::GivenUp);
                     }
@@ -111,7 +111,7 @@ proptest! {
             pair.step(step, now);
             now += Duration::from_millis(1);
         }
-        // Both want it, and nothing takes too long any more.
+        // Both sides connect until they have a connection, and no handshake takes too long.
         for round in 0..100 {
             pair.step(round % 2, now);
             for at in 0..pair.made.len() {

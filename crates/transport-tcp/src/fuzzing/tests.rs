@@ -8,7 +8,7 @@ use rushmem_transport::engine::message::Ack;
 use rushmem_transport::engine::message::{REPLY, Reply, Request, Stream, StreamPosition, Update};
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 
-/// Returns a batch of updates; one of 8 is damaged.
+/// Returns a batch of updates. One of 8 batches is damaged.
 fn batch(random: &mut Random) -> Vec<u8> {
     let mut body = Vec::new();
     for _ in 0..random.below(8) {
@@ -29,7 +29,7 @@ fn address(random: &mut Random) -> RemoteAddr {
     RemoteAddr { segment: Segment::Heap, offset: 8 * random.below(WORDS) as u64 }
 }
 
-/// Returns a message that carries an update and perhaps data, the next of its stream.
+/// Returns the next message of the stream, and its body: an update and perhaps data, or a batch.
 fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
     *number += 1;
     let (is_batch, asks) = (random.below(2) == 0, random.below(2) == 0);
@@ -49,7 +49,7 @@ fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
     (RequestFrame::Message { nbytes: body.len() as u32, is_batch }, body)
 }
 
-/// Returns a request and its body.
+/// Returns the bytes of a random request with its body.
 fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
     let (at, flag) = (address(random), random.below(2) == 0);
     let nbytes = [0, 8, 16, 60, 64, 65, 100, 300][random.below(8)];
@@ -65,7 +65,8 @@ fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
     frame(random, request.encode(), &body)
 }
 
-/// Returns the answer to the request number `seq` that this byte names, if it has one.
+/// Returns the answer to request number `seq`, whose kind this byte selects; empty if the request
+/// has no answer.
 fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
     let nbytes = usize::from(byte) * 8;
     let (reply, body) = match byte % 4 {
@@ -82,7 +83,7 @@ fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
     frame(random, reply.encode(), &body)
 }
 
-/// Returns the bytes of a frame, with one of 64 heads damaged.
+/// Returns the bytes of a frame. One of 64 heads is damaged.
 fn frame(random: &mut Random, mut head: [u8; 16], body: &[u8]) -> Vec<u8> {
     if random.below(64) == 0 {
         head[random.below(16)] ^= 1 << random.below(8);
@@ -90,7 +91,7 @@ fn frame(random: &mut Random, mut head: [u8; 16], body: &[u8]) -> Vec<u8> {
     [&head, body].concat()
 }
 
-/// Checks that many streams are carried out and many are refused.
+/// Checks that at least a twentieth of the streams are carried out, and a twentieth refused.
 fn run(streams: u32) {
     let (mut random, mut done) = (Random::new(11), [0; 2]);
     for _ in 0..streams {

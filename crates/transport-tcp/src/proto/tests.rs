@@ -1,5 +1,5 @@
-//! Tests of the wire format: round trips however a stream is cut, an origin's ledger against a
-//! model, handshakes of processes that do not know the secret.
+//! Tests of the wire format: frames of a stream that is cut anywhere, the ledger against a model,
+//! and handshakes with processes that do not know the secret.
 
 mod handshakes;
 mod model;

@@ -1,4 +1,4 @@
-//! Tests of how bodies are received, wherever they begin and are cut.
+//! Unit tests of `receiving`: bodies with any start, cut anywhere.
 #![allow(unsafe_code)]
 
 use super::*;
@@ -7,7 +7,7 @@ const BYTES: usize = 40;
 const OLD: u8 = 0;
 const NEW: u8 = 1;
 
-/// No word of a body at `start..start + nbytes` is there in part.
+/// Checks that no aligned word of a body at `start..start + nbytes` was written only in part.
 fn has_whole_words(memory: &[u8], start: usize, nbytes: usize) {
     for width in [2, 4, 8] {
         for at in (0..memory.len()).step_by(width) {
@@ -18,7 +18,7 @@ fn has_whole_words(memory: &[u8], start: usize, nbytes: usize) {
     }
 }
 
-/// A body of `nbytes` bytes that begins at `start` and comes in three parts.
+/// Writes a body of `nbytes` bytes, which begins at `start`, in three parts.
 fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
     #[repr(align(8))]
     struct Memory([u8; BYTES]);

@@ -1,5 +1,5 @@
-//! PEs that connect to each other at the same time: each pair ends with one connection, on which
-//! nothing is lost, whatever both send at once.
+//! PEs that connect to each other at the same time: each pair ends with one connection, and no data
+//! are lost on it while both send at once.
 #![allow(unsafe_code)]
 
 use conformance::loss::open_beside;
@@ -33,7 +33,7 @@ fn open_sockets() -> usize {
     fds.flatten().filter(|fd| is_socket(&fd.path())).count()
 }
 
-/// All use all others at once for the first time, in one order or another.
+/// All PEs use all others for the first time, at once.
 fn all_at_once(member: &Member) {
     let (me, n_pes) = (member.me(), member.n_pes());
     for round in 0..ROUNDS {
@@ -43,7 +43,7 @@ fn all_at_once(member: &Member) {
         member.barrier();
         let mut endpoint = transport.endpoint().expect("an endpoint");
         for step in 1..n_pes {
-            // Both of a pair at the same time, or one after the other, by turns.
+            // The order of the peers is reversed in every second round.
             let peer = match round % 2 {
                 0 => (me + step) % n_pes,
                 _ => (me + n_pes - step) % n_pes,
@@ -52,7 +52,7 @@ fn all_at_once(member: &Member) {
             verbs::add_one(&mut *endpoint, Pe(peer as u32), at).expect("a PE that is there");
         }
         endpoint.quiet().expect("PEs that are there");
-        // Each has served the others when all have heard of it.
+        // After the barrier all operations of all PEs are complete.
         member.barrier();
         // A second connection that its peer has closed is closed here at the next poll.
         while open_sockets() - before >= n_pes {
@@ -79,7 +79,7 @@ fn pes_that_connect_at_once_share_a_connection() {
     conformance::run(name, usual, case);
 }
 
-/// Each gets much from the other while each sends it much.
+/// Each PE gets much data from the other one while it puts much data to it.
 fn much_both_ways(member: &Member) {
     const BYTES: usize = 24 << 20;
     let peer = Pe(1 - member.me() as u32);

@@ -41,8 +41,8 @@ fn leaves(member: &Member) {
     one_leaves(member, second(member, Tuning::default(), &mut heap));
 }
 
-/// PE 0 uses a PE that has left, which fails; PE 1, which it used before, must not take PE 0 for
-/// lost.
+/// PE 0 uses a PE that has left, which fails. PE 1, which PE 0 used before, must not report the
+/// loss of PE 0.
 fn one_link_fails(member: &Member) {
     const LEFT: u32 = 2;
     let mut heap = vec![0u64; 512];
@@ -78,7 +78,7 @@ fn a_link_that_fails_takes_no_other_along() {
     conformance::run("loss::a_link_that_fails_takes_no_other_along", recording, case);
 }
 
-/// From now on this process can open `more` more descriptors.
+/// Limits this process to `more` descriptors in addition to those that are open.
 fn leave_descriptors(more: u64) {
     // The lowest number that is free.
     let free = std::fs::File::open("/dev/null").expect("a file").as_raw_fd() as u64;
@@ -87,8 +87,8 @@ fn leave_descriptors(more: u64) {
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a lower limit");
 }
 
-/// PE 2 has one descriptor left: it lets PE 0 in, and says that it cannot let PE 1 in, who waits
-/// for as long.
+/// PE 2 has one descriptor left: it accepts the connection of PE 0, and reports that it cannot
+/// accept that of PE 1, which waits until then.
 fn one_place_left(member: &Member) {
     const TARGET: u32 = 2;
     let mut heap = vec![0u64; 512];
@@ -127,7 +127,7 @@ fn the_last_descriptor_lets_a_peer_in() {
     conformance::run("loss::the_last_descriptor_lets_a_peer_in", recording, case);
 }
 
-/// PE 0 has no descriptor left to connect with: it says so of itself.
+/// PE 0 has no descriptor left to connect with, and reports that as its own failure.
 fn nothing_to_connect_with(member: &Member) {
     let mut heap = vec![0u64; 512];
     let transport = second(member, Tuning::default(), &mut heap);
@@ -152,7 +152,7 @@ fn a_pe_that_cannot_connect_says_so_of_itself() {
     conformance::run("loss::a_pe_that_cannot_connect_says_so_of_itself", recording, case);
 }
 
-/// PE 1 has no descriptor left when PE 0 connects: it says so, with the remedy.
+/// PE 1 has no descriptor left when PE 0 connects, and reports that with the remedy.
 fn no_room_at_the_door(member: &Member) {
     let mut heap = vec![0u64; 512];
     let refuse_limit = Duration::from_secs(1);

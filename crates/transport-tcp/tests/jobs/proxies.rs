@@ -1,5 +1,5 @@
-//! In a session the operations on a PE's heap travel to its proxy. Here that PE listens nowhere, so
-//! that nothing else can reach its heap.
+//! In a session the operations on a PE's heap are sent to its proxy. Here the transport of that PE
+//! is closed, so that its heap can be reached in no other way.
 #![allow(unsafe_code)]
 
 use rushmem_transport::segments::Segments;
@@ -17,15 +17,15 @@ use std::time::Instant;
 const ME: Pe = Pe(0);
 const PROXY: Pe = Pe(1);
 const BEHIND: Pe = Pe(2);
-/// The number of the latter's heap on its node.
+/// The place of `BEHIND` on its node ([`Proxy::place`]).
 const PLACE: u8 = 2;
 const WORDS: usize = 512;
-/// More than several batches take.
+/// More operations than several batches hold.
 const ADDITIONS: u64 = 10_000;
 
 type Heap = &'static [AtomicU64];
 
-/// The host of a PE, which knows the proxies. The first PE is alone on its node.
+/// The host of all PEs, by which `PROXY` is the proxy of `BEHIND`.
 struct Nodes {
     behind: Segments,
     woken: AtomicU64,
@@ -55,7 +55,8 @@ fn heap() -> (Heap, LocalBuf) {
     (words, LocalBuf { base: words.as_ptr().cast_mut().cast(), nbytes: 8 * WORDS })
 }
 
-/// Transports of all PEs, with the heaps of the last two; that of the last one is closed.
+/// Returns the transports of `ME` and `PROXY`, the heaps of `PROXY` and `BEHIND`, and their host.
+/// The transport of `BEHIND` is closed.
 fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
     let heaps = [heap(), heap(), heap()];
     let behind = Segments::default();
@@ -111,7 +112,8 @@ fn put(word: usize, source: &[u64], completion: Completion) -> Put {
     Put { dest: at(word), source, completion }
 }
 
-/// Operations of each kind on a PE; what they fetch goes to `fetched`.
+/// Issues operations of each kind on a PE, and completes them. Their results are stored in
+/// `fetched`.
 fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
     for i in 0..ADDITIONS {
         add(end, pe, i as usize % 2, OldValue::Ignored);
@@ -164,7 +166,7 @@ fn a_proxy_carries_out_what_a_session_batches() {
     drop((end, me, proxy));
 }
 
-/// The service thread sends what is batched, a drop completes it.
+/// The service thread sends a batch, and the drop of an endpoint completes its operations.
 #[test]
 fn what_is_batched_leaves_without_a_call_and_with_the_endpoint() {
     let ([me, proxy], [_, behind], _) = job();

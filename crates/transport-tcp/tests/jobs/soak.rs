@@ -1,11 +1,11 @@
-//! Random operations against a model for a while; the memory of every PE stays as it is.
+//! Random operations against a model for a while. The memory of every PE must not grow.
 
 use conformance::{Case, Member, soak};
 use rushmem_transport::{Error, Open, Transport};
 use rushmem_transport_tcp::{PROVIDER, Tuning, open};
 use std::time::Duration;
 
-/// Resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
     let pages: usize = statm.split(' ').nth(1).and_then(|n| n.parse().ok()).expect("a number");
@@ -13,13 +13,14 @@ fn resident() -> usize {
 }
 
 fn flat_for(member: &Member, time: Duration) {
-    // Everything has its size after this.
+    // After this, all buffers have their final size.
     soak(member, time / 4, |_| {});
     let before = resident();
     let mut most = before;
     let done = soak(member, time, |_| most = most.max(resident()));
     most = most.max(resident());
-    // The second soak has a model of its own: a mebibyte per PE; batches come and go.
+    // The second soak has a model of its own, a mebibyte per PE, and batches are allocated and
+    // freed.
     let allowed = before + (24 << 20);
     assert!(most < allowed, "from {before} to {most} bytes in {} batches", done.batches);
 }

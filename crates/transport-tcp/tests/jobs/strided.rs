@@ -1,4 +1,4 @@
-//! Strided blocks of a put travel together outside sessions, too.
+//! The strided blocks of a put are sent in few requests, outside sessions, too.
 #![allow(unsafe_code)]
 
 use conformance::{Case, LIMIT, Member};
@@ -12,7 +12,7 @@ fn usual(with: &Open) -> Result<Box<dyn Transport>, Error> {
     (PROVIDER.open)(with)
 }
 
-/// PE 0 puts words to every second word of PE 1.
+/// PE 0 puts to every second word of PE 1, and has at most two requests in flight.
 fn few_requests(member: &Member) {
     if member.me() == 0 {
         let mut endpoint = member.transport().endpoint().expect("an endpoint");

@@ -1,5 +1,5 @@
-//! Unauthenticated processes at the listening ports of a running job: random bytes, half-open
-//! connections that stay, a program with another secret. The job's results stay right.
+//! Unauthenticated processes connect to the ports of a running job: they send random bytes, keep
+//! half-open connections, or have another secret. The job's results stay right.
 
 use conformance::{Case, LIMIT, Member, Random, verbs};
 use rushmem_transport::{
@@ -23,7 +23,7 @@ fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
     )
 }
 
-/// Returns where a PE listens.
+/// Returns the port at which a PE listens.
 fn port(address: &[u8]) -> u16 {
     let address =
         rushmem_wire::decode::<(String, Vec<SocketAddr>)>(rushmem_wire::TCP_ADDRESS, address);
@@ -36,7 +36,7 @@ fn visit(port: u16) -> TcpStream {
     socket
 }
 
-/// It got a greeting at most before the connection was dropped.
+/// Returns true if the connection was dropped, after a greeting at most.
 fn is_dropped(mut socket: TcpStream) -> bool {
     match socket.read_to_end(&mut Vec::new()) {
         Ok(nbytes) => nbytes <= 40,
@@ -44,7 +44,7 @@ fn is_dropped(mut socket: TcpStream) -> bool {
     }
 }
 
-/// Random bytes, in all lengths.
+/// Connects and sends random numbers of random bytes.
 fn babble(port: u16, seed: u64) {
     let mut random = Random::new(seed);
     let mut socket = visit(port);
@@ -60,7 +60,8 @@ struct Nobody;
 
 impl Host for Nobody {}
 
-/// Returns the transport of a program that takes itself for PE 1, and this address for PE 0's.
+/// Returns the transport of a program that claims to be PE 1, with another secret. The address is
+/// that of its PE 0.
 fn outsider(address: &[u8]) -> Box<dyn Transport> {
     let with = Open {
         pe: Pe(1),
@@ -81,7 +82,7 @@ fn outsider(address: &[u8]) -> Box<dyn Transport> {
     transport
 }
 
-/// Puts to PE 0, which fails. Returns why.
+/// Puts to PE 0, which fails. Returns the error as text.
 fn failed_put(transport: &dyn Transport) -> String {
     let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
@@ -91,13 +92,14 @@ fn failed_put(transport: &dyn Transport) -> String {
     error.to_string()
 }
 
-/// A program that is no part of the job is not let in.
+/// Checks that a program that is no part of the job cannot connect.
 fn impostor(address: &[u8]) {
     let why = failed_put(&*outsider(address));
     assert!(why.contains("handshake"), "{why}");
 }
 
-/// A PE that takes the connection but does not speak is waited for without a deadline.
+/// A PE whose host accepts the connection, but that sends nothing, is waited for without a
+/// deadline.
 #[test]
 fn a_wait_for_a_silent_peer_ends_with_a_loss() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -116,7 +118,8 @@ fn a_wait_for_a_silent_peer_ends_with_a_loss() {
 fn besieged(member: &Member) {
     let addresses = member.exchange(&member.transport().address());
     let peer = &addresses[1 - member.me()];
-    // More than are let in at once stay at the door, before the job has opened any connection.
+    // More connections than may be unauthenticated at once stay half-open, and are made before the
+    // job has opened any of its own.
     let half_open: Vec<TcpStream> = (0..3 * UNAUTHENTICATED).map(|_| visit(port(peer))).collect();
     member.barrier();
     let over = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Threads of one PE that wait while others of its threads take in what comes.
+//! Threads of a PE that wait while another thread of the PE receives the data.
 
 use conformance::{Case, LIMIT, Member};
 use rushmem_transport::{Error, Open, Transport};
@@ -11,11 +11,11 @@ fn usual(with: &Open) -> Result<Box<dyn Transport>, Error> {
     (PROVIDER.open)(with)
 }
 
-/// So long that a single sleep to the end runs into the limit of the test.
+/// So long that the test exceeds its limit if one sleep lasts to its end.
 const FOREVER: Duration = LIMIT;
 
-/// One thread of PE 1 sleeps for a word while another polls all the time, and so takes in the
-/// message that changes it.
+/// One thread of PE 1 sleeps until a word changes, while another one polls all the time and so
+/// receives the put to the word.
 fn polled_in_by_another(member: &Member) {
     let transport = member.transport();
     for round in 1..=200 {

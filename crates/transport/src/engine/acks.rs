@@ -43,7 +43,7 @@ struct Issued {
     fences: u64,
     /// The number of the last request that asks for an acknowledgment.
     last_asking: u32,
-    /// The PE is in the list of those whose acknowledgment is awaited.
+    /// The PE is in [`awaiting_ack`](IssuedRequests::awaiting_ack).
     awaits_ack: bool,
 }
 

@@ -68,7 +68,7 @@ struct OpenBatch {
     n_operations: usize,
 }
 
-/// The open batches of an origin, and what decides whether an operation is batched.
+/// The open batches of an origin, and the state that decides whether an operation is batched.
 #[derive(Debug)]
 pub(super) struct Batcher {
     by_pe: PeMap<OpenBatch>,

@@ -19,7 +19,7 @@ const MAX_POLLS: u32 = 100;
 /// polls. Such an origin needs a poll only if a socket was full when its last request was sent.
 const POLLS_PER_LOOK: u32 = 16;
 
-/// An origin with its lock, and what other threads read of it without the lock.
+/// An origin with its lock, and the data on it that threads read without the lock.
 pub struct Issuer<W: Wire> {
     /// The origin.
     pub origin: Mutex<Origin<W>>,
@@ -122,7 +122,7 @@ pub struct Issuers<W: Wire> {
 /// An issuer in the list of unfinished ones.
 struct UnfinishedIssuer<W: Wire> {
     issuer: Arc<Issuer<W>>,
-    /// Its number of verbs at the last poll by the service thread.
+    /// The issuer's number of verbs at the last poll by the service thread.
     uses: u64,
 }
 
@@ -151,7 +151,7 @@ impl<W: Wire> Issuers<W> {
     /// fails, the one with the fewest users. `setting` is the variable that sets the maximum.
     ///
     /// # Errors
-    /// Those of `make`, if there is no issuer.
+    /// The errors of `make`, if there is no issuer.
     pub fn issuer(
         &self,
         (max, setting): (usize, &str),

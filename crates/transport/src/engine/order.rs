@@ -1,4 +1,4 @@
-//! The order and completion of what was issued.
+//! The order and the completion of operations: fence, quiet, and the order of a signal.
 //!
 //! **Fence.** Targets keep the order among requests by the numbers of the requests (`acks`). For
 //! other pairs of operations before and after a fence, the [order](StreamOrder) that the wire keeps

@@ -142,7 +142,7 @@ impl<W: Wire> Origin<W> {
             PostOutcome::Uncovered => {}
             posted => return Ok(posted),
         }
-        // SAFETY: a part of what is valid by contract.
+        // SAFETY: a part of the source, which is valid by contract.
         let start = |wire: &mut W, part| unsafe { wire.write(network, pe, part, end) };
         let longest = self.caps.longest_write;
         self.in_parts(network, pe, (dest, source), end.awaited, longest, start)?;

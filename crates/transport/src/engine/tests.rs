@@ -28,7 +28,7 @@ struct Quiet;
 
 impl Host for Quiet {}
 
-/// The network of PE 0, whose peer has any address.
+/// The network of PE 0. Every address of a heap is valid at the peer.
 pub(super) struct TestNetwork(NetworkPe);
 
 impl WireNetwork for TestNetwork {
@@ -57,20 +57,22 @@ enum Called {
     Poll,
 }
 
-/// A wire whose operations are over once it is polled. Nothing moves.
+/// A wire whose operations are over once it is polled. It transfers no data.
 pub(super) struct TestWire {
     caps: WireCaps,
     calls: Vec<Called>,
     in_flight: usize,
-    /// Operations that were started, and those of them that are over.
+    /// The number of operations that were started, which is the token of the last one.
     started: u32,
+    /// The number of operations that are over.
     over: u32,
     /// The time at which the last operation was started.
     started_at: Option<Instant>,
-    /// The write that fails, by its number.
+    /// The number of the write that fails; the first is 1.
     failing_write: usize,
-    /// The key of the second block is known, or damaged.
+    /// The key of the second block is known.
     is_known: bool,
+    /// The key of the second block is damaged.
     is_damaged: bool,
     /// Polls complete nothing.
     is_slow: bool,
@@ -229,7 +231,7 @@ impl Wire for TestWire {
     }
 }
 
-/// Returns PE 0's network and an origin whose writes have 64 bytes at most.
+/// Returns PE 0's network and an origin whose writes have at most 64 bytes.
 pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
     let open = Open {
         pe: Pe(0),
@@ -305,7 +307,7 @@ fn all_parts_of_a_get_start_before_it_waits() {
     assert_eq!(origin.wire.calls, [Called::Read, Called::Read, Called::Poll]);
 }
 
-/// A key that cannot be used is found before anything of the put has started.
+/// A key that cannot be used is found before any write of the put has started.
 #[test]
 fn no_part_starts_before_all_keys_are_known() {
     let (network, mut origin) = origin();
@@ -358,7 +360,8 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
     assert_eq!(calls(StreamOrder::WritesBeforeMessages, flag, 8), [Called::Send]);
 }
 
-/// Otherwise the time that the wire takes to send one would make the next one a lone one, too.
+/// The idle time counts from the end of a send. Counted from its start, a slow send would make the
+/// next operation lone, too.
 #[test]
 fn a_lone_operation_has_left_after_the_wire_has_it() {
     let mut bytes = [0u8; 8];
@@ -379,7 +382,7 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
     }
 }
 
-/// A loop of puts and quiets would otherwise take two messages for each put.
+/// Otherwise, a loop of a put and a quiet would send two messages for each put.
 #[test]
 fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
     for (order, flushes_free, sends) in [
@@ -398,8 +401,7 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
     }
 }
 
-/// A put with a signal after everything before: its message follows what comes before, and nothing
-/// else does.
+/// Issues a put with a signal that follows all operations before it.
 fn signal_after_all(origin: &mut Origin<TestWire>, network: &TestNetwork) {
     let op = AmoOp::Add;
     let signal = SignalUpdate { dest: at(0), op, value: 1, follows: Follows::All };
@@ -515,7 +517,7 @@ fn peers_are_not_served_once_what_is_awaited_is_over() {
     assert_eq!(network.0.state.polls(), 0, "the wire does not serve");
 }
 
-/// The first poll of a wait completes the operations that it waits for.
+/// The first poll of the wait completes the operations, so they are counted before it.
 #[test]
 fn operations_are_counted_before_the_wait_for_them_polls() {
     count_operations_in_flight();

@@ -26,9 +26,9 @@ mod sealed {
 pub trait WaitWord: Sealed + Copy + PartialOrd + 'static {
     /// True if the type is signed.
     const SIGNED: bool;
-    /// Returns its bits, zero-extended.
+    /// Returns the bits of the value, zero-extended.
     fn word_bits(self) -> u64;
-    /// Reads it; what its writer ordered before the write is visible afterwards.
+    /// Reads the word. Data that the word's writer ordered before its write are visible afterwards.
     ///
     /// # Safety
     /// `source` is valid for reads and writes, as the pointer of every atomic, and aligned to the
@@ -42,11 +42,11 @@ pub trait WaitWord: Sealed + Copy + PartialOrd + 'static {
     label = "not an integer or floating-point number of 4 or 8 bytes"
 )]
 pub trait Amo: Sealed + Element + 'static {
-    /// Its size, which is that of the type.
+    /// The width of the type.
     const WIDTH: AmoWidth;
     /// True if the type is a floating-point number.
     const IS_FLOAT: bool;
-    /// Returns its bits, zero-extended, as they cross the wire.
+    /// Returns the bits of the value, zero-extended, as messages contain them.
     fn to_bits(self) -> u64;
     /// Returns the value of such bits.
     fn from_bits(bits: u64) -> Self;

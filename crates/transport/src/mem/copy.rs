@@ -4,8 +4,8 @@
 //!
 //! No aligned word of 1, 2, 4 or 8 bytes is torn by a copy of a run, whatever the run's start and
 //! length are. `memmove` stores with vector instructions that are placed relative to the start and
-//! to the end of the run, so both must lie between words: what precedes the first and follows the
-//! last aligned 8 bytes is copied in smaller words.
+//! to the end of the run, so both must lie between words. The bytes before the first and after the
+//! last aligned 8 bytes are copied in smaller words.
 #![allow(unsafe_code)]
 
 use super::element::{Element, Loads, WORDWISE, is_by_words, load_by, store};
@@ -141,10 +141,9 @@ unsafe fn copy_other_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: u
     }
 }
 
-/// Returns how a run at `addr` is cut so that no aligned word is: the bytes before its first and
-/// after its last aligned 8 bytes. The bits of the first number are the sizes of the words that it
-/// begins with, the smallest first; those of the second number are of the words that it ends with,
-/// the largest first.
+/// Returns how many bytes of a run at `addr` are before its first and after its last aligned 8
+/// bytes. The bits of the two numbers are the sizes of the words in which these bytes are copied:
+/// at the start of the run the smallest word is first, at its end the largest one.
 #[inline(always)]
 fn cut(addr: usize, nbytes: usize) -> (usize, usize) {
     let mut before = addr.wrapping_neg() % WORD;

@@ -231,7 +231,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::thread;
 
-    /// So long that a sleep to its end is seen.
+    /// So long that a test seems to hang if a sleep lasts to its end.
     const LONG: Duration = Duration::from_secs(60);
 
     fn n_followers(events: &Events) -> usize {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// libfabric).
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Longest sleep of a waiter, and of the service thread beside it, over such libraries. A library
-/// may leave work that no event announces.
+/// may have work that no event signals.
 pub const MAX_SLEEP_IN_WAIT: Duration = Duration::from_millis(10);
 /// Longest sleep of the service thread while operations are in flight, for libraries that transfer
 /// data only while they are polled.

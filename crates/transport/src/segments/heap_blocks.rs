@@ -128,7 +128,7 @@ impl<T> HeapBlocks<T> {
     /// the next call of [`block`](HeapBlocks::block) returns other bounds.
     ///
     /// # Errors
-    /// When the entry has no key; those of `made`.
+    /// When the entry has no key. Also returns the errors of `made`.
     pub fn learn(
         &self,
         pe: Pe,
@@ -212,7 +212,7 @@ impl<T> OwnHeap<T> {
     /// registered.
     ///
     /// # Errors
-    /// When the network refuses a block; those of `prepare`.
+    /// When the network refuses a block. Also returns the errors of `prepare`.
     pub fn extend<X>(
         &self,
         nbytes: usize,

@@ -1,4 +1,4 @@
-//! Only who knows the secret gets in, and only where it wanted to go.
+//! A handshake succeeds only if both ends know the secret and the claim names the accepting PE.
 
 use crate::proto::{Acceptor, CLAIM, Connector, HandshakeAnswer, HandshakeViolation};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn another_secret_is_refused_by_either_side() {
     let mut origin = Connector::new([8; 32], 5, 3, [2; 32]);
     let claim = origin.claim(&target.greeting()).expect("the same version");
     assert_eq!(target.check(&claim), Err(HandshakeViolation::Secret));
-    // A target that lets anyone in still cannot prove itself.
+    // A target that accepts any claim still cannot prove itself.
     let mut target = Acceptor::new([9; 32], 3, 8, [1; 32]);
     let mut origin = Connector::new([9; 32], 5, 3, [2; 32]);
     let claim = origin.claim(&target.greeting()).expect("the same version");
@@ -41,7 +41,7 @@ fn another_secret_is_refused_by_either_side() {
 fn a_claim_counts_once_and_for_one_pe() {
     let mut origin = Connector::new(SECRET, 5, 3, [2; 32]);
     let claim = origin.claim(&acceptor().greeting()).expect("the same version");
-    // Said again to a target with another nonce, or to another PE.
+    // The claim is repeated to a target with another nonce, and to another PE.
     let mut later = Acceptor::new(SECRET, 3, 8, [4; 32]);
     assert_eq!(later.check(&claim), Err(HandshakeViolation::Secret));
     let mut elsewhere = Acceptor::new(SECRET, 4, 8, [1; 32]);
@@ -52,7 +52,7 @@ fn a_claim_counts_once_and_for_one_pe() {
 
 #[test]
 fn a_proof_cannot_be_sent_back() {
-    // A process that answers a claim with the claim's own proof.
+    // A process answers a claim with the claim's own proof.
     let mut origin = Connector::new(SECRET, 3, 3, [1; 32]);
     let claim = origin.claim(&acceptor().greeting()).expect("the same version");
     let own = claim[CLAIM - 32..].try_into().expect("32 bytes");

@@ -8,11 +8,11 @@ use rushmem_transport::peers::loss::Violation;
 enum Step {
     /// A request without an answer.
     Silent,
-    /// A request with one.
+    /// A request with an answer.
     Asking(ExpectedReply),
-    /// Ask for an acknowledgement of everything, unless one is on its way.
+    /// A request for an acknowledgment of all requests, unless an expected answer covers them.
     Sync,
-    /// The target answers the oldest.
+    /// The target answers the oldest unanswered request.
     Answer,
     /// The target answers what was not requested.
     Lie,
@@ -50,7 +50,7 @@ proptest! {
     #[test]
     fn answers_acknowledge_all_before_them(steps in prop::collection::vec(step(), 1..200)) {
         let mut ledger = Ledger::new();
-        // The model: what the target got and has not answered, and how far it has answered.
+        // The model: the unanswered requests, and the number of the last answered one.
         let mut unanswered: Vec<(ExpectedReply, u64)> = Vec::new();
         let (mut issued, mut answered) = (0, 0);
         for step in steps {

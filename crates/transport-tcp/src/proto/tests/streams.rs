@@ -1,5 +1,5 @@
-//! Unit tests of streams: what was encoded is decoded, whole bodies as a whole, however the stream
-//! was cut.
+//! Unit tests of streams: frames are decoded as they were encoded, and small bodies are passed on
+//! whole, however the stream is cut.
 
 use crate::addresses::Address;
 use crate::proto::frame::HEAD;
@@ -57,7 +57,7 @@ fn frame() -> impl Strategy<Value = (Frame, Vec<u8>)> {
     ]
 }
 
-/// Feeds a stream in cuts of these lengths, over and over, and puts its frames together again.
+/// Feeds a stream in parts of these lengths, which repeat, and returns its frames.
 fn frames(stream: &[u8], cuts: &[usize]) -> Result<Vec<(Frame, Vec<u8>)>, Violation> {
     let mut frames: Vec<(Frame, Vec<u8>)> = Vec::new();
     let mut reader = Reader::new();

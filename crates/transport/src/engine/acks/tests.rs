@@ -21,12 +21,12 @@ fn next(random: &mut u64) -> usize {
 struct Wire {
     issued: IssuedRequests,
     carried: CarriedOut<(StreamPosition, u64)>,
-    /// On its way, with the number of fences before it.
+    /// The requests in flight, each with the number of fences before it.
     requests: VecDeque<(StreamPosition, u64)>,
     acks: VecDeque<u32>,
-    /// Fences before the requests that were carried out.
+    /// For each request that was carried out, the number of fences before it.
     done: Vec<u64>,
-    /// Acknowledgments that were messages of their own.
+    /// The number of acknowledgments that were messages of their own.
     sent_alone: usize,
 }
 
@@ -72,7 +72,7 @@ impl Wire {
         }
     }
 
-    /// Some message arrives, whichever.
+    /// Delivers a random message that is in flight.
     fn deliver(&mut self, random: &mut u64) {
         if next(random).is_multiple_of(2) && !self.acks.is_empty() {
             let which = next(random) % self.acks.len();
@@ -146,14 +146,14 @@ fn a_window_takes_two_acknowledgments() {
 fn counts_that_ride_on_messages_need_no_acknowledgments() {
     let (here, there) = (Acks::new(2), Acks::new(2));
     let (mut to, mut back) = (Wire::new(&here, 0, 64), Wire::new(&there, 0, 64));
-    // The requests by which `there` asks go to PE 0, whose counts `back` has under the same number.
+    // A `Wire` numbers its target as PE 1, so `back` has the counts of PE 0 under that number.
     back.issued.acks.acknowledge(THERE, 0).expect("a PE");
     for _ in 0..1000 {
         to.ask(true, false);
         let request = to.requests.pop_front().expect("just sent");
         to.arrives(request);
         there.carried_out(Stream { pe: HERE, origin: to.issued.origin }, to.carried.count());
-        // The message back.
+        // A message in the other direction includes the acknowledgment.
         let ack = there.for_message_to(HERE).expect("an acknowledgment");
         here.acknowledge(THERE, ack).expect("an origin");
         back.ask(true, false);
@@ -185,7 +185,7 @@ fn what_no_origin_sent_is_refused() {
     assert_eq!((carried.take_ready(), carried.take_ready()), (Some('a'), None));
     carried.carried_out(2);
     assert_eq!((carried.count(), carried.arrival_order(place(1, 0))), (3, never(1)));
-    // Counts of no origin and no PE.
+    // Acknowledgments for an origin, and by a PE, that does not exist.
     let acks = Acks::new(1);
     let unrequested = Err(Violation::Unrequested);
     assert_eq!(acks.acknowledge(Pe(0), Ack { origin: 0, count: 1 }), unrequested);

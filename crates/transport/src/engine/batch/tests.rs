@@ -5,8 +5,8 @@ use super::*;
 use crate::LocalBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The node of a PE whose heap is known by number 2; none of another one is. It counts how often
-/// that PE is woken.
+/// The node of a PE. If it has a `heap`, that is the heap of the PE with place 2, and `woken`
+/// counts how often that PE is woken.
 struct Node {
     heap: Option<Segments>,
     woken: AtomicU32,
@@ -48,7 +48,7 @@ fn blocks(offset: u64, stride: usize, n: usize) -> StridedBlocks {
 /// The bytes of two blocks.
 const DATA: [u8; 16] = *b"block 1.block 2.";
 
-/// Returns an operation of each kind.
+/// Returns a batch with operations of each kind.
 fn each() -> Vec<u8> {
     let mut batch = Vec::new();
     append_put(&mut batch, (RemoteAddr { segment: Segment::Static, offset: u64::MAX }, 0), 0);

@@ -22,7 +22,7 @@ fn get(bytes: &mut [u8]) -> SmallOperation {
     SmallOperation::Get(AT, LocalBuf { base: bytes.as_mut_ptr(), nbytes: bytes.len() })
 }
 
-/// Batches for a peer, if there is room.
+/// Adds operations to the batch for the peer. Returns false if there is no room.
 fn add(batcher: &mut Batcher, operations: &[SmallOperation]) -> bool {
     let has_room = batcher.has_room(PEER, operations);
     if has_room {
@@ -140,7 +140,7 @@ fn only_a_lone_operation_leaves_at_once() {
     assert!(batcher.until < leaving, "the next one may be a lone one soon");
 }
 
-/// A node whose PEs have PE 1 as their proxy, which knows each by its number.
+/// A host for which PE 1 is the proxy of all PEs; the place of a PE is its number.
 struct Nodes;
 
 impl Host for Nodes {

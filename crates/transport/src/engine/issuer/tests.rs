@@ -1,12 +1,12 @@
-//! Unit tests of who has the lock of an origin.
+//! Unit tests of the lock of an origin, which the service thread and calls take in turn.
 
 use super::super::tests::{left_unfinished, origin};
 use super::*;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-/// While the service thread polls an origin that has more to do, a call waits for its lock: it has
-/// it after this poll.
+/// A call waits for the lock of an origin while the service thread polls that origin, which has
+/// more work. The service thread releases the lock after this poll.
 #[test]
 fn the_service_thread_gives_the_lock_to_a_call_after_one_poll() {
     let (network, mut origin) = origin();
@@ -35,7 +35,7 @@ fn the_service_thread_gives_the_lock_to_a_call_after_one_poll() {
             }
             call_waits.store(true, Ordering::SeqCst);
         });
-        // The owner has been there since the last time, so the first call does not poll.
+        // The owner has issued a verb since the last look, so the first call does not poll.
         assert!(issuers.finish(&network, PollingThread::Service));
         issuers.finish(&network, PollingThread::Service);
         assert_eq!(polls.load(Ordering::SeqCst), 1);

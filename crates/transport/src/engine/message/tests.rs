@@ -64,7 +64,7 @@ fn what_no_pe_wrote_is_refused() {
     assert_eq!(sender(&[]), None);
 }
 
-/// Whatever bytes come, what is decoded is what its own bytes say.
+/// A request that was decoded from random bytes is the same after it is encoded and decoded again.
 #[test]
 fn any_bytes_are_refused_or_mean_one_thing() {
     let (mut random, mut decoded) = (1u64, 0);
@@ -77,7 +77,7 @@ fn any_bytes_are_refused_or_mean_one_thing() {
     for _ in 0..100_000 {
         let mut bytes = [0; REQUEST];
         bytes.as_chunks_mut().0.iter_mut().for_each(|word| *word = next());
-        // Heads that mean something are rare.
+        // Few random heads are valid, so most of their bits are cleared.
         let head = bytes.iter_mut().zip([0x0F, 0x8C, 0x03, 0x03]);
         head.for_each(|(byte, mask)| *byte &= mask);
         if let Ok(request) = Request::decode(&bytes) {

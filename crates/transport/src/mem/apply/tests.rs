@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Returns what the word becomes, by plain arithmetic.
+/// Returns the new value of the word, by plain arithmetic.
 fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
     match op {
         AmoOp::Fetch => old,

@@ -37,8 +37,8 @@ fn runs_of_every_length_and_alignment_arrive() {
     }
 }
 
-/// Returns where the words begin into which a run at `addr` is cut, and where the last one ends.
-/// The aligned part between the first and the last words counts as one.
+/// Returns the starts of the parts in which a run at `addr` is copied, and the end of the last one.
+/// The part of aligned 8 bytes counts as one.
 fn cuts(addr: usize, nbytes: usize) -> Vec<usize> {
     let (before, after) = cut(addr, nbytes);
     let bits = |bytes: usize| [1, 2, 4].into_iter().filter(move |size| bytes & size != 0);
@@ -120,7 +120,7 @@ fn strided_elements_of_every_size_arrive() {
     check(|i| [i as u8; 3]);
 }
 
-/// For Miri: no atomic of borrowed elements.
+/// Miri detects an atomic of borrowed elements, which would have to be valid for writes.
 #[test]
 fn a_borrowed_source_is_not_written() {
     fn copied<T: Element, const N: usize>(source: &[T; N], mut dest: [T; N]) -> [T; N] {
@@ -136,7 +136,7 @@ fn a_borrowed_source_is_not_written() {
     assert_eq!(copied(&[[1u8, 2, 3]], [[0; 3]]), [[1, 2, 3]]);
 }
 
-/// For Miri: it is no data race that another thread writes the source of an atomic copy.
+/// Miri would detect a data race between the copy and the other thread's stores.
 #[test]
 fn words_of_symmetric_memory_are_untorn_while_another_thread_writes_them() {
     let words: [AtomicU64; 8] = Default::default();

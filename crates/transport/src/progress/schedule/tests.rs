@@ -60,10 +60,11 @@ fn the_steps_follow_from_each_other() {
         often,
         often,
         wait,
-        // A long call has not polled for two turns: it is served, and the sleeps stay long.
+        // A long call has not polled for two turns, so the service thread polls; its sleeps stay
+        // long.
         (WAIT, Step::Poll),
         wait,
-        // Nobody is there, so the sleeps begin anew.
+        // No other thread waits or polls, so the sleeps are short again.
         (NOBODY, Step::Poll),
         (POLL_OFTEN, Step::Sleep(TWICE)),
         (POLL_OFTEN, Step::Sleep(2 * TWICE)),

@@ -1,4 +1,4 @@
-//! Unit tests of `engine`.
+//! Unit tests of the service thread, with drivers that record what it does.
 
 use super::*;
 use crate::progress::backoff::WaitLimits;
@@ -11,7 +11,7 @@ use std::time::Instant;
 static LIMITS: WaitLimits = WaitLimits::for_tests();
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A network without peers, on which calls leave something unfinished.
+/// A network without peers, on which calls leave operations unfinished.
 struct Network {
     state: ProgressState,
     unfinished: AtomicU32,
@@ -84,8 +84,9 @@ fn it_serves_nobody_beside_a_thread_that_waits_before_that_stops_polling() {
 
 static FEW_UNPOLLED: WaitLimits = WaitLimits { max_unpolled: 2, ..WaitLimits::for_tests() };
 
-/// A network of which a worker is busy while peers send messages. It records how long the service
-/// thread would sleep next, briefly and beside others.
+/// A network on which every flush leaves operations unfinished, and every turn has found requests
+/// of peers. It records how long the service thread would sleep next: briefly, and while other
+/// threads poll.
 struct Busy {
     state: ProgressState,
     /// Never ready.

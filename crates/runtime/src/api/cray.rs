@@ -106,7 +106,7 @@ fn make(
             teams().insert(team)
         }
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
-        Agreed::Refused | Agreed::Unlike => exhausted(call),
+        Agreed::Refused | Agreed::Unlike => fail_exhausted(call),
     }
 }
 
@@ -130,7 +130,7 @@ pub fn split_grid<const D: usize>(
     let job = job::require(call);
     let tag = digest(&[GRID, parent.handle().0 as u64]);
     let arguments = digest(&sizes.map(u64::from));
-    collectives::agree(call, &parent, &[]);
+    collectives::require_same(call, &parent, &[]);
     let split = parent.next_split(call);
     let axes = parent.members().axes(sizes, parent.me());
     let request = AgreementRequest { tag, arguments, able: true, keeps: true, count: D };
@@ -154,7 +154,7 @@ pub fn split_grid<const D: usize>(
             "{} differ between the PEs of the parent team; here they are {sizes:?}; pass the same on all of them",
             ranges.map(|(argument, _)| argument).join(", ")
         ),
-        Agreed::Refused => exhausted(call),
+        Agreed::Refused => fail_exhausted(call),
     }
 }
 
@@ -184,7 +184,7 @@ pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> 
     make(call, split, Members::listed(pes.collect()), tag, &[("color", color as u64)])
 }
 
-fn exhausted(call: Call) -> ! {
+fn fail_exhausted(call: Call) -> ! {
     fail!(
         call,
         "no team is left: {TEAM_SLOTS} can exist at once on a PE; destroy those that are done with"

@@ -7,7 +7,7 @@
 
 use crate::api::lock;
 use crate::call::{Call, fail};
-use crate::coll::collectives::barrier_of_blocks;
+use crate::coll::collectives::heap_barrier;
 use crate::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
 use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::job::{self, Job, mpi};
@@ -52,9 +52,10 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
         return null_mut();
     }
     mpi::warn_if_awaited(job);
-    let block = take(call, job, nbytes, alignment, hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0);
+    let block =
+        allocate_block(call, job, nbytes, alignment, hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0);
     if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
-        barrier_of_blocks(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
+        heap_barrier(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
     }
     block.map_or(null_mut(), |block| block.cast())
 }
@@ -83,12 +84,12 @@ fn zeroed_as(
     if nbytes == 0 {
         return null_mut();
     }
-    let block = take(call, job, nbytes, alignment, false);
+    let block = allocate_block(call, job, nbytes, alignment, false);
     if let Some(block) = block {
         // SAFETY: the block has `nbytes` bytes, and no PE uses it before the barrier.
         unsafe { block.write_bytes(0, nbytes) };
     }
-    barrier_of_blocks(call, arguments);
+    heap_barrier(call, arguments);
     block.map_or(null_mut(), |block| block.cast())
 }
 
@@ -108,24 +109,23 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         return null_mut();
     }
     let arguments = [("size", nbytes as u64), checked_offset(call, job, ptr)];
-    barrier_of_blocks(call, &arguments);
+    heap_barrier(call, &arguments);
     require_intact(call, job, ptr);
-    let by = call.name();
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
-    let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
+    let moved = with_allocator(job, |a| a.reallocate(call.name(), ptr.cast(), nbytes));
     checks::forget_blocks();
-    let Ok(moved) = moved else { not_a_block(call, job, ptr) };
+    let Ok(moved) = moved else { fail_not_a_block(call, job, ptr) };
     match moved {
         Some(block) => {
             if let Some((_, nbytes)) = old {
                 report_block(call, ptr, nbytes, false);
             }
-            provide(call, job, block, nbytes, false);
+            prepare_block(call, job, block, nbytes, false);
             report_block(call, block, nbytes, true);
         }
-        None => refuse(call, job, nbytes, ALIGNMENT),
+        None => record_refusal(call, job, nbytes, ALIGNMENT),
     }
-    barrier_of_blocks(call, &arguments);
+    heap_barrier(call, &arguments);
     moved.map_or(null_mut(), |block| block.cast())
 }
 
@@ -138,7 +138,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     if ptr.is_null() {
         return;
     }
-    barrier_of_blocks(call, &[checked_offset(call, job, ptr)]);
+    heap_barrier(call, &[checked_offset(call, job, ptr)]);
     require_intact(call, job, ptr);
     let freed = with_allocator(job, |a| a.free(call.name(), ptr.cast()));
     checks::forget_blocks();
@@ -148,7 +148,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
             let block = ptr.addr()..ptr.addr() + nbytes;
             lock::forget(block);
         }
-        Err(_) => not_a_block(call, job, ptr),
+        Err(_) => fail_not_a_block(call, job, ptr),
     }
 }
 
@@ -174,14 +174,20 @@ pub fn info(call: Call) -> HeapInfo {
 
 /// Allocates a block of the heap, if there is room. `for_amos` is true if the block is for remote
 /// atomic operations.
-fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
+fn allocate_block(
+    call: Call,
+    job: &Job,
+    nbytes: usize,
+    alignment: usize,
+    for_amos: bool,
+) -> Option<*mut u8> {
     let block = with_allocator(job, |a| a.allocate(call.name(), nbytes, alignment));
     match block {
         Some(block) => {
-            provide(call, job, block, nbytes, for_amos);
+            prepare_block(call, job, block, nbytes, for_amos);
             report_block(call, block, nbytes, true);
         }
-        None => refuse(call, job, nbytes, alignment),
+        None => record_refusal(call, job, nbytes, alignment),
     }
     block
 }
@@ -193,7 +199,7 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
 
 /// Makes huge pages for a block that was just allocated, and makes the block reachable by all PEs.
 /// No PE uses the block before the barrier that follows.
-fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
+fn prepare_block(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
     huge_pages::make_for_block(job, block, nbytes, for_amos);
@@ -205,7 +211,7 @@ fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool)
 
 /// Records an allocation for which there was no room.
 #[cold]
-fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
+fn record_refusal(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     let in_use = || with_allocator(job, |a| a.in_use());
     shortage::record_refusal(call, job, (nbytes, alignment), in_use);
 }
@@ -219,7 +225,7 @@ pub fn offset(call: Call, ptr: *const c_void) -> u64 {
 /// an error if the address is not in the heap.
 fn checked_offset(call: Call, job: &Job, ptr: *const c_void) -> CheckedArgument {
     if !is_in_heap(ptr) {
-        not_a_block(call, job, ptr);
+        fail_not_a_block(call, job, ptr);
     }
     ("ptr at", offset(call, ptr))
 }
@@ -277,7 +283,7 @@ fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
     f(job.allocator().as_mut().expect("there is an allocator between init and finalize"))
 }
 
-fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
+fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
     let is_static = || matches!(address::locate(ptr.addr(), 1), Some((Segment::Static, _)));
     if !is_in_heap(ptr) {
         let what = if is_static() {

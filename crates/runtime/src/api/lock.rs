@@ -84,12 +84,12 @@ impl<T: LockWord> LockHandle<T> {
         turns::take(self.address(), size_of::<T>(), threads, wait, sleep)
     }
 
-    fn on(&self, pe: c_int) -> RemoteWord<T> {
+    fn word_on(&self, pe: c_int) -> RemoteWord<T> {
         RemoteWord { call: self.call, word: self.word, pe }
     }
 
-    /// Returns the value of a field that names this PE.
-    fn name(&self) -> u32 {
+    /// Returns the value by which a field names this PE.
+    fn own_field(&self) -> u32 {
         self.job.me.0 + 1
     }
 
@@ -103,32 +103,33 @@ impl<T: LockWord> LockHandle<T> {
     fn prepare(&self) {
         if self.node() != 0 {
             // SAFETY: the lock was checked to be symmetric and aligned.
-            unsafe { T::clear_node(self.on(self.job.me.0 as c_int)) }
+            unsafe { T::clear_node(self.word_on(self.job.me.0 as c_int)) }
         }
     }
 
     /// Returns the next PE of the queue, once it is known.
     fn next(&self) -> Option<Pe> {
-        self.other(self.node() & !T::GRANTED, self.job.me)
+        self.named_pe(self.node() & !T::GRANTED, self.job.me)
     }
 
     /// Makes this PE the last one of the queue. Returns the former last PE.
     fn enqueue(&self) -> Option<Pe> {
         // SAFETY: the lock was checked to be symmetric and aligned.
-        let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
-        self.other(last, Pe(self.home as u32))
+        let last = unsafe { T::swap_tail(self.word_on(self.home), self.own_field()) };
+        self.named_pe(last, Pe(self.home as u32))
     }
 
     /// Replaces the field that names the last PE by `to` if it is `from`. Returns the former value.
     fn replace_last(&self, from: u32, to: u32) -> u32 {
         // SAFETY: the lock was checked to be symmetric and aligned.
-        unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
+        unsafe { T::compare_swap_tail(self.word_on(self.home), from, to) }
     }
 
     /// Takes the lock if it is free; otherwise lets the next thread use this PE's node.
     fn take_if_free(&self) -> bool {
         self.prepare();
-        let is_free = self.other(self.replace_last(0, self.name()), Pe(self.home as u32)).is_none();
+        let is_free =
+            self.named_pe(self.replace_last(0, self.own_field()), Pe(self.home as u32)).is_none();
         match is_free {
             true => self.report_held(true),
             false => turns::pass(self.address()),
@@ -144,29 +145,29 @@ impl<T: LockWord> LockHandle<T> {
 
     /// Leaves the queue if this PE is the last one. Returns true if it has left.
     fn retire(&self) -> bool {
-        let last = self.replace_last(self.name(), 0);
-        if last == self.name() {
+        let last = self.replace_last(self.own_field(), 0);
+        if last == self.own_field() {
             return true;
         }
-        if self.other(last, Pe(self.home as u32)).is_none() {
-            self.damaged(Pe(self.home as u32));
+        if self.named_pe(last, Pe(self.home as u32)).is_none() {
+            self.fail_damaged(Pe(self.home as u32));
         }
         false
     }
 
     /// Returns the PE that a field of the word on `pe` names, if any. Ends the job with an error if
     /// the field names this PE, or no PE of the job: no routine stores such a value.
-    fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
+    fn named_pe(&self, field: u32, pe: Pe) -> Option<Pe> {
         let named = field.checked_sub(1).map(Pe)?;
         if named.0 >= self.job.n_pes || named == self.job.me {
-            self.damaged(pe);
+            self.fail_damaged(pe);
         }
         Some(named)
     }
 
     /// Ends the job with an error: the word on `pe` has a value that no routine stores.
     #[cold]
-    fn damaged(&self, pe: Pe) -> ! {
+    fn fail_damaged(&self, pe: Pe) -> ! {
         fail!(
             self.call,
             "argument lock: the word of the lock at {:#x} on PE {pe} holds a value that no lock has there: it was not \
@@ -179,7 +180,7 @@ impl<T: LockWord> LockHandle<T> {
     /// Sets bits in the node of another PE, and wakes that PE if it sleeps.
     fn add_to_node(&self, pe: Pe, bits: u32) {
         // SAFETY: the lock was checked to be symmetric and aligned.
-        unsafe { T::add_to_node(self.on(pe.0 as c_int), bits) };
+        unsafe { T::add_to_node(self.word_on(pe.0 as c_int), bits) };
         flags::area().ring(pe);
     }
 
@@ -235,10 +236,10 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     }
     lock.prepare();
     if let Some(last) = lock.enqueue() {
-        turns::hold(lock.address(), false);
-        lock.add_to_node(last, lock.name());
+        turns::set_held(lock.address(), false);
+        lock.add_to_node(last, lock.own_field());
         lock.wait(Some(last), || lock.node() & T::GRANTED != 0);
-        turns::hold(lock.address(), true);
+        turns::set_held(lock.address(), true);
     }
     lock.report_held(true);
 }
@@ -262,7 +263,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
 pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
-    if !turns::hold(lock.address(), false) {
+    if !turns::set_held(lock.address(), false) {
         fail!(
             call,
             "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \

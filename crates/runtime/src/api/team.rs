@@ -68,7 +68,7 @@ pub fn destroy(call: Call, team: TeamHandle) {
     }
     let found = find(call, "team", team);
     requests::end(&found);
-    collectives::agree(call, &found, &[]);
+    collectives::require_same(call, &found, &[]);
     ctx::destroy_of(call, Some(team));
     teams().remove(team);
     found.retire();
@@ -104,7 +104,7 @@ pub fn split_strided(
     }
     let parent = find(call, "parent_team", parent);
     check_contexts(call, "config", config);
-    collectives::agree(call, &parent, &[]);
+    collectives::require_same(call, &parent, &[]);
     let split = parent.next_split(call);
     let members = parent.members().subset(start, stride, size);
     let arguments = digest(&[start as u64, stride as u64, size as u64]);
@@ -160,7 +160,7 @@ pub fn split_2d(
     let parent = find(call, "parent_team", parent);
     check_contexts(call, "xaxis_config", xaxis);
     check_contexts(call, "yaxis_config", yaxis);
-    collectives::agree(call, &parent, &[]);
+    collectives::require_same(call, &parent, &[]);
     let split = parent.next_split(call);
     let axes = parent.members().row_and_column(xrange, parent.me());
     let tag = digest(&[GRID, parent.handle().0 as u64]);

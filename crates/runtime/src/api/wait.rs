@@ -53,13 +53,13 @@ fn holds<T: WaitWord>(call: Call, cmp: c_int, value: T, reference: T) -> bool {
         SHMEM_CMP_GE => value >= reference,
         SHMEM_CMP_LT => value < reference,
         SHMEM_CMP_LE => value <= reference,
-        _ => unknown_comparison(call, cmp),
+        _ => fail_unknown_comparison(call, cmp),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn unknown_comparison(call: Call, cmp: c_int) -> ! {
+fn fail_unknown_comparison(call: Call, cmp: c_int) -> ! {
     fail!(call, "argument cmp is {cmp}, which is none of the SHMEM_CMP_ constants")
 }
 
@@ -85,7 +85,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
     }
     let describe = || {
         let words = vec![status_word(job, ivar, cmp_value)];
-        (call, of_words(words, 0, true, cmp))
+        (call, words_subject(words, 0, true, cmp))
     };
     backoff::until_seen(job, describe, || {
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
@@ -118,7 +118,7 @@ pub unsafe fn wait_until<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cm
 pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    let is_seen = backoff::is_seen(|| {
+    let is_seen = backoff::test(|| {
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
@@ -141,7 +141,7 @@ fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Wor
 
 /// Returns the subject of a wait for these words and `more` others. `all` is true if all of them
 /// must satisfy the comparison, not any one.
-fn of_words(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> Subject {
+fn words_subject(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> Subject {
     let comparison = match cmp {
         SHMEM_CMP_EQ => "==",
         SHMEM_CMP_NE => "!=",
@@ -223,7 +223,7 @@ impl<T: WaitWord> WaitSet<T> {
         let wanted = |i| unsafe { self.values.at(i) };
         let word = |i| status_word(job, self.ivars.wrapping_add(i), wanted(i));
         let listed = missing.by_ref().take(MAX_LISTED).map(word).collect();
-        (self.call, of_words(listed, missing.count() as u64, all, self.cmp))
+        (self.call, words_subject(listed, missing.count() as u64, all, self.cmp))
     }
 
     /// Returns the event of a wait for words of the array.
@@ -398,7 +398,7 @@ sets! {
     /// comparison, or the set is empty; else 0.
     fn test_all() -> c_int = |job, set| {
         // SAFETY: the caller promises that the arrays are valid.
-        let is_seen = backoff::is_seen(|| unsafe { set.all() });
+        let is_seen = backoff::test(|| unsafe { set.all() });
         if is_seen {
             // SAFETY: the caller promises that the arrays are valid.
             unsafe { set.report_all() };
@@ -410,7 +410,7 @@ sets! {
     /// comparison, or `SIZE_MAX` if there is none.
     fn test_any() -> usize = |job, set| {
         let mut found = None;
-        backoff::is_seen(|| {
+        backoff::test(|| {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.any() };
             found.is_some()
@@ -423,7 +423,7 @@ sets! {
     /// satisfy the comparison and returns their number.
     fn test_some(indices: *mut usize) -> usize = |job, set| {
         let mut found = 0;
-        backoff::is_seen(|| {
+        backoff::test(|| {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.some(indices) };
             found > 0

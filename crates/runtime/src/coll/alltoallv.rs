@@ -55,7 +55,7 @@ pub unsafe fn alltoallv(
 ) {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    entry.agree(&[]);
+    entry.require_same(&[]);
     let n = executor.n();
     // SAFETY: the caller promises an entry for each member.
     let offsets = unsafe { read(t_offsets, n) };
@@ -86,7 +86,7 @@ pub unsafe fn alltoallv_packed(
 ) -> usize {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    entry.agree(&[]);
+    entry.require_same(&[]);
     let n = executor.n();
     // SAFETY: the caller promises an entry for each member.
     let sizes = unsafe { read(blocks.sizes, n) };

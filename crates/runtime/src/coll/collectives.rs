@@ -38,7 +38,7 @@ pub fn barrier_all(call: Call) {
 /// Performs the barrier of a call that allocates or frees on all PEs. Ends the job with an error if
 /// PEs of a node pass different values of the first of `arguments`, since the blocks of the heap
 /// would be at different offsets from then on. There is at least one argument.
-pub(crate) fn barrier_of_blocks(call: Call, arguments: &[CheckedArgument]) {
+pub(crate) fn heap_barrier(call: Call, arguments: &[CheckedArgument]) {
     barrier_with(call, arguments, |executor| {
         let (name, value) = arguments[0];
         if let Some((pe, other)) = executor.sync_comparing(value) {
@@ -58,7 +58,7 @@ fn barrier_with(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mu
     let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
     if job.settings.checks() {
         checks::require_guards(call, job, checks::GUARDS_PER_BARRIER);
-        entry.agree(arguments);
+        entry.require_same(arguments);
     }
     sync(&mut executor);
 }
@@ -67,15 +67,15 @@ fn barrier_with(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mu
 pub(crate) fn finalize(call: Call) {
     order::complete_on(call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::new(call, teams().finalize());
-    entry.agree(&[]);
+    entry.require_same(&[]);
     executor.sync_without_pair_flags();
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
 /// the same arguments.
-pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
+pub(crate) fn require_same(call: Call, team: &Team, arguments: &[CheckedArgument]) {
     if job::require(call).settings.checks() {
-        CollectiveEntry::new(call, team).0.agree(arguments);
+        CollectiveEntry::new(call, team).0.require_same(arguments);
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
 pub fn sync_all(call: Call) {
     let job = job::require(call);
     let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
-    entry.agree(&[]);
+    entry.require_same(&[]);
     executor.sync();
 }
 
@@ -91,7 +91,7 @@ pub fn sync_all(call: Call) {
 pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
     let group = members.find_for(call, PsyncPurpose::Sync);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    entry.agree(&[]);
+    entry.require_same(&[]);
     executor.sync();
     0
 }
@@ -124,7 +124,7 @@ pub unsafe fn broadcast(
     }
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);
-    entry.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
+    entry.require_same_arrays(dest, source, nbytes, &[("PE_root", root as u64)]);
     entry.show_followed(FollowedMembers::Member, root as u32);
     let is_on_set = executor.collective.team.is_active_set();
     match (me == root as u32, is_on_set) {
@@ -185,7 +185,7 @@ pub unsafe fn collect_within(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, nbytes);
-    entry.agree(&[]);
+    entry.require_same(&[]);
     let own = nbytes as u64 | if in_place { IN_PLACE } else { 0 };
     let short = executor.gather_slots(own, source);
     let words = match &short {
@@ -241,7 +241,7 @@ fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
 /// Returns the word that each member of a team passes. All members call this.
 pub(crate) fn gather_words(call: Call, team: &Team, own: u64) -> Vec<u64> {
     let (mut entry, mut executor) = CollectiveEntry::new(call, team);
-    entry.agree(&[]);
+    entry.require_same(&[]);
     executor.gather(own)
 }
 
@@ -263,7 +263,7 @@ pub unsafe fn fcollect(
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
-    entry.agree_on(dest, source, nbytes, &[]);
+    entry.require_same_arrays(dest, source, nbytes, &[]);
     entry.check_apart(source, dest);
     let (n, me) = (executor.n(), executor.me());
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
@@ -295,7 +295,7 @@ pub unsafe fn alltoall(
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, total);
     let dest = symmetric(call, "dest", dest, total);
-    entry.agree_on(dest, source, nbytes, &[]);
+    entry.require_same_arrays(dest, source, nbytes, &[]);
     entry.check_apart(source, dest);
     let (n, me) = (executor.n(), executor.me());
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
@@ -343,7 +343,7 @@ pub unsafe fn alltoalls(
     let dest = symmetric(call, "dest", dest, span("dst", dst));
     let source = symmetric(call, "source", source, span("sst", sst));
     let nbytes = nelems.saturating_mul(elem_bytes);
-    entry.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
+    entry.require_same_arrays(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
     entry.check_apart(source, dest);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
     // Other algorithms would have to pack the strided elements first.

@@ -71,7 +71,7 @@ impl<'a> Executor<'a> {
     /// Returns the `word` that each member passes, in the order of the team.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
         if self.collective.team.per_node() == self.n() || !self.facts().pair_flags {
-            return self.gather_shown(word);
+            return self.gather_published(word);
         }
         let (n, me) = (self.n(), self.me());
         let internal = flags::area();
@@ -88,7 +88,7 @@ impl<'a> Executor<'a> {
 
     /// Works as [`gather`](Executor::gather): each member publishes its word, syncs, and reads the
     /// words of the others.
-    fn gather_shown(&mut self, word: u64) -> Vec<u64> {
+    fn gather_published(&mut self, word: u64) -> Vec<u64> {
         let internal = flags::area();
         let at = self.signals.next_shown();
         internal.write_own(at, &[word]);

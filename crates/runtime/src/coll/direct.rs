@@ -43,26 +43,26 @@ pub(crate) fn reduce(
         let accumulator = (!dest.overlaps(source)).then_some(dest);
         combine(members.n, source.nbytes(), op, accumulator, operand, store);
     } else {
-        reduce_apart(members, source, dest, op);
+        reduce_unmapped(members, source, dest, op);
     }
 }
 
 /// Works as [`reduce`], where the memory of some members is not mapped here.
 #[cold]
-fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
+fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
     // Each PE begins with the unmapped members behind the first mapped one, which differs from node
     // to node, so that not all PEs access the same PE first.
     let n_before = |range: SymmetricRange| {
         let first_mapped = members.world_pes().position(|pe| range.image(pe).is_some());
         first_mapped.unwrap_or(0)
     };
-    let apart = |range: SymmetricRange| -> Vec<Pe> {
-        let is_apart = |pe: &Pe| range.image(*pe).is_none();
-        let mut pes: Vec<Pe> = members.world_pes().filter(is_apart).collect();
+    let unmapped = |range: SymmetricRange| -> Vec<Pe> {
+        let is_unmapped = |pe: &Pe| range.image(*pe).is_none();
+        let mut pes: Vec<Pe> = members.world_pes().filter(is_unmapped).collect();
         pes.rotate_left(n_before(range));
         pes
     };
-    let (sources, dests) = (apart(source), apart(dest));
+    let (sources, dests) = (unmapped(source), unmapped(dest));
     let n_after = sources.len() - n_before(source);
     let max_bytes =
         (FETCHED / sources.len().max(1)).clamp(SCRATCH, FETCHED_BLOCK) / SCRATCH * SCRATCH;

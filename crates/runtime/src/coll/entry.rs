@@ -3,8 +3,7 @@
 
 use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
-use crate::coll::executor::CollectiveCall;
-use crate::coll::executor::{Executor, Vectors};
+use crate::coll::executor::{CollectiveCall, Executor, Vectors};
 use crate::coll::requests;
 use crate::job::caller::{self, warn_once};
 use crate::job::handle::TeamHandle;
@@ -166,7 +165,7 @@ impl<'a> CollectiveEntry<'a> {
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are in this call with the
     /// same arguments.
-    pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
+    pub(crate) fn require_same(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
             let team = self.collective.team;
             let (members, number, group) =
@@ -175,9 +174,9 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Works as [`agree`](CollectiveEntry::agree), for two arrays and the arguments `more`. Also
-    /// shows the arrays to observers.
-    pub(crate) fn agree_on(
+    /// Shows the arrays to observers, then works as
+    /// [`require_same`](CollectiveEntry::require_same), for the arrays and the arguments `more`.
+    pub(crate) fn require_same_arrays(
         &mut self,
         dest: SymmetricRange,
         source: SymmetricRange,
@@ -188,7 +187,7 @@ impl<'a> CollectiveEntry<'a> {
         if self.job.settings.checks() {
             let (dest, source) = (dest.offset() as u64, source.offset() as u64);
             let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
-            self.agree(&[&arrays, more].concat());
+            self.require_same(&[&arrays, more].concat());
         }
     }
 
@@ -223,7 +222,7 @@ impl<'a> CollectiveEntry<'a> {
         let (call, nbytes) = (self.collective.call, nelems.saturating_mul(op.elem_bytes()));
         let dest = symmetric(call, "dest", dest, nbytes);
         let source = symmetric(call, "source", source, nbytes);
-        self.agree_on(dest, source, nbytes, &[]);
+        self.require_same_arrays(dest, source, nbytes, &[]);
         require_disjoint(call, self.job, source, dest);
         Vectors { source, dest, op }
     }

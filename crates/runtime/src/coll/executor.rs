@@ -183,12 +183,12 @@ impl Executor<'_> {
             }
             match step {
                 Step::Put { peer, from, to, count } => {
-                    let source = arrays.own(from.buffer);
+                    let source = arrays.own_range(from.buffer);
                     let dest = match to.buffer {
                         Buffer::Receive(receive_buffer) => {
-                            self.receive_buffer_at(arrays, peer, receive_buffer)
+                            self.remote_receive_buffer(arrays, peer, receive_buffer)
                         }
-                        buffer => arrays.own(buffer),
+                        buffer => arrays.own_range(buffer),
                     };
                     match arrays.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => self.signals.put_signal(peer, source, dest),
@@ -228,11 +228,11 @@ impl Executor<'_> {
                 Step::Copy { from, to, count } => {
                     let source = match from.buffer {
                         Buffer::Receive(receive_buffer) => {
-                            self.receive_buffer_of(arrays, awaited, receive_buffer)
+                            self.own_receive_buffer(arrays, awaited, receive_buffer)
                         }
-                        buffer => arrays.own(buffer),
+                        buffer => arrays.own_range(buffer),
                     };
-                    let dest = arrays.own(to.buffer);
+                    let dest = arrays.own_range(to.buffer);
                     match arrays.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => source.copy_here(dest),
                         None => {
@@ -242,7 +242,7 @@ impl Executor<'_> {
                     }
                 }
                 Step::Reduce { receive_buffer, receive_buffer_is_left } => {
-                    let received = self.receive_buffer_of(arrays, awaited, receive_buffer);
+                    let received = self.own_receive_buffer(arrays, awaited, receive_buffer);
                     let own = arrays.accumulator;
                     let (left, right) =
                         if receive_buffer_is_left { (received, own) } else { (own, received) };
@@ -277,7 +277,7 @@ impl Executor<'_> {
 
     /// Returns the receive buffer at `peer` for the next message of this member.
     #[inline]
-    fn receive_buffer_at(
+    fn remote_receive_buffer(
         &mut self,
         arrays: &PlanArrays<'_>,
         peer: Partner,
@@ -289,7 +289,7 @@ impl Executor<'_> {
 
     /// Returns the receive buffer here with the message of the peer that was awaited last.
     #[inline]
-    fn receive_buffer_of(
+    fn own_receive_buffer(
         &mut self,
         arrays: &PlanArrays<'_>,
         awaited: Option<Partner>,
@@ -338,14 +338,14 @@ impl PlanArrays<'_> {
 
     /// Copies parts of a member to a buffer of this PE, or combines them with an operand into it.
     fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
-        let (source, dest) = (self.own(from.buffer), self.own(to.buffer));
+        let (source, dest) = (self.own_range(from.buffer), self.own_range(to.buffer));
         let (source, dest) = self
             .contiguous((source, from), (dest, to), count)
             .expect("plans put strided parts and never get them");
         let Some(Operand { buffer, is_left }) = with else {
             return dest.copy_from(pe, source);
         };
-        let own = self.own(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());
+        let own = self.own_range(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());
         direct::combine_with(pe, source, (own, is_left), dest, self.operator());
     }
 
@@ -398,7 +398,7 @@ impl PlanArrays<'_> {
     }
 
     #[inline(always)]
-    fn own(&self, buffer: Buffer) -> SymmetricRange {
+    fn own_range(&self, buffer: Buffer) -> SymmetricRange {
         match buffer {
             Buffer::Source => self.source,
             Buffer::Dest => self.dest,

@@ -47,7 +47,7 @@ pub fn combine(
 ) {
     let team = registry::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
-    entry.agree(&[("bytes", memory.len() as u64), ("over", kind as u64)]);
+    entry.require_same(&[("bytes", memory.len() as u64), ("over", kind as u64)]);
     let is_first = executor.me() == 0;
     executor.combine_private(private(memory), op, kind);
     if is_first && kind == ReductionKind::ExclusiveScan {
@@ -63,7 +63,7 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     if root >= n {
         fail!(call, "argument root is {root}, but the members are numbered 0 to {}", n - 1);
     }
-    entry.agree(&[("bytes", memory.len() as u64), ("root", u64::from(root))]);
+    entry.require_same(&[("bytes", memory.len() as u64), ("root", u64::from(root))]);
     if me != root {
         memory.fill(0);
     }
@@ -89,7 +89,7 @@ impl Executor<'_> {
         }
         let vectors = Vectors { source: memory, dest: memory, op };
         match kind {
-            _ if !self.facts().has_receive_buffers() => self.combine_shown(memory, op, kind),
+            _ if !self.facts().has_receive_buffers() => self.combine_published(memory, op, kind),
             ReductionKind::AllReduce => match self.choose(vectors.nbytes()) {
                 AllReduceAlgorithm::Central => {
                     self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| central::all_reduce(n));
@@ -107,7 +107,7 @@ impl Executor<'_> {
 
     /// Combines a word or an element at a time, which each member publishes to the others.
     #[cold]
-    fn combine_shown(&mut self, memory: SymmetricRange, op: &Combine, kind: ReductionKind) {
+    fn combine_published(&mut self, memory: SymmetricRange, op: &Combine, kind: ReductionKind) {
         let me = self.me() as usize;
         let members = match kind {
             ReductionKind::AllReduce => 0..self.n() as usize,
@@ -119,12 +119,15 @@ impl Executor<'_> {
         for at in (0..memory.nbytes()).step_by(at_once) {
             let own = memory.part(at, at_once.min(memory.nbytes() - at));
             let mut words = [0; LARGEST / WORD];
-            own.copy_here(of_words(&mut words));
-            let shown: Vec<Vec<u64>> =
+            own.copy_here(range_of(&mut words));
+            let published: Vec<Vec<u64>> =
                 words[..at_once / WORD].iter().map(|&word| self.gather(word)).collect();
             for (turn, member) in members.clone().enumerate() {
-                shown.iter().zip(&mut words).for_each(|(shown, word)| *word = shown[member]);
-                let theirs = of_words(&mut words).part(0, own.nbytes());
+                published
+                    .iter()
+                    .zip(&mut words)
+                    .for_each(|(of_members, word)| *word = of_members[member]);
+                let theirs = range_of(&mut words).part(0, own.nbytes());
                 match turn {
                     0 => theirs.copy_here(own),
                     _ => op.apply(own, own, theirs),
@@ -134,6 +137,6 @@ impl Executor<'_> {
     }
 }
 
-fn of_words(words: &mut [u64; LARGEST / WORD]) -> SymmetricRange {
+fn range_of(words: &mut [u64; LARGEST / WORD]) -> SymmetricRange {
     private(bytemuck::cast_slice_mut(words))
 }

@@ -164,7 +164,7 @@ fn answer(mut askers: Vec<usize>) {
         });
         askers.is_empty()
     };
-    while !backoff::is_seen(&mut answer) {}
+    while !backoff::test(&mut answer) {}
 }
 
 /// Asks PE 0 for its time, by the words at offset `at` of its internal area. Returns the number of

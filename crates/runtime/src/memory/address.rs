@@ -263,11 +263,11 @@ fn bytes<T>(
 /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
 #[inline]
 pub(crate) fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    OBSERVED.locate(addr, nbytes).or_else(|| locate_unchecked(addr, nbytes))
+    OBSERVED.locate(addr, nbytes).or_else(|| locate_unobserved(addr, nbytes))
 }
 
 /// Works as [`locate`], but returns `None` while accesses are observed.
-pub(crate) fn locate_unchecked(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+pub(crate) fn locate_unobserved(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     MAP.locate(addr, nbytes)
 }
 

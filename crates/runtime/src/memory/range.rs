@@ -195,7 +195,7 @@ pub(crate) fn symmetric(
     }
     let addr = address.addr();
     // Names PE 0, which exists in every job, so this check fails only because of the address.
-    let (segment, offset) = address::locate_unchecked(addr, nbytes)
+    let (segment, offset) = address::locate_unobserved(addr, nbytes)
         .unwrap_or_else(|| checks::require_symmetric(call, argument, addr, nbytes, 0));
     // SAFETY: the bytes were just located in the segment.
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }

@@ -118,14 +118,14 @@ fn sleep_until_seen(describe: impl Fn() -> WaitDescription, mut ready: impl FnMu
 /// makes progress on the network and tries once more: the program usually repeats its test in a
 /// loop, in which peers must be served as in a wait.
 #[inline]
-pub(crate) fn is_seen(mut ready: impl FnMut() -> bool) -> bool {
-    let is_seen = ready() || network::is_open() && is_seen_after_work(&mut ready);
+pub(crate) fn test(mut ready: impl FnMut() -> bool) -> bool {
+    let is_seen = ready() || network::is_open() && test_after_progress(&mut ready);
     network::count_test(is_seen);
     is_seen
 }
 
 #[cold]
-fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
+fn test_after_progress(ready: &mut impl FnMut() -> bool) -> bool {
     network::progress();
     ready()
 }

@@ -68,14 +68,15 @@ pub(crate) fn require(
     let tag = if entry.is_in_request() { request_tag } else { thread_tag };
     let own = digest(&words);
     let all = (0..members.n).map(|member| members.world_pe(member));
-    let mut others: Vec<Other> =
-        all.filter(|pe| *pe != job.me).map(|pe| Other { pe, said: None }).collect();
+    let mut others: Vec<OtherMember> =
+        all.filter(|pe| *pe != job.me).map(|pe| OtherMember { pe, digest: None }).collect();
     let [name @ .., _] = &words[..NAME_WORDS] else { unreachable!("a name has several words") };
     for other in &others {
         send(call, job, other.pe, tag, &[&[own], name].concat());
     }
-    let complete = |others: &[Other]| others.iter().all(|other| other.said.is_some());
-    let alike = |others: &[Other]| others.iter().all(|o| o.said.is_none_or(|said| said == own));
+    let complete = |others: &[OtherMember]| others.iter().all(|other| other.digest.is_some());
+    let alike =
+        |others: &[OtherMember]| others.iter().all(|o| o.digest.is_none_or(|digest| digest == own));
     let mut unlike = None;
     backoff::until_rung(
         job,
@@ -83,7 +84,7 @@ pub(crate) fn require(
         || {
             receive_digests(job, &mut others, tag);
             if !entry.is_in_request() {
-                unlike = in_request_of(job, &mut others, tag, request_tag);
+                unlike = find_in_request(job, &mut others, tag, request_tag);
             }
             complete(&others) || !alike(&others) || unlike.is_some()
         },
@@ -102,13 +103,13 @@ pub(crate) fn require(
     }
     let announced = Instant::now();
     while !complete(&others) && announced.elapsed() < GRACE {
-        backoff::is_seen(|| {
+        backoff::test(|| {
             receive_digests(job, &mut others, tag);
             complete(&others)
         });
         thread::sleep(Duration::from_millis(1));
     }
-    others.retain(|other| other.said.is_some());
+    others.retain(|other| other.digest.is_some());
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
@@ -117,9 +118,9 @@ pub(crate) fn require(
 }
 
 /// Another member, and the digest of its call once that has arrived.
-struct Other {
+struct OtherMember {
     pe: Pe,
-    said: Option<u64>,
+    digest: Option<u64>,
 }
 
 fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
@@ -131,27 +132,27 @@ fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
 /// Returns a member that has begun a non-blocking collective of the team while this PE is in a
 /// blocking one, and its message. All non-blocking collectives that this PE has called are
 /// complete.
-fn in_request_of(
+fn find_in_request(
     job: &Job,
-    others: &mut [Other],
+    others: &mut [OtherMember],
     tag: u64,
     request_tag: u64,
 ) -> Option<(Pe, MailboxMessage)> {
     let (pe, message) = others
         .iter()
-        .filter(|other| other.said.is_none())
+        .filter(|other| other.digest.is_none())
         .filter_map(|other| Some((other.pe, mailboxes().peek(job, other.pe, request_tag)?)))
         .next()?;
     // The member may have left this call and then begun the non-blocking one.
     receive_digests(job, others, tag);
-    let is_silent = |other: &Other| other.pe == pe && other.said.is_none();
+    let is_silent = |other: &OtherMember| other.pe == pe && other.digest.is_none();
     others.iter().any(is_silent).then_some((pe, message))
 }
 
 /// Receives the digests that have arrived from members whose calls are not known yet.
-fn receive_digests(job: &Job, others: &mut [Other], tag: u64) {
-    for other in others.iter_mut().filter(|other| other.said.is_none()) {
-        other.said = mailboxes().take(job, other.pe, tag).map(|message| message[0]);
+fn receive_digests(job: &Job, others: &mut [OtherMember], tag: u64) {
+    for other in others.iter_mut().filter(|other| other.digest.is_none()) {
+        other.digest = mailboxes().take(job, other.pe, tag).map(|message| message[0]);
     }
 }
 
@@ -162,15 +163,15 @@ fn lines(
     call: Call,
     job: &Job,
     members: &Members,
-    others: &[Other],
+    others: &[OtherMember],
     tag: u64,
     own: u64,
     words: &[u64],
 ) -> Vec<(u32, Vec<u64>)> {
     let mut lines = vec![(job.me, words.to_vec())];
-    lines.extend(others.iter().filter(|o| o.said == Some(own)).map(|o| (o.pe, words.to_vec())));
+    lines.extend(others.iter().filter(|o| o.digest == Some(own)).map(|o| (o.pe, words.to_vec())));
     let first = lines.len();
-    lines.extend(others.iter().filter(|o| o.said != Some(own)).map(|o| (o.pe, Vec::new())));
+    lines.extend(others.iter().filter(|o| o.digest != Some(own)).map(|o| (o.pe, Vec::new())));
     for &word in words {
         for (pe, _) in &lines[first..] {
             send(call, job, *pe, tag, &[word]);

@@ -51,9 +51,9 @@ pub(super) enum TurnResult {
     Own,
 }
 
-/// Requests a turn. The lock then counts as held, until [`hold`] says otherwise. If another thread
-/// has the turn, the caller waits if `wait` is set. `threads` is true if threads may call at the
-/// same time. `sleep` takes a word and its value, and returns when the value has changed, or
+/// Requests a turn. The lock then counts as held, until [`set_held`] says otherwise. If another
+/// thread has the turn, the caller waits if `wait` is set. `threads` is true if threads may call at
+/// the same time. `sleep` takes a word and its value, and returns when the value has changed, or
 /// earlier.
 pub(super) fn take(
     lock: usize,
@@ -96,7 +96,7 @@ pub(super) fn take(
 }
 
 /// Records whether the PE holds the lock. Returns true if the record has changed.
-pub(super) fn hold(lock: usize, held: bool) -> bool {
+pub(super) fn set_held(lock: usize, held: bool) -> bool {
     let mut turns = process::lock(&TURNS);
     match turns.iter_mut().find(|turn| turn.lock == lock) {
         Some(turn) => std::mem::replace(&mut turn.held, held) != held,

@@ -12,17 +12,17 @@ fn sleep(word: &AtomicU32, value: u32) {
 #[test]
 fn a_turn_is_one_thread_s_and_its_own_is_known() {
     assert_eq!(take(8, 8, true, true, sleep), TurnResult::Yours);
-    assert!(!hold(8, true) && hold(8, false) && hold(8, true));
+    assert!(!set_held(8, true) && set_held(8, false) && set_held(8, true));
     assert_eq!(take(8, 8, true, true, sleep), TurnResult::Own);
     let other = |threads| thread::spawn(move || take(8, 8, threads, false, sleep)).join().unwrap();
     assert_eq!(other(true), TurnResult::Taken);
     assert_eq!(other(false), TurnResult::Own);
     assert!(held().contains(&(8, 8)));
-    assert!(hold(8, false) && !hold(8, false));
+    assert!(set_held(8, false) && !set_held(8, false));
     pass(8);
     assert_eq!(take(8, 8, true, false, sleep), TurnResult::Yours);
     forget(0..9);
-    assert!(!hold(8, true));
+    assert!(!set_held(8, true));
 }
 
 #[test]
@@ -61,5 +61,5 @@ fn threads_are_served_in_the_order_of_their_calls() {
     assert_eq!(SERVED.load(SeqCst), 8);
     pass(LOCK);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert!(!hold(LOCK, true));
+    assert!(!set_held(LOCK, true));
 }

@@ -1,12 +1,13 @@
-/* Times a max-reduction of 1 MiB over all PEs as the machine does it without a library.
+/* A lower bound for a max-reduction of 1 MiB over all PEs: the same work without the library. The
+ * floors of shmem-perf are only those of two PEs.
  *
- * It runs on any number of PEs and prints `bare_max_large nanoseconds`. Where
- * PEs share memory, that is the memory traffic that the reduction cannot avoid: every PE copies
- * its share of everybody's source to everybody's destination. Where they do not, a power of two
- * of them reduce over plain sockets: they exchange halves, then halves of these, and combine;
- * then the results go back. Other numbers of PEs print nothing. What shmem-perf measures without
- * the library is between two PEs. It calls only routines of OpenSHMEM 1.4, so any implementation
- * can build it unchanged.
+ * It prints `bare_max_large nanoseconds`. If PEs share memory, that is the memory traffic that the
+ * reduction cannot avoid: in each PE's vectors, every PE copies its share of the source to the
+ * destination. Otherwise a power of two of PEs reduce over plain sockets: they exchange and combine
+ * halves, then halves of these, and so on, and send the results back in the reverse order. Other
+ * numbers of PEs print nothing.
+ *
+ * It calls only routines of OpenSHMEM 1.4, so any library can build it unchanged.
  */
 #define _GNU_SOURCE
 #include "plain.h"
@@ -30,7 +31,7 @@ static void copies(int me, long count)
     }
 }
 
-/* Sends and receives the same number of bytes. Without progress it yields, and then sleeps. */
+/* Sends and receives `count` words. Without progress it yields, and after 20 times sleeps. */
 static void exchange_plainly(int connection, long *from, long *to, int count)
 {
     char *out = (char *)from, *in = (char *)to;
@@ -86,10 +87,10 @@ static void connect_all(int me, int n)
     for (int bit = 1; bit < n; bit *= 2)
         connections[round++] = connect_plainly(dest, me ^ bit);
     if (n <= sysconf(_SC_NPROCESSORS_ONLN))
-        at_a_time = 256 * 1024; /* so that what is sent stays in a cache until it is received */
+        at_a_time = 256 * 1024; /* so that data stay in a cache until they are received */
 }
 
-/* The time of one of `count` rounds, in which all PEs take part. */
+/* Returns the mean time of one of `count` rounds. All PEs call it. */
 static double each_round(void (*rounds)(int me, long count), long count)
 {
     shmem_barrier_all();
@@ -100,7 +101,7 @@ static double each_round(void (*rounds)(int me, long count), long count)
     return lasted / count;
 }
 
-/* Prints the time of a round of N PEs. */
+/* Prints the time of a round, after a warm-up. All PEs call it. */
 static void time_of(const char *name, void (*rounds)(int me, long count), long count)
 {
     each_round(rounds, count / 10 + 1);
@@ -119,7 +120,7 @@ int main(void)
     dest = symmetric(LARGE * sizeof *dest);
     for (int i = 0; i < LARGE; i++)
         source[i] = i + me;
-    shmem_barrier_all(); /* What others write is no longer cleared. */
+    shmem_barrier_all(); /* No PE still clears memory that others write. */
     const int maps_all = shmem_ptr(dest, n - 1) != NULL && shmem_ptr(dest, 0) != NULL;
     const long count = maps_all && n == 2 ? 400 : 20;
     if (maps_all) {

@@ -1,7 +1,7 @@
 /* Times a loop in PE 0 that only computes, while the other PE sleeps in the kernel.
  *
- * The same loop in a job of one PE, which serves no peer, shows what the other PE costs. The
- * program prints one line, `compute nanoseconds`. shmem-perf has no second job to compare with.
+ * The same loop in a job of one PE, which serves no peer, shows how much the other PE slows it
+ * down. shmem-perf cannot compare two jobs. The program prints one line, `compute nanoseconds`.
  */
 #define _GNU_SOURCE
 #include "plain.h"
@@ -10,7 +10,7 @@ enum { STEPS = 300 * 1000 * 1000 };
 
 static volatile unsigned long sink; /* receives the result */
 
-/* Each step needs the one before it. */
+/* Each step depends on the one before, so the CPU cannot overlap them. */
 static void compute(void)
 {
     unsigned long value = sink;
@@ -29,7 +29,7 @@ int main(void)
     run_on_processor(me);
     long *words = symmetric(2 * sizeof *words);
 
-    /* What an implementation connects at first use is connected now, both ways. */
+    /* Libraries that connect PEs at first use do so now, in both directions. */
     for (int pe = 0; pe < n_pes; pe++)
         shmem_long_p(words + me, 1, pe);
     shmem_barrier_all();

@@ -1,11 +1,11 @@
-/* Threads that issue on contexts: the processor's time of each operation and of the quiet after all
- * of them, how often a thread had to wait in the kernel, for instance for a lock, and how many
- * operations all threads completed in a second. Each of 1, 2, 4, .. threads of PE 0 has a private
- * context, or all use the default one.
+/* Threads that issue operations on contexts. For 1, 2, 4, .. threads of PE 0, each with a context
+ * of its own or all with the default context, it prints the CPU time of an operation and of the
+ * quiet after all of them, how often a thread waited in the kernel, for instance for a lock, and
+ * how many operations per second all threads completed.
  *
  *     oshcc -O2 -pthread benches/contexts.c -o contexts && oshrun -n 2 ./contexts 8
  *
- * One case alone, whose instructions callgrind can count in the functions that it calls:
+ * A single case, for example to count its instructions with callgrind:
  *
  *     contexts THREADS p|inc own|default OPERATIONS
  */

@@ -1,17 +1,16 @@
-/* Calls one routine COUNT times on another PE, or on the PE itself, for counting instructions
- * under callgrind.
+/* Calls one routine COUNT times, to count its instructions under callgrind.
  *
  *     counts ROUTINE COUNT    as a job of one PE, without a launcher, or of two
  *
- * The path to PE 0 of a job of one is the same as to any PE of the same node. In a job of two
- * nothing is in flight when the next call begins.
+ * In a job of one, the PE is its own target: the code is the same as for any PE of the node. In a
+ * job of two, PE 0 calls and PE 1 is the target; each call is completed before the next one.
  */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* PE 0 calls; where it is alone nothing is to be completed. */
+/* PE 0 makes the calls. In a job of one, they need no quiet. */
 #define CALL(call) \
     for (long i = 0; i < count && shmem_my_pe() == 0; i++) { \
         call; \

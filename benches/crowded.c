@@ -1,9 +1,10 @@
-/* Times of small operations between PE 0 and the last PE, while the others wait in a barrier: what
- * they take where PEs outnumber the processors, or where other processes compute beside them.
- * shmem-perf reports the median, which does not show that some operations wait for a time slice:
- * this program reports means. It prints one line for each operation, in nanoseconds.
+/* Times small operations between PE 0 and the last PE while the other PEs wait in a barrier, for
+ * machines on which PEs outnumber the processors or other processes compute. It reports means,
+ * which include operations that waited for a time slice; the medians of shmem-perf do not show
+ * these. It prints one line for each operation, in nanoseconds.
  *
- * `crowded busy` computes until it is killed, without a library: a neighbor.
+ * `crowded busy` computes until it is killed, without initializing the library: a neighbor that
+ * takes a processor.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -42,7 +43,8 @@ static void round_trip(long turn)
         shmem_long_p(words, turn, peer);
 }
 
-/* `operate` is called by PE 0, and also by the last PE if `is_mutual`, until PE 0 ends it. */
+/* Times `operate`, which PE 0 calls, and also the last PE if `is_mutual`, until LIMIT is over. All
+ * PEs call this. */
 static void measure(const char *name, void (*operate)(long), int is_mutual)
 {
     const int is_last = me == shmem_n_pes() - 1;

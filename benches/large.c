@@ -1,8 +1,7 @@
-/* Times a fork in a job whose PEs have 4 GiB of static variables each: with almost none of them
- * in use, and with some.
+/* Times a fork in a job whose PEs have 4 GiB of static variables each: while almost none of the
+ * memory is in use, and while 64 MiB are. shmem-perf has few static variables, and does not fork.
  *
- * shmem-perf has few static variables, and calls nothing but the library. The linker places
- * common variables after all others, so that the usual code model reaches their start.
+ * The linker places common variables after all others, so the small code model reaches their start.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -12,8 +11,8 @@ enum { USED = 64 << 20 };
 
 __attribute__((common)) char large[4l << 30];
 
-/* The time of one fork. Doubles the number of forks until they take a millisecond; the last loop
- * counts. */
+/* Returns the mean time of a fork. Doubles the number of forks until they take a millisecond;
+ * returns the mean of the last loop. */
 static double fork_time(void)
 {
     for (long count = 64;; count *= 2) {

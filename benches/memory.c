@@ -1,16 +1,18 @@
-/* Measures the memory that the library uses on each PE, and prints the maximum over the PEs.
+/* Measures the memory that the library uses on each PE, and prints the maximum over the PEs in
+ * bytes.
  *
- * On a node: after a barrier and a split of the world into rows and columns. `private` is
- * Private_Dirty of the kernel. `slice` is the resident part of the PE's slice of the node's
- * memory, in which the program has stored nothing by then. `tables` is the size of the page
- * tables, and `tables_touched` their size after every PE has touched all heaps.
+ * Without an argument it measures on one node, after a barrier and a split of the world into rows
+ * and columns. `private` is the kernel's Private_Dirty. `slice` is the resident part of the PE's
+ * slice of the node's shared memory, to which the program itself has written nothing yet. `tables`
+ * is the size of the page tables, and `tables_touched` their size after every PE has touched all
+ * heaps.
  *
- * With the argument `pairs`: `first` is Private_Dirty after a barrier, and `private` once the PE
- * has put a word to every other PE and got one from it; `files` is the number of open
- * descriptors then.
+ * With the argument `pairs`, `first` is Private_Dirty after a barrier, and `private` after the PE
+ * has put a word to every other PE and got one from it; `files` is the number of open descriptors
+ * then.
  *
- * With the argument `without`, the library is loaded but not initialized, which shows what the
- * program uses anyway.
+ * With the argument `without`, the library is loaded but not initialized: `without` is the memory
+ * that the program uses in any case.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -20,7 +22,7 @@
 
 enum { PAGE = 4096, PAGES_AT_A_TIME = 16384, HEAP = 2 << 20, APART = 1 << 20 };
 
-/* The bytes that the kernel's file names on the line that begins with `key`. */
+/* Returns the bytes on the line that begins with `key` in a file of the kernel, given in KiB. */
 static double bytes_of(const char *path, const char *key)
 {
     static char text[PAGE];
@@ -44,7 +46,7 @@ static double page_tables(void)
     return bytes_of("/proc/self/status", "VmPTE:");
 }
 
-/* The bytes of a range that are in memory, touched by any process. */
+/* Returns the bytes of a range that are in memory, whichever process has touched them. */
 static double resident(char *start, size_t nbytes)
 {
     static unsigned char there[PAGES_AT_A_TIME];
@@ -61,8 +63,8 @@ static double resident(char *start, size_t nbytes)
     return found;
 }
 
-/* This PE's part of the node's memory: as long as it is from one PE's heap to the next one's,
- * and aligned to that. */
+/* Returns the resident bytes of this PE's slice of the node's memory. The size of a slice is the
+ * distance between the heaps of two PEs, and a slice is aligned to its size. */
 static double slice(char *heap)
 {
     const int me = shmem_my_pe();
@@ -73,8 +75,8 @@ static double slice(char *heap)
     return resident(heap - (uintptr_t)heap % stride, stride);
 }
 
-/* Write to all of the own heap, then look at every peer's: one page of each 2 MiB, which is what
- * a page of tables covers, makes all of them. */
+/* Writes all of the PE's own heap, then reads a byte of each MiB of every PE's heap. This creates
+ * all page tables, since a page of them covers 2 MiB. */
 static void touch(char *heap)
 {
     memset(heap, 1, HEAP);
@@ -94,7 +96,7 @@ static void report_most(const char *name, double value)
         report(name, most);
 }
 
-/* Open descriptors, without that of the directory that lists them. */
+/* Returns the number of open descriptors, without that of the directory which lists them. */
 static double files(void)
 {
     DIR *const dir = opendir("/proc/self/fd");

@@ -1,4 +1,4 @@
-/* TCP connections between PEs that no OpenSHMEM knows of. */
+/* TCP connections between PEs, without the library. */
 #ifndef RUSHMEM_BENCHES_PLAIN_H
 #define RUSHMEM_BENCHES_PLAIN_H
 
@@ -8,8 +8,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-/* To the other PE of a pair, over the loopback interface, with TCP_NODELAY. All PEs call it at
- * once; `port` is a symmetric word. */
+/* Connects to the other PE of a pair over the loopback interface, with TCP_NODELAY. All PEs call it
+ * together; `port` is a symmetric word. */
 static inline int connect_plainly(long *port, int other)
 {
     const int on = 1;
@@ -33,7 +33,7 @@ static inline int connect_plainly(long *port, int other)
         if (connect(connection, where, size) != 0)
             give_up("it cannot connect to the other PE");
     }
-    shmem_barrier_all(); /* Everybody has read its word, which the next call writes. */
+    shmem_barrier_all(); /* Every PE has read its word, which the next call overwrites. */
     if (setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
         give_up("the plain connection failed");
     return connection;

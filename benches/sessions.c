@@ -1,5 +1,6 @@
-/* How long some atomic operations on random PEs of other nodes take until they are complete, in a
- * session for as many operations and without one. PE 0 issues them; shmem-perf starts no sessions.
+/* Times 1, 4, 16, .. atomic operations of PE 0 on random PEs of other nodes until they are
+ * complete, in a session for that number of operations and without one. shmem-perf starts no
+ * sessions.
  *
  *     oshcc -O2 benches/sessions.c -o sessions
  *     SHMEM_TRANSPORT=ucx SHMEM_VIRTUAL_NODES=2+2+2+2 oshrun -n 8 ./sessions [MOST_OPERATIONS]
@@ -12,7 +13,7 @@ enum { WORDS = 1024, REPETITIONS = 101, MOST_OPERATIONS = 16384 };
 
 static uint64_t state = 88172645463325252u;
 static uint64_t *words;
-static int first_other; /* PEs from there on are on other nodes */
+static int first_other; /* PEs from this number on are on other nodes */
 
 static uint64_t next(void)
 {
@@ -22,7 +23,7 @@ static uint64_t next(void)
     return state;
 }
 
-/* Microseconds of `n` operations. */
+/* Returns the microseconds that `n` operations take. */
 static double measure(size_t n, int in_session)
 {
     const uint64_t others = shmem_n_pes() - first_other;

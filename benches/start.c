@@ -1,5 +1,5 @@
-/* A job with one barrier, to time its start and its end from outside: no program sees when its
- * launcher starts and ends. */
+/* A job with one barrier, whose start and end are timed from outside, because no program sees when
+ * its launcher starts and ends. */
 #include <shmem.h>
 
 int main(void)

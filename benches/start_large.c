@@ -1,5 +1,5 @@
-/* A job with one barrier and 4 GiB of static variables on each PE, to time what they add to its
- * start and its end. */
+/* A job with one barrier and 4 GiB of static variables on each PE, to time how much they add to the
+ * start and the end of a job. */
 #include <shmem.h>
 
 __attribute__((common)) char large[4l << 30];

@@ -1,8 +1,8 @@
 /* Common code of the programs of this directory, which measure what shmem-perf cannot: the clock,
- * the processor of a PE, symmetric memory.
+ * binding to processors, symmetric memory, and output.
  *
- * It calls only routines of OpenSHMEM 1.4. A source defines _GNU_SOURCE before it includes
- * anything.
+ * It calls only routines of OpenSHMEM 1.4. A source must define _GNU_SOURCE before its first
+ * include.
  */
 #ifndef RUSHMEM_BENCHES_TIMING_H
 #define RUSHMEM_BENCHES_TIMING_H
@@ -23,7 +23,7 @@ static inline double now(void)
     return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
-/* Ends the whole job with a message. */
+/* Prints a message and ends the whole job. */
 static inline void give_up(const char *why)
 {
     fprintf(stderr, "%s: PE %d: %s\n", program_invocation_short_name, shmem_my_pe(), why);
@@ -31,7 +31,7 @@ static inline void give_up(const char *why)
     exit(1);
 }
 
-/* Moves the caller to the index-th processor that the job may use. */
+/* Binds the caller to the index-th processor that the kernel lets it use. */
 static inline void run_on_processor(int index)
 {
     const long processors = sysconf(_SC_NPROCESSORS_CONF);
@@ -45,7 +45,7 @@ static inline void run_on_processor(int index)
     give_up("there are fewer processors than PEs");
 }
 
-/* Zeroed symmetric memory that starts a page. */
+/* Allocates zeroed symmetric memory at the start of a page. All PEs call it. */
 static inline void *symmetric(size_t bytes)
 {
     void *made = shmem_align(4096, bytes);
@@ -55,7 +55,7 @@ static inline void *symmetric(size_t bytes)
     return made;
 }
 
-/* One line of the result. Times are in nanoseconds. */
+/* Prints one line of the result. Times are in nanoseconds. */
 static inline void report(const char *name, double value)
 {
     printf("%s %.3f\n", name, value);

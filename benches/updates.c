@@ -1,6 +1,6 @@
-/* Random updates of memory that is much larger than what the TLB covers, and its first touch: each
- * PE of a job of two adds to words of the other's block. `bare` are the same updates of shared
- * memory with small pages, without the library.
+/* Times random updates of much more memory than the TLB covers, and the first touch of that memory.
+ * Each PE of a job of two adds to words of the other PE's block. The `bare` lines are the same for
+ * memory of the PE itself with small pages, without the library.
  */
 #define _GNU_SOURCE
 #include <stdint.h>

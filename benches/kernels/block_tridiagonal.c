@@ -1,11 +1,12 @@
 /* Solves block tridiagonal systems along each direction of a grid in turn, as the application BT
- * of the NAS Parallel Benchmarks does, with blocks of 5 x 5. It is written from the description of
+ * of the NAS Parallel Benchmarks does, with blocks of 5 x 5. It is written from the description in
  * NAS report RNR-94-007.
  *
- * The grid is divided into slabs along z. Lines along x and y are in one PE; those along z are
- * eliminated from PE to PE, a row of lines at a time, each put with a signal, and solved on the
- * way back. `cargo xtask bench-races` runs it: it is mostly loads and stores of symmetric memory
- * and of small arrays on the stack.
+ * The grid is divided into slabs along z. Lines along x and y are within a PE. Lines along z are
+ * eliminated from the lowest PE to the highest, one row of lines at a time, and solved from the
+ * highest to the lowest; each row is put to the next PE with a signal. `cargo xtask bench-races`
+ * runs this program because it mostly loads and stores symmetric memory and small arrays on the
+ * stack. It needs OpenSHMEM 1.5.
  */
 #include "kernel.h"
 
@@ -14,17 +15,17 @@ enum { N = 5, SIDE = 24, ITERATIONS = 4 };
 typedef double vector[N];
 typedef double block[N][N];
 
-/* What the next cell of a line needs of the eliminated one: x = right - upper * next. */
+/* The result of eliminating a cell: its value is right - upper * (value of the next cell). */
 typedef struct {
     block upper;
     vector right;
 } eliminated;
 
 static vector *field;       /* [slab][y][x], symmetric */
-static eliminated *lines;   /* of the cells of one line or, along z, of the slab */
+static eliminated *lines;   /* the cells of one line or, along z, of the slab */
 static eliminated *arrived; /* [y][x] from the PE below */
 static vector *solved;      /* [y][x] from the PE above */
-static uint64_t *forward, *backward; /* [y], signals: how often the row came */
+static uint64_t *forward, *backward; /* [y], signals: how often the row has been received */
 static int slab;
 
 static vector *at(int z, int y, int x)
@@ -71,7 +72,8 @@ static void solve(block matrix, eliminated *sides)
     }
 }
 
-/* The blocks depend on the field, so that each step has to make them anew. */
+/* Eliminates a cell. The blocks of the matrix depend on the field, so they are computed here in
+ * each step. */
 static void eliminate(const vector value, const eliminated *before, eliminated *made, int last)
 {
     block lower, middle;
@@ -100,7 +102,7 @@ static void substitute(vector value, eliminated *own, const vector next)
     memcpy(value, own->right, sizeof own->right);
 }
 
-/* One line of `SIDE` cells, `step` cells apart. */
+/* Solves a line of `SIDE` cells, which are `step` cells apart. */
 static void solve_line(vector *first, size_t step)
 {
     for (int i = 0; i < SIDE; i++)

@@ -1,19 +1,19 @@
-/* Searches a random graph breadth first: the vertices are spread over all PEs, and a PE that follows
- * an edge claims the vertex at its end by an atomic compare-and-swap of its parent, and appends it to
- * the queue of its PE by a fetch-and-add and a put. A barrier ends each level.
+/* Breadth-first search of a random graph whose vertices are spread over all PEs. A PE that follows
+ * an edge claims the vertex at its end by a compare-and-swap of the vertex's parent, and appends it
+ * to the queue of the vertex's PE by a fetch-and-increment and a put. A barrier ends each level.
  *
- * The graph is a function, so that PE 0 can search it alone for the verification.
+ * The edges are computed by a function, so PE 0 can search the graph alone for the verification.
  */
 #include "kernel.h"
 
 enum { VERTICES = 1 << 15, /* of a PE */ DEGREE = 16 };
 
-static long *parents;   /* symmetric: of the vertices of this PE, -1 for one not reached */
-static long *queues[2]; /* symmetric: the vertices of this PE of a level and of the next one */
-static long tails[2];   /* symmetric: their numbers */
+static long *parents;   /* symmetric: the parent of each vertex of this PE, -1 if not reached */
+static long *queues[2]; /* symmetric: this PE's vertices of the current and of the next level */
+static long tails[2];   /* symmetric: the number of vertices in each queue */
 static long vertices;   /* of a PE */
 
-/* The vertex at the end of an edge. */
+/* Returns the vertex at the end of an edge. */
 static long end_of(long vertex, int edge, int n_pes)
 {
     unsigned long mixed = ((unsigned long)vertex * DEGREE + edge + 1) * 0x9e3779b97f4a7c15ul;
@@ -57,7 +57,7 @@ static void search(int me, int n_pes)
     }
 }
 
-/* The number of vertices that can be reached. */
+/* Returns the number of vertices that can be reached from vertex 0. */
 static long search_alone(int n_pes)
 {
     char *const seen = calloc(vertices * n_pes, 1);
@@ -80,7 +80,8 @@ static long search_alone(int n_pes)
     return tail;
 }
 
-/* The number of vertices of this PE that have a parent. */
+/* Checks that each parent has an edge to its vertex. Returns the number of vertices of this PE that
+ * have a parent. */
 static long check_parents(int me, int n_pes)
 {
     long reached = 0;

@@ -1,9 +1,9 @@
 /* Ranks integer keys as the kernel IS of the NAS Parallel Benchmarks does: each iteration counts
- * the keys of each bucket, agrees on which PE takes which buckets, sends the keys to them, and
- * ranks them there. It is written from the description of NAS report RNR-94-007.
+ * the keys of each bucket, assigns consecutive buckets to PEs, sends the keys to their PEs, and
+ * ranks them there. It is written from the description in NAS report RNR-94-007.
  *
- * `cargo xtask bench-races` runs it. It has what that wants: loads and stores at random places of
- * private and of symmetric memory, few and long puts, and collectives.
+ * `cargo xtask bench-races` runs this program because it loads and stores private and symmetric
+ * memory at random addresses, and has few long puts, and collectives.
  */
 #include "kernel.h"
 
@@ -20,10 +20,10 @@ static int keys[KEYS];
 static int sorted[KEYS];               /* by bucket, the source of the puts */
 static int received[2 * KEYS];         /* symmetric, as all static data */
 static long counts[BUCKETS];           /* of this PE */
-static long all_counts[BUCKETS];       /* of all */
-static long starts[MOST_PES];          /* where the keys from each PE start in `received` */
-static long arriving[MOST_PES];        /* how many keys come from each PE */
-static long sending[MOST_PES];
+static long all_counts[BUCKETS];       /* of all PEs */
+static long starts[MOST_PES];          /* index in `received` of the first key from each PE */
+static long arriving[MOST_PES];        /* number of keys from each PE */
+static long sending[MOST_PES];         /* number of keys to each PE */
 static int ranks[LARGEST];
 static int first_bucket[MOST_PES + 1]; /* of each PE */
 
@@ -56,7 +56,7 @@ static void sort_by_bucket(void)
         sorted[next[keys[i] / KEYS_OF_A_BUCKET]++] = keys[i];
 }
 
-/* Consecutive buckets to each PE, with about as many keys. */
+/* Assigns consecutive buckets to each PE, with about the same number of keys. */
 static void share_out(int n_pes)
 {
     const double part = (double)KEYS;
@@ -72,7 +72,7 @@ static void share_out(int n_pes)
         first_bucket[++pe] = BUCKETS;
 }
 
-/* The number of keys that arrive at this PE. */
+/* Sends all keys to the PEs of their buckets. Returns the number of keys that this PE receives. */
 static long exchange(int me, int n_pes)
 {
     for (int pe = 0; pe < n_pes; pe++) {
@@ -98,7 +98,7 @@ static long exchange(int me, int n_pes)
     return total;
 }
 
-/* The rank of each key of this PE among those of this PE. */
+/* Computes the rank of each received key among those of this PE. */
 static void rank_received(long arrived)
 {
     memset(ranks, 0, sizeof ranks);

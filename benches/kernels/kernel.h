@@ -1,7 +1,7 @@
-/* Common code of the kernels: how much they do, collectives over all PEs, and what they print, which
- * is the time of the loop that is measured and the memory of a PE.
+/* Common code of the kernels: the amount of work, a sum over all PEs, and the output, which is the
+ * time of the measured loop and the memory of a PE.
  *
- * Like timing.h it calls only routines of OpenSHMEM 1.4, so that every library can run the kernels.
+ * Like timing.h it calls only routines of OpenSHMEM 1.4, so that most kernels run with any library.
  */
 #ifndef RUSHMEM_BENCHES_KERNEL_H
 #define RUSHMEM_BENCHES_KERNEL_H
@@ -11,8 +11,8 @@
 
 enum { MOST_WORDS = 1 << 10 /* of a reduction */ };
 
-/* Divides the amount of a kernel's work by its only argument, if it has one: what takes nanoseconds
- * in shared memory takes microseconds over a network. */
+/* Divides the amount of a kernel's work by the program's argument, if there is one. Jobs over a
+ * network do less work, since an operation takes microseconds there instead of nanoseconds. */
 static inline long share_of(long amount, int argc, char **argv)
 {
     const long divisor = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
@@ -21,7 +21,7 @@ static inline long share_of(long amount, int argc, char **argv)
     return amount / divisor;
 }
 
-/* The sums of symmetric arrays over all PEs. */
+/* Sums symmetric arrays over all PEs. */
 static inline void sum_of_all(long *dest, const long *source, int nelems)
 {
     static long work[MOST_WORDS / 2 + 1 > SHMEM_REDUCE_MIN_WRKDATA_SIZE
@@ -35,12 +35,12 @@ static inline void sum_of_all(long *dest, const long *source, int nelems)
         for (int i = 0; i < SHMEM_REDUCE_SYNC_SIZE; i++)
             sync[0][i] = sync[1][i] = SHMEM_SYNC_VALUE;
     }
-    /* No PE is still in the sum before, whose work array this is, too. */
+    /* All PEs have left the sum before, which used the same work array. */
     shmem_barrier_all();
     shmem_long_sum_to_all(dest, (long *)source, nelems, 0, 0, shmem_n_pes(), work, sync[calls++ % 2]);
 }
 
-/* The proportional share of this process, in bytes: what PEs share is divided by their number. */
+/* Returns the proportional memory of this process in bytes: a shared page counts in parts. */
 static inline double proportional_memory(void)
 {
     FILE *const file = fopen("/proc/self/smaps_rollup", "r");
@@ -55,7 +55,7 @@ static inline double proportional_memory(void)
     return found;
 }
 
-/* Called by all PEs; PE 0 prints its own. */
+/* Prints the time and the memory of PE 0. All PEs call it. */
 static inline void report_kernel(double time)
 {
     const double memory = proportional_memory();

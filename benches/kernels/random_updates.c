@@ -1,6 +1,6 @@
-/* Changes random words of a table that is spread over all PEs, in the manner of RandomAccess of the
- * HPC Challenge: each update is an atomic exclusive or of 8 bytes, and nothing of it is local by
- * design. The same updates a second time restore the table, which is the verification.
+/* Updates random words of a table that is spread over all PEs, in the manner of RandomAccess of the
+ * HPC Challenge. Each update is an atomic exclusive or of 8 bytes. A second round of the same
+ * updates restores the table, which is verified.
  */
 #include "kernel.h"
 

@@ -1,18 +1,18 @@
-/* A stencil of five points on a grid that is cut into strips of rows: after each step a PE puts its
- * outermost rows to its two neighbors, and no step has a barrier. A library of OpenSHMEM 1.5 puts
- * a row with its signal; an older one puts the row, fences, and puts the flag.
+/* A stencil of five points on a grid that is divided into strips of rows. In each step, a PE puts
+ * its outermost rows to its two neighbors; no step has a barrier. With OpenSHMEM 1.5, a row is put
+ * with a signal; with an older library, the row is put, then a fence and a put of a flag follow.
  *
- * Each step replaces a value by the mean of its neighbors plus 1. The field x + y is the same after
- * a mean, so the exact values are known: x + y + the number of steps.
+ * Each step replaces a value by the mean of its neighbors plus 1. The mean does not change the
+ * field x + y, so the exact values are known: x + y + the number of steps.
  */
 #include "kernel.h"
 
 enum { ROWS = 64, /* of a PE */ COLUMNS = 1024, STEPS = 4096 };
 
 static double fields[2][ROWS][COLUMNS];    /* of an even and of an odd step */
-static double halos[2][2][COLUMNS];        /* symmetric: by step, from the PE above and below */
+static double halos[2][2][COLUMNS];        /* symmetric: by step, rows of the PE above and below */
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION > 4
-static uint64_t arrived[2];                /* symmetric: steps whose row has come from there */
+static uint64_t arrived[2];                /* symmetric: number of rows received from each */
 #else
 static long arrived[2];
 #endif
@@ -43,7 +43,8 @@ static double exact(long x, long y, long step)
     return (double)(x + y + step);
 }
 
-/* The row beside one of this PE: its own, a neighbor's, or the fixed edge of the grid. */
+/* Returns a row by its index on this PE, from -1 to ROWS: its own, a neighbor's, or the fixed edge
+ * of the grid, which is written to `edge`. */
 static const double *row_at(int row, long step, long top, int n_pes, double *edge)
 {
     const double(*const field)[COLUMNS] = fields[step % 2];

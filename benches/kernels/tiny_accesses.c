@@ -1,18 +1,18 @@
-/* Walks and changes a symmetric table of 2-byte words, in the manner of the kernels of SSCA: puts,
- * gets, single elements and atomic operations one word at a time, at consecutive and at random
- * places of the next PE, from and to private arrays that are as large.
+/* Changes a symmetric table of 2-byte words, in the manner of the kernels of SSCA: puts, gets, p, g
+ * and atomic operations of one word at a time, on consecutive and on random words of the next PE,
+ * from and to private arrays of the same size.
  *
- * Almost all of its time is that of the shortest calls, so it shows what a call costs, and what
- * SHMEM_CHECK, SHMEM_STATS and SHMEM_TRACE add to it.
+ * Almost all of its time is spent in the shortest calls, so it shows the cost of a call, and how
+ * much SHMEM_CHECK, SHMEM_STATS and SHMEM_TRACE add to it.
  */
 #include "kernel.h"
 
 enum { WORDS = 1 << 22, JUMPS = 1 << 21, COUNTERS = 1 << 10 };
 
-static unsigned short *table;  /* symmetric, changed by the PE before this one alone */
+static unsigned short *table;  /* symmetric, changed only by the PE before this one */
 static unsigned int *counters; /* symmetric */
 static unsigned short *copies; /* private */
-static long words, jumps;      /* of the table that are walked over, and how often one is changed */
+static long words, jumps;      /* number of words in order, and of changes of random words */
 
 static unsigned int next(unsigned int *state)
 {

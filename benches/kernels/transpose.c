@@ -1,11 +1,11 @@
-/* Transposes a matrix whose columns are spread over all PEs, again and again: each PE transposes its
- * part of the columns of each other one, and puts that block there without waiting for it.
+/* Transposes a matrix whose columns are spread over all PEs, again and again. For each PE, a PE
+ * transposes the block of its own columns that belongs there, and puts it without waiting.
  */
 #include "kernel.h"
 
 enum { ORDER = 1024, ROUNDS = 64, TILE = 16 /* columns whose cache lines stay in the cache */ };
 
-static double *matrix, *transposed; /* symmetric: blocks of columns by PE, each block by rows */
+static double *matrix, *transposed; /* symmetric: this PE's columns, stored row by row */
 static double *blocks;              /* private, the sources of the puts */
 
 static double value(long row, long column, int round)
@@ -13,7 +13,7 @@ static double value(long row, long column, int round)
     return (double)(row * ORDER + column + round);
 }
 
-/* The blocks that this PE sends, of `width` x `width` elements, one for each PE. */
+/* Transposes and puts a block of `width` x `width` elements for each PE. */
 static void transpose(int me, int n_pes)
 {
     const int width = ORDER / n_pes;

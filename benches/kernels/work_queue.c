@@ -1,13 +1,13 @@
-/* PEs take tasks of unequal length from one queue, a few at a time, while they hold a lock; results
- * are added to a sum on PE 0. What is measured is the lock and that nobody idles.
+/* PEs take tasks of unequal length from one queue, a few at a time, under a lock, and add their
+ * results to a sum on PE 0. The time is that of the tasks and of the lock.
  */
 #include "kernel.h"
 
 enum { TASKS = 1 << 14, AT_A_TIME = 4, LONGEST = 1 << 12 };
 
 static long lock;             /* symmetric */
-static long first_task;       /* symmetric: the first that nobody has taken, on PE 0 */
-static unsigned long results; /* symmetric: their sum, on PE 0 */
+static long first_task;       /* symmetric: on PE 0, the first task that no PE has taken */
+static unsigned long results; /* symmetric: on PE 0, the sum of the results */
 
 static unsigned long result_of(long task)
 {
@@ -22,7 +22,7 @@ static long take(void)
     shmem_set_lock(&lock);
     const long first = shmem_long_g(&first_task, 0);
     shmem_long_p(&first_task, first + AT_A_TIME, 0);
-    shmem_quiet(); /* Open MPI 4.1 needs it, although the standard does not */
+    shmem_quiet(); /* Open MPI 4.1 needs it, although the standard does not require it */
     shmem_clear_lock(&lock);
     return first;
 }

@@ -1,8 +1,8 @@
-//! Prints how many batched updates of 8 bytes a core carries out as their target, and how many
-//! atomic additions it makes on the same words without a batch.
+//! Prints how many batched updates of 8 bytes a core executes per second as their target, and how
+//! many atomic additions on the same words without a batch.
 //!
-//! The words are random ones of memory that fits the first-level cache, so the figures are those
-//! of the code and not of the memory.
+//! The words are random ones in memory that fits into the first-level cache, so that the code is
+//! measured and not the memory.
 #![allow(unsafe_code)]
 
 use rushmem_transport::engine::batch::{append_update, carry_out};
@@ -16,7 +16,7 @@ use std::time::Instant;
 /// Bytes of a batch of a session over UCX.
 const BATCH: usize = 32 << 10;
 const WORDS: usize = 4 << 10;
-/// The number of times that a batch is carried out.
+/// The number of times that the batch is executed.
 const ROUNDS: usize = 20_000;
 
 /// A PE that is no proxy.
@@ -36,7 +36,7 @@ fn main() {
     measure(ROUNDS);
 }
 
-/// Measures both, and checks that all additions were made.
+/// Measures the batch and the additions without one, and checks the sum of the words.
 fn measure(rounds: usize) {
     let memory: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
     let segments: Segments = Segments::default();

@@ -1,16 +1,16 @@
-//! Calls one operation COUNT times on the own PE, for counting its instructions under callgrind
-//! beside those of C's (`cargo xtask counts`, benches/counts.c):
+//! Calls one operation of the Rust API COUNT times, to count its instructions under callgrind
+//! (`cargo xtask counts`). benches/counts.c does the same for routines of C.
 //!
-//!     counts OPERATION COUNT
+//!     counts OPERATION COUNT    as a job of one PE, without a launcher
 //!
-//! Each operation is compiled into a function of its own, which takes what a C routine takes and
-//! can be found by name.
+//! Each operation is compiled into a function of its own, which has the arguments of the C routine
+//! and can be found by its name.
 #![allow(unsafe_code)]
 
 use shmem::{Atomic, Shmem, SymRef, SymSlice};
 use std::hint::black_box;
 
-/// A function under its own name, which is not inlined.
+/// Defines functions that are not inlined and whose symbols are their plain names.
 macro_rules! counted {
     ($(fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)? $body:block)*) => {$(
         // SAFETY: no other function has this name.

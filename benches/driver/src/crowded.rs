@@ -1,8 +1,9 @@
-//! `cargo xtask bench-crowded`: what small operations take over each transport where PEs outnumber
-//! the processors, and where other processes compute beside the PEs.
+//! `cargo xtask bench-crowded`: the times of small operations over each transport if PEs outnumber
+//! the processors, and if other processes compute beside the PEs.
 //!
-//! The figures are means, which contain the operations that waited for a processor, and vary with
-//! the choices of the kernel's scheduler: the table has the range of the middle half of the runs.
+//! The figures are means, which include operations that waited for a processor. They vary with the
+//! decisions of the kernel's scheduler, so the table also has the range of the middle half of the
+//! runs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -76,7 +77,7 @@ impl Neighbors {
 impl Drop for Neighbors {
     fn drop(&mut self) {
         for neighbor in &mut self.0 {
-            // It fails if the process has ended.
+            // `kill` fails if the process has ended.
             let _ = neighbor.kill();
             let _ = neighbor.wait();
         }

@@ -1,12 +1,12 @@
-//! `cargo xtask bench-peer`: our library and others, side by side.
+//! `cargo xtask bench-peer`: compares our library with others.
 //!
-//! shmem-perf, and the sources under benches/ that do what it cannot, are built by all compilers'
-//! wrappers and run by all launchers in turn, so that whatever else the machine does falls on all.
-//! What ours and each other library measured is then compared by `shmem-perf compare`, and the last
-//! run of shmem-perf becomes a page.
+//! shmem-perf, and the programs of benches/ that measure what it cannot, are built with the `oshcc`
+//! of each library. Each library's `oshrun` runs them in turn, so that other load on the machine
+//! affects all libraries alike. `shmem-perf compare` then compares ours with each other one, and
+//! the records of the last run become a page.
 //!
-//! `--suite` says what is compared. The other one is the system's Open MPI and ours is built and
-//! installed under target/, unless the arguments name others.
+//! `--suite` selects the programs. The other library is the system's Open MPI, and ours is built
+//! and installed under target/, unless the arguments name others.
 
 mod contender;
 mod suites;
@@ -24,7 +24,7 @@ use crate::program;
 use crate::run_record::{FEWEST, compare};
 use contender::Contender;
 
-/// The minimum number of runs of figures that are to be published.
+/// The minimum number of runs for figures that are published, and the default.
 const RUNS: u32 = 15;
 /// The load average below which the machine counts as idle.
 const QUIET: f64 = 0.5;
@@ -75,7 +75,7 @@ pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Insta
     let mut done = 0;
     let ended = loop {
         eprint!("\rrun {} of {runs} ", done + 1);
-        // None is always the one that finds the machine as the same other one left it.
+        // Each round begins with another library, so that none always follows the same one.
         let (later, first) = all.split_at_mut((done as usize + 1) % (peers.len() + 1));
         let ended = first.iter_mut().chain(later).try_for_each(Contender::run);
         done += u32::from(ended.is_ok());
@@ -111,7 +111,7 @@ fn load() -> Option<f64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// Returns the directory of the system's Open MPI programs, installed first where it is missing.
+/// Returns the directory of the system's Open MPI programs. Installs Open MPI if it is missing.
 fn open_mpi() -> Result<PathBuf> {
     needs::ensure(&[&needs::OPEN_MPI])?;
     let oshcc = process::on_path("oshcc").context("oshcc is not on PATH")?;

@@ -1,5 +1,5 @@
-//! The programs that drivers run: where our own are installed, how one of benches/ is built, and
-//! what it prints.
+//! The programs that drivers run: installs our own, builds those of benches/, and parses their
+//! output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use task_support::process;
 use task_support::workspace::{Install, Workspace};
 
-/// Returns the directory of our own programs: `named`, or that of the release, built and installed
-/// below `dir`.
+/// Returns the directory of our own programs: `named` if there is one, otherwise that of a release
+/// which is built and installed below `dir`.
 pub fn installed(
     named: Option<PathBuf>,
     workspace: &Workspace,
@@ -25,8 +25,8 @@ pub fn installed(
     Ok(prefix.join("bin"))
 }
 
-/// Compiles `source` by the `oshcc` of `bin` to the file `name` of `dir`, optimized and with
-/// `flags`.
+/// Compiles `source` with the `oshcc` in `bin`, optimized and with `flags`, to the file `name` in
+/// `dir`. Returns its path.
 pub fn build(
     bin: &Path,
     source: &Path,

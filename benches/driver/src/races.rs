@@ -1,9 +1,10 @@
-//! `cargo xtask bench-races`: what the race detector costs programs that compute.
+//! `cargo xtask bench-races`: how much the race detector slows down programs that compute, and how
+//! much memory it uses.
 //!
 //! The programs of benches/kernels print the time of their main loop and the memory of a PE. Each
-//! runs without the detector, with its remote operations alone checked, with all of its accesses
-//! checked, and, for comparison, under the compiler's ThreadSanitizer, which sees one process
-//! only. The forms run in alternation, and the table gives ratios to the first. A race that the
+//! runs in four forms: without the detector; with only its remote operations checked; with all of
+//! its accesses checked; and, for comparison, under the compiler's ThreadSanitizer, which sees only
+//! one process. The forms run in turn, and the table has ratios to the first form. A race that the
 //! detector reports fails the task, since the programs have none.
 
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ struct Form {
     name: &'static str,
     flags: &'static [&'static str],
     variables: &'static [(&'static str, &'static str)],
-    /// Before the program's name.
+    /// Words before the program's name.
     words: &'static [&'static str],
 }
 
@@ -42,9 +43,10 @@ const FORMS: &[Form] = &[
     Form {
         name: "ThreadSanitizer",
         flags: &["-g", "-fsanitize=thread"],
-        // It knows neither other processes nor what orders their accesses.
+        // ThreadSanitizer does not know the accesses of other processes and their order, so its
+        // reports would be wrong.
         variables: &[("TSAN_OPTIONS", "report_bugs=0")],
-        // Older run times accept few layouts of the address space.
+        // Without random addresses: older ThreadSanitizers accept few layouts of the address space.
         words: &["setarch", "-R"],
     },
 ];

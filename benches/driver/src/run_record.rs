@@ -1,5 +1,5 @@
-//! The figures of one run of several jobs as one record, for `shmem-perf compare`, which takes the
-//! number of records for that of runs.
+//! The figures of one run, which may consist of several jobs, as one record. `shmem-perf compare`
+//! counts each record as one run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ impl RunRecord {
         Self(Record { format: FORMAT, complete: true, ..Record::default() })
     }
 
-    /// Adds the figures of a job of shmem-perf. Jobs measure some floors again, of which the last
-    /// one counts.
+    /// Adds the figures of a job of shmem-perf. They replace those of the same series of an earlier
+    /// job: several jobs may measure the same floor.
     pub fn add_job(&mut self, job: Record) {
         let Self(run) = self;
         run.series.retain(|old| !job.series.iter().any(|new| new.is_same_as(old)));
@@ -27,8 +27,8 @@ impl RunRecord {
         (run.library, run.job) = (job.library, job.job);
     }
 
-    /// Adds the nanoseconds of an event in a job of `n_pes`. What a program does without the
-    /// library is a floor; its name begins with `bare_`.
+    /// Adds the nanoseconds of an event in a job of `n_pes`. An event whose name begins with
+    /// `bare_` is a floor: the program does it without the library.
     pub fn add_event(&mut self, name: &str, n_pes: usize, ns: f64) {
         self.0.series.push(Series {
             measure: Measure::Event,
@@ -45,7 +45,7 @@ impl RunRecord {
     }
 }
 
-/// Prints what differs between the records of runs `before` and `after`, and what is equal.
+/// Prints the comparison of the records of runs `before` and `after`, including equal figures.
 pub fn compare(before: &[PathBuf], after: &[PathBuf], flags: &[&str]) -> Result<()> {
     let paths = |paths: &[PathBuf]| -> Result<Vec<String>> {
         let name = |path: &PathBuf| path.to_str().map(str::to_owned).context("a path in UTF-8");
@@ -56,7 +56,7 @@ pub fn compare(before: &[PathBuf], after: &[PathBuf], flags: &[&str]) -> Result<
     words.extend(paths(before)?);
     words.push("--with".to_owned());
     words.extend(paths(after)?);
-    // The exit status says whether something is slower, as does the text.
+    // The exit status is ignored, since the text also says whether something is slower.
     compare::run(&words).map(drop).map_err(Error::msg)
 }
 

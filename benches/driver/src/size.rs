@@ -1,10 +1,10 @@
 //! `cargo xtask bench-size`: how time and memory grow with the number of PEs on this machine.
 //!
-//! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's
-//! start to its end (benches/start.c), and what the library takes of each PE's memory
-//! (benches/memory.c), less what the same program takes without initializing it. Neither is a
-//! matter for shmem-perf: a program does not see when its launcher starts and ends, and the memory
-//! that is measured would be shmem-perf's own. The tables are for docs/scale.md.
+//! For each number of PEs it measures how long a job of init, one barrier and finalize takes from
+//! the start of oshrun to its end (benches/start.c), and how much memory of each PE the library
+//! uses (benches/memory.c), minus the memory of the same program without initialization. shmem-perf
+//! can measure neither: a program does not see when its launcher starts and ends, and shmem-perf
+//! uses much memory itself. The tables are for docs/scale.md.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,13 +18,13 @@ use task_support::workspace::{Install, Workspace};
 use crate::program::{self, value};
 
 const PES: &[u32] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
-/// The numbers of PEs where all pairs have a connection.
+/// The numbers of PEs with `--transport`, where all pairs of PEs are connected.
 const PES_OFF_NODE: &[u32] = &[2, 4, 8, 16, 32, 64];
 /// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Enough for what the program touches, so that 512 PEs fit any machine.
+/// The heap that the program needs, which is small so that 512 PEs fit any machine.
 const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
-/// The bytes that a PE may take: a constant, and a number for each PE of the job.
+/// The limit for the memory of a PE in bytes: a constant, and a number for each PE of the job.
 const AIM: (f64, f64) = (1048576.0, 200.0);
 
 /// Flags of the task.
@@ -82,7 +82,7 @@ pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install
     Ok(())
 }
 
-/// Measures the memory of each PE once it has reached every other one by a transport.
+/// Measures the memory of each PE after it has used the connections to all others by a transport.
 fn off_node(
     bin: &Path,
     pes: &[u32],

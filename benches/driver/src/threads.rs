@@ -1,9 +1,9 @@
-//! `cargo xtask bench-threads`: what collectives cost at SHMEM_THREAD_MULTIPLE, over a network.
+//! `cargo xtask bench-threads`: how much longer collectives take at SHMEM_THREAD_MULTIPLE, over a
+//! network.
 //!
 //! `shmem-perf` measures the same collectives of one thread at SHMEM_THREAD_SINGLE and at
-//! SHMEM_THREAD_MULTIPLE; which of the two runs first alternates, and `shmem-perf compare` compares
-//! them. A job that fails, has another number of PEs, thread level or transport than is measured,
-//! or lacks a size fails the task.
+//! SHMEM_THREAD_MULTIPLE, which run first alternately. `shmem-perf compare` compares them. The task
+//! fails if a job fails, has the wrong number of PEs, thread level or transport, or lacks a size.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,11 +23,12 @@ const SIZES: [u64; 4] = [8, 8 << 10, 64 << 10, 1 << 20];
 /// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Collectives that one job measures.
+/// The collectives that one job measures.
 struct Part {
     operations: &'static [&'static str],
-    /// Each member has a block in the buffers, which are as large as the largest size: the sizes
-    /// then include one that makes room and fits no operation.
+    /// True if a buffer holds a block of each member. The buffers of shmem-perf have the largest of
+    /// its sizes, so the job then has an additional size, that of all blocks, at which no operation
+    /// is measured.
     has_blocks: bool,
 }
 

@@ -1,4 +1,5 @@
-//! A machine under LogGP: what a message costs, by who sends it to whom.
+//! A machine in the LogGP model: the cost of a message, which depends on the positions of the
+//! sender and the receiver.
 //!
 //! A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman: LogGP: Incorporating long messages
 //! into the LogP model. Journal of Parallel and Distributed Computing 44 (1), 1997. Times are in
@@ -7,13 +8,13 @@
 /// The cost of a message on one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkCost {
-    /// L: from the end of sending to the arrival of the first byte.
+    /// L: the time from the end of the sender's overhead to the arrival of the first byte.
     pub latency: f64,
-    /// o: of the CPU, at the sender and at the receiver.
+    /// o: the time of the CPU for a message, at the sender and at the receiver.
     pub overhead: f64,
-    /// g: between the beginnings of two messages of one sender.
+    /// g: the minimum time between the beginnings of two messages of one sender.
     pub gap: f64,
-    /// G: per byte.
+    /// G: the time for each byte of a message.
     pub per_byte: f64,
 }
 
@@ -21,27 +22,27 @@ pub struct LinkCost {
 /// apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// In the tables.
+    /// The name in the tables.
     pub name: &'static str,
-    /// PEs of a node: they follow each other.
+    /// The number of PEs of a node. The PEs of a node have consecutive numbers.
     pub pes_per_node: u32,
     pub nodes_per_group: u32,
     on_node: LinkCost,
     in_group: LinkCost,
     between_groups: LinkCost,
-    /// Combining a byte with another one.
+    /// The time to combine a byte with another one.
     pub combine_per_byte: f64,
 }
 
-/// A store that another core sees, at the speed of its memory.
+/// The cost of a store to shared memory that another core sees.
 const MEMORY: LinkCost =
     LinkCost { latency: 0.06, overhead: 0.01, gap: 0.01, per_byte: 1.0 / 12e3 };
-/// A put over a fabric of 200 Gbit/s.
+/// The cost of a put over a fabric of 200 Gbit/s.
 const FABRIC: LinkCost = LinkCost { latency: 0.9, overhead: 0.15, gap: 0.05, per_byte: 1.0 / 24e3 };
-/// The cost over two more switches and a long cable.
+/// The cost of a put over two more switches and a long cable.
 const FAR: LinkCost = LinkCost { latency: 1.7, ..FABRIC };
 
-/// One PE to a node, all nodes alike.
+/// Nodes of one PE, with the same link between any two.
 pub const FLAT: Machine = Machine {
     name: "flat",
     pes_per_node: 1,
@@ -59,7 +60,7 @@ pub const TWO_LEVEL: Machine = Machine { name: "64 PEs per node", pes_per_node: 
 pub const DRAGONFLY: Machine = Machine { name: "dragonfly", nodes_per_group: 32, ..TWO_LEVEL };
 
 impl Machine {
-    /// Returns the link between two members of a team that is the whole machine.
+    /// Returns the cost of the link between two PEs.
     pub fn link(&self, from: u32, to: u32) -> LinkCost {
         let (from, to) = (from / self.pes_per_node, to / self.pes_per_node);
         match from == to {
@@ -69,12 +70,12 @@ impl Machine {
         }
     }
 
-    /// Returns true if two members have the same memory.
+    /// Returns true if two PEs are on one node.
     pub fn shares_node(&self, one: u32, other: u32) -> bool {
         one / self.pes_per_node == other / self.pes_per_node
     }
 
-    /// Returns the slowest link that a team of `n` uses.
+    /// Returns the cost of the slowest link in a team of the first `n` PEs.
     pub fn slowest(&self, n: u32) -> LinkCost {
         self.link(0, n - 1)
     }

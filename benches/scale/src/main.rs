@@ -1,10 +1,10 @@
 //! Estimates the time of the collectives, and the messages of small operations, on machines that
 //! are larger than any test machine.
 //!
-//! It runs the plans that the library executes, of every member, under the LogGP model of a
-//! machine. `--doc DIR` writes the tables and the curves of `docs/scale` into a directory; without
-//! it the table is printed. It does not depend on how the library executes a plan: it reports the
-//! cost of the plan.
+//! It runs the plans of the library's collectives, for every member, under the LogGP model of a
+//! machine. `--doc DIR` writes the tables and the charts of `docs/scale` into a directory; without
+//! it the tables are printed. The model has the costs of the messages of a plan, not those of the
+//! code by which the library executes it.
 #![forbid(unsafe_code)]
 
 mod machine;

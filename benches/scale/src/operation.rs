@@ -1,5 +1,5 @@
-//! The collectives that are looked at: their plans, what their parts are, and what no algorithm can
-//! go below.
+//! The collectives that are modeled: their plans, the sizes of the parts of their data, and lower
+//! bounds for any algorithm.
 
 use crate::machine::{LinkCost, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
@@ -12,38 +12,38 @@ use std::collections::VecDeque;
 
 pub type Plan = Box<dyn Iterator<Item = Step>>;
 
-/// A collective by one algorithm.
+/// A collective with one of its algorithms.
 #[derive(Clone, Copy, Debug)]
 pub struct ModeledCollective {
     pub collective: SizedCollective,
     /// The algorithm, as the literature calls it.
     pub algorithm: &'static str,
     plan: fn(u32, u32) -> Plan,
-    /// In how many parts of the plan its bytes are.
+    /// The number of parts into which the plan divides the bytes of the collective.
     parts: u32,
-    /// True if the number of steps of a plan is that of members, so that only teams of a few
-    /// thousand can be run.
+    /// True if a plan has a step for each member, so that only teams of a few thousand can be run.
     pub is_linear: bool,
 }
 
 /// A collective and its number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizedCollective {
-    /// No member leaves before all have entered.
+    /// No data; no member returns before all have entered.
     Sync,
-    /// This number of bytes of one member to all.
+    /// All members receive this number of bytes of one member.
     Broadcast(usize),
-    /// Vectors of this number of bytes are combined, to all.
+    /// All members receive the combination of all members' vectors of this number of bytes.
     Reduce(usize),
-    /// A scan over vectors of this number of bytes.
+    /// An inclusive scan over vectors of this number of bytes.
     Scan(usize),
-    /// This number of bytes of each member to all.
+    /// All members receive this number of bytes of each member.
     Collect(usize),
-    /// This number of bytes of each member to each.
+    /// Each member sends another block of this number of bytes to each member.
     AllToAll(usize),
 }
 
-/// Returns all of them, at a short and at a long size where that makes a difference.
+/// Returns all modeled collectives with their algorithms, at a short and a long size where the size
+/// matters.
 pub fn all() -> Vec<ModeledCollective> {
     use SizedCollective::*;
     let of = |collective, algorithm, plan: fn(u32, u32) -> Plan| ModeledCollective {
@@ -54,7 +54,7 @@ pub fn all() -> Vec<ModeledCollective> {
         is_linear: false,
     };
     let linear = |operation: ModeledCollective| ModeledCollective { is_linear: true, ..operation };
-    // A vector of a mebibyte, of which each byte is a part.
+    // A vector of `LONG` bytes, each of which is a part.
     let long = |operation: ModeledCollective| ModeledCollective { parts: LONG as u32, ..operation };
     vec![
         of(Sync, "dissemination", |n, me| Box::new(dissemination::sync(n, me))),
@@ -103,13 +103,13 @@ pub fn all() -> Vec<ModeledCollective> {
     ]
 }
 
-/// A long vector.
+/// The number of bytes of a long vector.
 const LONG: usize = 1 << 20;
 
-/// The parts of a long vector, as the library divides it.
+/// The number of parts of a long vector in the library's two-level reduction.
 const LONG_PARTS: u32 = LONG as u32 / 512;
 
-/// Returns the nodes of the machines that have nodes of several PEs.
+/// Returns the node of member `me` of `n`, on the machines whose nodes have several PEs.
 const fn nodes(n: u32, me: u32) -> NodeBlocks {
     NodeBlocks { n, me, p: TWO_LEVEL.pes_per_node }
 }
@@ -123,8 +123,8 @@ impl ModeledCollective {
         self.collective.part() * parts as usize / self.parts as usize
     }
 
-    /// Returns what it takes over a machine of one PE to a node, where that is known of a linear
-    /// plan.
+    /// Returns the time on a machine with one PE per node, for those linear plans for which a
+    /// formula is known.
     pub fn closed_form(&self, machine: &Machine, n: u32) -> Option<f64> {
         let others = f64::from(n - 1);
         let nbytes = self.collective.part() as f64;
@@ -174,8 +174,8 @@ impl SizedCollective {
         }
     }
 
-    /// Returns what no algorithm can go below on a team of `n`: a word of one member must reach
-    /// all, and a member must receive what it does not have.
+    /// Returns a lower bound of the time of any algorithm on a team of `n`: a word of one member
+    /// must reach all members, and each member must receive all bytes that it does not have.
     pub fn lower_bound(self, machine: &Machine, n: u32) -> f64 {
         let local = machine.link(0, 0);
         let slowest = machine.slowest(n);
@@ -188,7 +188,7 @@ impl SizedCollective {
         let bytes = match self {
             Self::Sync => 0.0,
             Self::Broadcast(nbytes) | Self::Scan(nbytes) => nbytes as f64,
-            // Each byte leaves a member once and comes back combined.
+            // A member sends each byte that another one combines, and receives each combined byte.
             Self::Reduce(nbytes) => 2.0 * nbytes as f64 * others / f64::from(n),
             Self::Collect(nbytes) | Self::AllToAll(nbytes) => nbytes as f64 * others,
         };
@@ -196,16 +196,16 @@ impl SizedCollective {
     }
 }
 
-/// Returns the shortest time in which a word of one member reaches `n`, when each member that has
-/// it sends it on as fast as it can.
+/// Returns the minimum time in which a word of one member reaches `n` members, if each member that
+/// has it sends it to others as fast as it can.
 ///
 /// R. M. Karp, A. Sahay, E. E. Santos, K. E. Schauser: Optimal broadcast and summation in the LogP
 /// model. Symposium on Parallel Algorithms and Architectures (SPAA), 1993.
 fn broadcast_bound(link: LinkCost, n: u32) -> f64 {
     let hop = link.latency + 2.0 * link.overhead;
     let interval = link.gap.max(link.overhead);
-    // Arrivals in the order of time: of those that were sent first by a member, and of those that
-    // follow each of them.
+    // Arrival times in ascending order. `first` has those of each member's first message, `next`
+    // those of the message that a sender sends after one that has arrived.
     let (mut first, mut next) = (VecDeque::from([hop]), VecDeque::new());
     let mut last = 0.0;
     for _ in 1..n {

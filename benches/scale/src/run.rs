@@ -1,48 +1,50 @@
-//! Runs the plans of all members of a team, and says what they took.
+//! Runs the plans of all members of a team in the model, and returns their time, messages and
+//! bytes.
 //!
-//! A member carries out its steps one after the other at its own time; a message arrives when the
-//! model says. Members wait for given messages alone, so the order in which they are run here
-//! changes nothing.
+//! Each member executes its steps in order and has its own clock. The model gives the time at which
+//! a message arrives. A member only ever waits for the message of a given peer, so the order in
+//! which the members are run here does not change the result.
 
 use crate::machine::Machine;
 use crate::operation::{ModeledCollective, Plan};
 use anyhow::{Result, bail};
 use rushmem_collectives::{Edge, Partner, Step};
 
-/// The time of a collective and its parts.
+/// The cost of a collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelOutcome {
-    /// Microseconds from the entry of all to the end of the last.
+    /// Microseconds from the common start of all members to the end of the last one.
     pub time: f64,
-    /// Messages that one member sent, at most.
+    /// The maximum number of messages that a member sent.
     pub messages: u64,
-    /// Bytes that one member sent and got, at most.
+    /// The maximum number of bytes that a member put and got.
     pub bytes: u64,
-    /// Edges on which one member hears from others, at most: each needs a flag.
+    /// The maximum number of edges on which a member receives messages, each of which needs a flag.
     pub flags: usize,
 }
 
 struct ModelMember {
     plan: Plan,
-    /// Until when it has run.
+    /// The member's clock.
     time: f64,
-    /// When its next message can leave.
+    /// The time from which its link can send the next message.
     free: f64,
     messages: u64,
     bytes: u64,
-    /// From whom it waits for a message that has not been sent yet.
+    /// The peer for whose message, which has not been sent yet, the member waits.
     waits_for: Option<Partner>,
-    /// Messages that were sent and not taken: from whom, and when they are there.
+    /// The messages for which the member has not waited yet: their senders and arrival times.
     inbox: Vec<(Partner, f64)>,
-    /// On which edges it took messages, and from whom where that is another edge for each.
+    /// The edges on which the member has received messages, with the sender for edges that are
+    /// separate for each sender.
     heard: Vec<(Edge, Option<u32>)>,
     done: bool,
 }
 
-/// Runs a collective over a team of `n` that is a machine.
+/// Runs a collective over a team of the first `n` PEs of a machine.
 ///
 /// # Errors
-/// When the plans do not fit together, or need shared memory.
+/// If the plans do not fit together, or need memory that all members share.
 pub fn run(operation: &ModeledCollective, machine: &Machine, n: u32) -> Result<ModelOutcome> {
     let mut members: Vec<ModelMember> =
         (0..n).map(|me| ModelMember::new(operation.plan(n, me))).collect();
@@ -76,14 +78,16 @@ impl ModelMember {
         }
     }
 
-    /// Takes the next message of a peer, if it was sent.
+    /// Removes the next message of a peer from the inbox, and returns its arrival time. Returns
+    /// `None` if it has not been sent.
     fn take(&mut self, from: Partner) -> Option<f64> {
         let at = self.inbox.iter().position(|&(peer, _)| peer == from)?;
         Some(self.inbox.remove(at).1)
     }
 }
 
-/// Carries out a member's steps until it waits for a message that was not sent.
+/// Executes a member's steps until its plan ends or it waits for a message that has not been sent.
+/// Adds members to `ready` that can continue.
 fn advance(
     operation: &ModeledCollective,
     machine: &Machine,
@@ -121,7 +125,7 @@ fn advance(
             Step::Get { peer, count, with, .. } => {
                 let nbytes = operation.nbytes(count);
                 let link = machine.link(me, peer);
-                // There and back, but for memory of the own node, which is loaded.
+                // A request and its reply; memory of the same node is loaded instead.
                 let latency = if machine.shares_node(me, peer) { 1.0 } else { 2.0 } * link.latency;
                 member.time += 2.0 * link.overhead + latency + nbytes as f64 * link.per_byte;
                 member.bytes += nbytes as u64;
@@ -148,6 +152,7 @@ fn advance(
     }
 }
 
+/// Sends a message from `me` to `peer`. Adds `peer` to `ready` if it waits for the message.
 fn send(
     machine: &Machine,
     members: &mut [ModelMember],

@@ -1,4 +1,5 @@
-//! The rows of the table and the curves: which collective over which machine at which sizes.
+//! The rows of the table and the curves of the charts: each collective on each machine with teams
+//! of several sizes.
 
 use crate::machine::{DRAGONFLY, FLAT, Machine, TWO_LEVEL};
 use crate::operation::{ModeledCollective, all};
@@ -9,23 +10,24 @@ use std::fmt::Write as _;
 
 /// The largest team for which plans with a step for each member are run.
 const MAX_LINEAR: u32 = 4096;
-/// The sizes of the table; `MAX_LINEAR` is shown for plans with a step for each member alone.
+/// The sizes of teams in the table. `MAX_LINEAR` is shown only for plans with a step for each
+/// member.
 const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
 
 /// One line of the table.
 pub struct ScaleRow {
     operation: ModeledCollective,
     n: u32,
-    /// Messages and bytes of the busiest member, and the flags that one needs, as far as they were
-    /// counted.
+    /// The maximum numbers of messages, bytes and flags of a member; `None` if the plans were not
+    /// run.
     counted: Option<(u64, u64, usize)>,
-    /// Microseconds and the lower bound, for each machine.
+    /// For each machine, the time and its lower bound in microseconds; `None` if it is not known.
     times: Vec<Option<(f64, f64)>>,
 }
 
 const MACHINES: [Machine; 3] = [FLAT, TWO_LEVEL, DRAGONFLY];
 
-/// Returns the table up to a size of team.
+/// Returns the rows of the table, for teams of up to `max_pes`.
 pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
     let mut rows = Vec::new();
     for operation in all() {
@@ -80,8 +82,7 @@ pub fn markdown(rows: &[ScaleRow]) -> String {
 /// A file name, a title, a curve for each algorithm, and the lower bound.
 pub type Chart = (String, String, Vec<Curve>, Curve);
 
-/// Returns a chart for each collective: the time of each algorithm on the machine of nodes in
-/// groups.
+/// Returns a chart for each collective, with the times of its algorithms on [`DRAGONFLY`].
 pub fn charts(max_pes: u32) -> Result<Vec<Chart>> {
     const NS: f64 = 1000.0;
     let mut charts: Vec<Chart> = Vec::new();

@@ -1,26 +1,26 @@
-//! Small operations to random PEs of a large machine: the messages that carry them and the memory
-//! of their batches, for several ways to batch them.
+//! Small operations to random PEs of a large machine: the number of messages, and the memory of the
+//! batches, for several ways to batch the operations.
 //!
-//! The model is one PE that issues many updates and then a quiet. All PEs do the same, so with two
+//! One PE is modeled, which issues many updates and then a quiet. All PEs do the same, so with two
 //! hops a PE forwards as many operations as it issues.
 
 use crate::machine::TWO_LEVEL;
 use std::fmt::Write as _;
 
-/// Updates that a PE issues before its quiet.
+/// The number of updates that a PE issues before its quiet.
 const UPDATES: u32 = 1 << 20;
-/// Bytes of an update in a batch: its head and a word.
+/// The bytes of an update in a batch: its head and a word.
 const UPDATE_NBYTES: usize = 20;
-/// The PEs of a node.
+/// The number of PEs of a node.
 const PER_NODE: u32 = TWO_LEVEL.pes_per_node;
-/// The sizes of the table.
+/// The numbers of PEs in the table.
 const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
 
 /// A way to batch operations.
 #[derive(Clone, Copy)]
 struct Batching {
     name: &'static str,
-    /// Bytes of a batch.
+    /// The bytes of a full batch.
     batch: usize,
     /// The number of destinations of batches in a job of `n` PEs.
     n_destinations: fn(u32) -> u32,
@@ -46,7 +46,7 @@ struct BatchCost {
     messages: u64,
     /// The maximum number of bytes of buffers in use at once.
     buffers: u64,
-    /// Microseconds for each operation, if one message follows the other.
+    /// Microseconds for each operation, if messages are sent without pauses.
     time: f64,
 }
 
@@ -74,14 +74,14 @@ impl Batching {
         let messages = hops * (messages + in_use);
         let link = TWO_LEVEL.link(0, PER_NODE);
         let nbytes = hops as f64 * f64::from(UPDATES) * UPDATE_NBYTES as f64;
-        // The CPU and the NIC send one message after the other, at the rate of the slower one.
+        // The slower one of the CPU and the NIC limits the rate of messages.
         let each = link.gap.max(link.overhead);
         let time = (messages as f64 * each + nbytes * link.per_byte) / f64::from(UPDATES);
         BatchCost { messages, buffers: hops * most * self.batch as u64, time }
     }
 }
 
-/// Returns the section of the page, up to a size of job.
+/// Returns the section of the page, for jobs of up to `max_pes`.
 pub fn markdown(max_pes: u32) -> String {
     let mut text = format!(
         "\

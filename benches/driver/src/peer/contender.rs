@@ -1,5 +1,5 @@
-//! An installed OpenSHMEM that takes part: building the programs with its compiler, running them
-//! with its launcher, and a record of each run.
+//! An installed OpenSHMEM library that takes part in a comparison: builds the programs with its
+//! compiler, runs them with its launcher, and writes a record of each run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,9 +16,9 @@ use super::suites::{Measured, Suite};
 use crate::program;
 use crate::run_record::RunRecord;
 
-/// The settings that Open MPI needs to run at all: its memory hooks crash in finalize, root is
-/// refused, as are more PEs than processors, and a binding of its own would be in the way of the
-/// benchmark's. Others ignore these variables.
+/// Settings that Open MPI needs: its memory hooks crash in finalize, it refuses root and more PEs
+/// than processors, and its own binding would conflict with that of the benchmark. Other libraries
+/// ignore these variables.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_memory", "^patcher"),
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -26,7 +26,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
 ];
-/// The name of shmem-perf once this oshcc has built it.
+/// The file name of the shmem-perf that is built.
 const PERF: &str = "shmem-perf";
 /// The time limit of one launch.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -35,15 +35,15 @@ pub struct Contender {
     name: String,
     suite: &'static Suite,
     oshrun: PathBuf,
-    /// The directory of the programs that it built, and of the records.
+    /// The directory of the built programs, and of the records.
     dir: PathBuf,
     /// The records of the runs that were completed.
     runs: Vec<PathBuf>,
 }
 
 impl Contender {
-    /// Compiles the programs of the suite into the directory of this name with the oshcc of `bin`,
-    /// and shmem-perf of its `parts`.
+    /// Builds the programs of the suite with the `oshcc` in `bin`, in the directory `name` of
+    /// `dir`: shmem-perf from its `parts`, the others from their sources in `benches`.
     pub fn build(
         name: &str,
         suite: &'static Suite,
@@ -79,7 +79,7 @@ impl Contender {
         })
     }
 
-    /// Runs all programs and jobs of the suite once, and writes a record of what they measured.
+    /// Runs all programs and jobs of the suite once, and writes a record of their results.
     pub fn run(&mut self) -> Result<()> {
         let mut run = RunRecord::new();
         for &(program, pes) in self.suite.programs {
@@ -114,8 +114,8 @@ impl Contender {
         Ok(())
     }
 
-    /// Runs a job of shmem-perf. If the suite names an interface, this must have carried what the
-    /// job's puts moved: a path through memory would be fast and wrong.
+    /// Runs a job of shmem-perf. If the suite names an interface, checks that the data of the job's
+    /// puts went through it, and not through shared memory.
     fn measure(&self, measured: &Measured) -> Result<Record> {
         let record = self.record(measured);
         let carried_before = self.suite.carrier.map(carried).transpose()?;
@@ -132,12 +132,12 @@ impl Contender {
         Ok(found)
     }
 
-    /// Returns the records of all runs.
+    /// Returns the records of the completed runs.
     pub fn runs(&self) -> &[PathBuf] {
         &self.runs
     }
 
-    /// Returns the records of the jobs of the last run.
+    /// Returns the records of the jobs of shmem-perf in the last run.
     pub fn last_jobs(&self) -> impl Iterator<Item = PathBuf> {
         self.suite.measured.iter().map(|measured| self.record(measured))
     }
@@ -146,7 +146,7 @@ impl Contender {
         self.dir.join(format!("{}, {}.json", self.name, measured.title))
     }
 
-    /// Returns the command for a program that it built, or any other by its path.
+    /// Returns the command that launches a built program, or any other program given by its path.
     fn job(&self, pes: usize, program: &str) -> Command {
         let mut command = process::limited(LIMIT, &self.oshrun);
         command
@@ -157,14 +157,15 @@ impl Contender {
     }
 }
 
-/// Returns the bytes that all programs have sent through an interface.
+/// Returns the number of bytes that all programs have sent through an interface since the start of
+/// the machine.
 fn carried(interface: &str) -> Result<u64> {
     let file = format!("/sys/class/net/{interface}/statistics/tx_bytes");
     let text = fs::read_to_string(&file).with_context(|| format!("could not read {file}"))?;
     text.trim().parse().with_context(|| format!("{file}: {text}"))
 }
 
-/// Checks that an interface has carried at least what the puts of a job moved, since it had carried
+/// Checks that an interface has sent at least the bytes of the puts of a job since it had sent
 /// `before` bytes.
 fn check_carried(interface: &str, before: u64, found: &Record) -> Result<()> {
     let (carried, moved) = (carried(interface)? - before, nbytes_put(found));
@@ -175,6 +176,7 @@ fn check_carried(interface: &str, before: u64, found: &Record) -> Result<()> {
     Ok(())
 }
 
+/// Returns the number of bytes of all puts whose latency was measured, without the warm-up.
 fn nbytes_put(found: &Record) -> u64 {
     let is_put = |operation: &str| operation == "put" || operation == "put_nbi";
     let puts = found

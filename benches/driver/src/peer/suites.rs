@@ -1,7 +1,7 @@
-//! What `--suite` names: the programs and jobs of a comparison, and the environment in which they
-//! run.
+//! The suites of `--suite`: the programs and jobs of a comparison, and the environment in which
+//! they run.
 
-/// A comparison.
+/// The programs of a comparison.
 pub struct Suite {
     /// The name for `--suite`.
     pub name: &'static str,
@@ -13,12 +13,11 @@ pub struct Suite {
     pub launches: &'static [Launch],
     /// The network interface through which the data of the jobs of shmem-perf must go.
     pub carrier: Option<&'static str>,
-    /// Set for both contenders; each ignores what is meant for the other.
+    /// Variables that are set for all libraries; each ignores those of the others.
     pub environment: &'static [(&'static str, &'static str)],
 }
 
-/// A whole program of benches/kernels, which prints the time of its main loop and verifies its
-/// result.
+/// A program of benches/kernels, which prints the time of its main loop and verifies its result.
 pub struct Kernel {
     pub name: &'static str,
     /// The numbers of PEs with which it runs.
@@ -37,7 +36,7 @@ pub struct Measured {
     pub options: &'static str,
 }
 
-/// A job that is timed from its start to its end.
+/// A job that is timed from the start of its launcher to the end.
 pub struct Launch {
     /// A source of benches/, or the path of any program.
     pub program: &'static str,
@@ -60,8 +59,8 @@ const EMPTY: Suite = Suite {
     environment: &[],
 };
 
-/// Operations of PEs that share memory. `large` forks, and `updates` touches memory for the first
-/// time, which need larger static variables and heaps than shmem-perf has.
+/// Operations of PEs that share memory. `large` times forks and `updates` first touches of memory,
+/// which need more static data and a larger heap than shmem-perf has.
 const ON_NODE: Suite = Suite {
     name: "on-node",
     programs: &[("large", 2), ("updates", 2)],
@@ -100,8 +99,8 @@ const ON_NODE: Suite = Suite {
     ..EMPTY
 };
 
-/// Transfers of PEs that have nothing but TCP over the loopback interface. `compute` shows with 2
-/// PEs, beside 1, what an idle peer costs a PE that computes.
+/// Transfers of PEs that are connected only by TCP over the loopback interface. `compute` with 1 PE
+/// and with 2 shows how much an idle peer slows down a PE that computes.
 const TCP: Suite = Suite {
     name: "tcp",
     programs: &[("compute", 1), ("compute", 2)],
@@ -124,10 +123,10 @@ const TCP: Suite = Suite {
     ..EMPTY
 };
 
-/// The same transfers over UCX's TCP on both sides.
+/// The same transfers by UCX over TCP, with both libraries.
 const UCX: Suite = Suite { name: "ucx", programs: &[], environment: &over("ucx"), ..TCP };
 
-/// Transfers over libfabric, with those of the same provider as floors. The other library has its
+/// Transfers over libfabric, with its own operations as floors. The other library uses UCX over
 /// TCP.
 const OFI: Suite = Suite {
     name: "ofi",
@@ -149,7 +148,7 @@ const OFI: Suite = Suite {
     ..EMPTY
 };
 
-/// Returns the environment in which both have nothing but a network, ours by this transport.
+/// Returns the environment in which PEs do not use shared memory. Ours uses this transport.
 const fn over(transport: &'static str) -> [(&'static str, &'static str); 4] {
     [
         ("SHMEM_ONNODE", "off"),
@@ -190,8 +189,8 @@ const COLLECTIVES: Suite = Suite {
     ..EMPTY
 };
 
-/// Collectives of PEs that have nothing but TCP over the loopback interface. Open MPI's go through
-/// MPI.
+/// Collectives of PEs that are connected only by TCP over the loopback interface. Open MPI's use
+/// its MPI.
 const COLLECTIVES_TCP: Suite = Suite {
     name: "collectives-tcp",
     programs: &[("bare_reduction", 2), ("bare_reduction", 4)],
@@ -208,7 +207,7 @@ const COLLECTIVES_TCP: Suite = Suite {
     ..EMPTY
 };
 
-/// Returns a job of collectives on active sets, which every library has.
+/// Returns a job of collectives that every library has: `barrier_all`, and some on active sets.
 const fn on_active_sets(title: &'static str, pes: usize) -> Measured {
     Measured {
         title,
@@ -218,7 +217,7 @@ const fn on_active_sets(title: &'static str, pes: usize) -> Measured {
     }
 }
 
-/// Whole programs of PEs that share their memory, on as many processors and on fewer.
+/// Kernels of PEs that share memory, on the same number of processors and on fewer.
 const KERNELS: Suite = Suite {
     name: "kernels",
     kernels: &[
@@ -233,7 +232,7 @@ const KERNELS: Suite = Suite {
     ..EMPTY
 };
 
-/// Whole programs of PEs that have nothing but TCP over the loopback interface.
+/// Kernels of PEs that are connected only by TCP over the loopback interface.
 const KERNELS_TCP: Suite = Suite {
     name: "kernels-tcp",
     kernels: &[

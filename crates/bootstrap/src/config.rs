@@ -38,10 +38,11 @@ pub struct FileValues {
     pub mistakes: Vec<String>,
 }
 
-/// Reads the files, unless a parent of this process has done so. Returns the variables that this process must set in its environment, of which
-/// [`READ`] is the last one, and a message for each file or line that is ignored. Variables that
-/// are set already have precedence over the files, so they are not among those returned. `lookup`
-/// reads the environment, and `prefix` is the directory in which Rushmem is installed.
+/// Reads the files, unless a parent of this process has done so. Returns the variables that this
+/// process must set in its environment, of which [`READ`] is the last one, and a message for each
+/// file or line that is ignored. Variables that are set already have precedence over the files, so
+/// they are not among those returned. `lookup` reads the environment, and `prefix` is the directory
+/// in which Rushmem is installed.
 pub fn defaults(
     lookup: impl Fn(&str) -> Option<String>,
     prefix: Option<&Path>,

@@ -127,7 +127,7 @@ pub enum Error {
     Listening {
         /// This PE.
         pe: u32,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
@@ -142,7 +142,7 @@ pub enum Error {
     Memory {
         /// This PE.
         pe: u32,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
@@ -184,12 +184,12 @@ pub enum Error {
     Serving(#[source] io::Error),
     /// PE 0 cannot listen at the address that the user has named for the meeting.
     #[error(
-        "PE 0 cannot listen at SHMEM_JOB={at} ({cause}): name its own host and a free port there"
+        "PE 0 cannot listen at SHMEM_JOB={address} ({cause}): name its own host and a free port there"
     )]
     MeetingAddress {
         /// Host and port.
-        at: String,
-        /// Why.
+        address: String,
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },

@@ -42,7 +42,7 @@ impl Sender {
     }
 }
 
-/// The connection.
+/// A connection that sends and receives frames.
 #[derive(Debug)]
 pub(crate) struct Link {
     sender: Arc<Sender>,

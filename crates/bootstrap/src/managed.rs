@@ -80,7 +80,7 @@ pub(crate) fn manager(
             let no_manager = |error| no_manager(error, &who, &[env::PMI_PORT, env::PMI_ID]);
             let socket =
                 connect(&address).map_err(|error| no_manager(Error::ManagerLost(error)))?;
-            let (identity, socket) = (Identity::Of(id), socket.into());
+            let (identity, socket) = (Identity::FromManager(id), socket.into());
             let opening = Opening { socket, dialect, identity, job, is_open: false, limit };
             Ok(Some(Box::new(Pmi::open(opening).map_err(no_manager)?)))
         }

@@ -116,7 +116,7 @@ pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<M
 /// Serves the meeting at a host and port that the user has named, as PE 0. Returns the addresses at
 /// which this process reaches it itself.
 fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
-    let refuse = |cause: io::Error| Error::MeetingAddress { at: at.to_owned(), cause };
+    let refuse = |cause: io::Error| Error::MeetingAddress { address: at.to_owned(), cause };
     let resolved: Vec<SocketAddr> = at.to_socket_addrs().map_err(refuse)?.collect();
     let port = resolved.first().map(SocketAddr::port).unwrap_or_default();
     let mut refused = None;

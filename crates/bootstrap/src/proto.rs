@@ -80,13 +80,13 @@ pub enum FromPe {
     /// this PE is accepted with a warning.
     Unfinalized,
     /// The position of the statuses of PEs in the memory of their nodes, which is the same on all
-    /// nodes; only PE 0 sends it. The status of the PE with local number `i` begins at `at + i *
-    /// stride`.
+    /// nodes; only PE 0 sends it. The status of the PE with local number `i` begins at byte
+    /// `offset + i * stride`.
     Statuses {
-        /// The distance between two PEs of a node.
+        /// The distance between the statuses of two PEs of a node in bytes.
         stride: u64,
-        /// The offset of the first one.
-        at: u64,
+        /// The offset of the first status in bytes.
+        offset: u64,
     },
     /// The PE could not allocate symmetric memory. A program that does not check for that soon
     /// fails.

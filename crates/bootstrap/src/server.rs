@@ -37,7 +37,7 @@ use messages::Messages;
 pub enum Decision {
     /// Send this frame to this PE.
     Send {
-        /// The PE.
+        /// The number of the PE in the job.
         pe: u32,
         /// The whole frame.
         frame: Arc<[u8]>,
@@ -95,7 +95,7 @@ struct PeState {
     opening: String,
 }
 
-/// One job.
+/// The state of a job at its launcher.
 #[derive(Debug)]
 pub struct Server {
     /// The name at the start of messages.
@@ -125,10 +125,10 @@ pub struct Server {
 /// The position of the statuses of the PEs of a node in its memory: see [`FromPe::Statuses`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statuses {
-    /// The distance between two PEs of a node.
+    /// The distance between the statuses of two PEs of a node in bytes.
     pub stride: u64,
-    /// The offset of the first one.
-    pub at: u64,
+    /// The offset of the first status in bytes.
+    pub offset: u64,
 }
 
 impl Server {
@@ -424,8 +424,8 @@ impl Server {
                 self.pes[index].refused.get_or_insert(what);
             }
             (Phase::Running, FromPe::Opening { what }) => self.pes[index].opening = what,
-            (Phase::Running, FromPe::Statuses { stride, at }) if pe == 0 => {
-                self.statuses = Some(Statuses { stride, at });
+            (Phase::Running, FromPe::Statuses { stride, offset }) if pe == 0 => {
+                self.statuses = Some(Statuses { stride, offset });
             }
             (Phase::Finalized, FromPe::Resumed) => self.enter(pe, decisions),
             _ => decisions.extend(self.end_on_violation(pe, "a message out of turn")),

@@ -282,9 +282,11 @@ impl JobSession {
     ///
     /// # Errors
     /// If the connection to `oshrun` is lost.
-    pub fn report_statuses(&self, stride: u64, at: u64) -> Result<(), Error> {
+    pub fn report_statuses(&self, stride: u64, offset: u64) -> Result<(), Error> {
         match &self.job {
-            Membership::Oshrun(link) if self.pe == 0 => link.send(&FromPe::Statuses { stride, at }),
+            Membership::Oshrun(link) if self.pe == 0 => {
+                link.send(&FromPe::Statuses { stride, offset })
+            }
             _ => Ok(()),
         }
     }
@@ -378,7 +380,7 @@ pub fn aborter_without_session() -> Option<Aborter> {
     Some(Aborter { launcher: Launcher::Oshrun(link.sender().clone()) })
 }
 
-/// Ends the whole job.
+/// A handle that ends the whole job.
 #[derive(Clone, Debug)]
 pub struct Aborter {
     launcher: Launcher,

@@ -62,9 +62,9 @@ impl Daemons {
         output: &mut Output,
     ) -> Result<(), StartFailure> {
         self.since = Instant::now();
-        let started = hosts.into_iter().try_for_each(|own| {
-            let host = own.host.clone();
-            let job = HostJob { spec: spec.clone(), own };
+        let started = hosts.into_iter().try_for_each(|local| {
+            let host = local.host.clone();
+            let job = HostJob { spec: spec.clone(), local };
             self.start_one(&command, job, processes, output).map_err(|error| {
                 let (name, reason) = (command.agent.name(), reason(&error));
                 let remedy = match error.kind() {
@@ -91,14 +91,14 @@ impl Daemons {
         let (stdout, out) = io::pipe()?;
         let stderr = rustix::fs::memfd_create("oshrun-agent", MemfdFlags::CLOEXEC)?;
         let err = rustix::io::fcntl_dupfd_cloexec(&stderr, 0)?;
-        let agent = command.agent.command(&job.own.host, &command.oshrun);
+        let agent = command.agent.command(&job.local.host, &command.oshrun);
         let theirs = (theirs.into(), out.into(), err);
         let pid = spawn::start_agent(agent, theirs, processes.guard())?;
         processes.add(Child::Daemon(number), pid);
         let streams = AgentStreams { stdin, stdout, stderr: stderr.into() };
-        let relay = |down: &_| output.relay(down);
-        let daemon = RemoteDaemon::new(number, job.own.clone(), streams, relay, &self.arrivals)?;
-        daemon.down.send(&DaemonOrder::Start(Box::new(job)));
+        let relay = |orders: &_| output.relay(orders);
+        let daemon = RemoteDaemon::new(number, job.local.clone(), streams, relay, &self.arrivals)?;
+        daemon.orders.send(&DaemonOrder::Start(Box::new(job)));
         self.list.push(daemon);
         Ok(())
     }
@@ -116,7 +116,7 @@ impl Daemons {
     /// Sends a message to the daemon of `pe`.
     pub fn send_toward(&self, pe: u32, message: &DaemonOrder) {
         if let Some(daemon) = self.list.iter().find(|daemon| daemon.pes.contains(&pe)) {
-            daemon.down.send(message);
+            daemon.orders.send(message);
         }
     }
 
@@ -124,14 +124,14 @@ impl Daemons {
     pub fn broadcast(&self, message: &DaemonOrder) {
         if !self.list.is_empty() {
             let frame: Arc<[u8]> = proto::encode(message).into();
-            self.list.iter().for_each(|daemon| daemon.down.send_frame(frame.clone()));
+            self.list.iter().for_each(|daemon| daemon.orders.send_frame(frame.clone()));
         }
     }
 
     /// Waits until all messages have been sent, for [`FLUSH_LIMIT`] at most for each daemon.
     pub async fn flush(&self) {
         for daemon in &self.list {
-            let _ = timeout(FLUSH_LIMIT, daemon.down.flush()).await;
+            let _ = timeout(FLUSH_LIMIT, daemon.orders.flush()).await;
         }
     }
 
@@ -192,7 +192,7 @@ impl Daemons {
                     events.extend(self.lose(number, Some(reason), processes));
                 }
                 DaemonStage::Running | DaemonStage::Idle => {
-                    daemon.down.send(&DaemonOrder::Ping);
+                    daemon.orders.send(&DaemonOrder::Ping);
                     if daemon.heartbeat.tick() {
                         let seconds = connection::silence(self.limit).as_secs_f64();
                         let reason = format!("it has been silent for {seconds} s");

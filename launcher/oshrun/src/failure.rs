@@ -91,7 +91,7 @@ pub struct StartLimit {
 
 impl StartLimit {
     /// Sets a limit for the start of `n` processes.
-    pub fn of(n: u32) -> std::io::Result<StartLimit> {
+    pub fn new(n: u32) -> std::io::Result<StartLimit> {
         let (_started, over) = channel();
         let limit = START_LIMIT + Duration::from_secs(n.into());
         std::thread::Builder::new().spawn(move || {

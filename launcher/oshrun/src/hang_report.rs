@@ -86,8 +86,8 @@ impl Explainer {
         self.limit
     }
 
-    /// Begins an explanation, or adds the purpose to the one in progress. Returns the request for
-    /// snapshots to send, if any.
+    /// Begins an explanation, or adds the purpose to the one in progress; that of a loss replaces
+    /// one in progress. Returns the request for snapshots to send, if any.
     pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<Inquiry> {
         let at_once = purpose == Purpose::Loss;
         // gdb interrupts PEs, so it is used only at the request of the user and after `--timeout`.
@@ -165,8 +165,9 @@ impl Explainer {
         is_late.then_some(Inquiry { number, statuses, at_once: true, with_stacks: false })
     }
 
-    /// Returns the explanation once all snapshots have arrived or the deadline has passed. The text
-    /// is empty if there is nothing to explain.
+    /// Returns the explanation once all snapshots have arrived or the deadline has passed. That of
+    /// a loss is left to [`Explainer::finish_last`]. The text is empty if there is nothing to
+    /// explain.
     pub fn finish(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let is_complete = |open: &mut Collection| {
             open.purpose != Purpose::Loss
@@ -176,8 +177,8 @@ impl Explainer {
         Some((open.purpose, self.text(open, server)))
     }
 
-    /// Ends the explanation in progress at the end of the job, for example that of a loss. Returns
-    /// its text.
+    /// Ends the explanation in progress when the job has ended, as that of a loss. Returns its
+    /// text.
     pub fn finish_last(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let open = self.collection.take()?;
         Some((open.purpose, self.text(open, server)))

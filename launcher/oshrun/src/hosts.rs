@@ -20,7 +20,7 @@ pub struct Hosts {
     /// Each host and its PEs, in ascending order and without gaps.
     pub parts: Vec<HostPes>,
     /// The index of this machine, if it has PEs.
-    pub own: Option<usize>,
+    pub local: Option<usize>,
     /// The launch agent for the other hosts.
     pub agent: Agent,
 }
@@ -32,12 +32,12 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
         (Some(_), Some(_)) => {
             return Err(StartFailure::usage("use either -H or --hostfile, not both".to_string()));
         }
-        (Some(text), None) => Some(list::of_option("-H", text).map_err(StartFailure::usage)?),
+        (Some(text), None) => Some(list::parse_option("-H", text).map_err(StartFailure::usage)?),
         (None, Some(file)) => {
             let what = format!("read the list of hosts {}", file.display());
             let text = std::fs::read_to_string(file).map_err(|error| cannot(&what, &error))?;
             let shown = file.display().to_string();
-            Some(list::of_file(&shown, &text).map_err(StartFailure::usage)?)
+            Some(list::parse_file(&shown, &text).map_err(StartFailure::usage)?)
         }
         (None, None) => None,
     };
@@ -59,8 +59,8 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
     };
     let parts = distribute(distinct(hosts), options.n_pes, options.ppn, is_strict)
         .map_err(StartFailure::usage)?;
-    let own = parts.iter().position(|part| is_own(&part.host));
-    Ok(Hosts { parts, own, agent: agent.unwrap_or_else(Agent::ssh) })
+    let local = parts.iter().position(|part| is_own(&part.host));
+    Ok(Hosts { parts, local, agent: agent.unwrap_or_else(Agent::ssh) })
 }
 
 /// Returns each host once. A host that is listed twice is one node with the slots of both entries.
@@ -180,7 +180,7 @@ mod tests {
         per_host: Option<u32>,
         is_strict: bool,
     ) -> Result<String, String> {
-        let hosts = super::list::of_option("-H", hosts).expect("hosts");
+        let hosts = super::list::parse_option("-H", hosts).expect("hosts");
         let parts = distribute(distinct(hosts), n_pes, per_host, is_strict)?;
         let shown = |part: &HostPes| format!("{}:{}-{}", part.host, part.pes.start, part.pes.end);
         Ok(parts.iter().map(shown).collect::<Vec<_>>().join(" "))

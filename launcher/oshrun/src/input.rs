@@ -1,8 +1,8 @@
 //! Forwards oshrun's stdin to PE 0.
 //!
-//! A file, pipe or socket is inherited. A terminal is read by oshrun, since the terminal would stop
-//! a PE, which is in a background process group. If a daemon starts PE 0, oshrun reads its stdin
-//! and sends it in pieces.
+//! PE 0 inherits a file, pipe or socket. oshrun itself reads a terminal, which would stop a PE that
+//! reads, since PEs are in background process groups. If a daemon starts PE 0, oshrun reads its
+//! stdin and sends it to the daemon in pieces.
 #![allow(unsafe_code)]
 
 use std::io::{self, PipeReader};
@@ -133,7 +133,8 @@ async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
             return;
         };
         // The terminal is shared and must stay blocking, so it is read only if a line has arrived.
-        // In the background, the line is for another process, and reading it would stop oshrun.
+        // While oshrun is in the background, the line is for another process, and reading it would
+        // stop oshrun.
         ready.clear_ready();
         let is_in_foreground = || {
             rustix::termios::tcgetpgrp(&terminal)

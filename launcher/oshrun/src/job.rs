@@ -37,8 +37,8 @@ const GRACE_PERIOD: Duration = Duration::from_millis(500);
 /// default of `--host-limit`.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Time for the last steps: for processes that survive [`KILL_LIMIT`], for daemons to exit, and for
-/// the reader of the output after `--timeout`.
+/// Time for each of the last steps: for processes that survive [`KILL_LIMIT`] to disappear, for
+/// daemons to exit, and for the reader of the output to read it after `--timeout`.
 const FINAL_LIMIT: Duration = Duration::from_secs(1);
 
 /// Time for which a message of a PE is held back, so that equal messages of other PEs are printed
@@ -63,7 +63,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     };
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit =
-        StartLimit::of(plan.nodes.n_pes()).map_err(|error| cannot("start a thread", &error))?;
+        StartLimit::new(plan.nodes.n_pes()).map_err(|error| cannot("start a thread", &error))?;
     let supervisor = Supervisor::new(!has_pe_0, options.host_limit)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
@@ -178,7 +178,7 @@ struct Job {
     print_at: Option<Instant>,
     /// True once a SIGINT was forwarded; the second one kills the job.
     interrupted: bool,
-    /// Has a permit for each piece of input that may be sent to PE 0.
+    /// Has a permit for each piece of input that may be sent to PE 0 now.
     input_window: Arc<Semaphore>,
 }
 

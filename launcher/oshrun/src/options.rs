@@ -163,7 +163,6 @@ pub struct Options {
     #[arg(skip)]
     pub program: OsString,
 
-    /// The program's arguments.
     #[arg(skip)]
     pub arguments: Vec<OsString>,
 }

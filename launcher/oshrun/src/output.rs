@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 use self::forward::{Forwarder, Relay, forward, relay};
 pub use self::sink::Tags;
-use self::sink::{OutputStream, ParentDaemon, PendingLines, Sink};
+use self::sink::{OutputStream, ParentSink, PendingLines, Sink};
 pub use self::writer::Files;
 use self::writer::{OutputSink, Writer};
 use crate::daemons::connection::{EventSender, OrderSender, Printed, StdStream};
@@ -74,9 +74,9 @@ impl Output {
 
     /// Creates the output of a daemon, to oshrun. `windows` limit the bytes of each stream in
     /// flight. With `prompts`, PE 0 may print prompts on oshrun's terminal.
-    pub fn to_parent(up: &EventSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
+    pub fn to_parent(events: &EventSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
         let sink = |window: &Arc<Semaphore>| {
-            Arc::new(Mutex::new(Sink::Parent(ParentDaemon::new(window.clone(), up.clone()))))
+            Arc::new(Mutex::new(Sink::Parent(ParentSink::new(window.clone(), events.clone()))))
         };
         let losses = mpsc::unbounded_channel();
         Output::new(sink(&windows[0]), sink(&windows[1]), Tags::default(), prompts, losses)

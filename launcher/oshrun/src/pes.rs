@@ -123,7 +123,7 @@ impl LocalPes {
     /// statuses, if known.
     pub fn collector(&self, statuses: Option<Statuses>) -> NodeCollector {
         let memory = NodeMemfd(statuses.and_then(|_| self.memory.clone()));
-        let (at, stride) = statuses.map_or((0, 0), |statuses| (statuses.at, statuses.stride));
+        let (at, stride) = statuses.map_or((0, 0), |statuses| (statuses.offset, statuses.stride));
         NodeCollector { memory, at, stride, demangle: demangled }
     }
 

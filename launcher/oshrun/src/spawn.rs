@@ -39,9 +39,7 @@ pub struct PreparedStart {
     pub file: PathBuf,
     /// The program, as the user wrote it.
     pub program: OsString,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Environment variables to set.
     pub variables: Vec<(OsString, OsString)>,
     /// The files of `--output-files`; `None` if PEs use the streams of oshrun.
     pub files: Option<Files>,

@@ -56,7 +56,7 @@ pub enum MpiWorld {
     /// MPI_Init may be called later.
     Later,
     /// The number of processes of MPI_COMM_WORLD.
-    Of(c_int),
+    Size(c_int),
 }
 
 /// Returns the number of processes with which the MPI of this process runs now.
@@ -82,7 +82,7 @@ pub fn world() -> MpiWorld {
     let mut n = 0;
     // SAFETY: MPI is initialized and not finalized, so the handle is valid; `n` is writable.
     let failed = unsafe { size(world, &mut n) } != 0;
-    if failed { MpiWorld::Unknown } else { MpiWorld::Of(n) }
+    if failed { MpiWorld::Unknown } else { MpiWorld::Size(n) }
 }
 
 /// Parts of the version strings of MPICH and of implementations that are derived from it.

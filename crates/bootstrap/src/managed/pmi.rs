@@ -97,7 +97,7 @@ pub(crate) enum Identity {
     /// From environment variables.
     Known { pe: u32, n_pes: u32 },
     /// From the manager, which identifies the process by this number.
-    Of(u32),
+    FromManager(u32),
 }
 
 /// The parameters with which a connection is opened.
@@ -114,7 +114,7 @@ pub(crate) struct Opening {
     pub(crate) limit: Duration,
 }
 
-/// The connection.
+/// The connection of this process to its process manager.
 #[derive(Debug)]
 pub(crate) struct Pmi {
     sender: Arc<PmiSender>,
@@ -150,7 +150,7 @@ impl Pmi {
         };
         (pmi.pe, pmi.n_pes) = match opening.identity {
             Identity::Known { pe, n_pes } => (pe, n_pes),
-            Identity::Of(id) => pmi.identify(id)?,
+            Identity::FromManager(id) => pmi.identify(id)?,
         };
         let version = match opening.dialect {
             Dialect::One => [("pmi_version", "1"), ("pmi_subversion", "1")],
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn an_opening_against_nobody_is_over_soon() {
         for dialect in [Dialect::One, Dialect::Two] {
-            for identity in [Identity::Known { pe: 1, n_pes: 2 }, Identity::Of(5)] {
+            for identity in [Identity::Known { pe: 1, n_pes: 2 }, Identity::FromManager(5)] {
                 let error = open(dialect, identity, Some).expect_err("silence");
                 assert!(matches!(&error, Error::ManagerSilent { .. }), "{error}");
                 let error = open(dialect, identity, |_| None).expect_err("nobody");
@@ -428,7 +428,7 @@ mod tests {
         let opened = |answer: &str| {
             let rest = "cmd=response_to_init rc=0 pmi_version=1\ncmd=maxes vallen_max=1024\n\
                         cmd=my_kvsname kvsname=job\n";
-            open(Dialect::One, Identity::Of(5), writes(&format!("{answer}{rest}")))
+            open(Dialect::One, Identity::FromManager(5), writes(&format!("{answer}{rest}")))
         };
         let pmi = opened("cmd=initack rc=0\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n");
         let pmi = pmi.expect("opened");

@@ -56,7 +56,7 @@ fn check_functions(library: &Library) -> Result<(), &pmix_sys::OpenError> {
     Ok(())
 }
 
-/// The connection.
+/// The connection of this process to its PMIx server.
 pub(crate) struct PmixConnection {
     library: &'static Library,
     me: pmix_proc_t,

@@ -100,7 +100,7 @@ pub(crate) enum MeetingSource {
 #[derive(Clone, PartialEq, Eq)]
 pub struct UniqueId {
     text: String,
-    at: Vec<SocketAddr>,
+    addresses: Vec<SocketAddr>,
     secret: JobSecret,
 }
 
@@ -122,7 +122,7 @@ impl UniqueId {
             }
         }
         let text = format!("{PREFIX}{}", base64::encode(&bytes));
-        UniqueId { text, at: held, secret: JobSecret::new(*secret) }
+        UniqueId { text, addresses: held, secret: JobSecret::new(*secret) }
     }
 
     /// Returns the id as in C: its text, followed by null bytes.
@@ -141,7 +141,7 @@ impl UniqueId {
 
     /// Returns the parameters of PE `pe` of `n_pes` in the meeting of the job.
     pub fn attendance(&self, pe: u32, n_pes: u32) -> Attendance {
-        let address = MeetingAddress::Addresses(self.at.clone());
+        let address = MeetingAddress::Addresses(self.addresses.clone());
         Attendance { address, secret: self.secret.clone(), pe, n_pes }
     }
 }
@@ -158,7 +158,7 @@ impl FromStr for UniqueId {
         let parse = || {
             let bytes = base64::decode(text.strip_prefix(PREFIX)?)?;
             let (secret, mut rest) = bytes.split_first_chunk::<SECRET>()?;
-            let mut at = Vec::new();
+            let mut addresses = Vec::new();
             while let Some((kind, address)) = rest.split_first() {
                 let (ip, port): (IpAddr, &[u8]) = match kind {
                     4 => address.split_first_chunk::<4>().map(|(ip, rest)| ((*ip).into(), rest))?,
@@ -168,11 +168,11 @@ impl FromStr for UniqueId {
                     _ => return None,
                 };
                 let (port, others) = port.split_first_chunk::<2>()?;
-                at.push(SocketAddr::new(ip, u16::from_be_bytes(*port)));
+                addresses.push(SocketAddr::new(ip, u16::from_be_bytes(*port)));
                 rest = others;
             }
             let secret = JobSecret::new(*secret);
-            (!at.is_empty()).then(|| UniqueId { text: text.to_owned(), at, secret })
+            (!addresses.is_empty()).then(|| UniqueId { text: text.to_owned(), addresses, secret })
         };
         parse().ok_or(NoUniqueId)
     }
@@ -187,7 +187,7 @@ impl fmt::Display for UniqueId {
 /// Does not show the secret.
 impl fmt::Debug for UniqueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("UniqueId").field(&self.at).finish()
+        f.debug_tuple("UniqueId").field(&self.addresses).finish()
     }
 }
 
@@ -207,8 +207,8 @@ mod tests {
             at in prop::collection::vec(address(), 1..20),
         ) {
             let id = UniqueId::new(&secret, &at);
-            prop_assert!(at.starts_with(&id.at[..1]));
-            prop_assert!(id.at.len() >= at.len().min(3));
+            prop_assert!(at.starts_with(&id.addresses[..1]));
+            prop_assert!(id.addresses.len() >= at.len().min(3));
             prop_assert_eq!(id.to_string().parse(), Ok(id.clone()));
             prop_assert_eq!(UniqueId::from_bytes(&id.to_bytes()), Some(id.clone()));
             let mut of_fortran = id.to_bytes();
@@ -219,7 +219,7 @@ mod tests {
         #[test]
         fn other_texts_are_none(text in "(rushmem1-)?[ -~]{0,130}") {
             if let Ok(id) = text.parse::<UniqueId>() {
-                prop_assert!(!id.at.is_empty());
+                prop_assert!(!id.addresses.is_empty());
             }
         }
     }

@@ -49,7 +49,7 @@ const END: Duration = Duration::from_secs(5);
 /// The value while no PE is known to serve the meeting.
 const NOBODY: u32 = u32::MAX;
 
-/// The connection of this PE.
+/// The membership of this PE in a meeting.
 #[derive(Debug)]
 pub(crate) struct Member {
     pe: u32,

@@ -20,7 +20,7 @@ pub(crate) fn warn_if_alone(job: &Job) {
     let world = mpi_world();
     IS_KNOWN.store(!matches!(world, MpiWorld::Absent | MpiWorld::Later), Relaxed);
     IS_AWAITED.store(world == MpiWorld::Later, Relaxed);
-    if world == MpiWorld::Of(1) {
+    if world == MpiWorld::Size(1) {
         warning!(
             each: "MPI_COMM_WORLD has one process, but the job has {} PEs: this launcher does not start MPI; start the program by \
              mpirun, mpiexec or srun, which start both",

@@ -1,5 +1,5 @@
-//! The commands that start a daemon on another host: by ssh, by srun, or by a command that the user
-//! names. They are only composed here.
+//! Composes the commands that start a daemon on another host: by ssh, by srun, or by a command that
+//! the user names. `spawn` executes them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -44,17 +44,17 @@ impl Agent {
             Agent::Remote(words) => {
                 let mut words = words.iter();
                 let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
-                // A line that every shell understands, also csh.
+                // Every shell understands this line, also csh.
                 let line = [OsStr::new("exec"), &quoted(oshrun.as_os_str()), OsStr::new(ROLE)];
                 command.args(words).arg(host).arg(line.join(OsStr::new(" ")));
-                command.env(mark::VARIABLE, mark::of_agent());
+                command.env(mark::VARIABLE, mark::for_agent());
                 command
             }
             Agent::Slurm(options) => {
                 let mut command = Command::new("srun");
                 command.args(options).arg(format!("--nodelist={host}"));
-                command.arg(oshrun).arg(ROLE).env(mark::VARIABLE, mark::of_agent());
-                // The user's options for the tasks of the allocation would apply to the daemon.
+                command.arg(oshrun).arg(ROLE).env(mark::VARIABLE, mark::for_agent());
+                // The options of the allocation's tasks would otherwise apply to the daemon.
                 for (name, _) in std::env::vars_os() {
                     if is_task_option(&name) {
                         command.env_remove(name);
@@ -69,7 +69,6 @@ impl Agent {
 /// The command that starts daemons.
 #[derive(Clone, Debug)]
 pub struct DaemonCommand {
-    /// The launch agent.
     pub agent: Agent,
     /// The file of oshrun on other hosts.
     pub oshrun: PathBuf,

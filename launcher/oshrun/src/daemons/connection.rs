@@ -74,20 +74,15 @@ pub fn find_greeting(bytes: &[u8]) -> Option<(String, usize)> {
 /// A stream of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StdStream {
-    /// Standard output.
     Out,
-    /// Standard error.
     Err,
 }
 
 /// Output of a PE: whole lines, or a piece of a line.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Printed {
-    /// The PE.
     pub pe: u32,
-    /// The stream.
     pub stream: StdStream,
-    /// The text.
     pub text: Vec<u8>,
     /// True if the line continues in the next text of the same stream.
     pub continues: bool,
@@ -103,26 +98,15 @@ pub enum HostEvent {
         pe: u32,
     },
     /// The process of a PE has been started.
-    Started {
-        /// The PE.
-        pe: u32,
-        /// Its process.
-        pid: u32,
-    },
+    Started { pe: u32, pid: u32 },
     /// A PE has sent bytes to oshrun.
     Frames {
-        /// The PE.
         pe: u32,
         /// Bytes, not necessarily whole frames.
         bytes: Vec<u8>,
     },
     /// The process of a PE has ended. All events of what the PE has sent precede this one.
-    Exited {
-        /// The PE.
-        pe: u32,
-        /// Its exit status or signal.
-        exit: Exit,
-    },
+    Exited { pe: u32, exit: Exit },
     /// A PE has printed something.
     Printed(Printed),
     /// One piece of input was written to the stdin of PE 0, or dropped because PE 0 has closed it.
@@ -163,17 +147,11 @@ pub enum DaemonOrder {
     /// Start the PEs of this host. Always the first message.
     Start(Box<HostJob>),
     /// A frame for a PE.
-    Frame {
-        /// The PE.
-        pe: u32,
-        /// The frame.
-        frame: Vec<u8>,
-    },
+    Frame { pe: u32, frame: Vec<u8> },
     /// A frame for many PEs.
     FrameToAll {
         /// All PEs, or the first of each node.
         to: Receivers,
-        /// The frame.
         frame: Vec<u8>,
     },
     /// A signal for the process groups of all PEs.
@@ -194,17 +172,9 @@ pub enum DaemonOrder {
     /// A piece of input of PE 0; an empty piece ends the input.
     Input(Vec<u8>),
     /// oshrun has written output, so the daemon may send more of this stream.
-    OutputConsumed {
-        /// The stream.
-        stream: StdStream,
-        /// The number of bytes.
-        nbytes: u32,
-    },
+    OutputConsumed { stream: StdStream, nbytes: u32 },
     /// The reader of this stream has closed it.
-    OutputClosed {
-        /// The stream.
-        stream: StdStream,
-    },
+    OutputClosed { stream: StdStream },
     /// A heartbeat.
     Ping,
     /// All PEs of the job have ended: kill the processes that they left, send the last output, and
@@ -226,7 +196,6 @@ pub type EventFrame = (HostEvent, u8);
 pub struct JobSpec {
     /// The program as the user named it.
     pub program: OsString,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Variables of the option -x.
     pub exported: Vec<(OsString, OsString)>,
@@ -234,7 +203,6 @@ pub struct JobSpec {
     pub forwarded: Vec<(OsString, OsString)>,
     /// The working directory; `None` if it is inherited.
     pub dir: Option<PathBuf>,
-    /// The requested placement.
     pub placement: PlacementRequest,
     /// True if the program is started without ASLR.
     pub no_aslr: bool,
@@ -253,17 +221,15 @@ pub struct JobSpec {
 pub struct HostPes {
     /// Its name, as the user wrote it.
     pub host: String,
-    /// The PEs.
     pub pes: Range<u32>,
 }
 
 /// The part of the job that one daemon starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostJob {
-    /// The program and its environment.
     pub spec: JobSpec,
     /// The PEs of the daemon's host.
-    pub own: HostPes,
+    pub local: HostPes,
 }
 
 /// Queues messages of a daemon to oshrun.

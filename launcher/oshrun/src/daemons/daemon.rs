@@ -35,9 +35,9 @@ pub fn is_daemon() -> bool {
 pub fn serve() -> ExitCode {
     let no_thread = |error| cannot("start a thread", &error).sentence;
     let ran = || {
-        let (up, writer) = EventSender::to_stdout().map_err(no_thread)?;
+        let (events, writer) = EventSender::to_stdout().map_err(no_thread)?;
         let orders = orders_from_stdin().map_err(no_thread)?;
-        block_on(run(orders, up)).map_err(|failure| failure.sentence)??;
+        block_on(run(orders, events)).map_err(|failure| failure.sentence)??;
         Ok::<_, String>(writer)
     };
     match ran() {
@@ -85,17 +85,17 @@ fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder,
 
 async fn run(
     mut orders: mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>,
-    up: EventSender,
+    events: EventSender,
 ) -> Result<(), String> {
     let DaemonOrder::Start(job) = received(orders.recv().await)? else {
         return Err("a daemon is started by oshrun itself".to_string());
     };
-    let (limit, host) = (job.spec.host_limit, job.own.host.clone());
+    let (limit, host) = (job.spec.host_limit, job.local.host.clone());
     let windows = [WINDOW, WINDOW].map(|bytes| Arc::new(Semaphore::new(bytes as usize)));
-    let mut output = Output::to_parent(&up, &windows, job.spec.prompts);
+    let mut output = Output::to_parent(&events, &windows, job.spec.prompts);
     let mut supervisor = Supervisor::new(true, limit)
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
-    if let Err(failure) = start(*job, &mut supervisor, &mut output, &up) {
+    if let Err(failure) = start(*job, &mut supervisor, &mut output, &events) {
         let sentence = format!("host {host}: {}", failure.sentence);
         supervisor.report(HostEvent::Failed { status: failure.status, sentence });
     }
@@ -106,7 +106,7 @@ async fn run(
         ticks: connection::ticks(connection::period(limit)),
         heartbeat: HostHeartbeat::default(),
         windows,
-        up,
+        events,
         is_suspended: false,
         is_finishing: false,
     };
@@ -114,7 +114,7 @@ async fn run(
     match served {
         Ok(()) => {
             supervisor.dismiss(KILL_LIMIT).await;
-            daemon.up.send(&HostEvent::Done);
+            daemon.events.send(&HostEvent::Done);
         }
         // The guard would do this too, but finds processes outside their groups only by the mark in
         // their environment, which they may have changed.
@@ -135,18 +135,18 @@ fn received(order: Option<Result<DaemonOrder, FrameError>>) -> Result<DaemonOrde
 
 /// Starts the PEs of this host.
 fn start(
-    HostJob { spec, own }: HostJob,
+    HostJob { spec, local }: HostJob,
     supervisor: &mut Supervisor,
     output: &mut Output,
-    up: &EventSender,
+    events: &EventSender,
 ) -> Result<(), StartFailure> {
     if let Some(dir) = &spec.dir {
         let what = format!("enter the directory {}", dir.display());
         std::env::set_current_dir(dir).map_err(|error| cannot(&what, &error))?;
     }
-    let launch = prepare(&spec, own.pes, 0)?;
+    let launch = prepare(&spec, local.pes, 0)?;
     for notice in &launch.placements.notices {
-        up.send(&HostEvent::Notice(format!("host {}: {notice}", own.host)));
+        events.send(&HostEvent::Notice(format!("host {}: {notice}", local.host)));
     }
     supervisor.start_pes(&launch, output)
 }
@@ -159,7 +159,7 @@ struct Daemon {
     ticks: Interval,
     heartbeat: HostHeartbeat,
     windows: [Arc<Semaphore>; 2],
-    up: EventSender,
+    events: EventSender,
     /// True while oshrun is stopped, so that it sends no heartbeats.
     is_suspended: bool,
     /// True once all PEs of the job have ended.
@@ -180,7 +180,7 @@ impl Daemon {
         while !self.is_finishing {
             if !was_idle && supervisor.is_idle() {
                 was_idle = true;
-                self.up.send(&HostEvent::Idle);
+                self.events.send(&HostEvent::Idle);
             }
             tokio::select! {
                 served = self.serve(supervisor) => served?,
@@ -208,7 +208,7 @@ impl Daemon {
         let is_suspended = self.is_suspended;
         tokio::select! {
             event = supervisor.next() => if !matches!(event, HostEvent::Pong) {
-                self.up.send(&event);
+                self.events.send(&event);
             },
             order = self.orders.recv() => {
                 self.heartbeat.received();
@@ -224,7 +224,7 @@ impl Daemon {
     /// Reports that output of a PE was lost.
     fn report_loss(&self, sentence: &str) {
         let sentence = format!("host {}: {sentence}", self.host);
-        self.up.send(&HostEvent::failed(sentence));
+        self.events.send(&HostEvent::failed(sentence));
     }
 
     fn execute(&mut self, order: DaemonOrder, supervisor: &mut Supervisor) {
@@ -251,7 +251,7 @@ impl Daemon {
                 self.window(stream).add_permits(nbytes as usize)
             }
             DaemonOrder::OutputClosed { stream } => self.window(stream).close(),
-            DaemonOrder::Ping => self.up.send(&HostEvent::Pong),
+            DaemonOrder::Ping => self.events.send(&HostEvent::Pong),
             DaemonOrder::Finish => self.is_finishing = true,
             // `run` has handled the first one; there is no second one.
             DaemonOrder::Start(_) => {}

@@ -64,16 +64,13 @@ pub enum DaemonStage {
 /// The daemon of another host.
 #[derive(Debug)]
 pub struct RemoteDaemon {
-    /// The name of its host.
     pub host: String,
     /// The PEs of its host.
     pub pes: Range<u32>,
-    /// How far the daemon has come.
     pub stage: DaemonStage,
     /// Counts the time without a message of the daemon.
     pub heartbeat: HostHeartbeat,
-    /// Sends orders to the daemon.
-    pub down: OrderSender,
+    pub orders: OrderSender,
     /// True if the output of the daemon has ended.
     pub closed: bool,
     /// The exit of the agent, if it has exited.
@@ -91,19 +88,19 @@ impl RemoteDaemon {
         relay: impl FnOnce(&OrderSender) -> RelayQueues,
         arrivals: &DaemonEvents,
     ) -> io::Result<RemoteDaemon> {
-        let (down, queue) = OrderSender::new();
+        let (orders, queue) = OrderSender::new();
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
         let stdout = Receiver::from_owned_fd(OwnedFd::from(streams.stdout))?;
         let tasks = [
             tokio::spawn(connection::write_orders(stdin, queue)).abort_handle(),
-            tokio::spawn(read(number, stdout, relay(&down), arrivals.clone())).abort_handle(),
+            tokio::spawn(read(number, stdout, relay(&orders), arrivals.clone())).abort_handle(),
         ];
         Ok(RemoteDaemon {
             host,
             pes,
             stage: DaemonStage::Starting,
             heartbeat: HostHeartbeat::default(),
-            down,
+            orders,
             closed: false,
             exit: None,
             agent_stderr: streams.stderr,

@@ -45,7 +45,7 @@ impl JobMark {
 }
 
 /// Returns the value of the variable for a launch agent.
-pub fn of_agent() -> OsString {
+pub fn for_agent() -> OsString {
     appended(AGENT)
 }
 

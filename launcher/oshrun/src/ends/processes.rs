@@ -1,8 +1,8 @@
 //! The process groups of this process: one for each PE and one for each launch agent.
 //!
-//! The kernel does not reuse the number of a group that has processes, so a group is signaled only
+//! The kernel may reuse the number of a group that has no processes, so a group is signaled only
 //! until it is known to be empty. oshrun is a subreaper: it adopts the orphans of its PEs, reaps
-//! them, and checks then whether their group is empty. Processes that left their group remain
+//! them, and then checks whether their group is empty. Processes that left their group remain
 //! descendants of oshrun.
 
 use std::cell::Cell;
@@ -53,8 +53,8 @@ pub struct Processes {
     guard: Option<GuardProcess>,
     liveness: LivenessPipe,
     mark: JobMark,
-    /// Children from before the start of oshrun, such as background jobs of a shell that executed
-    /// oshrun by `exec`. They do not belong to the job.
+    /// Children that existed before the start of oshrun, such as background jobs of a shell that
+    /// executed oshrun by `exec`. They do not belong to the job.
     foreign: HashSet<Pid>,
 }
 

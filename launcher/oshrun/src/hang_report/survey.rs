@@ -75,9 +75,7 @@ pub fn demangled(name: &str) -> Option<String> {
 pub struct Survey {
     /// The PEs that run.
     pub pes: Vec<LocalPe>,
-    /// Makes the snapshots.
     pub collector: NodeCollector,
-    /// The mark of the job.
     pub mark: OsString,
 }
 

@@ -11,13 +11,13 @@ pub struct HostSlots {
 }
 
 /// Returns the hosts of an option, whose name appears in errors.
-pub fn of_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {
+pub fn parse_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
     hosts.map_err(|error| format!("{option} {text}: {error}"))
 }
 
 /// Returns the hosts of a file, whose name appears in errors.
-pub fn of_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
+pub fn parse_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn hosts_of_the_option() {
-        let list = of_option("-H", "a:4, me@b,[::1]:2,fe80::1,10.0.0.1:3").expect("hosts");
+        let list = parse_option("-H", "a:4, me@b,[::1]:2,fe80::1,10.0.0.1:3").expect("hosts");
         let expected = [
             ("a", Some(4)),
             ("me@b", None),
@@ -95,7 +95,7 @@ mod tests {
             ("-oProxyCommand=x", "is not a host name"),
             (":4", "is not a host name"),
         ] {
-            let error = of_option("-H", text).expect_err(text);
+            let error = parse_option("-H", text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
         }
     }
@@ -104,14 +104,14 @@ mod tests {
     fn hosts_of_a_file() {
         let text = "# ours\na\n\n b:4  # fast\nc slots=2\n";
         let expected = [("a", None), ("b", Some(4)), ("c", Some(2))];
-        assert_eq!(of_file("f", text), Ok(hosts(&expected)));
+        assert_eq!(parse_file("f", text), Ok(hosts(&expected)));
         for (text, error) in [
             ("# none\n", "f lists no host"),
             ("a\nb max_slots=3", "f, line 2: max_slots=3 is not understood"),
             ("b:3 slots=3", "f, line 1: slots=3 is not understood"),
             ("b slots=0", "f, line 1: \"0\" is not a number of PEs"),
         ] {
-            assert!(of_file("f", text).expect_err(text).starts_with(error), "{text}");
+            assert!(parse_file("f", text).expect_err(text).starts_with(error), "{text}");
         }
     }
 }

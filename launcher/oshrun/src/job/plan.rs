@@ -38,7 +38,7 @@ impl JobPlan {
             NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))?;
         let names = hosts.parts.iter().map(|part| part.host.clone()).collect();
         let mut others = hosts.parts;
-        let local = hosts.own.map(|own| others.remove(own));
+        let local = hosts.local.map(|index| others.remove(index));
         let n_daemons = others.len() as u32;
         // PEs on other hosts get the environment that those on this host inherit.
         let (dir, forwarded) = match n_daemons {
@@ -69,9 +69,9 @@ impl JobPlan {
         };
         let command = DaemonCommand { agent: hosts.agent, oshrun };
         let local = match local {
-            Some(own) => {
-                let start = prepare(&spec, own.pes.clone(), n_daemons)?;
-                Some((own, start))
+            Some(part) => {
+                let start = prepare(&spec, part.pes.clone(), n_daemons)?;
+                Some((part, start))
             }
             None => limits::check_descriptors(0, n_daemons, false).map(|()| None)?,
         };
@@ -80,7 +80,7 @@ impl JobPlan {
 
     /// Returns true if this host starts PE 0.
     pub fn has_pe_0(&self) -> bool {
-        self.local.as_ref().is_some_and(|(own, _)| own.pes.contains(&0))
+        self.local.as_ref().is_some_and(|(part, _)| part.pes.contains(&0))
     }
 
     /// Returns the text of `--dry-run`: what would be started, in a line for each variable and each
@@ -102,9 +102,9 @@ impl JobPlan {
         for (name, value) in exported {
             add("variable: ", &[name.as_os_str(), &quoted(value)].join(OsStr::new("=")));
         }
-        if let Some((own, start)) = &self.local {
+        if let Some((part, start)) = &self.local {
             add(
-                &format!("host {}: {}, started by this oshrun", own.host, pes(own)),
+                &format!("host {}: {}, started by this oshrun", part.host, pes(part)),
                 OsStr::new(""),
             );
             start.placements.notices.iter().for_each(|notice| add("  ", OsStr::new(notice)));

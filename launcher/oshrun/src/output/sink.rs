@@ -24,7 +24,7 @@ pub enum Sink {
     /// A stream of oshrun, or a file.
     Stream(OutputStream),
     /// The connection of a daemon to oshrun.
-    Parent(ParentDaemon),
+    Parent(ParentSink),
 }
 
 impl Sink {
@@ -86,19 +86,19 @@ impl OutputStream {
     }
 }
 
-/// The connection from a daemon to oshrun. At most [`WINDOW`] bytes of a stream are in flight, so
-/// that a reader of oshrun's output that has stopped stops the PEs, but not the other messages.
+/// The connection from a daemon to oshrun. At most [`WINDOW`] bytes of a stream are in flight. So
+/// if the reader of oshrun's output stops, the PEs wait, but other messages still pass.
 #[derive(Debug)]
-pub struct ParentDaemon {
+pub struct ParentSink {
     window: Arc<Semaphore>,
-    up: EventSender,
+    events: EventSender,
 }
 
-impl ParentDaemon {
+impl ParentSink {
     /// Creates the sink of one stream. `window` gets permits when oshrun has written output, and is
     /// closed if the reader of oshrun's output has closed it.
-    pub fn new(window: Arc<Semaphore>, up: EventSender) -> ParentDaemon {
-        ParentDaemon { window, up }
+    pub fn new(window: Arc<Semaphore>, events: EventSender) -> ParentSink {
+        ParentSink { window, events }
     }
 
     async fn write(&mut self, owner: TextSource, text: Vec<u8>, continues: bool) -> bool {
@@ -109,7 +109,7 @@ impl ParentDaemon {
             return false;
         };
         room.forget();
-        self.up.send(&HostEvent::Printed(Printed { pe, stream, text, continues }));
+        self.events.send(&HostEvent::Printed(Printed { pe, stream, text, continues }));
         true
     }
 }

@@ -1,7 +1,7 @@
 //! Threads that write the output of a job to oshrun's streams and to the files of `--output-files`.
 //!
-//! They are threads, so that a stopped reader or a slow file system blocks nothing else. They write
-//! bytes, without regard to lines and PEs.
+//! A thread may block, so a stopped reader or a slow file system delays nothing else. The threads
+//! write bytes, without regard to lines and PEs.
 
 use std::fmt;
 use std::fs::File;
@@ -59,8 +59,8 @@ impl Writer {
     pub fn start(
         losses: mpsc::UnboundedSender<String>,
     ) -> io::Result<(Writer, oneshot::Receiver<()>)> {
-        // With a handler for the signal, a file larger than ulimit -f is an error of write and does
-        // not kill this process.
+        // With a handler for SIGXFSZ, a write beyond the limit of ulimit -f fails, and does not
+        // kill this process.
         drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
         let (chunks, queue) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel::<()>();

@@ -1,8 +1,8 @@
 //! The launcher's end of the socket to a PE.
 //!
 //! A task writes frames. The caller reads, so that it can empty the socket when the PE has exited.
-//! A connection that ends because the PE has exited is not an error. Other failures of system calls
-//! are, since the PE would wait forever.
+//! The end of the connection when the PE exits is not an error. Any other failure of a system call
+//! is one, since the PE would wait forever.
 
 use std::io;
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,5 @@
-//! The limits of this host: checks before the first PE is started that descriptors, processes and
-//! memory suffice for a job. A host without free processes or memory would be unusable.
+//! The limits of this host: checks that descriptors, processes and memory suffice for a job, before
+//! the first PE is started. A host that runs out of processes or memory would be unusable.
 //!
 //! Only the minimum needs of a job are checked, so that no job that could run is refused. A job
 //! that passes may need more later. A limit that cannot be read is ignored.
@@ -159,11 +159,9 @@ enum Resource {
 /// The limit of a resource on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ResourceLimit {
-    /// The resource.
     resource: Resource,
     /// The place that sets the limit, as the subject of "leaves room for".
     source: String,
-    /// The limit.
     limit: u64,
     /// How much of the resource is in use.
     used: u64,

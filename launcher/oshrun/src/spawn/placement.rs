@@ -19,9 +19,7 @@ const UCX_VARIABLE: &str = "UCX_NET_DEVICES";
 /// The placement options of the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementRequest {
-    /// The distribution of PEs.
     pub map_by: Option<MapBy>,
-    /// The binding of PEs.
     pub bind_to: Option<BindTo>,
     /// True if the placement is printed.
     pub report: bool,
@@ -54,7 +52,7 @@ impl Placements {
     }
 }
 
-/// Places the PEs of this machine. Keeps variables that are set in their environment (`is_set`).
+/// Places the PEs of this machine. Sets no variable that is set in their environment (`is_set`).
 pub fn place(
     node: Range<u32>,
     request: PlacementRequest,

@@ -129,8 +129,8 @@ fn not_executable(file: &Path) -> StartFailure {
     StartFailure { status: 126, sentence }
 }
 
-/// Returns the LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if it is
-/// not there.
+/// Returns the LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if the
+/// library is not there.
 ///
 /// The directory is appended, so that directories of the user have precedence. The loader searches
 /// DT_RUNPATH afterwards, so a program that was built with another installation gets a library with
@@ -179,9 +179,7 @@ fn is_forwarded(name: &OsStr) -> bool {
 /// where gdb prints a backtrace if a signal stops the PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Debugged {
-    /// All PEs.
     All,
-    /// These PEs.
     Some(Vec<u32>),
 }
 

@@ -22,18 +22,18 @@ impl Host for Node {
 
 fuzz_target!(|input: &[u8]| {
     let acks = Acks::new(4);
-    acks.origin();
+    acks.add_origin();
     let mut streams = Streams::new(Pe(0));
     for bytes in input.chunks(REQUEST) {
         let Ok(request) = Request::decode(bytes) else { continue };
         assert_eq!(Request::decode(&request.encode()), Ok(request));
-        match streams.arrived(&acks, &request) {
-            Ok(ArrivalOrder::Next) => drop(streams.carried_out(&acks, &request, 0)),
+        match streams.accept(&acks, &request) {
+            Ok(ArrivalOrder::Next) => drop(streams.mark_carried_out(&acks, &request, 0)),
             Ok(ArrivalOrder::Early) => streams.keep(&request, ()),
             Err(_) => continue,
         }
         // A request that was carried out or kept is refused the second time.
-        assert!(streams.arrived(&acks, &request).is_err());
+        assert!(streams.accept(&acks, &request).is_err());
         streams.take_ready(request.stream);
     }
     for bytes in input.chunks(REPLY) {

@@ -42,7 +42,7 @@ impl Issuing for Progress {
 
     fn poll(&self) -> Result<bool, Error> {
         let state = &self.shared.local.state;
-        state.polled();
+        state.count_poll();
         // A provider over sockets moves hundreds of kilobytes within one poll.
         state.enter_wait();
         if self.issuers.finish(&self.shared, PollingThread::Waiter) {

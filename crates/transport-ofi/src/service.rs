@@ -191,7 +191,7 @@ impl OfiServing<'_> {
         match message {
             Message::Request(request) => requested(request, Body::Batch(body)),
             Message::Data(request) => requested(request, Body::Data(body)),
-            Message::Reply(reply) => self.replies.replied(&self.local.acks, reply, body),
+            Message::Reply(reply) => self.replies.deliver(&self.local.acks, reply, body),
         }
         .map_err(|violation| RefusedMessage::of(message.sender(), violation))
     }

@@ -342,7 +342,7 @@ impl Wire for OfiWire {
 
     fn serve(&self, shared: &SharedState, polls: u32, expects: bool) -> Result<bool, Error> {
         let state = &shared.local.state;
-        state.polled();
+        state.count_poll();
         let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
         match expects || in_turn || state.oversubscribed() {
             true => shared.poll_service(),

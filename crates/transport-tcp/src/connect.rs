@@ -2,7 +2,7 @@
 //! failure.
 
 use crate::addresses::{self, Address};
-use crate::proto::{CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME};
+use crate::proto::{ANSWER, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation};
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::{nonce, prepare};
 use rushmem_transport::Pe;
@@ -169,7 +169,7 @@ pub(crate) fn connect(
         // lasts.
         let longest = if hung_up { tuning.connect_limit } else { tuning.refusal_limit };
         let now = Instant::now();
-        if !attempts.refused(now, longest) {
+        if !attempts.record_refusal(now, longest) {
             return Err(match refusal(round, &address.sockets) {
                 ConnectRefusal::Peer(why) => {
                     ConnectRefusal::Peer(format!("{why}; {}", attempts.tried(me)))
@@ -199,7 +199,7 @@ fn attempt(
     stream.read_exact(&mut greeting).map_err(or_silent)?;
     let claim: [u8; CLAIM] = connector.claim(&greeting)?;
     stream.write_all(&claim)?;
-    let mut answer = [0; WELCOME];
+    let mut answer = [0; ANSWER];
     stream.read_exact(&mut answer).map_err(or_silent)?;
     if connector.check(&answer)? == HandshakeAnswer::Deferral {
         return Ok(None);

@@ -256,7 +256,7 @@ impl Connection {
             self.reader.advance(to_place);
             let is_last = to_place == direct.nbytes;
             match head {
-                Frame::Request(_) => self.target.placed(is_last),
+                Frame::Request(_) => self.target.mark_placed(is_last),
                 Frame::Reply(reply) if is_last => self.requests.complete(reply)?,
                 Frame::Reply(_) => {}
             }
@@ -312,9 +312,9 @@ pub(crate) struct PeerHeartbeat(Option<Instant>);
 
 impl PeerHeartbeat {
     /// Adds a sample: `silence` is the time since the kernel last received data from the host, or
-    /// `None` if the kernel awaits no answer. Returns how long the host has been silent although an
-    /// answer of it is awaited.
-    pub(crate) fn look(&mut self, silence: Option<Duration>, now: Instant) -> Duration {
+    /// `None` if the kernel awaits no answer. Returns the time for which the host has been silent
+    /// although the kernel awaits an answer.
+    pub(crate) fn add_sample(&mut self, silence: Option<Duration>, now: Instant) -> Duration {
         let Some(silence) = silence else {
             self.0 = None;
             return Duration::ZERO;

@@ -28,7 +28,7 @@ pub(crate) struct Expected {
 
 impl Expected {
     /// Records that data arrived from a peer.
-    pub(crate) fn came_from(&mut self, pe: Pe) {
+    pub(crate) fn record(&mut self, pe: Pe) {
         self.n_right = if self.next == Some(pe) { self.n_right.saturating_add(1) } else { 0 };
         // The predicted peer is the one that followed this one in the ring before.
         let before = (0..REMEMBERED - 1)
@@ -39,8 +39,8 @@ impl Expected {
         self.next = before.and_then(|at| self.peers[(at + 1) % REMEMBERED]);
     }
 
-    /// Returns the only peer to poll in this turn, or `None` if all are to be polled.
-    pub(crate) fn alone(&mut self) -> Option<Pe> {
+    /// Begins a turn. Returns the only peer to poll in it, or `None` if all are to be polled.
+    pub(crate) fn begin_turn(&mut self) -> Option<Pe> {
         self.turns = (self.turns + 1) % TURNS;
         self.next.filter(|_| self.turns != 0 && self.n_right >= RELIABLE)
     }
@@ -56,7 +56,7 @@ mod tests {
         let mut right = 0;
         for &pe in pattern.iter().cycle().take(pattern.len() * times) {
             right += usize::from(expected.next == Some(Pe(pe)));
-            expected.came_from(Pe(pe));
+            expected.record(Pe(pe));
         }
         right
     }
@@ -75,8 +75,8 @@ mod tests {
         let mut expected = Expected::default();
         let mut turns_of_all = 0;
         for _ in 0..10 * TURNS {
-            turns_of_all += u32::from(expected.alone().is_none());
-            expected.came_from(Pe(7));
+            turns_of_all += u32::from(expected.begin_turn().is_none());
+            expected.record(Pe(7));
         }
         assert!(turns_of_all >= 10);
         assert!(turns_of_all <= 10 + RELIABLE + 2, "{turns_of_all}");
@@ -89,8 +89,8 @@ mod tests {
         let mut turns_of_one = 0;
         for _ in 0..1000 {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            turns_of_one += u32::from(expected.alone().is_some());
-            expected.came_from(Pe((state >> 33) as u32 % 3));
+            turns_of_one += u32::from(expected.begin_turn().is_some());
+            expected.record(Pe((state >> 33) as u32 % 3));
         }
         assert!(turns_of_one < 100, "{turns_of_one}");
     }

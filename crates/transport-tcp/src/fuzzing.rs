@@ -8,8 +8,8 @@
 
 use crate::addresses::{Address, MAX_ADDRESSES};
 use crate::proto::{
-    Acceptor, CLAIM, Connector, ExpectedReply, Frame, GREETING, Ledger, Piece, Reader, ReplyFrame,
-    RequestFrame, WELCOME,
+    ANSWER, Acceptor, CLAIM, Connector, ExpectedReply, Frame, GREETING, Ledger, Piece, Reader,
+    ReplyFrame, RequestFrame,
 };
 use crate::receiving::ReceivingPe;
 use crate::target::Target;
@@ -140,7 +140,7 @@ fn unauthenticated(input: &[u8]) {
     if let Some((greeting, rest)) = input.split_first_chunk::<GREETING>() {
         let mut connector = Connector::new(secret, 1, 0, nonce);
         if connector.claim(greeting).is_ok()
-            && let Some(welcome) = rest.first_chunk::<WELCOME>()
+            && let Some(welcome) = rest.first_chunk::<ANSWER>()
         {
             assert!(connector.check(welcome).is_err(), "a forged welcome");
         }

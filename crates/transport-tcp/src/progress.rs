@@ -77,7 +77,7 @@ impl Driver for Progress {
             if last.elapsed() >= shared.tuning.round {
                 last = Instant::now();
                 if let Some(mut service) = try_lock(service) {
-                    service.look_around(shared);
+                    service.check_limits(shared);
                 }
             }
         }

@@ -15,7 +15,7 @@ mod reader;
 
 pub(crate) use frame::{Frame, MAX_BODY, MAX_DATA, ReplyFrame, RequestFrame};
 pub(crate) use handshake::{
-    Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
+    ANSWER, Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation,
 };
 pub(crate) use ledger::{ExpectedReply, Ledger};
 pub(crate) use reader::{Piece, Reader};

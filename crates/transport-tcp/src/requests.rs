@@ -17,7 +17,7 @@ const MAX_ANSWERED: usize = 8;
 /// The destination of an answer. Its memory stays valid until the answer has arrived or the
 /// connection is closed.
 #[derive(Clone, Copy)]
-enum To {
+enum AnswerDest {
     /// Memory that no other thread or PE reads meanwhile.
     Private(LocalBuf),
     /// Memory that other threads or PEs may read meanwhile.
@@ -30,12 +30,12 @@ enum To {
 }
 
 // SAFETY: plain addresses; the caller keeps the memory valid until the request is answered.
-unsafe impl Send for To {}
+unsafe impl Send for AnswerDest {}
 
 /// The state of this PE's requests to the peer.
 pub(crate) struct Requests {
     pub(crate) queue: SendQueue,
-    ledger: Ledger<To>,
+    ledger: Ledger<AnswerDest>,
     /// The number of unanswered batches with results.
     n_answered_batches: usize,
     /// Writes the answer that is being received to memory that others may read.
@@ -109,7 +109,7 @@ impl Requests {
     ) -> u64 {
         let nbytes = dest.nbytes as u32;
         self.queue.push(&RequestFrame::Get { source, nbytes, in_parts }.encode());
-        let to = if is_shared { To::Shared(dest) } else { To::Private(dest) };
+        let to = if is_shared { AnswerDest::Shared(dest) } else { AnswerDest::Private(dest) };
         self.ledger.expect(ExpectedReply::Data(nbytes), to)
     }
 
@@ -138,7 +138,7 @@ impl Requests {
         }
         let has_answers = is_batch && request.slot.is_some();
         self.n_answered_batches += usize::from(has_answers);
-        let to = if has_answers { To::OriginOfBatch } else { To::Origin };
+        let to = if has_answers { AnswerDest::OriginOfBatch } else { AnswerDest::Origin };
         self.ledger.expect(ExpectedReply::Message, to);
     }
 
@@ -146,7 +146,7 @@ impl Requests {
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
             self.queue.push(&RequestFrame::Sync.encode());
-            self.ledger.expect(ExpectedReply::Ack, To::Nowhere);
+            self.ledger.expect(ExpectedReply::Ack, AnswerDest::Nowhere);
         }
     }
 
@@ -158,7 +158,7 @@ impl Requests {
         nbytes: u32,
     ) -> Result<Option<LocalBuf>, Violation> {
         match *self.ledger.data(seq, nbytes)? {
-            To::Private(dest) => Ok(Some(dest)),
+            AnswerDest::Private(dest) => Ok(Some(dest)),
             _ => Ok(None),
         }
     }
@@ -166,7 +166,7 @@ impl Requests {
     /// Completes the request of a reply whose whole body was delivered.
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
         let to = self.ledger.complete(reply)?;
-        self.n_answered_batches -= usize::from(matches!(to, To::OriginOfBatch));
+        self.n_answered_batches -= usize::from(matches!(to, AnswerDest::OriginOfBatch));
         Ok(())
     }
 
@@ -181,9 +181,9 @@ impl Requests {
         match reply {
             ReplyFrame::Data { seq, nbytes } => {
                 match *self.ledger.data(seq, nbytes)? {
-                    To::Private(dest) => store(dest.skip(done), bytes),
+                    AnswerDest::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
-                    To::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
+                    AnswerDest::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
                     _ => return Err(Violation::Unrequested),
                 }
                 if done + bytes.len() < nbytes as usize {
@@ -211,7 +211,7 @@ fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violat
     if reply.pe != pe {
         return Err(Violation::Unrequested);
     }
-    receiving.replies.replied(&receiving.local.acks, reply, answers)
+    receiving.replies.deliver(&receiving.local.acks, reply, answers)
 }
 
 /// Copies received bytes to the start of a destination. No word is torn.

@@ -46,7 +46,7 @@ impl Network {
     /// waits. Returns true if there was work for peers.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         let (shared, state) = (&self.shared, &self.shared.local().state);
-        state.polled();
+        state.count_poll();
         if shared.send_held_back() {
             state.request_flush();
         }
@@ -119,7 +119,7 @@ impl Service {
 
     /// Polls once without waiting. Returns true if there was work.
     pub(crate) fn poll(&mut self, shared: &SharedState) -> bool {
-        if let Some(pe) = self.expected.alone() {
+        if let Some(pe) = self.expected.begin_turn() {
             let worked = self.serve(shared, pe);
             // Where PEs outnumber the CPUs, the next turn is only after other PEs have run, so this
             // one polls all sockets.
@@ -145,11 +145,11 @@ impl Service {
                     true
                 }
                 Token::Unauthenticated(number) => {
-                    self.listen(shared, number);
+                    self.read_claim(shared, number);
                     true
                 }
                 Token::Reserved(number) => {
-                    self.look_at_reserved(shared, number);
+                    self.check_reserved(shared, number);
                     true
                 }
                 Token::Link(pe) => self.serve(shared, Pe(pe)),
@@ -171,7 +171,7 @@ impl Service {
             Ok(connection.receive(&shared.receiving)? || was_blocked)
         });
         if worked == Some(true) {
-            self.expected.came_from(pe);
+            self.expected.record(pe);
         }
         worked == Some(true)
     }
@@ -243,9 +243,9 @@ impl Service {
         }
     }
 
-    fn listen(&mut self, shared: &SharedState, number: u32) {
+    fn read_claim(&mut self, shared: &SharedState, number: u32) {
         let Some(connection) = self.unauthenticated.get_mut(&number) else { return };
-        let claim = connection.listen();
+        let claim = connection.read_claim();
         if matches!(claim, Claim::Incomplete) {
             return;
         }
@@ -283,16 +283,16 @@ impl Service {
 
     /// Opens the connection that was reserved for a peer if the peer has sent on it, or frees it if
     /// the peer has closed it.
-    fn look_at_reserved(&mut self, shared: &SharedState, number: u32) {
+    fn check_reserved(&mut self, shared: &SharedState, number: u32) {
         let Some(reserved) = self.reserved.get(&number) else { return };
-        let looked = sys::look(&reserved.socket);
-        if matches!(looked, Ok(None)) {
+        let peeked = sys::peek(&reserved.socket);
+        if matches!(peeked, Ok(None)) {
             return;
         }
         if let Some(Reserved { socket, pe }) = self.reserved.remove(&number) {
-            let is_used = matches!(looked, Ok(Some(true)));
+            let is_used = matches!(peeked, Ok(Some(true)));
             shared.end_reservation(pe, is_used.then_some(socket));
-            if let Err(error) = looked {
+            if let Err(error) = peeked {
                 lose_by(shared, pe, &error);
             }
         }
@@ -323,8 +323,8 @@ impl Service {
     }
 
     /// Drops unauthenticated connections whose time is over, and reports the loss of PEs on silent
-    /// hosts. Called in every round.
-    pub(crate) fn look_around(&mut self, shared: &SharedState) {
+    /// hosts. Called once per [`round`](crate::Tuning::round).
+    pub(crate) fn check_limits(&mut self, shared: &SharedState) {
         let now = Instant::now();
         let limit = shared.tuning.handshake_limit;
         self.unauthenticated.retain(|_, connection| now.duration_since(connection.since) <= limit);
@@ -336,7 +336,7 @@ impl Service {
                 // This includes data that need no answer: the kernel of a lost host never
                 // acknowledges them.
                 let silence = sys::silence(&connection.socket);
-                let silence = connection.heartbeat.look(silence, now);
+                let silence = connection.heartbeat.add_sample(silence, now);
                 drop(link);
                 if silence > shared.tuning.silence_limit {
                     let seconds = silence.as_secs_f64();

@@ -96,7 +96,7 @@ pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> 
 
 /// Returns true if data can be received, false at the end of the stream, and `None` if no data have
 /// arrived. Receives nothing.
-pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
+pub(crate) fn peek(socket: impl AsFd) -> io::Result<Option<bool>> {
     let peek = || rustix::net::recv(&socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK);
     match rustix::io::retry_on_intr(peek) {
         Ok((_, nbytes)) => Ok(Some(nbytes > 0)),

@@ -82,7 +82,7 @@ impl Target {
                 } else {
                     self.write(rest, bytes);
                 }
-                self.placed(bytes.len() == rest.nbytes);
+                self.mark_placed(bytes.len() == rest.nbytes);
             }
             RequestFrame::Message { nbytes, is_batch } => {
                 return self.take_message(local, nbytes as usize, is_batch, bytes);
@@ -111,7 +111,7 @@ impl Target {
     }
 
     /// Records that a part of a put was written; the put is carried out if the part `is_last`.
-    pub(crate) fn placed(&mut self, is_last: bool) {
+    pub(crate) fn mark_placed(&mut self, is_last: bool) {
         self.changed = true;
         self.done += u64::from(is_last);
     }
@@ -186,7 +186,7 @@ impl Target {
             self.replies.push(&reply.encode());
             self.replies.push_all(&answers);
         } else {
-            local.acks.carried_out(stream, place.number);
+            local.acks.mark_carried_out(stream, place.number);
         }
         self.check_waiting()
     }

@@ -43,7 +43,7 @@ impl Unauthenticated {
 
     /// Reads the bytes of the message that have arrived, and checks the message once it is
     /// complete.
-    pub(crate) fn listen(&mut self) -> Claim {
+    pub(crate) fn read_claim(&mut self) -> Claim {
         while self.have < CLAIM {
             match (&self.socket).read(&mut self.claim[self.have..]) {
                 Ok(0) => return Claim::Refused,
@@ -56,7 +56,7 @@ impl Unauthenticated {
         match self.acceptor.check(&self.claim) {
             // A peer that has stopped waiting may have closed this connection and claimed on
             // another one.
-            Ok(pe) if !matches!(sys::look(&self.socket), Ok(Some(false)) | Err(_)) => {
+            Ok(pe) if !matches!(sys::peek(&self.socket), Ok(Some(false)) | Err(_)) => {
                 Claim::Peer(pe)
             }
             _ => Claim::Refused,

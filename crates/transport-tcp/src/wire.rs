@@ -136,7 +136,7 @@ impl Wire for TcpWire {
             }
             // SAFETY: valid by contract until the write is over, which is not before it is sent.
             let number = unsafe { connection.requests.put(to, source, how) };
-            let leaves = match sent {
+            let sends_now = match sent {
                 WriteSent::Now => true,
                 WriteSent::WithNext => {
                     connection.sends_next = true;
@@ -144,7 +144,7 @@ impl Wire for TcpWire {
                 }
                 WriteSent::WithOthers => !copy || connection.requests.is_full(&shared.tuning),
             };
-            if leaves {
+            if sends_now {
                 connection.flush()?;
             }
             let position = connection.requests.queue.appended();
@@ -200,7 +200,7 @@ impl Wire for TcpWire {
         payload: Payload<'_>,
         awaited: bool,
     ) -> Result<PostOutcome<TcpToken>, Error> {
-        let leaves = match &payload {
+        let sends_now = match &payload {
             Payload::Batch(_) => true,
             Payload::Data(data) => awaited || data.nbytes == 0,
         };
@@ -210,7 +210,7 @@ impl Wire for TcpWire {
             }
             // SAFETY: valid by contract.
             unsafe { connection.requests.message(request, payload) };
-            if leaves || connection.requests.is_full(&shared.tuning) {
+            if sends_now || connection.requests.is_full(&shared.tuning) {
                 connection.flush()?;
             }
             Ok(Some(connection.has_unsent()))

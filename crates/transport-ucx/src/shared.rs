@@ -67,7 +67,7 @@ impl SharedState {
     /// Serves peers on behalf of a thread that waits, if no other thread does. Returns true if
     /// there was work.
     pub(crate) fn serve(&self) -> bool {
-        self.local.state.polled();
+        self.local.state.count_poll();
         self.try_serve() == Served::Worked
     }
 

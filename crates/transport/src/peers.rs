@@ -165,7 +165,7 @@ impl Attempts {
 
     /// Records a refusal. Returns true if another attempt is to be made within `limit` of the
     /// first.
-    pub fn refused(&mut self, now: Instant, limit: Duration) -> bool {
+    pub fn record_refusal(&mut self, now: Instant, limit: Duration) -> bool {
         self.n += 1;
         self.next = now + self.pause;
         self.pause = (2 * self.pause).min(LONGEST_PAUSE);
@@ -257,7 +257,7 @@ mod tests {
         let (limit, start) = (Duration::from_secs(2), Instant::now());
         let mut attempts = Attempts::new(start);
         let (mut now, mut pauses) = (start, Vec::new());
-        while attempts.refused(now, limit) {
+        while attempts.record_refusal(now, limit) {
             pauses.push(attempts.next() - now);
             now = attempts.next();
         }

@@ -41,7 +41,7 @@ impl RefusedAttempts {
             // No attempt was refused for long, so the PE must have been reached meanwhile.
             *attempts = Attempts::new(now);
         }
-        attempts.refused(now, self.limit)
+        attempts.record_refusal(now, self.limit)
     }
 
     /// Returns the refused attempts to reach a PE.

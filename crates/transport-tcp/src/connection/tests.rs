@@ -343,9 +343,9 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
 fn only_silence_that_was_seen_counts() {
     let second = Duration::from_secs(1);
     let (mut heartbeat, start) = (PeerHeartbeat::default(), Instant::now());
-    assert_eq!(heartbeat.look(Some(60 * second), start), Duration::ZERO, "idle, then probed");
-    assert_eq!(heartbeat.look(None, start + second), Duration::ZERO);
-    assert_eq!(heartbeat.look(Some(60 * second), start + 2 * second), Duration::ZERO);
-    assert_eq!(heartbeat.look(Some(80 * second), start + 22 * second), 20 * second);
-    assert_eq!(heartbeat.look(Some(second), start + 23 * second), second, "it answers");
+    assert_eq!(heartbeat.add_sample(Some(60 * second), start), Duration::ZERO, "idle, then probed");
+    assert_eq!(heartbeat.add_sample(None, start + second), Duration::ZERO);
+    assert_eq!(heartbeat.add_sample(Some(60 * second), start + 2 * second), Duration::ZERO);
+    assert_eq!(heartbeat.add_sample(Some(80 * second), start + 22 * second), 20 * second);
+    assert_eq!(heartbeat.add_sample(Some(second), start + 23 * second), second, "it answers");
 }

@@ -16,7 +16,7 @@ pub(crate) const GREETING: usize = 8 + NONCE;
 /// Bytes of the claim: the two PEs, nonce, proof.
 pub(crate) const CLAIM: usize = 8 + NONCE + PROOF;
 /// Bytes of the answer to a claim, a welcome or a deferral: proof.
-pub(crate) const WELCOME: usize = PROOF;
+pub(crate) const ANSWER: usize = PROOF;
 
 const NONCE: usize = 32;
 const PROOF: usize = 32;
@@ -147,7 +147,7 @@ impl Acceptor {
     }
 
     /// Returns the message with the answer to the claim that was checked.
-    pub(crate) fn answer(&self, answer: HandshakeAnswer) -> [u8; WELCOME] {
+    pub(crate) fn answer(&self, answer: HandshakeAnswer) -> [u8; ANSWER] {
         self.facts.prove(answer.label())
     }
 }
@@ -193,7 +193,7 @@ impl Connector {
     /// Checks the proof of the acceptor. Returns its answer.
     pub(crate) fn check(
         &self,
-        answer: &[u8; WELCOME],
+        answer: &[u8; ANSWER],
     ) -> Result<HandshakeAnswer, HandshakeViolation> {
         let is = |kind: HandshakeAnswer| self.facts.check(kind.label(), answer).map(|()| kind);
         is(HandshakeAnswer::Welcome).or_else(|_| is(HandshakeAnswer::Deferral))

@@ -48,7 +48,7 @@ impl UcxWire {
             Attempted::Pending(open, flush) => connecting.tried = Some((open, flush)),
             Attempted::Failed(why) => {
                 let attempts = &mut connecting.attempts;
-                if !attempts.refused(Instant::now(), shared.tuning.connect_limit) {
+                if !attempts.record_refusal(Instant::now(), shared.tuning.connect_limit) {
                     let why = format!("{why}; {}", attempts.tried(shared.local.me));
                     return Err(shared.lose(pe, &why));
                 }

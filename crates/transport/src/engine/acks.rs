@@ -74,8 +74,8 @@ impl IssuedRequests {
         IssuedRequests { origin, window, fences: 1, acks, all, by_pe, awaiting_ack }
     }
 
-    fn of(&mut self, pe: Pe) -> (&mut Issued, u32) {
-        let acked = self.acks.of(pe);
+    fn issued_to(&mut self, pe: Pe) -> (&mut Issued, u32) {
+        let acked = self.acks.acked_by(pe);
         (self.by_pe.get_or_insert_with(pe, || Issued::after(acked)), acked)
     }
 
@@ -86,13 +86,13 @@ impl IssuedRequests {
 
     /// Returns the number of requests that a PE has acknowledged.
     pub fn acked(&self, pe: Pe) -> u32 {
-        self.acks.of(pe)
+        self.acks.acked_by(pe)
     }
 
     /// Returns the number of unacknowledged requests to a PE.
     #[inline]
     pub fn unacked(&self, pe: Pe) -> u32 {
-        let acked = self.acks.of(pe);
+        let acked = self.acks.acked_by(pe);
         self.by_pe.get(pe).map_or(0, |issued| issued.count.wrapping_sub(acked))
     }
 
@@ -117,7 +117,7 @@ impl IssuedRequests {
     pub fn is_before_fence_done(&mut self, pe: Pe) -> bool {
         let fences = self.fences;
         self.unacked(pe) == 0 || {
-            let (issued, acked) = self.of(pe);
+            let (issued, acked) = self.issued_to(pe);
             has_reached(acked, issued.before_fence(fences, acked))
         }
     }
@@ -129,7 +129,7 @@ impl IssuedRequests {
     pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> StreamPosition {
         let (fences, window) = (self.fences, self.window);
         self.all = self.all.wrapping_add(1);
-        let (issued, acked) = self.of(pe);
+        let (issued, acked) = self.issued_to(pe);
         let before = issued.before_fence(fences, acked);
         let all = issued.count;
         issued.count = all.wrapping_add(1);
@@ -152,7 +152,7 @@ impl IssuedRequests {
     /// acknowledgment.
     pub fn must_ask(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|issued| {
-            issued.count != self.acks.of(pe) && issued.last_asking != issued.count
+            issued.count != self.acks.acked_by(pe) && issued.last_asking != issued.count
         })
     }
 
@@ -174,7 +174,7 @@ impl IssuedRequests {
     /// Removes a PE from [`awaiting_ack`](IssuedRequests::awaiting_ack), after the caller has found
     /// that the PE has acknowledged all requests.
     pub fn mark_acked(&mut self, pe: Pe) {
-        if std::mem::take(&mut self.of(pe).0.awaits_ack)
+        if std::mem::take(&mut self.issued_to(pe).0.awaits_ack)
             && let Some(at) = self.awaiting_ack.iter().rposition(|other| *other == pe)
         {
             self.awaiting_ack.swap_remove(at);
@@ -196,7 +196,7 @@ impl AckCounts {
     /// Returns the number of requests that a PE has acknowledged. The effects of these requests are
     /// visible to the caller.
     #[inline]
-    pub fn of(&self, pe: Pe) -> u32 {
+    pub fn acked_by(&self, pe: Pe) -> u32 {
         self.by_pe.get(pe).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
@@ -247,7 +247,7 @@ impl Acks {
     }
 
     /// Adds an origin. Returns its number and its acknowledged requests.
-    pub fn origin(&self) -> (u32, Arc<AckCounts>) {
+    pub fn add_origin(&self) -> (u32, Arc<AckCounts>) {
         let by_pe = SharedPeMap::new(self.n_pes());
         let counts = Arc::new(AckCounts { by_pe, all: AtomicU32::new(0) });
         let mut origins = self.origins.write().unwrap_or_else(PoisonError::into_inner);
@@ -258,7 +258,7 @@ impl Acks {
     /// Records that this PE has carried out `count` requests of a stream, for the next message to
     /// the stream's PE. Only one stream of each PE is remembered; others are acknowledged when they
     /// ask.
-    pub fn carried_out(&self, Stream { pe, origin }: Stream, count: u32) {
+    pub fn mark_carried_out(&self, Stream { pe, origin }: Stream, count: u32) {
         if let Some(unsent) = self.unsent.get_or_default(pe) {
             let ack = (u64::from(origin) + 1) << 32 | u64::from(count);
             unsent.store(ack, Ordering::Release);

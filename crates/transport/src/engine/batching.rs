@@ -86,7 +86,7 @@ pub(super) struct Batcher {
     /// No operation before this time is lone. While a message is being sent, this is
     /// [`FLUSH_DELAY`] after the start of that; otherwise [`IDLE_AFTER`] after the last message was
     /// sent, or after the end of a quiet that sent one.
-    until: Option<Instant>,
+    busy_until: Option<Instant>,
     /// An unused buffer, for the next batch.
     spare: Vec<u8>,
 }
@@ -164,8 +164,8 @@ impl Batcher {
     pub(super) fn new(n_pes: usize, limits: (usize, usize)) -> Batcher {
         let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
         let (n_operations, n_sessions, looks) = (0, 0, 0);
-        let (grew, until, spare) = (false, None, Vec::new());
-        Batcher { by_pe, pes, n_operations, limits, n_sessions, grew, looks, until, spare }
+        let (grew, busy_until, spare) = (false, None, Vec::new());
+        Batcher { by_pe, pes, n_operations, limits, n_sessions, grew, looks, busy_until, spare }
     }
 
     /// Begins or ends a session of a context. The end of the last session frees the memory of long
@@ -220,25 +220,25 @@ impl Batcher {
         self.n_operations
     }
 
-    /// Returns true if the small operation that is being issued to a PE is lone, and records that
-    /// its message is being sent. The caller sends it at once and then calls
+    /// Decides whether the small operation that is being issued to a PE is lone. If so, returns
+    /// true and records that its message is being sent: the caller sends it at once, and then calls
     /// [`mark_busy`](Batcher::mark_busy). Call this once for each operation.
     #[inline]
-    pub(super) fn was_idle(&mut self, pe: Pe) -> bool {
+    pub(super) fn begin_lone(&mut self, pe: Pe) -> bool {
         if self.in_session() || self.has_any(pe) {
             return false;
         }
         let now = Instant::now();
-        let was_idle = self.until.is_none_or(|until| now >= until);
-        if was_idle {
-            self.until = now.checked_add(FLUSH_DELAY);
+        let is_lone = self.busy_until.is_none_or(|until| now >= until);
+        if is_lone {
+            self.busy_until = now.checked_add(FLUSH_DELAY);
         }
-        was_idle
+        is_lone
     }
 
-    /// Counts a poll by another thread than the owner. Returns true if that thread should leave the
-    /// batches to the owner, which is adding to them.
-    pub(super) fn may_stay(&mut self) -> bool {
+    /// Counts a poll by another thread than the owner. Returns true if that thread should send no
+    /// batches, since the owner is adding to them.
+    pub(super) fn skip_poll(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.grew) && self.in_session();
         self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
         !self.looks.is_multiple_of(LOOKS)
@@ -248,13 +248,13 @@ impl Batcher {
     /// has ended: after `IDLE_AFTER` the next operation is lone.
     #[inline]
     pub(super) fn mark_busy(&mut self) {
-        self.until = Instant::now().checked_add(IDLE_AFTER);
+        self.busy_until = Instant::now().checked_add(IDLE_AFTER);
     }
 
     /// Returns the time of the last call of [`mark_busy`](Batcher::mark_busy).
     #[cfg(test)]
     pub(super) fn last_busy(&self) -> Option<Instant> {
-        self.until?.checked_sub(IDLE_AFTER)
+        self.busy_until?.checked_sub(IDLE_AFTER)
     }
 
     /// Returns how many blocks of `nbytes` bytes fit into an empty batch, and into its results.
@@ -310,7 +310,7 @@ impl Batcher {
         if let Some(at) = self.pes.iter().rposition(|other| *other == pe) {
             self.pes.swap_remove(at);
         }
-        self.until = Instant::now().checked_add(FLUSH_DELAY);
+        self.busy_until = Instant::now().checked_add(FLUSH_DELAY);
     }
 
     /// Keeps the buffer of a batch that was sent, for the next batch.

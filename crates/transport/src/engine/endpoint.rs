@@ -59,7 +59,7 @@ impl<P: Issuing> WireEndpoint<P> {
     }
 
     /// Calls `work` with the endpoint's origin, under the lock of that origin.
-    fn with<T: Send>(
+    fn with_origin<T: Send>(
         &self,
         work: impl FnOnce(&mut Origin<P::Wire>, &<P::Wire as Wire>::Network) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -75,7 +75,7 @@ impl<P: Issuing> WireEndpoint<P> {
 
     /// Ends a direct write to this PE's own memory: wakes threads that wait for a change of it.
     /// Fails if the write was not within a segment.
-    fn within(&self, is_within: bool) -> Result<(), Error> {
+    fn end_direct_write(&self, is_within: bool) -> Result<(), Error> {
         let local = self.network().local();
         if is_within {
             local.host.arrived();
@@ -103,9 +103,9 @@ impl<P: Issuing> WireEndpoint<P> {
                 // SAFETY: valid by contract.
                 unsafe { request.width.write(fetched, old) };
             }
-            return self.within(old.is_some());
+            return self.end_direct_write(old.is_some());
         }
-        self.with(|origin, network| {
+        self.with_origin(|origin, network| {
             if P::Wire::carries_out(network, request.dest.segment) {
                 // SAFETY: the same contract.
                 return unsafe { origin.operate(network, pe, request, fetched, awaited) };
@@ -150,10 +150,10 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             self.network().check(pe, put.dest, put.source.nbytes)?;
             let segments = &self.network().local().segments;
             // SAFETY: the source is valid by contract.
-            return self.within(unsafe { segments.write_from(put.dest, put.source) });
+            return self.end_direct_write(unsafe { segments.write_from(put.dest, put.source) });
         }
         // SAFETY: the same contract.
-        self.with(|origin, network| unsafe { origin.put(network, pe, &put) })
+        self.with_origin(|origin, network| unsafe { origin.put(network, pe, &put) })
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
@@ -165,7 +165,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             return is_within.then_some(()).ok_or(Error::Unreachable(pe));
         }
         // SAFETY: the same contract.
-        self.with(|origin, network| unsafe { origin.get(network, pe, &get) })
+        self.with_origin(|origin, network| unsafe { origin.get(network, pe, &get) })
     }
 
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
@@ -178,7 +178,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             return Ok(());
         }
         // SAFETY: the same contract.
-        self.with(|origin, network| unsafe { origin.put_strided(network, pe, blocks) })
+        self.with_origin(|origin, network| unsafe { origin.put_strided(network, pe, blocks) })
     }
 
     unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
@@ -191,7 +191,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             return Ok(());
         }
         // SAFETY: the same contract.
-        self.with(|origin, network| unsafe { origin.get_strided_nbi(network, pe, blocks) })
+        self.with_origin(|origin, network| unsafe { origin.get_strided_nbi(network, pe, blocks) })
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
@@ -218,7 +218,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
         }
         self.network().check(pe, put.dest, put.source.nbytes)?;
         // SAFETY: the same contract.
-        self.with(|origin, network| unsafe { origin.put_signal(network, pe, &put, &signal) })
+        self.with_origin(|origin, network| unsafe { origin.put_signal(network, pe, &put, &signal) })
     }
 
     fn session(&mut self, is_open: bool) -> Result<(), Error> {
@@ -226,20 +226,20 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             return Ok(());
         }
         self.in_session = is_open;
-        self.with(|origin, network| origin.session(network, is_open))
+        self.with_origin(|origin, network| origin.session(network, is_open))
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        self.with(|origin, network| origin.fence(network))
+        self.with_origin(|origin, network| origin.fence(network))
     }
 
     fn quiet(&mut self) -> Result<(), Error> {
-        self.with(|origin, network| origin.quiet(network))
+        self.with_origin(|origin, network| origin.quiet(network))
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
         let polled = self.progress.poll();
-        self.with(|origin, network| {
+        self.with_origin(|origin, network| {
             polled?;
             origin.is_quiet(network)
         })
@@ -247,14 +247,14 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
 
     fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
         let polled = self.progress.poll();
-        self.with(|origin, network| {
+        self.with_origin(|origin, network| {
             polled?;
             origin.in_flight_by_pe(network).map(Some)
         })
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        self.with(|origin, network| origin.pe_quiet(network, pe))
+        self.with_origin(|origin, network| origin.pe_quiet(network, pe))
     }
 }
 

@@ -236,22 +236,22 @@ impl<W: Wire> Issuers<W> {
     /// Makes progress on the unfinished issuers. Returns to a waiter whether any remain, and to the
     /// service thread whether any must be polled again, since no descriptor signals its next event
     /// or its owner is using it.
-    pub fn finish(&self, network: &W::Network, by: PollingThread) -> bool {
+    pub fn finish(&self, network: &W::Network, thread: PollingThread) -> bool {
         if self.unfinished.is_empty() {
             return false;
         }
-        let by_service = by == PollingThread::Service;
+        let by_service = thread == PollingThread::Service;
         let (mut is_busy, mut n_kept) = (false, 0);
         let looks_at_all =
             by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
-        let mut finish = |left: &mut UnfinishedIssuer<W>| {
-            let issuer = &left.issuer;
+        let mut finish = |unfinished: &mut UnfinishedIssuer<W>| {
+            let issuer = &unfinished.issuer;
             // The issuer only awaits acknowledgments, which peers send on request.
             if !looks_at_all && issuer.state() & BUSY == 0 {
                 return true;
             }
             let uses = issuer.uses.load(Ordering::Relaxed);
-            let in_use = by_service && std::mem::replace(&mut left.uses, uses) != uses;
+            let in_use = by_service && std::mem::replace(&mut unfinished.uses, uses) != uses;
             let Some(mut origin) = try_lock(&issuer.origin) else {
                 is_busy = true;
                 return true;
@@ -286,12 +286,12 @@ impl<W: Wire> Issuers<W> {
             issuer.set_state(state);
             stays && network.local().loss.check().is_ok()
         };
-        let n = self.unfinished.finish(|left| {
-            let stays = finish(left);
+        let n = self.unfinished.finish(|unfinished| {
+            let stays = finish(unfinished);
             n_kept += usize::from(stays);
             stays
         });
-        match by {
+        match thread {
             PollingThread::Waiter => n > 0,
             // Nothing is known of issuers that another thread is polling.
             PollingThread::Service => is_busy || n > n_kept,
@@ -306,13 +306,14 @@ impl<W: Wire> Issuers<W> {
     /// Returns true if an unfinished issuer may have operations in flight or batches to send. An
     /// issuer that a call is using does not count: its owner polls it.
     pub fn moves_data(&self) -> bool {
-        self.unfinished
-            .any(|left| try_lock(&left.issuer.origin).is_some_and(|origin| origin.moves_data()))
+        self.unfinished.any(|unfinished| {
+            try_lock(&unfinished.issuer.origin).is_some_and(|origin| origin.moves_data())
+        })
     }
 
     /// Returns the unfinished issuers; `None` if another thread is polling some of them.
     pub fn unfinished(&self) -> Option<Vec<Arc<Issuer<W>>>> {
-        self.unfinished.map(|left| Arc::clone(&left.issuer))
+        self.unfinished.map(|unfinished| Arc::clone(&unfinished.issuer))
     }
 }
 

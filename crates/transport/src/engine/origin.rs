@@ -70,7 +70,7 @@ impl<W: Wire> Origin<W> {
     pub fn new(wire: W, network: &W::Network) -> Origin<W> {
         let acks = &network.local().acks;
         let (caps, n_pes) = (wire.caps(), acks.n_pes());
-        let (number, counts) = acks.origin();
+        let (number, counts) = acks.add_origin();
         Origin {
             wire,
             caps,
@@ -241,7 +241,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         &self.network.local().state
     }
 
-    fn poll(&mut self, worked: bool, _: &mut Backoff) -> Result<bool, Error> {
+    fn serve(&mut self, worked: bool, _: &mut Backoff) -> Result<bool, Error> {
         if self.silent_since.is_some_and(|since| since.elapsed() > UNCONFIRMED_AFTER) {
             self.silent_since = None;
             for pe in self.awaited() {

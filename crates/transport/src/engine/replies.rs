@@ -192,7 +192,7 @@ impl ReplyTable {
     ///
     /// # Errors
     /// When there is no such origin.
-    pub fn replied(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
+    pub fn deliver(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
         if reply.old.is_none() {
             return acks.acknowledge(reply.pe, reply.ack);
         }

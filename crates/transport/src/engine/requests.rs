@@ -256,7 +256,7 @@ impl<W: Wire> Origin<W> {
         let first = usize::from(data.nbytes == 0);
         let (operations, segments) = (&both[first..], &segments[first..]);
         if !parts.ordered && are_small && self.batches {
-            if !self.batcher.was_idle(pe) {
+            if !self.batcher.begin_lone(pe) {
                 // SAFETY: the same contract.
                 return unsafe { self.batch(network, pe, segments, operations, true) };
             }
@@ -513,8 +513,6 @@ impl<W: Wire> Origin<W> {
         }
         if !self.batcher.has_room(proxy.pe, operations) {
             self.send_open_batch(network, proxy.pe)?;
-            // The wait for room may have removed the PE from the active ones.
-            self.activate(proxy.pe);
         }
         // SAFETY: the same contract. After a loss, the destinations of results are forgotten.
         unsafe { self.batcher.add(proxy, operations) };
@@ -551,7 +549,7 @@ impl<W: Wire> Origin<W> {
     /// the owner busy. Sends nothing at most polls while the owner adds to the batches. The next
     /// call of the owner reports a loss.
     pub(super) fn send_old_batches(&mut self, network: &W::Network) {
-        if !self.batcher.may_stay() {
+        if !self.batcher.skip_poll() {
             let _ = self.try_send_open_batches(network);
         }
     }

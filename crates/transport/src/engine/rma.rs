@@ -60,7 +60,7 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
         let may_batch = self.may_batch_put(pe, dest.segment, source.nbytes);
-        let is_lone = may_batch && self.batcher.was_idle(pe);
+        let is_lone = may_batch && self.batcher.begin_lone(pe);
         if may_batch && !is_lone {
             let operation = SmallOperation::Put(dest, source);
             // SAFETY: valid by contract.
@@ -255,7 +255,7 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
         let may_batch = completion != Completion::Now && is_small(source.segment, dest.nbytes);
-        let is_lone = may_batch && self.batcher.was_idle(pe);
+        let is_lone = may_batch && self.batcher.begin_lone(pe);
         if may_batch && !is_lone {
             let operation = SmallOperation::Get(source, dest);
             // SAFETY: valid by contract.

@@ -106,7 +106,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
             place(serving, &incoming.request, nbytes)?;
         }
         let request = &incoming.request;
-        let order = self.0.borrow_mut().arrived(&serving.local().acks, request)?;
+        let order = self.0.borrow_mut().accept(&serving.local().acks, request)?;
         if order == ArrivalOrder::Early {
             let early = EarlyRequest { incoming, data: EarlyData::keep(data) };
             self.0.borrow_mut().keep(request, early);
@@ -166,7 +166,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
         let mut answers = Vec::new();
         let NetworkPe { segments, host, .. } = serving.local();
         let old = request.carry_out(body, segments, &**host, &mut answers)?;
-        let reply = self.0.borrow_mut().carried_out(&serving.local().acks, request, old);
+        let reply = self.0.borrow_mut().mark_carried_out(&serving.local().acks, request, old);
         match reply {
             Some(reply) => serving.reply(incoming, reply, answers),
             None => Ok(()),
@@ -235,12 +235,12 @@ impl<T> Streams<T> {
         Streams { me, carried: HashMap::new() }
     }
 
-    /// Records the acknowledgment that a request includes. Returns whether the request is to be
-    /// carried out now.
+    /// Validates a request that has arrived, and records the acknowledgment that it includes.
+    /// Returns whether the request is to be carried out now.
     ///
     /// # Errors
     /// When the request violates the protocol: an origin sends no such number at this point.
-    pub fn arrived(&mut self, acks: &Acks, request: &Request) -> Result<ArrivalOrder, Violation> {
+    pub fn accept(&mut self, acks: &Acks, request: &Request) -> Result<ArrivalOrder, Violation> {
         let &Request { stream, place, ack, .. } = request;
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
@@ -264,13 +264,13 @@ impl<T> Streams<T> {
     /// Records that a request was carried out, and found `old`. Returns the reply, if the request
     /// asks for an acknowledgment or an answer; otherwise the next message to its PE acknowledges
     /// the request.
-    pub fn carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
+    pub fn mark_carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
         let &Request { stream, place, slot, .. } = request;
         let carried = self.carried.entry(stream).or_default();
-        carried.carried_out(place.number);
+        carried.mark_carried_out(place.number);
         let count = carried.count();
         if !place.asks && slot.is_none() {
-            acks.carried_out(stream, count);
+            acks.mark_carried_out(stream, count);
             return None;
         }
         let ack = Ack { origin: stream.origin, count };
@@ -341,7 +341,7 @@ impl<T> CarriedOut<T> {
 
     /// Records that a request was carried out.
     #[inline]
-    pub fn carried_out(&mut self, number: u32) {
+    pub fn mark_carried_out(&mut self, number: u32) {
         if number != self.count.wrapping_add(1) {
             return self.beyond.push(number);
         }
@@ -385,23 +385,23 @@ mod tests {
         let stream = Stream { pe: Pe(1), origin: 3 };
         let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
         let fetch = Request { slot: Some(7), ..first };
-        assert_eq!(streams.arrived(&acks, &second), Ok(ArrivalOrder::Early));
+        assert_eq!(streams.accept(&acks, &second), Ok(ArrivalOrder::Early));
         streams.keep(&second, "second");
         assert_eq!(streams.take_ready(stream), None);
-        assert_eq!(streams.arrived(&acks, &fetch), Ok(ArrivalOrder::Next));
-        let reply = streams.carried_out(&acks, &fetch, 5).expect("the old value is due");
+        assert_eq!(streams.accept(&acks, &fetch), Ok(ArrivalOrder::Next));
+        let reply = streams.mark_carried_out(&acks, &fetch, 5).expect("the old value is due");
         assert_eq!(reply, Reply { pe: Pe(0), ack: Ack { origin: 3, count: 1 }, old: Some((7, 5)) });
         assert_eq!(streams.take_ready(stream), Some("second"));
-        assert_eq!(streams.carried_out(&acks, &second, 0), None);
+        assert_eq!(streams.mark_carried_out(&acks, &second, 0), None);
         assert_eq!(acks.for_message_to(Pe(1)), Some(Ack { origin: 3, count: 2 }));
-        assert_eq!(streams.arrived(&acks, &second), Err(Violation::Number(2)));
+        assert_eq!(streams.accept(&acks, &second), Err(Violation::Number(2)));
     }
 
     #[test]
     fn nothing_is_kept_of_streams_that_do_not_exist() {
         let (acks, mut streams) = (Acks::new(2), Streams::<()>::new(Pe(0)));
         for stream in [Stream { pe: Pe(2), origin: 0 }, Stream { pe: Pe(1), origin: MAX_ORIGINS }] {
-            let order = streams.arrived(&acks, &request(stream, 2, 1));
+            let order = streams.accept(&acks, &request(stream, 2, 1));
             assert_eq!(order, Err(Violation::Unknown("stream of requests")));
         }
         assert!(streams.carried.is_empty());

@@ -216,7 +216,7 @@ impl Wire for TestWire {
     }
 
     fn serve(&self, network: &TestNetwork, _: u32, _: bool) -> Result<bool, Error> {
-        network.0.state.polled();
+        network.0.state.count_poll();
         Ok(false)
     }
 

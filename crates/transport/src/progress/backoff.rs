@@ -174,11 +174,11 @@ impl Backoff {
         self.first_sleep.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Returns true if the wait is to be reported to the host now, after a sleep: once it is long,
-    /// and again whenever it has lasted twice as long as at the last report, since it may be for
-    /// other PEs by then.
+    /// Decides after a sleep whether the wait is to be reported to the host now, and records that.
+    /// Returns true once the wait is long, and again whenever it has lasted twice as long as at the
+    /// last report, since it may be for other PEs by then.
     #[cold]
-    pub fn is_report_due(&mut self) -> bool {
+    pub fn begin_report(&mut self) -> bool {
         let lasted = self.since_first_sleep();
         let is_due = lasted >= self.report_after.max(LONG);
         if is_due {

@@ -62,7 +62,7 @@ impl Memory {
     }
 
     #[inline]
-    fn counts(&self) -> bool {
+    fn holds(&self) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         until != 0 && now() < until
     }
@@ -126,9 +126,9 @@ pub fn last_seen() -> CpuSharing {
     // The results of unit tests must not depend on the load of the machine.
     if cfg!(test) {
         CpuSharing::Alone
-    } else if COMPUTING.counts() {
+    } else if COMPUTING.holds() {
         CpuSharing::Computing
-    } else if WAITING.counts() {
+    } else if WAITING.holds() {
         CpuSharing::Waiting
     } else {
         CpuSharing::Alone

@@ -76,7 +76,7 @@ impl ProgressState {
 
     /// Counts a poll of the calling thread, which waits.
     #[inline]
-    pub fn polled(&self) {
+    pub fn count_poll(&self) {
         self.add_polls(1);
     }
 

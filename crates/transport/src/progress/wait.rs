@@ -16,7 +16,7 @@ pub trait Waiter {
     ///
     /// # Errors
     /// If a PE was lost.
-    fn poll(&mut self, worked: bool, backoff: &mut Backoff) -> Result<bool, Error>;
+    fn serve(&mut self, worked: bool, backoff: &mut Backoff) -> Result<bool, Error>;
 
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&mut self, at_most: Duration);
@@ -45,7 +45,7 @@ pub enum Attempt<T> {
 /// Repeats `attempt` until it is done.
 ///
 /// # Errors
-/// Those of `attempt`, and of [`Waiter::poll`].
+/// Those of `attempt`, and of [`Waiter::serve`].
 #[inline]
 pub fn wait<W: Waiter, T>(
     waiter: &mut W,
@@ -64,13 +64,13 @@ pub fn wait<W: Waiter, T>(
             Err(error) => break Err(error),
         };
         let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait());
-        match waiter.poll(worked, backoff) {
+        match waiter.serve(worked, backoff) {
             Ok(true) => backoff.renew(),
             Ok(false) => {
                 let at_most = waiter.state().limits().sleep;
                 let pause = backoff.pause();
                 backoff.take(pause, || waiter.sleep(at_most));
-                if pause == Pause::Sleep && backoff.is_report_due() {
+                if pause == Pause::Sleep && backoff.begin_report() {
                     waiter.host().waits(&waiter.awaited(), waiter.in_flight());
                 }
             }

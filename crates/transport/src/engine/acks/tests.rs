@@ -32,7 +32,7 @@ struct Wire {
 
 impl Wire {
     fn new(acks: &Acks, start: u32, window: u32) -> Wire {
-        let (origin, counts) = acks.origin();
+        let (origin, counts) = acks.add_origin();
         counts.start_at(THERE, start);
         Wire {
             issued: IssuedRequests::new(origin, counts, 2, window),
@@ -60,7 +60,7 @@ impl Wire {
     }
 
     fn carry_out(&mut self, place: StreamPosition, fences: u64) {
-        self.carried.carried_out(place.number);
+        self.carried.mark_carried_out(place.number);
         self.done.push(fences);
         if place.asks {
             assert!(
@@ -152,7 +152,7 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
         to.ask(true, false);
         let request = to.requests.pop_front().expect("just sent");
         to.arrives(request);
-        there.carried_out(Stream { pe: HERE, origin: to.issued.origin }, to.carried.count());
+        there.mark_carried_out(Stream { pe: HERE, origin: to.issued.origin }, to.carried.count());
         // A message in the other direction includes the acknowledgment.
         let ack = there.for_message_to(HERE).expect("an acknowledgment");
         here.acknowledge(THERE, ack).expect("an origin");
@@ -179,21 +179,21 @@ fn what_no_origin_sent_is_refused() {
     assert_eq!(carried.arrival_order(place(2, 1)), never(2), "it is kept");
     assert_eq!(carried.arrival_order(place(2, 0)), never(2), "it is kept");
     assert_eq!(carried.arrival_order(place(3, 0)), Ok(ArrivalOrder::Next));
-    carried.carried_out(3);
+    carried.mark_carried_out(3);
     assert_eq!(carried.arrival_order(place(3, 0)), never(3), "it was carried out");
-    carried.carried_out(1);
+    carried.mark_carried_out(1);
     assert_eq!((carried.take_ready(), carried.take_ready()), (Some('a'), None));
-    carried.carried_out(2);
+    carried.mark_carried_out(2);
     assert_eq!((carried.count(), carried.arrival_order(place(1, 0))), (3, never(1)));
     // Acknowledgments for an origin, and by a PE, that does not exist.
     let acks = Acks::new(1);
     let unrequested = Err(Violation::Unrequested);
     assert_eq!(acks.acknowledge(Pe(0), Ack { origin: 0, count: 1 }), unrequested);
-    acks.carried_out(Stream { pe: Pe(7000), origin: 0 }, 1);
-    let (_, counts) = acks.origin();
+    acks.mark_carried_out(Stream { pe: Pe(7000), origin: 0 }, 1);
+    let (_, counts) = acks.add_origin();
     assert_eq!(acks.acknowledge(Pe(7000), Ack { origin: 0, count: 1 }), unrequested);
-    assert_eq!((counts.of(Pe(0)), counts.of(Pe(7000))), (0, 0));
+    assert_eq!((counts.acked_by(Pe(0)), counts.acked_by(Pe(7000))), (0, 0));
     assert_eq!(counts.acknowledge(Pe(0), 9), Ok(()));
     assert_eq!(counts.acknowledge(Pe(0), 8), Ok(()));
-    assert_eq!((counts.of(Pe(0)), counts.all()), (9, 9), "an older count changes nothing");
+    assert_eq!((counts.acked_by(Pe(0)), counts.all()), (9, 9), "an older count changes nothing");
 }

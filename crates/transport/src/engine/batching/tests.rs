@@ -128,16 +128,16 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
 #[test]
 fn only_a_lone_operation_leaves_at_once() {
     let mut batcher = Batcher::new(3, (LIMIT, LIMIT));
-    assert!(batcher.was_idle(PEER), "the first one");
-    assert!(!batcher.was_idle(PEER), "the first one may be leaving");
-    batcher.until = None;
+    assert!(batcher.begin_lone(PEER), "the first one");
+    assert!(!batcher.begin_lone(PEER), "the first one may be leaving");
+    batcher.busy_until = None;
     assert!(add(&mut batcher, &[put(&[1; 8])]));
-    assert!(!batcher.was_idle(PEER), "something is batched");
-    assert!(batcher.was_idle(Pe(2)), "nothing is batched, and nothing left lately");
+    assert!(!batcher.begin_lone(PEER), "something is batched");
+    assert!(batcher.begin_lone(Pe(2)), "nothing is batched, and nothing left lately");
     take(&mut batcher);
-    let leaving = batcher.until;
+    let leaving = batcher.busy_until;
     batcher.mark_busy();
-    assert!(batcher.until < leaving, "the next one may be a lone one soon");
+    assert!(batcher.busy_until < leaving, "the next one may be a lone one soon");
 }
 
 /// A host for which PE 1 is the proxy of all PEs; the place of a PE is its number.
@@ -161,7 +161,7 @@ fn a_session_batches_more_and_for_proxies() {
     assert!(!batcher.uses_proxies(&Nodes) && batcher.proxy(&Nodes, Pe(3), &heap) == itself);
     batcher.session(true);
     batcher.session(true);
-    assert!(batcher.uses_proxies(&Nodes) && !batcher.was_idle(PEER));
+    assert!(batcher.uses_proxies(&Nodes) && !batcher.begin_lone(PEER));
     assert_eq!(batcher.proxy(&Nodes, Pe(3), &mixed), itself);
     let proxy = batcher.proxy(&Nodes, Pe(3), &heap);
     assert_eq!(proxy, Proxy { pe: PEER, place: 3 });
@@ -174,17 +174,19 @@ fn a_session_batches_more_and_for_proxies() {
     let looks: Vec<bool> = (0..2 * LOOKS)
         .map(|_| {
             batcher.grew = true;
-            batcher.may_stay()
+            batcher.skip_poll()
         })
         .collect();
     let leaves = (1..=2 * LOOKS).map(|look| look.is_multiple_of(LOOKS));
     assert!(looks.into_iter().eq(leaves.map(|leaves| !leaves)), "it leaves now and then");
-    assert!(!batcher.may_stay(), "nothing was added since");
+    assert!(!batcher.skip_poll(), "nothing was added since");
     batcher.session(false);
     assert!(batcher.in_session(), "another context is");
     batcher.session(false);
     batcher.grew = true;
-    assert!(!batcher.in_session() && !batcher.has_room(PEER, &[put(&word)]) && !batcher.may_stay());
+    assert!(
+        !batcher.in_session() && !batcher.has_room(PEER, &[put(&word)]) && !batcher.skip_poll()
+    );
     let (batch, _) = take(&mut batcher);
     assert_eq!(batch::next(&mut &batch[..]), Some((BatchEntry::Put(AT, &word), 3)));
 }

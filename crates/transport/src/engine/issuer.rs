@@ -318,4 +318,59 @@ impl<W: Wire> Issuers<W> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::super::tests::{left_unfinished, origin};
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    /// A call waits for the lock of an origin while the service thread polls that origin, which has
+    /// more work. The service thread releases the lock after this poll.
+    #[test]
+    fn the_service_thread_gives_the_lock_to_a_call_after_one_poll() {
+        let (network, mut origin) = origin();
+        let polls = Arc::new(AtomicU32::new(0));
+        let (call_waits, n_polls) = (Arc::new(AtomicBool::new(false)), Arc::clone(&polls));
+        let waits = Arc::clone(&call_waits);
+        // The first poll of the service thread ends once the call waits.
+        origin.wire().polled = Some(Box::new(move || {
+            n_polls.fetch_add(1, Ordering::SeqCst);
+            while !waits.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            true
+        }));
+        let (issuers, issuer) = left_unfinished(&network, origin);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while polls.load(Ordering::SeqCst) == 0 {
+                    thread::yield_now();
+                }
+                issuers.with_origin(&network, &issuer, |_, _| Ok(())).expect("no loss");
+            });
+            scope.spawn(|| {
+                while issuer.wanted.load(Ordering::Relaxed) == 0 {
+                    thread::yield_now();
+                }
+                call_waits.store(true, Ordering::SeqCst);
+            });
+            // The owner has issued a verb since the last look, so the first call does not poll.
+            assert!(issuers.finish(&network, PollingThread::Service));
+            issuers.finish(&network, PollingThread::Service);
+            assert_eq!(polls.load(Ordering::SeqCst), 1);
+        });
+    }
+
+    #[test]
+    fn the_service_thread_polls_a_busy_origin_many_times_if_no_call_waits() {
+        let (network, mut origin) = origin();
+        let polls = Arc::new(AtomicU32::new(0));
+        let n_polls = Arc::clone(&polls);
+        origin.wire().polled = Some(Box::new(move || n_polls.fetch_add(1, Ordering::SeqCst) < 10));
+        let (issuers, _) = left_unfinished(&network, origin);
+        for _ in 0..2 {
+            issuers.finish(&network, PollingThread::Service);
+        }
+        assert_eq!(polls.load(Ordering::SeqCst), 11);
+    }
+}

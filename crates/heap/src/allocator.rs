@@ -22,14 +22,14 @@ use marks::Marks;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
-/// The memory of dlmalloc's blocks is in chunks. A chunk begins so many bytes before its memory, of
-/// which the first 8 belong to the chunk before it while that is in use.
+/// The number of bytes from the start of a chunk of dlmalloc to the memory that it hands out. The
+/// first 8 of them belong to the previous chunk while that is in use.
 const CHUNK_HEAD: usize = 16;
 /// The bytes of a chunk that its memory cannot use.
 const CHUNK_OVERHEAD: usize = 8;
 /// Chunks are multiples of this size.
 const CHUNK_UNIT: usize = 16;
-/// A chunk in use may have so many bytes more than its memory needs.
+/// Maximum number of bytes by which a chunk in use is larger than its memory needs.
 const CHUNK_SPARE: usize = 32;
 /// The bytes at the end of the heap that dlmalloc keeps for itself, and does not hand out.
 const END: usize = 80 + CHUNK_UNIT;
@@ -54,7 +54,7 @@ struct Guards {
 // SAFETY: the pointers are into the heap, which the allocator has for itself by its contract.
 unsafe impl Send for Allocator {}
 
-/// The pointer is not the start of an allocated block.
+/// The error for a pointer that is not the start of an allocated block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotABlockStart;
 
@@ -63,7 +63,7 @@ pub struct NotABlockStart;
 pub enum AddressKind {
     /// The start of a block.
     Block,
-    /// Within a block.
+    /// Within a block, behind its start.
     Inside(Block),
     /// In no block.
     Free,
@@ -92,7 +92,7 @@ impl fmt::Display for Overwritten {
 
 impl Allocator {
     /// Returns an allocator of the `nbytes` bytes at `base`, which every PE aligns to
-    /// `max_alignment`: what must be aligned to more would not be symmetric and cannot be
+    /// `max_alignment`. Blocks with a larger alignment would not be symmetric, so they cannot be
     /// allocated.
     ///
     /// # Safety
@@ -112,7 +112,8 @@ impl Allocator {
         self
     }
 
-    /// Allocates a block of `nbytes` bytes for the call `by`, aligned to `alignment` and to at least
+    /// Allocates a block of `nbytes` bytes for the routine `by`, aligned to `alignment` and to at
+    /// least
     /// 16. Returns `None` if there is no room, or the alignment is no power of two or too large.
     pub fn allocate(
         &mut self,
@@ -153,7 +154,7 @@ impl Allocator {
         self.blocks.insert(block);
     }
 
-    /// Returns the number of bytes in all blocks.
+    /// Returns the number of bytes that the users of all blocks have requested.
     pub fn in_use(&self) -> usize {
         self.blocks.from(0).map(|block| block.nbytes).sum()
     }
@@ -177,7 +178,7 @@ impl Allocator {
         chunk.saturating_sub(CHUNK_OVERHEAD + front + tail)
     }
 
-    /// Returns the bytes of the guards before and behind a block of this alignment.
+    /// Returns the number of bytes before and behind a block of this alignment that are for guards.
     fn around(&self, alignment: usize) -> (usize, usize) {
         self.guards.as_ref().map_or((0, 0), |_| (GUARD.max(alignment), GUARD))
     }
@@ -191,13 +192,15 @@ impl Allocator {
         }
     }
 
-    /// Returns the offset in the heap and the size of the block that holds the byte at `address`.
+    /// Returns the offset in the heap and the size of the block that contains the byte at
+    /// `address`.
     pub fn block_around(&self, address: usize) -> Option<(usize, usize)> {
         let block = self.blocks.up_to(address).filter(|block| address < block.end())?;
         Some((block.start.addr() - self.base.addr(), block.nbytes))
     }
 
-    /// Returns the addresses of the block that contains these `nbytes` bytes, at least one.
+    /// Returns the addresses of the block that contains the `nbytes` bytes at `address`. `nbytes`
+    /// is at least 1.
     ///
     /// # Errors
     /// When they do not lie in one block.
@@ -205,8 +208,8 @@ impl Allocator {
         self.blocks.hold(address, nbytes)
     }
 
-    /// Changes the size of a block for the call `by`, and moves its contents if necessary. Returns
-    /// the new start, or `None` if there is no room; then the block is unchanged.
+    /// Changes the size of a block for the routine `by`, and moves its contents if necessary.
+    /// Returns the new start. Returns `None` if there is no room; the block is then unchanged.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
@@ -240,7 +243,7 @@ impl Allocator {
         Ok(Some(start))
     }
 
-    /// Frees a block for the call `by`. Returns its size in bytes.
+    /// Frees a block for the routine `by`. Returns its size in bytes.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
@@ -252,7 +255,8 @@ impl Allocator {
         Ok(block.nbytes)
     }
 
-    /// Removes a block from the records.
+    /// Removes a block from the allocated ones. With guards, forbids accesses to it, and remembers
+    /// that the routine `by` has freed it.
     fn take_away(&mut self, block: &Block, by: &'static str) {
         self.blocks.remove(block.start.addr());
         if let Some(Guards { marks, .. }) = &self.guards {
@@ -266,8 +270,8 @@ impl Allocator {
         self.damage(self.blocks.at(start.addr())?)
     }
 
-    /// Checks the guards of at most `n` blocks, those that follow the ones of the last call. Returns
-    /// the first guard that was overwritten.
+    /// Checks the guards of the next `n` blocks: each call continues where the last one ended, and
+    /// the first block follows the last one. Returns the first guard that was overwritten.
     pub fn overwritten(&mut self, n: usize) -> Option<Overwritten> {
         let next = self.guards.as_ref()?.next;
         let mut some = self.blocks.from(next).chain(self.blocks.from(0));
@@ -299,7 +303,7 @@ impl Allocator {
         }
     }
 
-    /// Marks the bytes between blocks.
+    /// Calls `mark` for each range of the heap that is outside blocks.
     fn each_gap(&self, mark: fn(&Marks, *const u8, usize)) {
         let Some(Guards { marks, .. }) = &self.guards else { return };
         let mut gap = self.base;
@@ -329,8 +333,8 @@ struct SingleRange {
 // SAFETY: the pointer is only passed on; the range belongs to the allocator alone by its contract.
 unsafe impl Send for SingleRange {}
 
-// SAFETY: the range is valid by the contract of `Allocator::new` and returned once. No part of it is
-// taken back, and `allocates_zeros` returns false, so its contents may be anything.
+// SAFETY: the range is valid by the contract of `Allocator::new` and returned once. No part of it
+// is taken back, and `allocates_zeros` returns false, so its contents may be anything.
 unsafe impl dlmalloc::Allocator for SingleRange {
     fn alloc(&self, nbytes: usize) -> (*mut u8, usize, u32) {
         let taken = self.taken.swap(true, std::sync::atomic::Ordering::Relaxed);

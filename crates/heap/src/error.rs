@@ -11,7 +11,7 @@ pub enum Error {
     /// Remedy: reduce SHMEM_SYMMETRIC_SIZE.
     #[error("it is larger than any address space")]
     TooLarge,
-    /// The static data of the node's PE with this number cannot be where it says that they are.
+    /// The node's PE with this number reports a location of its static data that cannot be right.
     /// Remedy: start all PEs with the same installation.
     #[error(
         "PE {0} of this node says that its static data are where they cannot be in shared memory"
@@ -28,8 +28,8 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// The kernel refused; with the operation that it refused.
-    /// Remedy: the message that contains this ends with it.
+    /// The kernel refused this operation. Remedy: [`Error::remedy`] has it for each error of the
+    /// kernel.
     #[error("{0} was refused: {1}")]
     Refused(&'static str, Errno),
 }

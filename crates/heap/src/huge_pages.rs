@@ -1,4 +1,4 @@
-//! Huge pages for ranges of symmetric memory.
+//! Requests huge pages for ranges of symmetric memory, or forbids them.
 //!
 //! With pages of 4 KiB nearly every random access to gigabytes misses the TLB, and the first touch
 //! of each page is a fault. Linux backs shared memory by huge pages at the first touch only where
@@ -41,7 +41,7 @@ const AT_A_TIME: usize = 16 * HUGE;
 /// end it.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// The outcome for a range.
+/// The result of [`collapse`] for a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collapsed {
     /// The number of bytes that have huge pages.
@@ -64,8 +64,8 @@ pub enum NotHuge {
     Refused(Errno),
 }
 
-/// Returns the huge pages that lie wholly in a range of addresses. If there are none, returns an
-/// empty range at its end.
+/// Returns the part of a range of addresses that consists of whole huge pages. If there are none,
+/// returns an empty range at its end.
 pub fn whole(range: &Range<usize>) -> Range<usize> {
     let (first, end) = (range.start.next_multiple_of(HUGE), range.end / HUGE * HUGE);
     if first < end { first..end } else { range.end..range.end }
@@ -73,7 +73,7 @@ pub fn whole(range: &Range<usize>) -> Range<usize> {
 
 /// Makes the kernel back `range`, which [`whole`] has returned, by huge pages. All of it takes
 /// memory afterwards. Its contents do not change, and threads and peers may access it meanwhile.
-/// Ends early if it takes longer than 100 ms and `limit` for each page.
+/// Ends early if it takes longer than 100 ms plus `limit` for each huge page so far.
 pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     let began = Instant::now();
     // If this is allowed, touching a page makes a huge one; otherwise it changes nothing.

@@ -1,8 +1,8 @@
 //! Memory of huge pages that the administrator has reserved (hugetlb), for the heaps of a node.
 //!
-//! The first PE of a node makes a file, and reserves pages for all heaps, so that no access fails
+//! The first PE of a node creates a file, and reserves pages for all heaps, so that no access fails
 //! later for lack of a page. The others open the file through /proc, by the numbers of that process
-//! and its descriptor. This fails if they do not see that process.
+//! and of its descriptor. This fails if they do not see that process.
 #![allow(unsafe_code)]
 
 use crate::huge_pages::PageSize;
@@ -22,7 +22,8 @@ pub struct ReservedPages {
     of_heap: usize,
 }
 
-/// The data by which other processes open reserved pages: a process, its descriptor, and the inode.
+/// The data by which other processes open reserved pages: the number of a process, that of its
+/// descriptor, and the inode number of the file.
 pub type ReservedAt = (u32, i32, u64);
 
 impl ReservedPages {
@@ -33,7 +34,7 @@ impl ReservedPages {
     pub fn reserve(layout: &Layout, n_local: u32) -> Result<ReservedPages, Errno> {
         let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
         let nbytes = of_heap.checked_mul(n_local as usize).ok_or(Errno::NOMEM)?;
-        // The kernel would answer with a signal that ends the process.
+        // Above this limit the kernel would end the process by a signal.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < nbytes as u64) {
             return Err(Errno::FBIG);
         }
@@ -66,7 +67,7 @@ impl ReservedPages {
     /// Opens the pages that the first PE of the node has reserved.
     ///
     /// # Errors
-    /// When they cannot be opened.
+    /// When the file cannot be opened, or is another one than the inode number says.
     pub fn open(layout: &Layout, (pid, number, inode): ReservedAt) -> Result<ReservedPages, Errno> {
         let path = format!("/proc/{pid}/fd/{number}");
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -89,7 +90,7 @@ impl ReservedPages {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let (flags, at) =
             (MapFlags::SHARED | MapFlags::FIXED, u64::from(local) * self.of_heap as u64);
-        // SAFETY: the caller's range by contract.
+        // SAFETY: by contract the range is the caller's and may be replaced.
         unsafe { mmap(start, self.of_heap, protection, flags, &self.file, at) }.map(drop)
     }
 }

@@ -41,8 +41,7 @@ impl Layout {
         Some(Layout { page, heap_bytes, internal_offset, internal_bytes, stride })
     }
 
-    /// Returns the bytes of the heap, allocator's overhead included; 0 where the user wants no
-    /// heap.
+    /// Returns the bytes of the heap, allocator's overhead included; 0 if the user wants no heap.
     pub fn heap_bytes(&self) -> usize {
         self.heap_bytes
     }

@@ -1,9 +1,9 @@
 //! Symmetric memory: its layout, its mapping and its allocation.
 //!
 //! One memfd per node contains a slice for each PE of the node at a fixed stride, and every PE maps
-//! all of it once. A peer's copy of an address is therefore the own address plus a multiple of the
-//! stride, one descriptor serves any number of PEs, and nothing remains after the job, since the
-//! file has no name.
+//! all slices as one range. The address of a peer's symmetric object is therefore the own address
+//! plus a multiple of the stride, one descriptor serves any number of PEs, and nothing remains
+//! after the job, since the file has no name. Heaps of reserved huge pages are in a second file.
 //!
 //! [`layout`] computes the locations (pure), [`Reservation`] finds addresses for them, [`node`]
 //! maps the memory, [`statics`] moves the program's variables there, [`allocator`] allocates from

@@ -16,7 +16,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Returns new private memory, which occupies none until it is accessed.
+    /// Maps private memory, of which no page is allocated until it is accessed.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -27,21 +27,21 @@ impl Mapping {
         Ok(Mapping { start, nbytes })
     }
 
-    /// Returns the range that starts at an address, without access, if nothing is mapped in it.
+    /// Reserves the range that starts at an address, without access, if nothing is mapped in it.
     ///
     /// # Errors
-    /// When something is, or the kernel refuses.
+    /// When something is mapped in it, or the kernel refuses.
     pub(crate) fn reserve(address: usize, nbytes: usize) -> Result<Mapping, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
         let at = without_provenance_mut(address);
-        // SAFETY: a new range, since the kernel replaces no mapping by it.
+        // SAFETY: a new range: with `FIXED_NOREPLACE` the kernel replaces no mapping.
         let start = unsafe { mmap_anonymous(at, nbytes, ProtFlags::empty(), flags) }?;
         let mapping = Mapping { start, nbytes };
         // Kernels before 4.17 and valgrind take the address for a suggestion.
         if start.addr() == address { Ok(mapping) } else { Err(Errno::EXIST) }
     }
 
-    /// Returns a range of shared memory, at an address of the kernel's choice.
+    /// Maps a range of shared memory, at an address of the kernel's choice.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -68,7 +68,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly the range that was mapped. An error would leave it mapped: harmless.
+        // SAFETY: exactly the range that was mapped. Users of its addresses keep the mapping alive.
+        // An error would leave the range mapped, which is harmless.
         let _ = unsafe { munmap(self.start, self.nbytes) };
     }
 }

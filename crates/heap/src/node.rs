@@ -1,4 +1,5 @@
-//! The memory that the PEs of a node share, mapped into this one.
+//! Maps the memory that the PEs of a node share into this PE: the slices with the heaps and
+//! internal areas, the static data of peers, and the published bytes.
 #![allow(unsafe_code)]
 
 use crate::error::Error;
@@ -20,9 +21,9 @@ use std::ptr::NonNull;
 /// The node's symmetric memory: a slice per PE of the node, in the order of their local numbers.
 ///
 /// Beside the slices the static data of the peers are mapped. None of this memory is written to a
-/// core file: peers' memory belongs to their own core files, and to write this PE's slice the kernel
-/// would allocate every page that was never touched. (This PE's own static data are written, since
-/// they are mapped elsewhere.)
+/// core file: peers' memory belongs to their own core files, and to write this PE's slice the
+/// kernel would allocate every page that was never touched. (This PE's own static data are written,
+/// since they are mapped elsewhere.)
 #[derive(Debug)]
 pub struct NodeMemory {
     _slices: Mapping,
@@ -35,9 +36,10 @@ pub struct NodeMemory {
     has_reserved_pages: bool,
 }
 
-// SAFETY: an address range that stays mapped. The code that accesses the memory synchronizes.
+// SAFETY: it owns mappings, which any thread may use and unmap.
 unsafe impl Send for NodeMemory {}
-// SAFETY: no method accesses the memory.
+// SAFETY: methods with `&self` compute addresses, which callers dereference at their own risk, or
+// access the published bytes, which an atomic word and the contract of `publish` synchronize.
 unsafe impl Sync for NodeMemory {}
 
 impl NodeMemory {
@@ -45,8 +47,8 @@ impl NodeMemory {
     /// memfd that all PEs of the node inherited; without one this process makes its own. The first
     /// PE can publish `published_bytes`. `peers` has, for each PE, the location of its `statics` as
     /// that PE reports it, or `None` if they are not in shared memory. The slices are mapped at the
-    /// `reserved` addresses or, if there are none, at addresses of the kernel's choice. If there are
-    /// reserved `pages`, the heaps consist of them.
+    /// `reserved` addresses or, if there are none, at addresses of the kernel's choice. If there
+    /// are reserved `pages`, the heaps consist of them.
     ///
     /// # Errors
     /// When the sizes are too large, the kernel refuses, or a PE's static data cannot be at the
@@ -99,7 +101,8 @@ impl NodeMemory {
             pages.into_iter().flat_map(|pages| (0..n_local).map(move |i| (pages, i)))
         {
             let heap = base.as_ptr().wrapping_add(local as usize * layout.stride());
-            // SAFETY: the place of a heap in the range, which nobody uses yet.
+            // SAFETY: the range of a heap in the slices that were just mapped; no address in it was
+            // passed on yet.
             unsafe { pages.map(heap.cast(), local) }.map_err(|e| Error::Refused(WHAT, e))?;
         }
         omit_from_core_files(base.as_ptr().cast(), slices_bytes);
@@ -152,10 +155,10 @@ impl NodeMemory {
     /// When this is not the first PE of the node, or there is no room for them.
     ///
     /// # Safety
-    /// No PE of the node uses what was published before.
+    /// No PE of the node still uses the bytes of an earlier call.
     pub unsafe fn publish(&self, bytes: &[u8]) {
         assert_eq!(self.local, 0, "the first PE of a node publishes");
-        // SAFETY: this is the first PE; the rest is the caller's.
+        // SAFETY: this is the first PE, as just checked; the rest is this function's contract.
         unsafe { self.published.publish(bytes) };
     }
 
@@ -217,10 +220,10 @@ impl NodeMemory {
     }
 }
 
-/// The operation that the kernel refuses, for messages.
+/// The name of the operation in errors of a kernel that refuses to map slices.
 const WHAT: &str = "mapping shared memory";
 
-/// Returns a range, at an address of the kernel's choice, that has room for `nbytes` from a
+/// Reserves a range, at an address of the kernel's choice, that has room for `nbytes` bytes from a
 /// multiple of `alignment` on.
 fn anywhere(nbytes: usize, alignment: usize) -> Result<Mapping, Error> {
     let nbytes = nbytes.checked_add(alignment).ok_or(Error::TooLarge)?;
@@ -242,8 +245,8 @@ fn map_aligned(
     let padding = start.addr().next_multiple_of(alignment) - start.addr();
     assert!(padding + nbytes <= reserved.nbytes(), "{nbytes} bytes in {reserved:?}");
     let base = start.wrapping_byte_add(padding);
-    // SAFETY: `base` to `base + nbytes` lies in a range that is reserved for it and that nobody
-    // uses.
+    // SAFETY: `base` to `base + nbytes` lies in `reserved`, as just checked, a range without
+    // access, which is replaced.
     let mapped = unsafe {
         mmap(
             base,

@@ -9,8 +9,8 @@ use std::ptr::NonNull;
 const WORD: u32 = c_ulong::BITS;
 
 /// Makes the kernel take new pages of a mapped range from the memory of NUMA node `node`, whichever
-/// process touches them first, and from other nodes if that is full. Pages that exist already do not
-/// move.
+/// process touches them first, and from other nodes if that is full. Pages that exist already do
+/// not move.
 ///
 /// # Errors
 /// Kernels without NUMA and many containers refuse it.
@@ -19,8 +19,8 @@ pub(crate) fn prefer(start: NonNull<u8>, nbytes: usize, node: u32) -> Result<(),
     mask[(node / WORD) as usize] = 1 << (node % WORD);
     // The kernel uses one bit less than the number that it is passed.
     let bits = mask.len() as c_ulong * c_ulong::from(WORD) + 1;
-    // SAFETY: it changes no contents, only where pages of this range come from, and reads the mask,
-    // which lives.
+    // SAFETY: the call changes no contents of the range, only from which node new pages are taken.
+    // The mask has the bits that the call reads.
     let status: c_long = unsafe {
         libc::syscall(
             libc::SYS_mbind,

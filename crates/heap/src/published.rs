@@ -1,8 +1,8 @@
-//! Publishes bytes of a node's first PE to all PEs of the node. All PEs read them in place, so that
-//! none has a copy.
+//! Passes bytes from a node's first PE to all PEs of the node. All PEs read them in place, so that
+//! none needs a copy.
 //!
-//! The bytes lie behind the slices in the memory of the node, but are not symmetric memory: only the
-//! first PE can write to them. This module does not interpret them.
+//! The bytes lie behind the slices in the memory of the node, but are not symmetric memory: only
+//! the first PE can write to them. This module does not interpret them.
 #![allow(unsafe_code)]
 
 use crate::error::Error;
@@ -12,13 +12,14 @@ use rustix::thread::futex;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Bytes before those that are published.
+/// The size of the header, which precedes the published bytes.
 const HEADER: usize = 64;
 
-/// The header of a publication, before its bytes.
+/// The header.
 struct Publication {
-    /// The number of publications.
+    /// The number of publications so far.
     times: AtomicU32,
+    /// The number of published bytes.
     nbytes: AtomicUsize,
 }
 
@@ -26,19 +27,21 @@ struct Publication {
 #[derive(Debug)]
 pub(crate) struct PublishedBytes {
     memory: Mapping,
+    /// The number of bytes that fit behind the header.
     room: usize,
     /// The number of publications that this PE has seen.
     seen: AtomicU32,
 }
 
 impl PublishedBytes {
-    /// Returns the range of a node's memory for `nbytes` bytes, which only the first PE of the node
-    /// writes.
+    /// Returns the size in bytes of the range of a node's memory that is needed to publish `nbytes`
+    /// bytes; `None` if it is too large.
     pub(crate) fn range_bytes(nbytes: usize) -> Option<usize> {
         nbytes.checked_add(HEADER)
     }
 
-    /// Maps the range at `offset` of a node's memory, which has `room` bytes.
+    /// Maps the range at `offset` of a node's memory, which has room to publish `room` bytes. The
+    /// mapping is writable only in the first PE of the node.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -58,8 +61,8 @@ impl PublishedBytes {
     }
 
     fn publication(&self) -> &Publication {
-        // SAFETY: the start of a range of pages that begins with zeros or what `publish` stored,
-        // and is mapped as long as this.
+        // SAFETY: the start of the mapped pages, which are aligned, and mapped as long as `self`.
+        // Any bytes are valid, and all PEs access the fields atomically.
         unsafe { &*self.memory.start().cast() }
     }
 
@@ -72,11 +75,12 @@ impl PublishedBytes {
     /// # Panics
     /// When there is no room for them.
     ///
-    /// # Safety
-    /// This is the first PE of the node, and no PE of it uses what was published before.
+    /// # Safety This is the first PE of the node, and no PE of the node still uses the bytes of an
+    /// earlier call.
     pub(crate) unsafe fn publish(&self, bytes: &[u8]) {
         assert!(bytes.len() <= self.room, "{} bytes, room for {}", bytes.len(), self.room);
-        // SAFETY: the range has room for them and is writable here; nobody reads it by contract.
+        // SAFETY: the range has room for them, as checked above. By contract it is writable, as
+        // this is the first PE, and no PE reads it.
         unsafe { self.bytes().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         let Publication { times, nbytes } = self.publication();
         nbytes.store(bytes.len(), Ordering::Relaxed);
@@ -93,8 +97,8 @@ impl PublishedBytes {
             // The call returns at once if the number has changed, and is repeated after a signal.
             let _ = futex::wait(times, futex::Flags::empty(), seen, None);
         }
-        // SAFETY: published with this length, within the range. A caller that publishes again knows
-        // that nobody uses it any more.
+        // SAFETY: bytes that `publish` has stored before it changed `times`, with their number. By
+        // the contract of `publish` they do not change while this result is used.
         unsafe { std::slice::from_raw_parts(self.bytes(), nbytes.load(Ordering::Relaxed)) }
     }
 }

@@ -1,8 +1,8 @@
-//! Ranges of addresses that a process reserves before the PEs of its job agree on one of them, so
-//! that the own slice has the same address on all PEs.
+//! Reserves ranges of addresses, of which the PEs of a job then choose one, so that the own slice
+//! has the same address on all PEs.
 //!
-//! The places depend only on the size of the address space and of a slice, and lie where Linux maps
-//! nothing of its own accord. The program may have mapped something there, so a reservation never
+//! The candidates depend only on the sizes of the address space and of a slice, and lie where Linux
+//! maps nothing by itself. The program may have mapped something there, so a reservation never
 //! replaces a mapping.
 #![allow(unsafe_code)]
 
@@ -40,12 +40,13 @@ impl Reservation {
             let range = Mapping::reserve(start, nbytes).ok()?;
             Some(Reservation { slice, range })
         });
-        // Reserved addresses count towards `ulimit -v`, so under a limit only one range is reserved.
+        // Reserved addresses count towards `ulimit -v`, so under a limit only one range is
+        // reserved.
         let most = getrlimit(Resource::As).current.map_or(PLACES.len(), |_| 1);
         places.take(most).collect()
     }
 
-    /// Returns where the own slice begins.
+    /// Returns the address at which the own slice would begin.
     pub fn slice(&self) -> usize {
         self.slice
     }
@@ -55,10 +56,11 @@ impl Reservation {
     }
 }
 
-/// Returns the end of the addresses that a program can have: the power of two above its stack, at
-/// whose top the kernel stores the name of the program. 0 if that is not known.
+/// Returns the end of the addresses that a program can have: the first power of two above its
+/// stack, at whose top the kernel stores the name of the program. Returns 0 if that address is not
+/// known.
 fn end_of_addresses() -> usize {
-    // SAFETY: asks for a number that the kernel gave this process at its start.
+    // SAFETY: has no preconditions.
     let name = unsafe { libc::getauxval(libc::AT_EXECFN) };
     (name as usize).checked_next_power_of_two().filter(|_| name > 0).unwrap_or(0)
 }
@@ -69,7 +71,8 @@ pub(crate) mod tests {
     use crate::huge_pages::PageSize;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// The places are the same for all tests of a process.
+    /// Lets one test at a time reserve addresses, since all tests of a process have the same
+    /// candidates.
     pub(crate) fn alone() -> MutexGuard<'static, ()> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)

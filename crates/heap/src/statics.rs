@@ -1,10 +1,11 @@
 //! The program's static data: the global and static variables of the executable.
 //!
-//! They are symmetric objects too (OpenSHMEM 1.6, §6), so peers must be able to reach them like the
-//! heap, although the linker placed them and the kernel mapped them privately. `program` finds them
-//! in the program headers; `remap` maps shared memory in their place; `fork` gives child processes
-//! a `copy` of their own; `views` maps those of the node's other PEs; `slots` says where they are.
-//! Variables of shared libraries are not symmetric.
+//! They are symmetric objects too (OpenSHMEM 1.6, §6), so peers must be able to access them like
+//! the heap, although the linker has chosen their addresses and the kernel has mapped them
+//! privately. `program` finds them in the program headers; `remap` maps shared memory in their
+//! place; `fork` gives child processes a `copy` of their own; `slots` assigns them their locations
+//! in the node's memory; `views` maps the static data of the node's other PEs. Variables of shared
+//! libraries are not symmetric.
 
 mod copy;
 mod fork;

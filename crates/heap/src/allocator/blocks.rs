@@ -1,4 +1,5 @@
-//! The blocks that are allocated, and the last ones that were freed.
+//! Records of the blocks that are allocated, and of the last ones that were freed. Messages about
+//! wrong addresses name a block from these records.
 
 use super::guard::GUARD;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,11 +14,11 @@ const REMEMBERED: usize = 4096;
 pub struct Block {
     pub(super) start: *mut u8,
     pub(super) nbytes: usize,
-    /// Bytes from the start of dlmalloc's block to that of this one.
+    /// Bytes from the start of dlmalloc's block to `start`.
     pub(super) front: usize,
     /// The number of the allocation, counted from 1; the same on every PE.
     pub(super) number: u64,
-    /// The call that allocated it.
+    /// The name of the routine that allocated the block.
     pub(super) by: &'static str,
 }
 
@@ -38,16 +39,16 @@ impl fmt::Display for Block {
     }
 }
 
-/// Why bytes do not lie in one block.
+/// The position of bytes that do not lie in one block.
 #[derive(Debug)]
 pub enum Misplaced {
-    /// They begin in a block, and this number of them lie behind its end.
+    /// The bytes begin in a block, and this number of them lie behind its end.
     Beyond(Block, usize),
-    /// They begin behind a block, this number of bytes after its end.
+    /// The bytes begin behind a block, this number of bytes after its end.
     After(Block, usize),
-    /// They begin in front of a block, this number of bytes before its start.
+    /// The bytes begin in front of a block, this number of bytes before its start.
     Before(Block, usize),
-    /// They begin in a block that this call has freed.
+    /// The bytes begin in a block that this routine has freed.
     Freed(Block, &'static str),
     /// No block is near.
     Nowhere,
@@ -84,7 +85,8 @@ impl fmt::Display for Misplaced {
 pub(super) struct BlockList {
     /// The allocated blocks, by their starts.
     allocated: BTreeMap<usize, Block>,
-    /// The freed blocks, the latest first, with the calls that freed them.
+    /// The freed blocks, the latest first, with the routines that freed them. Only a guarded
+    /// allocator records them.
     freed: VecDeque<(Block, &'static str)>,
     /// The number of blocks allocated so far.
     count: u64,
@@ -95,7 +97,7 @@ impl BlockList {
         self.allocated.len()
     }
 
-    /// Returns the number of the next block.
+    /// Counts a block, and returns its number.
     pub(super) fn next_number(&mut self) -> u64 {
         self.count += 1;
         self.count
@@ -131,7 +133,8 @@ impl BlockList {
         self.freed.push_front((block, freed_by));
     }
 
-    /// Returns the addresses of the block in which `nbytes` bytes, at least one, lie.
+    /// Returns the addresses of the block that contains the `nbytes` bytes at `address`. `nbytes`
+    /// is at least 1.
     pub(super) fn hold(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
         let before = self.up_to(address);
         if let Some(block) = before.filter(|block| block.has(address)) {

@@ -8,13 +8,13 @@
 use core::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Maximum number of bytes that a call poisons: AddressSanitizer writes a byte of its own for each
-/// 8 of them.
+/// Maximum number of bytes that a call poisons, since AddressSanitizer uses a byte of memory for
+/// each 8 of them. Accesses to the rest are not reported.
 const MOST: usize = 256 << 20;
 
 type PoisonCall = unsafe extern "C" fn(*const c_void, usize);
 
-/// The tools that run this process and report accesses to memory that is marked.
+/// The tools under which this process runs, and which report accesses to marked memory.
 pub(super) struct Marks {
     asan: Option<Asan>,
     valgrind: bool,
@@ -43,8 +43,8 @@ impl Marks {
         self.ask(valgrind::NO_ACCESS, start, nbytes);
     }
 
-    /// Makes the tools permit accesses to these bytes. Memcheck takes their contents for initialized,
-    /// since it does not see the stores of peers.
+    /// Makes the tools permit accesses to these bytes. Memcheck takes their contents for
+    /// initialized, since it does not see the stores of peers.
     pub(super) fn permit(&self, start: *const u8, nbytes: usize) {
         self.unpoison(start, nbytes);
         self.ask(valgrind::DEFINED, start, nbytes);
@@ -94,7 +94,7 @@ impl Marks {
 
 /// Returns a function of AddressSanitizer that marks memory, if the program has it.
 fn function(name: &CStr) -> Option<PoisonCall> {
-    // SAFETY: looks a name up among the loaded objects.
+    // SAFETY: the name ends with a null byte.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     // SAFETY: both functions of these names have this type.
     (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, PoisonCall>(found) })

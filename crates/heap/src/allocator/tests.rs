@@ -1,4 +1,4 @@
-//! Unit tests of `allocator`.
+//! Tests of the allocator with and without guards, on a heap in a vector.
 #![allow(unsafe_code)]
 
 use super::*;
@@ -54,7 +54,7 @@ fn what_is_written_beyond_a_block_is_found() {
     }
 }
 
-/// No more than some at a time, and all of them in turn.
+/// Each call checks the guards of at most `AT_ONCE` blocks, and successive calls check all of them.
 #[test]
 fn every_guard_has_its_turn() {
     let mut h = guarded_heap(4 << 20);
@@ -148,8 +148,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What the allocator says has room has it, and not much more, whatever was allocated and freed
-/// before.
+/// A block of the size that `largest_free` returns can be allocated, and one that is 33 bytes
+/// larger cannot, after any allocations and frees.
 #[test]
 fn the_largest_free_block_can_be_had() {
     for heap in [heap, guarded_heap] {
@@ -188,7 +188,7 @@ proptest! {
     ) {
         let heap = if guarded { guarded_heap } else { heap };
         let mut pes = [heap(256 << 10), heap(256 << 10)];
-        // Offsets agree where bases agree modulo the largest alignment requested.
+        // Offsets are equal only if the bases are equal modulo the largest alignment requested.
         let skew = pes[0].base % 4096 != pes[1].base % 4096;
         let mut live: Vec<(usize, usize, u8)> = Vec::new();
         for (step, op) in ops.into_iter().enumerate() {

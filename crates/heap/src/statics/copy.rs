@@ -1,10 +1,9 @@
 //! A copy of the static data for a child process.
 //!
-//! The copy contains all pages that are in use, and is complete before the fork. The kernel copies
-//! a page at its first write only for memory that is private to one process: a private mapping of
-//! shared memory shows what others write to that memory, until the process itself has written to
-//! the page. Writes of peers and of NICs cannot be suspended until the child has its copy. So the
-//! copy must be fast: most of the time would be spent in page faults, which huge pages reduce.
+//! The copy contains all pages that are in use, and is complete before the fork. A private mapping
+//! of the shared memory would not do: until the child has written to a page, it would still see
+//! what peers and NICs write to it. The fork waits for the copy, so the copy must be fast. Most of
+//! its time would be spent in page faults, which huge pages reduce.
 #![allow(unsafe_code)]
 
 use super::program::{ProgramPart, Statics};
@@ -21,15 +20,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The source of a copy.
 pub(super) struct CopySource<'a> {
     pub(super) statics: &'a Statics,
-    /// The node's memory; `None` if it is not open any more. Then it is unknown which pages are in
-    /// use, and all are copied.
+    /// The file that contains the static data; `None` if it is not open any more. It is then
+    /// unknown which pages are in use, and all are copied.
     pub(super) memory: Option<BorrowedFd<'a>>,
-    /// The offset of the static data in it.
+    /// The offset of the static data in the file.
     pub(super) at: u64,
 }
 
 impl CopySource<'_> {
-    /// Returns the first run of pages among these that are in use.
+    /// Returns the first run of the pages that are in use; `None` if none is.
     fn held(&self, pages: Range<usize>) -> Result<Option<Range<usize>>, Errno> {
         if pages.is_empty() {
             return Ok(None);
@@ -47,12 +46,13 @@ impl CopySource<'_> {
     }
 }
 
-/// Private memory with the layout of the static data. Dropping it unmaps what was not moved.
+/// Private memory with the layout of the static data. Its drop unmaps the parts that were not
+/// moved.
 pub(super) struct StaticsCopy {
-    /// Room for the static data, and to align them.
+    /// The memory of the copy, with room to align it.
     _reserved: Mapping,
-    /// The start of the copy of the static data. Addresses differ from theirs by whole huge pages,
-    /// so that the kernel can move those as they are.
+    /// The start of the copy. It differs from the start of the static data by a multiple of the
+    /// size of huge pages, so that the kernel can move huge pages as they are.
     start: *mut c_void,
 }
 
@@ -79,8 +79,8 @@ impl StaticsCopy {
         Ok(copy)
     }
 
-    /// Copies a run of pages of a part, into huge pages where whole ones lie in the run: others
-    /// would take memory that the static data do not take. The advice always covers the whole part,
+    /// Copies a run of pages of a part, into huge pages where these lie wholly in the run: others
+    /// would need memory for pages that are not in use. The advice always covers the whole part,
     /// because kernels before 6.17 do not move a range with different advice.
     fn fill(
         &self,
@@ -123,15 +123,15 @@ impl StaticsCopy {
         let _ = unsafe { rustix::mm::madvise(to, run.len(), Advice::LinuxPopulateWrite) };
     }
 
-    /// Copies a run of pages. The kernel reads the node's memory if that is open, since
-    /// AddressSanitizer reports reads of the guards that it has put between variables.
+    /// Copies a run of pages. If the file is open, the kernel reads it: AddressSanitizer would
+    /// report reads by this process of the guards that it has put between variables.
     fn copy(&self, from: &CopySource<'_>, mut run: Range<usize>) -> Result<(), Errno> {
         let Some(memory) = from.memory else {
             let source = from.statics.start() + run.start;
             let source: *mut u64 = std::ptr::with_exposed_provenance_mut(source);
             let to: *mut u64 = self.start.wrapping_byte_add(run.start).cast();
-            // SAFETY: whole pages of the static data, and as many of the copy, which no other thread
-            // uses.
+            // SAFETY: whole pages of the static data, and as many of the copy, which no other
+            // thread uses.
             unsafe { copy_words(to, source, run.len() / size_of::<u64>()) };
             return Ok(());
         };
@@ -164,15 +164,15 @@ impl StaticsCopy {
                 unsafe { rustix::mm::mprotect(from, pages.len(), protection) }?;
             }
             let (nbytes, flags) = (pages.len(), MremapFlags::MAYMOVE);
-            // SAFETY: pages of the copy replace those that they are a copy of.
+            // SAFETY: pages of the copy replace the pages of which they are a copy.
             unsafe { rustix::mm::mremap_fixed(from, nbytes, nbytes, flags, to) }?;
         }
         Ok(())
     }
 }
 
-/// Copies words that peers may change meanwhile. Each is copied whole, as it was before or after the
-/// change.
+/// Copies words that peers may change meanwhile. Each is copied whole, as it was before or after
+/// the change.
 ///
 /// # Safety
 /// `from` is valid for atomic reads, `to` for writes of `n` words, and both are aligned.

@@ -1,8 +1,8 @@
-/* What is done at a fork, whatever the program.
+/* Calls handlers at a fork, of dynamic and of static programs.
  *
- * In a static program the C library's own variables are among those shared with the child until it has its copy. So oshcc
- * links such programs with --wrap=_Fork --undefined=_Fork: the copy is made when the C library has taken the locks of its
- * variables, and the child puts it in place before anything of the C library runs in it.
+ * In a static program the C library's own variables are shared with the child, too, until it has its copy. So oshcc links
+ * such programs with --wrap=_Fork --undefined=_Fork: the copy is made after the C library has taken the locks of its
+ * variables, and the child maps it before any code of the C library runs in the child.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,8 +15,8 @@ pid_t __wrap__Fork(void);
 
 static handler *before, *in_parent, *in_child;
 
-/* 0, or the number of an error. A dynamic program may have been linked so as well, but the C library's own calls do not
- * pass here there. */
+/* Registers the handlers; returns 0 or an error number. A dynamic program may be linked with --wrap=_Fork, too, but there
+ * the C library's own calls of _Fork do not call the function here, so it uses pthread_atfork. */
 int rushmem_at_fork(bool is_static, handler *of_before, handler *of_parent, handler *of_child);
 
 int rushmem_at_fork(bool is_static, handler *of_before, handler *of_parent, handler *of_child) {

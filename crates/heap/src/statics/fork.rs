@@ -17,13 +17,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The state of the handlers.
+/// The data of the handlers.
 struct ForkState {
     statics: Statics,
-    /// The node's memory, which shows which pages are in use. The program may have closed it.
+    /// The file that contains the static data. Its holes show which pages are not in use. The
+    /// program may have closed the descriptor.
     memory: OwnedFd,
+    /// The device and inode of the file.
     identity: (u64, u64),
-    /// The offset of the static data in it.
+    /// The offset of the static data in the file.
     at: u64,
 }
 
@@ -53,8 +55,9 @@ struct Forking {
 }
 
 thread_local! {
-    /// It has no destructor. Registering one would allocate memory, which is not allowed after the
-    /// copy is made, or while the C library holds its locks.
+    /// The preparations of the calling thread, during a fork. The variable has no destructor: to
+    /// register one would allocate memory, which is not allowed after the copy is made, or while
+    /// the C library holds its locks.
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
@@ -64,7 +67,7 @@ pub fn are_shared() -> bool {
     ARMED.load(Ordering::Acquire)
 }
 
-/// Registered handlers, which do nothing before they are armed.
+/// The registered handlers, which do nothing before they are armed.
 pub(super) struct ForkHandlers;
 
 impl ForkHandlers {
@@ -74,8 +77,9 @@ impl ForkHandlers {
     }
 }
 
-/// Registers the handlers. This allocates memory, so it is called before the static data are shared.
-/// Keeps `memory` open.
+/// Registers the handlers. This allocates memory, so it is called before the static data are
+/// shared. The handlers keep `memory`, the file in which the static data will be from offset `at`
+/// on.
 pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<ForkHandlers, Errno> {
     let identity = identity(&memory)?;
     let shared = ForkState { statics: statics.clone(), memory, identity, at };
@@ -90,7 +94,7 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<For
     }
 }
 
-/// Returns the device and the inode of a file, which no other open file has.
+/// Returns the device and the inode of a file, which identify it as long as it is open.
 pub(super) fn identity(file: &OwnedFd) -> Result<(u64, u64), Errno> {
     let stat = fstat(file)?;
     Ok((stat.st_dev, stat.st_ino))
@@ -124,7 +128,7 @@ extern "C" fn in_child() {
         const WORDS: &str = "rushmem: no memory for a child process's copy of the static data\n";
         // The child ends even if nothing can be written.
         let _ = rustix::io::write(rustix::stdio::stderr(), WORDS.as_bytes());
-        // SAFETY: ends the child at once.
+        // SAFETY: has no preconditions; it ends the child at once.
         unsafe { libc::_exit(127) }
     }
     ARMED.store(false, Ordering::Release);
@@ -145,9 +149,9 @@ impl ForkState {
 /// Blocks the signals of the calling thread. Returns those that were blocked before.
 pub(super) fn block_signals() -> libc::sigset_t {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: a set to be filled.
+    // SAFETY: the call writes to the variable above.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: a set that was filled, and one to be filled.
+    // SAFETY: the first set was filled above; the call writes to the second variable.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
     // SAFETY: filled by the call, which cannot fail with these arguments.
     unsafe { before.assume_init() }
@@ -155,6 +159,6 @@ pub(super) fn block_signals() -> libc::sigset_t {
 
 /// Blocks exactly the signals in `before`.
 pub(super) fn restore_signals(before: &libc::sigset_t) {
-    // SAFETY: a valid set.
+    // SAFETY: a set that `block_signals` has returned, or another valid one; null for the old set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }

@@ -1,8 +1,9 @@
 //! Finds the program's static data in its program headers.
 //!
-//! A static variable in this sense is whatever may be written after start-up: the writable segments
-//! without the pages that the dynamic linker makes read-only (RELRO). Executables have one such
-//! segment or, from some linkers, several; together they are one symmetric segment with holes.
+//! Static data in this sense are all bytes that may be written after start-up: the writable
+//! segments of the executable, without the pages that the dynamic linker makes read-only (RELRO).
+//! There is one such segment or, from some linkers, several; together they are one symmetric
+//! segment with holes.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -17,14 +18,15 @@ pub struct Statics {
     has_linker: bool,
 }
 
-/// Pages of variables without a hole.
+/// A run of pages with variables, without holes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProgramPart {
     /// The pages, as offsets from the start of the static data.
     pub(super) pages: Range<usize>,
-    /// The number of its bytes that have their initial values in the executable.
+    /// The number of its first bytes that have their initial values in the executable; the rest are
+    /// zeros at first.
     pub(super) file_bytes: usize,
-    /// The part also contains code.
+    /// True if the part also contains code.
     pub(super) executable: bool,
 }
 
@@ -51,7 +53,7 @@ impl Statics {
             // SAFETY: the dynamic linker passes a valid object.
             let info = unsafe { &*info };
             let count = usize::from(info.dlpi_phnum);
-            // SAFETY: an object has that many headers, in memory.
+            // SAFETY: the object is loaded with an array of that many headers.
             let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, count) };
             let headers = headers.iter().map(|header| Header {
                 kind: header.p_type,
@@ -60,14 +62,14 @@ impl Statics {
                 file_bytes: header.p_filesz as usize,
                 nbytes: header.p_memsz as usize,
             });
-            // SAFETY: the pointer that is passed below.
+            // SAFETY: the pointer to `found` that is passed below, of this type.
             unsafe {
                 *found.cast::<FoundHeaders>() = Some((info.dlpi_addr as usize, headers.collect()))
             };
             1
         }
         let mut found: FoundHeaders = None;
-        // SAFETY: the callback takes the pointer for what it is; `found` outlives the call.
+        // SAFETY: the callback uses the pointer as that to `found`, which outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut found).cast()) };
         let (load_address, headers) = found.unwrap_or_default();
         Statics::of_headers(load_address, &headers, page())
@@ -113,7 +115,7 @@ impl Statics {
         Statics { load_address, start, parts, fingerprint, has_linker }
     }
 
-    /// Returns the distance of addresses in this process from those in the executable file.
+    /// Returns the difference between addresses in this process and in the executable file.
     pub fn load_address(&self) -> usize {
         self.load_address
     }
@@ -123,7 +125,8 @@ impl Statics {
         self.start
     }
 
-    /// Returns the bytes from the first to the end of the last page, holes included.
+    /// Returns the number of bytes from the start of the first page to the end of the last one,
+    /// holes included.
     pub fn nbytes(&self) -> usize {
         self.parts.last().map_or(0, |part| part.pages.end)
     }
@@ -133,7 +136,8 @@ impl Statics {
         self.parts.iter().map(|part| self.start + part.pages.start..self.start + part.pages.end)
     }
 
-    /// Returns true if the `nbytes` bytes at `offset` from the start are variables, all in one run.
+    /// Returns true if the `nbytes` bytes at `offset` from the start are in one part, without a
+    /// hole.
     pub fn hold(&self, offset: usize, nbytes: usize) -> bool {
         let within =
             |part: &ProgramPart| part.pages.contains(&offset) && nbytes <= part.pages.end - offset;
@@ -153,7 +157,7 @@ impl Statics {
 
 /// Returns the bytes of a page.
 pub(super) fn page() -> usize {
-    // SAFETY: asks for a constant of the system.
+    // SAFETY: has no preconditions.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)
 }

@@ -5,10 +5,10 @@
 //! the PE makes a memfd for its static data alone, which the node's other PEs receive when they
 //! meet.
 //!
-//! Whatever is written between the copy and the mapping would be lost. Therefore this code runs
-//! while the process has one thread, with signals blocked and on a stack that is not remapped, and
-//! makes only system calls: in a static program, the C library's own variables are among those that
-//! are moved.
+//! Writes to the static data between the copy and the mapping would be lost. Therefore this code
+//! runs while the process has one thread, with signals blocked and on a stack that is not remapped,
+//! and makes only system calls in between: in a static program, the C library's own variables are
+//! moved, too.
 #![allow(unsafe_code)]
 
 use super::fork::{self, block_signals, restore_signals};
@@ -25,23 +25,23 @@ use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Descriptors of ours get numbers from here on, away from those that programs choose.
+/// The lowest number of descriptors that the library keeps. Programs hardly use such numbers.
 const DESCRIPTORS_FROM: i32 = 100;
 
 /// Static data that are shared memory now.
 #[derive(Debug)]
 pub struct Remapped {
-    /// Their offset in their slot of the node's memfd, or in the memfd of this PE alone.
+    /// The offset in this PE's slot of the node's memfd, or in the memfd of this PE alone.
     pub in_slot: u64,
-    /// Their offset in the node's memfd, if they are there.
+    /// The offset in the node's memfd, if the static data are there.
     pub in_node_memory: Option<u64>,
-    /// The memfd of this PE alone if they are in one, and its device and inode.
+    /// The memfd of this PE alone, if the static data are in one, and its device and inode.
     file: Option<(OwnedFd, (u64, u64))>,
 }
 
 impl Remapped {
-    /// Returns the memfd of this PE alone, if they are in one that a peer may map. `None` if the
-    /// program has closed the descriptor.
+    /// Returns the memfd of this PE alone, if the static data are in one that peers may map. `None`
+    /// if the program has closed the descriptor.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         let (file, identity) = self.file.as_ref()?;
         fork::identity(file).is_ok_and(|now| now == *identity).then(|| file.as_fd())
@@ -52,16 +52,16 @@ impl Remapped {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NotRemapped {
-    /// Other threads run, which could write meanwhile.
+    /// The process has other threads, which could write to the static data meanwhile.
     Threads,
     /// The stack in use is a variable of the program.
     Stack,
     /// This PE's slot is in use: by a process that started this one, by one that this one started,
-    /// or by another copy of the library in this one.
+    /// or by another copy of the library in this process.
     Taken,
-    /// They are shared memory already: another copy of the library in this process moved them.
+    /// Another copy of the library in this process has already moved them to shared memory.
     Shared,
-    /// They exceed a slot.
+    /// They do not fit into a slot.
     TooLarge,
     /// The limit of file sizes (`ulimit -f`) does not allow it.
     FileLimit,
@@ -154,8 +154,8 @@ impl Statics {
             .is_some_and(|permissions| permissions.ends_with('s'))
     }
 
-    /// Copies the static data to `at` in `memory` and maps it in their place. `kept` is another
-    /// descriptor of `memory`, which stays open for children of `fork`.
+    /// Copies the static data to offset `at` of `memory` and maps that in their place. `kept` is
+    /// another descriptor of the same file, which stays open for the handlers of `fork`.
     fn move_to(&self, memory: BorrowedFd<'_>, kept: OwnedFd, at: u64) -> Result<(), NotRemapped> {
         let prepared =
             fork::prepare(self, kept, at).map_err(|e| NotRemapped::Refused("fork handlers", e))?;
@@ -170,9 +170,11 @@ impl Statics {
         Ok(())
     }
 
+    /// Returns an error if the static data cannot be moved to a file of at least `end` bytes.
     fn check(&self, end: u64) -> Result<(), NotRemapped> {
         let threads = rustix::fs::stat("/proc/self/task")
             .map_err(|e| NotRemapped::Refused("counting threads", e))?;
+        // The directory has two links, and another one for each thread.
         if threads.st_nlink > 3 {
             return Err(NotRemapped::Threads);
         }
@@ -182,7 +184,7 @@ impl Statics {
             return Err(NotRemapped::Stack);
         }
         match getrlimit(Resource::Fsize).current {
-            // The kernel would answer with a signal that ends the process.
+            // Above this limit the kernel would end the process by a signal.
             Some(limit) if limit < end => Err(NotRemapped::FileLimit),
             _ => Ok(()),
         }
@@ -195,7 +197,8 @@ impl Statics {
         page: usize,
         pagemap: Option<&OwnedFd>,
     ) -> Result<(), NotRemapped> {
-        // This only extends the file, since other PEs may do the same at the same time.
+        // Extends the file by a write, not by setting its size: other PEs may extend it further at
+        // the same time.
         let last = at + self.nbytes() as u64 - 1;
         write(memory, last, self.start + self.nbytes() - 1, 1)?;
         for part in &self.parts {
@@ -205,8 +208,8 @@ impl Statics {
             let mut protection = ProtFlags::READ | ProtFlags::WRITE;
             protection.set(ProtFlags::EXEC, *executable);
             let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
-            // SAFETY: a range of whole pages of the program's own; its contents are in the file,
-            // and nobody has written to it since.
+            // SAFETY: a range of whole pages of the program. Its contents are in the file, and no
+            // thread has written to it since.
             unsafe {
                 rustix::mm::mmap(
                     start,
@@ -219,14 +222,14 @@ impl Statics {
             }
             .map_err(|e| NotRemapped::Refused("mapping shared memory", e))?;
             if pages.len() >= HUGE {
-                // SAFETY: the range just mapped. Refused where the kernel has no huge pages.
+                // SAFETY: the advice changes no contents. A kernel without huge pages refuses it.
                 let _ = unsafe { rustix::mm::madvise(start, pages.len(), Advice::LinuxHugepage) };
             }
         }
         Ok(())
     }
 
-    /// Writes the pages that are in use to the file.
+    /// Writes the pages of a part that are in use to the file, and those that the executable fills.
     fn copy(
         &self,
         memory: BorrowedFd<'_>,
@@ -248,18 +251,18 @@ impl Statics {
     }
 }
 
-/// Locks the slot of the node's PE number `local`. Only the process that is this PE may have its
-/// slot, and only once: not a process that it starts, whose environment is the same, nor a second
-/// copy of the library in it. The lock belongs to a descriptor that this function opens and
-/// returns, so it lasts as long as that is open, in this program and in its forked children. The
-/// locked byte does not depend on the program.
+/// Locks the slot of the node's PE number `local`. Only one process may use the slot, and only
+/// once: a process that the PE starts has the same environment and would use it, too, and so would
+/// a second copy of the library. The lock belongs to the descriptor that this function opens and
+/// returns, so it lasts as long as that is open in this process or its forked children. The locked
+/// byte depends only on `local`, not on the program.
 fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     let refused = |e| NotRemapped::Refused("opening shared memory", e);
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
     let own =
         rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(refused)?;
     let own = rustix::io::fcntl_dupfd_cloexec(own, DESCRIPTORS_FROM).map_err(refused)?;
-    // SAFETY: a structure of numbers.
+    // SAFETY: a structure of numbers, for which zeros are valid.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
@@ -285,7 +288,8 @@ fn write(
 ) -> Result<(), NotRemapped> {
     while nbytes > 0 {
         let from = std::ptr::with_exposed_provenance(start);
-        // SAFETY: variables of the program or the rest of their last page; nobody writes meanwhile.
+        // SAFETY: variables of the program or the rest of their last page; no thread writes to them
+        // meanwhile.
         let bytes: &[u8] = unsafe { std::slice::from_raw_parts(from, nbytes) };
         let written = rustix::io::pwrite(memory, bytes, at)
             .map_err(|e| NotRemapped::Refused("copying to shared memory", e))?;
@@ -301,13 +305,15 @@ const WINDOW: usize = 32 << 10;
 /// Bits of an entry: the page is in memory, the page is in swap.
 const PRESENT: u64 = 0b11 << 62;
 
-/// Tells which pages are in use: by the kernel's page map or, without one, by their contents.
+/// Finds out which pages are in use: by the kernel's page map or, without one, by their contents.
+/// Pages of zeros need no copy.
 struct InUse<'a> {
     pagemap: Option<&'a OwnedFd>,
     page: usize,
     entries: [u8; WINDOW],
-    /// Number of the first page whose entry was read, and how many were.
+    /// The number of the first page whose entry was read.
     first: usize,
+    /// The number of entries that were read; 0 if there is no page map.
     known: usize,
 }
 
@@ -322,7 +328,7 @@ impl InUse<'_> {
         }
         if self.known == 0 {
             let start = std::ptr::with_exposed_provenance(address);
-            // SAFETY: a page of the program's variables, which nobody writes meanwhile.
+            // SAFETY: a page of the program's variables, to which no thread writes meanwhile.
             let words: &[u64] = unsafe { std::slice::from_raw_parts(start, self.page / 8) };
             return words.iter().any(|&word| word != 0);
         }

@@ -28,7 +28,7 @@ impl StaticSlots {
         (nbytes <= REGION).then_some(StaticSlots { first: region, nbytes })
     }
 
-    /// Returns where the first slot begins.
+    /// Returns the offset of the first slot in the node's memory.
     pub(crate) fn first(self) -> u64 {
         self.first
     }
@@ -38,20 +38,20 @@ impl StaticSlots {
         self.nbytes
     }
 
-    /// Returns where the slot of the PE with number `local` on its node begins, if there are that
-    /// many.
+    /// Returns the offset of the slot of the node's PE number `local`; `None` if there are fewer
+    /// slots.
     pub(crate) fn start(self, local: u32) -> Option<u64> {
         let offset = u64::from(local) * self.nbytes;
         (offset < REGION).then_some(self.first + offset)
     }
 
-    /// Returns the offset of the static data in their slot. Huge pages need the same position in a
-    /// huge page in the file as in memory.
+    /// Returns the offset of the static data in their slot. For huge pages, the position of the
+    /// static data in a huge page must be the same in the file as in memory.
     pub(crate) fn shift(statics: &Statics) -> u64 {
         (statics.start() & room(statics).saturating_sub(1)) as u64
     }
 
-    /// Returns true if the slot of a PE holds the `nbytes` bytes at `at`.
+    /// Returns true if the `nbytes` bytes at offset `at` are in the slot of a PE.
     pub(crate) fn hold(self, local: u32, at: u64, nbytes: u64) -> bool {
         let is_within =
             |start: u64| at >= start && at - start <= self.nbytes.saturating_sub(nbytes);

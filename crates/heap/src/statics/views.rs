@@ -1,4 +1,4 @@
-//! The static data of the node's other PEs, as this process sees them.
+//! Maps the static data of the node's other PEs into this process.
 
 use super::program::{Statics, page};
 use super::slots::StaticSlots;
@@ -11,9 +11,9 @@ use rustix::mm::ProtFlags;
 /// The static data of a PE of the node in shared memory.
 #[derive(Debug)]
 pub struct PeerStatics {
-    /// Their offset in their slot, or in `file`.
+    /// The offset in the PE's slot, or in `file`.
     pub in_slot: u64,
-    /// The memfd of that PE alone; `None` if they are in its slot of the node's memory.
+    /// The memfd of that PE alone; `None` if the static data are in its slot of the node's memory.
     pub file: Option<OwnedFd>,
 }
 
@@ -27,8 +27,9 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// Maps those static data of the PEs with numbers `0..peers.len()` on this node, except `own`,
-    /// that are in shared memory. `memory` is the node's memory, and its size.
+    /// Maps the static data of the PEs with numbers `0..peers.len()` on this node, except `own` and
+    /// those whose static data are not in shared memory. `memory` is the node's memory, with its
+    /// size in bytes.
     ///
     /// # Errors
     /// When the kernel refuses, or a PE's static data cannot be at the location that it reports.
@@ -46,7 +47,8 @@ impl Views {
             .filter_map(|(local, peer)| Some((local, peer.as_ref()?)));
         let mut slots: Option<(StaticSlots, *mut std::ffi::c_void)> = None;
         for (local, peer) in others {
-            // An access to bytes beyond the end of the file would end this process by SIGBUS.
+            // Checked here, since an access beyond the end of the file would end this process by
+            // SIGBUS.
             let is_within = |at: u64, size: u64| {
                 at.is_multiple_of(page() as u64)
                     && at.checked_add(nbytes).is_some_and(|end| end <= size)

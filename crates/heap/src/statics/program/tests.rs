@@ -1,4 +1,4 @@
-//! Unit tests of `program`.
+//! Tests with program headers as different linkers write them.
 
 use super::*;
 

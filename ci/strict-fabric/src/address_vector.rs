@@ -1,4 +1,4 @@
-//! Address vectors: map the numbers that an application uses for peers.
+//! Address vectors, which give each inserted peer the number that an application uses for it.
 #![allow(unsafe_code)]
 
 use crate::domain::Domain;

@@ -225,8 +225,8 @@ unsafe extern "C" fn recv(
     unsafe { with_engine(ep, |_, engine, _| engine.receive(&piece(buf, nbytes), desc, context)) }
 }
 
-/// Posts an atomic operation on one word. Its buffers, the last of which is that of the old value,
-/// come with their descriptors; `condition` is the second of three.
+/// Posts an atomic operation on one word. `buffers` are local buffers with their descriptors: of
+/// the operand, of the condition if there are three, and of the old value.
 ///
 /// # Safety
 /// `ep` is an open endpoint of this provider, and the buffers are null or valid for a word.
@@ -305,7 +305,8 @@ unsafe extern "C" fn compare_atomic(
     unsafe { post_atomic(ep, count, (datatype, op), buffers, (peer, address, key), context) }
 }
 
-/// Returns whether an endpoint has an atomic operation; if so, stores its maximum count.
+/// Returns 0 if an endpoint has an atomic operation, and stores the maximum count, which is 1;
+/// otherwise returns an error.
 ///
 /// # Safety
 /// `ep` is an open endpoint of this provider, and `count` is null or valid for writes.

@@ -1,7 +1,8 @@
-//! Connections of an endpoint, in profiles that need them. The setup of each takes some posts. Of
-//! every `connection_attempts` attempts of the process, two are refused: the first by an entry in
-//! the completion queue, and one in the middle by the result of the post. A process may have a
-//! limited number of connections, and may set up only a few of them at once.
+//! Connections of an endpoint, in profiles that need them. While a connection is set up, some posts
+//! fail with `FI_EAGAIN`. Of every `connection_attempts` attempts of the process, two are refused:
+//! the first by an entry in the completion queue, and one in the middle by the result of the post
+//! (a single attempt by an entry). A process may have a limited number of connections, and may set
+//! up only a few of them at once.
 
 use crate::completions::{CompletedOp, Completions};
 use crate::profile::Profile;

@@ -25,7 +25,7 @@ pub(crate) struct Domain {
     file: File,
     /// Open segments by process and descriptor.
     segments: Mutex<HashMap<(u32, u32), Arc<MappedSegment>>>,
-    /// Unused numbers.
+    /// The unused numbers of registrations, and, below, of endpoints.
     pub(crate) regions: Mutex<Vec<u32>>,
     pub(crate) endpoints: Mutex<Vec<u32>>,
     pub(crate) local_regions: LocalRegions,

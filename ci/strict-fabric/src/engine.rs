@@ -1,9 +1,9 @@
 //! The engine of an endpoint: performs operations and reports their completion.
 //!
-//! Messages, and operations that the target performs, go through the target's inbox. The request is
-//! in a slot of the origin's segment until it is done. Except in the profile `copy`, operations
-//! start when the queue is read, a random number at a time, in a random order that the profile
-//! permits; and posts fail at random with `FI_EAGAIN`.
+//! A message, or an operation that the target performs, is a request in a slot of the origin's
+//! segment, to which an entry of the target's inbox refers until the target has performed it.
+//! Except in immediate profiles, operations start when the queue is read, a random number at a
+//! time, in a random order that the profile permits, and posts fail at random with `FI_EAGAIN`.
 #![allow(unsafe_code)]
 
 use crate::address_vector::AddressVector;
@@ -30,9 +30,10 @@ use std::sync::atomic::Ordering;
 
 /// Maximum number of requests that are read from an inbox at once.
 const MAX_REQUESTS: usize = 64;
-/// The number of pending operations from which the next one to start is selected.
+/// The number of oldest pending operations from which the next one to start is selected.
 const CHOICE: usize = 8;
-/// Consecutive polls without a completion after which the peers are checked.
+/// Consecutive polls in which no submitted request was completed, after which the peers are
+/// checked.
 const MAX_IDLE_POLLS: u32 = 4096;
 
 /// An operation that has not started.
@@ -73,7 +74,7 @@ pub(crate) struct Engine {
     slots: Vec<u32>,
     sent: Vec<Sent>,
     receives: VecDeque<Receive>,
-    /// Messages without a receive buffer.
+    /// Messages that wait for a receive buffer.
     unexpected: VecDeque<RequestRef>,
     contexts: Contexts,
     connections: Connections,
@@ -95,7 +96,7 @@ impl Engine {
         selective: bool,
         tx_size: usize,
     ) -> Engine {
-        // Targets may not have read the requests of a closed endpoint with the same number yet.
+        // Targets may not yet have read requests of a closed endpoint that had the same number.
         let is_free = |slot: &u32| {
             let slot = &domain.segment.slots[number as usize][*slot as usize];
             ![POSTED, TAKEN].contains(&slot.state.load(Ordering::Acquire))
@@ -184,7 +185,7 @@ impl Engine {
     }
 
     /// Checks a request and queues it for a later poll, which starts it. Returns 0, or `AGAIN` if
-    /// the caller must post it again.
+    /// the application must post it again.
     fn post_deferred(&mut self, request: &Posted<'_>, peer: usize, completes: bool) -> isize {
         let (domain, profile) = (Arc::clone(&self.domain), self.profile);
         self.check(request);

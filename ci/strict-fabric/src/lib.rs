@@ -2,15 +2,16 @@
 //! data between processes of one machine by copying.
 //!
 //! Each domain has the rules of a fabric: Slingshot (`cxi`), EFA, Omni-Path (`opx`), `psm3`, a
-//! fabric of several rails (`mrail`), and a NIC with few atomic operations (`few`). A process that
-//! violates a rule is aborted with a message that names the rule. The domain `copy` checks nothing
-//! and has little overhead, for measuring the software above libfabric.
+//! fabric of several rails (`mrail`), a NIC with few atomic operations (`few`), and further ones
+//! with a single limit or fault, such as few connections or registrations (see `profile`). A
+//! process that violates a rule is aborted with a message that names the rule. The domain `copy`
+//! checks almost nothing and has little overhead, for measuring the software above libfabric.
 //!
-//! libfabric loads the provider if `FI_PROVIDER_PATH` names the [`dir`]. The provider is named
-//! `strict`, and a domain like its profile.
+//! libfabric loads the provider if `FI_PROVIDER_PATH` names the directory that [`dir`] creates. The
+//! provider is named `strict`, and each domain has the name of its profile.
 //!
 //! - Rules: `profile` (the table of all profiles), `violation`, `reuse` (of buffers before
-//!   completion).
+//!   completion), `connections` (and their limits).
 //! - Objects of libfabric: `info`, `fabric`, `domain`, `registration`, `address_vector`, `queue`,
 //!   `endpoint`; `object` has what they share, `call` the data transfer functions.
 //! - Operations: `engine` performs each `operation`, in a random order that `order` permits; `slot`

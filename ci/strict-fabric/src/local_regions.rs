@@ -62,7 +62,7 @@ impl LocalRegions {
         }
     }
 
-    /// Records the end of such an operation.
+    /// Records the end of an operation that used a registration.
     pub(crate) fn end_use(&self, desc: usize) {
         self.change(desc, |region| region.uses -= 1);
     }

@@ -56,16 +56,15 @@ pub(crate) struct Profile {
     /// A post fails with `FI_EAGAIN` with probability 1/n, never if this is 0 or operations are
     /// immediate.
     pub(crate) eagain_one_in: u32,
-    /// The number of registrations that a process may have, and how many bytes each.
+    /// The maximum number of registrations of a domain, and of bytes of each.
     pub(crate) max_regions: usize,
     pub(crate) max_region_bytes: usize,
-    /// The number of connections that a process may have; 0 if endpoints need none. One takes a
-    /// while to be set up.
+    /// The maximum number of connections of a process; 0 if endpoints need none.
     pub(crate) max_connections: usize,
-    /// Connections that may be in setup at once.
+    /// The maximum number of connections that may be in setup at once.
     pub(crate) max_begun_connections: usize,
-    /// The number of attempts to connect of which the first is refused in the completion queue, and
-    /// one in the middle at once.
+    /// Of each group of this many attempts to connect, the first is refused in the completion
+    /// queue, and one in the middle by the result of the post.
     pub(crate) connection_attempts: usize,
     /// Opening the domain aborts the process.
     pub(crate) crashes: bool,
@@ -230,14 +229,14 @@ const FEW: Profile = Profile {
     ..EFA
 };
 
-/// EFA with few registrations, which local buffers take, too.
+/// EFA with few registrations. Local buffers need registrations, too.
 const FEW_REGIONS: Profile = Profile { name: c"few-regions", max_regions: 64, ..EFA };
 
 /// Slingshot with registrations of limited length.
 const SMALL_REGIONS: Profile =
     Profile { name: c"small-regions", max_region_bytes: 256 << 20, ..CXI };
 
-/// A layer above few connections (ofi_rxm).
+/// A layer with few connections below it (ofi_rxm).
 const FEW_CONNECTIONS: Profile = Profile {
     name: c"few-connections",
     max_connections: 256,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The state under the lock of a queue.
 pub(crate) struct Inner {
     pub(crate) completions: Completions,
-    /// The engines of the endpoints that are bound to the queue.
+    /// The engines of the endpoints that are bound to the queue; `None` for a closed one.
     pub(crate) engines: Vec<Option<Engine>>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Registration {
     fid: ObjectFid<fi::fid_mr>,
     domain: Arc<Domain>,
     index: u32,
-    /// The raw key, with `FI_MR_RAW`.
+    /// The raw key, used with `FI_MR_RAW`.
     raw_key: [u8; raw_key::NBYTES],
     base: u64,
     endpoint: AtomicU32,

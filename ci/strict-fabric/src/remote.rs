@@ -32,7 +32,7 @@ struct Window {
     _mapping: Option<PageMapping>,
 }
 
-/// A range of a peer's memory.
+/// A range of a peer's memory within a registration, which was checked.
 #[derive(Clone, Copy)]
 pub(crate) struct RemoteRange {
     /// The address in the peer.
@@ -50,7 +50,8 @@ pub(crate) struct RemotePeer {
 // SAFETY: the mapped addresses are valid on all threads.
 unsafe impl Send for RemotePeer {}
 
-/// Finds an enabled registration by its key. Returns its index and generation.
+/// Finds an enabled registration that an endpoint may use, by its key. Returns its index and
+/// generation.
 fn find(segment: &MappedSegment, key: u64, endpoint: u32) -> Option<(usize, u64)> {
     let used = segment.regions_used.load(Ordering::Acquire) as usize;
     let order = Ordering::Acquire;
@@ -229,7 +230,7 @@ impl RemotePeer {
         let mut old = 0u64;
         // SAFETY: a local variable of 8 bytes.
         unsafe { self.read(at, (&raw mut old).cast(), amo.width) }?;
-        // A concurrent change by a CPU is lost.
+        // Gives a CPU time to change the word between the read and the write: that change is lost.
         std::thread::yield_now();
         let new = amo.applied(old);
         // SAFETY: a local variable of 8 bytes.

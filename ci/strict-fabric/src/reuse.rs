@@ -1,5 +1,5 @@
-//! Detects an application that reuses the resources of an operation before its completion: source
-//! buffers, their registrations, and the context.
+//! Detects an application that changes or frees the resources of an operation before its
+//! completion: source buffers, registrations of local buffers, and the context.
 #![allow(unsafe_code)]
 
 use crate::domain::Domain;
@@ -14,7 +14,7 @@ const MAX_CHECKED: usize = 4096;
 /// Written to the words of a context until completion.
 const IN_USE: u64 = 0x4C45_4E54_4C45_4E54;
 
-/// The resources of an operation.
+/// The resources of an operation that are checked at its completion.
 #[derive(Default)]
 pub(crate) struct ReuseCheck {
     registrations: Vec<usize>,

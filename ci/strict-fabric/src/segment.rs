@@ -1,5 +1,5 @@
-//! The memory that a domain shares with its peers: a memfd with its registrations, an inbox for
-//! each endpoint, and the requests that its endpoints have sent.
+//! The memory that a domain shares with its peers: a memfd with a table of its registrations, an
+//! inbox for each endpoint, and the requests that its endpoints have sent.
 //!
 //! It consists of atomic words, so that a faulty peer can only cause wrong values.
 #![allow(unsafe_code)]
@@ -25,18 +25,18 @@ pub(crate) const PIECES: usize = 4;
 
 /// Registered memory.
 pub(crate) struct Region {
-    /// Odd while it is in use; different for each use.
+    /// Odd while the entry describes a registration; different for each one.
     pub(crate) generation: AtomicU64,
     pub(crate) key: AtomicU64,
     pub(crate) base: AtomicU64,
     pub(crate) nbytes: AtomicU64,
     pub(crate) access: AtomicU64,
-    /// The endpoint that it is bound to, or [`ANY_ENDPOINT`].
+    /// The endpoint that the registration is bound to, or [`ANY_ENDPOINT`].
     pub(crate) endpoint: AtomicU32,
 }
 
 impl Region {
-    /// Returns true if it is still in the same use.
+    /// Returns true if the entry still describes the registration of this generation.
     #[inline]
     pub(crate) fn is_current(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) == generation
@@ -66,7 +66,7 @@ pub(crate) struct RequestSlot {
     pub(crate) address: AtomicU64,
     pub(crate) key: AtomicU64,
     pub(crate) nbytes: AtomicU64,
-    /// Addresses and lengths. Without pieces, the data are in `bytes`.
+    /// Addresses and lengths of the local pieces. Without pieces, the data are inline in `bytes`.
     pub(crate) pieces: [[AtomicU64; 2]; PIECES],
     pub(crate) operand: AtomicU64,
     pub(crate) condition: AtomicU64,
@@ -104,7 +104,8 @@ pub(crate) struct RequestRef {
 }
 
 struct Cell {
-    /// The position for which the cell is ready, minus its index, so that zeros are a valid start.
+    /// The position in the queue for which the cell is ready, minus the index of the cell, so that
+    /// zeros are a valid start.
     turn: AtomicU64,
     from: AtomicU64,
     what: AtomicU64,
@@ -166,9 +167,9 @@ impl Inbox {
 pub(crate) struct Contents {
     /// Distinguishes the segments of different processes.
     pub(crate) nonce: AtomicU64,
-    /// The number of regions that have ever been used.
+    /// One more than the highest index of a region that was ever used.
     pub(crate) regions_used: AtomicU32,
-    /// A lock for atomic operations of other processes.
+    /// A lock for atomic operations of the emulated device on this process's memory.
     pub(crate) amo: AtomicU32,
     pub(crate) regions: [Region; REGIONS],
     pub(crate) inboxes: [Inbox; ENDPOINTS],

@@ -5,7 +5,7 @@ use super::pattern::Random;
 use rushmem_transport::AmoOp::{self, Add, AddFloat, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
 use rushmem_transport::AmoWidth::{self, Eight, Four};
 
-/// Returns the value after an operation, in 8 bytes.
+/// Returns the value of a word after an operation. The caller cuts it to the width of the word.
 pub(crate) fn model(op: AmoOp, width: AmoWidth, old: u64, operand: u64, condition: u64) -> u64 {
     let float = |bits| f32::from_bits(cut(Four, bits) as u32);
     match op {
@@ -24,8 +24,8 @@ pub(crate) fn model(op: AmoOp, width: AmoWidth, old: u64, operand: u64, conditio
     }
 }
 
-/// Returns an operand of any bits, but a finite number if it is to be added as one: the bits of the
-/// sum of two values that are no numbers are not specified.
+/// Returns a random operand. One of a floating-point addition is a finite number, since the bits of
+/// a sum with a NaN are not specified.
 pub(crate) fn operand(op: AmoOp, width: AmoWidth, random: &mut Random) -> u64 {
     let number = random.below(1_000) as f32 / 8.0;
     match (op, width) {
@@ -47,7 +47,7 @@ pub(crate) fn semantics(member: &Member) {
     let mut random = Random::new(7);
     for peer in 0..member.n_pes() {
         for width in [Four, Eight] {
-            // A word for this origin, between two that must stay as they are.
+            // A word for this origin, between words that must not change.
             let at = 4096 + member.me() * 64 + 16;
             let mut end = member.endpoint();
             end.put(peer, at - 16, &[0xC3; 40]);
@@ -142,7 +142,7 @@ pub(crate) fn contended_counter(member: &Member) {
     }
 }
 
-/// The values are such that each sum is exact.
+/// The values are chosen so that each sum is exact.
 pub(crate) fn contended_sums(member: &Member) {
     const EACH: usize = 500;
     let (four, eight) = (64, 128);

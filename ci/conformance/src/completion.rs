@@ -83,11 +83,11 @@ pub(crate) fn pe_quiet(member: &Member) {
         }
         let only = i % member.n_pes();
         end.pe_quiet(only);
-        // Another endpoint sees it: it is in the memory of `only`.
+        // The put is complete, so another endpoint reads its data from PE `only`.
         let seen = member.endpoint().get(only, member.me() * ROOM + i * 30_000, 30_000);
         assert!(seen == *data, "put {i}");
     }
-    // Towards whom nothing is in flight there is nothing to wait for.
+    // With nothing in flight, `pe_quiet` has nothing to wait for.
     end.quiet();
     for peer in 0..member.n_pes() {
         end.pe_quiet(peer);

@@ -1,10 +1,10 @@
-//! The PEs of a case as processes, seen by the test that starts them.
+//! Starts the PEs of a case as processes, and checks how they end.
 //!
-//! Three variables fit the suite to where it runs, such as a virtual machine without hardware
-//! support: `RUSHMEM_CONFORMANCE_PES` is the most PEs of a job, `RUSHMEM_TEST_SLOWDOWN` multiplies
-//! time limits (of every test), and `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that runs the
-//! command in its arguments on another machine, with standard input carried both ways: it starts
-//! every second PE.
+//! Three variables adapt the suite to its machine, such as a virtual machine without hardware
+//! support. `RUSHMEM_CONFORMANCE_PES` is the maximum number of PEs of a job.
+//! `RUSHMEM_TEST_SLOWDOWN` multiplies the time limits of every test.
+//! `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that starts every second PE: it runs the command in
+//! its arguments on another machine, and forwards standard input in both directions.
 
 use super::side;
 use std::env;
@@ -19,7 +19,7 @@ const VARIABLE: &str = "RUSHMEM_CONFORMANCE";
 const PES: &str = "RUSHMEM_CONFORMANCE_PES";
 const ELSEWHERE: &str = "RUSHMEM_CONFORMANCE_ELSEWHERE";
 
-/// Which PE of how many this process is.
+/// The number of the PE that this process is, and the number of PEs.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     pub(crate) pe: u32,
@@ -34,7 +34,7 @@ pub(crate) fn position() -> Option<Position> {
     Some(Position { pe: number(pe), n_pes: number(n_pes) })
 }
 
-/// Returns the most PEs that a job may have here.
+/// Returns the maximum number of PEs of a job on this machine.
 pub(crate) fn max_pes() -> u32 {
     number(PES).unwrap_or(u32::MAX)
 }
@@ -49,8 +49,8 @@ fn number(variable: &str) -> Option<u32> {
     Some(value.parse().unwrap_or_else(|_| panic!("{variable} is no number: {value}")))
 }
 
-/// Returns what starts a PE: the test's program, or every second time that which starts it
-/// elsewhere.
+/// Returns the command that starts a PE: the test program, or, for every second PE, the program
+/// that starts it elsewhere.
 fn starter(pe: u32, n_pes: u32) -> Command {
     let program = env::current_exe().expect("the test binary's path");
     let position = format!("{pe}/{n_pes}");
@@ -72,12 +72,13 @@ fn starter(pe: u32, n_pes: u32) -> Command {
     }
 }
 
-/// Returns true if a variable matters to a PE elsewhere, too.
+/// Returns true if a variable is passed on to a PE elsewhere.
 fn is_passed_on(name: &str) -> bool {
     ["RUSHMEM_", "UCX_", "FI_", "LD_"].iter().any(|start| name.starts_with(start))
 }
 
-/// Starts `n_pes` PEs of the test, serves their meetings, and panics unless all end well in time.
+/// Starts `n_pes` PEs of the test and serves their exchanges. Panics unless all end with status 0
+/// in time.
 pub(crate) fn run(test: &str, n_pes: u32, limit: Duration) {
     let deadline = Instant::now() + patient(limit);
     let mut pes = Vec::new();

@@ -1,9 +1,10 @@
 //! The suite that every provider must pass.
 //!
-//! A provider's test calls [`suite`] with the functions that open it; each case then runs with 1 to
-//! 4 PEs, every PE a process of its own: the test binary starts itself once per PE, and the PEs
-//! exchange addresses and meet over sockets that they inherit, never over the transport under test.
-//! Cases assert outcomes and order, never times; a job has a limit that only a hang reaches.
+//! A provider's test calls [`suite`] with the functions that open it. Each case then runs with the
+//! numbers of PEs that it lists, usually 1 to 4. Every PE is a process: the test program starts
+//! itself once per PE. The PEs exchange addresses and synchronize over sockets that they inherit,
+//! never over the transport under test. Cases assert outcomes and order, never times; a job has a
+//! limit that only a hang reaches.
 //!
 //! This crate depends on no provider.
 
@@ -38,11 +39,11 @@ use testkit::{Test, patient};
 /// One case of the suite.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// The numbers of PEs to run it with.
+    /// The numbers of PEs with which the case runs, one job after the other.
     pub sizes: &'static [u32],
     /// Bytes of each PE's heap segment; untouched parts cost nothing.
     pub heap_bytes: usize,
-    /// The time for which a job may take before it is ended as hung.
+    /// The time that a job may take before it is ended as hung, on a machine of usual speed.
     pub limit: Duration,
     /// The function that each PE runs.
     pub body: fn(&Member),
@@ -67,14 +68,14 @@ const BLOCK_BORDERS: Case = Case { sizes: &[1, 3], ..case(208 * MIB, rma::block_
 const STRIDED: Case = case(8 * MIB, strided::blocks);
 /// Signals follow their data.
 const SIGNALS: Case = case(4 * MIB, order::signals);
-/// A signal that changes a word of its data does so after they are there.
+/// A signal that changes a word of its own data is carried out after the data have arrived.
 const SIGNAL_AFTER_ITS_DATA: Case = case(MIB, order::signal_after_its_data);
 /// Non-blocking operations are complete after quiet.
 const QUIET: Case = case(8 * MIB, completion::quiet);
 /// Threads with an endpoint each.
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
-/// Every case with the usual queues.
+/// The cases that run with the default limits of the provider.
 const CASES: [(&str, Case); 29] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
@@ -87,11 +88,11 @@ const CASES: [(&str, Case); 29] = [
     ("data_before_flag", case(4 * MIB, order::data_before_flag)),
     // A large put after a fence is never seen before small operations, nor a flag before the put.
     ("small_before_large", case(4 * MIB, order::small_before_large)),
-    // The later of two puts with a fence between them stays.
+    // The data of the later of two puts with a fence between them remain.
     ("later_put_stays", case(4 * MIB, order::later_put_stays)),
     ("signals", SIGNALS),
     ("signal_after_its_data", SIGNAL_AFTER_ITS_DATA),
-    // Two PEs answer each other through memory alone.
+    // Two PEs answer each other, each by a put for which the other one polls its memory.
     ("ping_pong", case(MIB, order::ping_pong)),
     // A sleep that an arrival does not end is a hang.
     ("ping_pong_asleep", Case { sizes: &[2, 4], ..case(MIB, order::ping_pong_asleep) }),
@@ -104,12 +105,12 @@ const CASES: [(&str, Case); 29] = [
     ("contended_sums", case(MIB, atomic::contended_sums)),
     ("compare_swap_lock", case(MIB, atomic::compare_swap_lock)),
     ("quiet", QUIET),
-    // After fetches, which leave nothing to other threads, an endpoint becomes quiet.
+    // An endpoint becomes quiet after each fetch, by its own polls alone.
     ("quiet_after_fetches", case(MIB, completion::quiet_after_fetches)),
     ("pe_quiet", case(8 * MIB, completion::pe_quiet)),
-    // Operations that a dropped endpoint issued arrive.
+    // The operations of an endpoint are complete when it has been dropped.
     ("drop_completes", case(MIB, completion::drop_completes)),
-    // PEs that compute are served.
+    // Operations on a PE that computes are carried out.
     ("passive_target", case(8 * MIB, passive::target)),
     // Operations that a PE issued arrive while it computes.
     ("passive_origin", case(8 * MIB, passive::origin)),
@@ -122,7 +123,7 @@ const CASES: [(&str, Case); 29] = [
     ("unused_peers", Case { sizes: &[2], ..case(MIB, unused::peers) }),
 ];
 
-/// The cases that are worth running with tiny queues.
+/// The cases that run with tiny limits, so that queues fill up.
 const TINY_CASES: [(&str, Case); 8] = [
     // All PEs send everything to everyone at once.
     ("back_pressure", case(16 * MIB, random::back_pressure)),
@@ -135,9 +136,10 @@ const TINY_CASES: [(&str, Case); 8] = [
     ("tiny_threads", THREADS),
 ];
 
-/// Runs a case: the parent starts the PEs and decides them, a PE does its part.
+/// Runs a case: a process that is no PE starts the PEs and checks how they end; a PE runs its part.
 ///
-/// `test` is the name of the calling test, as its program lists it.
+/// `test` is the name of the calling test, by which the program that is started for a PE runs the
+/// same test.
 ///
 /// # Panics
 /// When the provider fails the case.
@@ -166,10 +168,10 @@ fn run_pe(position: job::Position, open: Opener, case: &Case) {
     member.barrier();
 }
 
-/// Works as [`run`], where the provider is here: where it is not, `needs` ends the test by
+/// Works as [`run`] if the provider is here. If it is not, `needs` ends the test by
 /// [`testkit::absent`].
 pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
-    // A PE was started because it is.
+    // A PE is started only if the provider is here.
     if job::position().is_none() {
         needs();
     }
@@ -177,7 +179,8 @@ pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
 }
 
 /// Returns a test of each case, for a `main` that runs them by [`testkit::run`]. Their names begin
-/// with `start`. Where the provider is absent, `needs` says so as in [`run_where`].
+/// with `start`. `usual` and `tiny` open the provider with its default limits and with tiny ones.
+/// If the provider is absent, `needs` ends the test as in [`run_where`].
 pub fn suite(start: &str, usual: Opener, tiny: Opener, needs: fn()) -> Vec<Test> {
     let test = |open| {
         move |&(name, case): &(&str, Case)| {

@@ -1,5 +1,5 @@
-//! A PE that dies: each PE that uses it, waits or computes gets an error that names both, and none
-//! hangs. A PE that leaves is no loss.
+//! A PE that dies: each PE that uses it, waits or computes gets an error that names both PEs, and
+//! none hangs. A PE that leaves is no loss.
 #![allow(unsafe_code)]
 
 use crate::{Member, verbs};
@@ -11,7 +11,7 @@ use std::process::exit;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// The losses that were reported to this process's hosts.
+/// The losses that were reported to the [`Recorder`]s of this process.
 static LOSSES: Mutex<Vec<Error>> = Mutex::new(Vec::new());
 
 /// Returns the losses that were reported to [`Recorder`]s.
@@ -39,7 +39,7 @@ impl Host for Recorder {
 /// The activity of a PE while another one dies.
 #[derive(Clone, Copy, Debug)]
 pub enum LossCase {
-    /// It puts and completes, large and small.
+    /// It puts, with small and large sizes, and completes each put.
     Puts,
     /// It leaves puts to the service thread.
     PutsNbi,
@@ -70,8 +70,8 @@ impl LossCase {
                     thread::sleep(std::time::Duration::from_millis(1));
                     let source = LocalBuf::source(data.as_ptr(), 1 << 19);
                     let put = Put { dest: AT, source, completion: Completion::AtQuiet };
-                    // SAFETY: the data is valid until an error, after which the provider does not
-                    // use it.
+                    // SAFETY: the data are valid until an error, after which the provider does not
+                    // use them.
                     unsafe { endpoint.put(dying, put) }
                 }
                 LossCase::Gets => verbs::get(endpoint, dying, &mut data[..1 << 19], AT),
@@ -94,8 +94,8 @@ fn check_message(error: &Error, me: usize, lost: usize) {
     assert!(text.contains(&format!("PE {lost} on {host}")), "{text}");
 }
 
-/// The last PE dies after all have used each other; the others, which do this meanwhile, must get
-/// the error.
+/// The last PE dies after all have used each other. PE i does `uses[i]` meanwhile and must get the
+/// error.
 ///
 /// # Panics
 /// If a PE gets another error, or more than one is reported to its host.
@@ -116,18 +116,18 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
     }
     let error = uses[me].until_lost(member, &mut *endpoint, Pe(dying as u32));
     check_message(&error, me, dying);
-    // From now on every verb says so, and it was reported to the host once.
+    // Every later operation returns the same error, and it was reported to the host once.
     assert_eq!(endpoint.quiet(), Err(error.clone()));
     let other = Pe(((me + 1) % dying) as u32);
     assert_eq!(verbs::add_one(&mut *endpoint, other, AT), Err(error.clone()));
     assert_eq!(losses(), [error]);
-    // No PE must hear of another loss first.
+    // No PE exits before all have their error, which would be a loss of another PE.
     member.barrier_without_the_last();
     std::mem::forget(end);
     exit(0);
 }
 
-/// Returns a transport beside the case's own, which a member keeps to the end.
+/// Opens and connects a transport besides that of the case, which lives until the case ends.
 ///
 /// # Panics
 /// If it cannot be opened and connected.
@@ -163,10 +163,10 @@ pub fn open_beside(
     transport
 }
 
-/// PE 0 leaves after all PEs have used each other by this transport; the others go on without it.
+/// PE 0 drops this transport after all PEs have used each other; the others continue without it.
 ///
 /// # Panics
-/// If that is a loss.
+/// If a loss is reported.
 pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
     let (me, n_pes) = (member.me(), member.n_pes());
     let use_pes = |pes: std::ops::Range<usize>| {

@@ -1,9 +1,9 @@
-//! Requests that no PE sends, and messages longer than the target's buffers: their target says what
-//! is wrong and who sent it, and none of them is taken for complete. A runtime ends the job then.
+//! Requests that no PE sends, and messages longer than the target's buffers. The target reports the
+//! fault and the sender, and none of them counts as complete. A runtime would end the job then.
 //!
-//! The origin of the former takes the target's segment for larger than it is: the target publishes
-//! the key of a larger one, of a second transport that nobody uses. That of the latter is not tuned
-//! as its target is.
+//! For malformed requests, the target publishes the key of a larger segment, of a second transport
+//! that nobody uses, so that the origin takes the target's segment for larger than it is. For long
+//! messages, the target has smaller limits than the origin.
 #![allow(unsafe_code)]
 
 use crate::member::heap;
@@ -19,13 +19,13 @@ use std::thread;
 
 const ORIGIN: Pe = Pe(0);
 const TARGET: Pe = Pe(1);
-/// Bytes of a heap, and of what it is taken for.
+/// Bytes of a heap, and of the larger one whose key is published instead.
 const HEAP: usize = 1 << 16;
 const PUBLISHED: usize = 1 << 20;
-/// A word that is not there.
+/// A word beyond the heap, but within the larger one.
 const BEYOND: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: PUBLISHED as u64 / 2 };
-/// A word of the target's heap over the case's own transport, by which the origin reports in which
-/// round it had an error.
+/// The offset of a word of the target's heap over the case's own transport, in which the origin
+/// stores the number of the round in which it had an error.
 const REPORTED: usize = 0;
 
 /// Opens a transport with memory that is never freed. Returns it, the memory, and its key.
@@ -37,8 +37,8 @@ fn open(member: &Member, nbytes: usize) -> (Box<dyn Transport>, *mut u64, Vec<u8
     (transport, heap, key.expect("memory").0)
 }
 
-/// Returns a connected transport and its heap, which the other PEs access by `key`, or else by the
-/// key of the heap.
+/// Returns a connected transport and its heap. The other PEs access the heap by `key`, or, if
+/// `None`, by its own key.
 fn connected(member: &Member, key: Option<Vec<u8>>) -> (Box<dyn Transport>, *mut u64) {
     let (mut transport, heap, own_key) = open(member, HEAP);
     let (addresses, keys) =
@@ -53,7 +53,7 @@ fn connected(member: &Member, key: Option<Vec<u8>>) -> (Box<dyn Transport>, *mut
     (transport, heap)
 }
 
-/// Returns a transport by which the PEs take each other's heaps for larger than they are.
+/// Returns a connected transport for which each PE publishes the key of a larger heap.
 fn misled(member: &Member) -> Box<dyn Transport> {
     let (unused, _, key) = open(member, PUBLISHED);
     std::mem::forget(unused);
@@ -63,16 +63,16 @@ fn misled(member: &Member) -> Box<dyn Transport> {
 /// A request that cannot be carried out.
 #[derive(Clone, Copy, Debug)]
 enum Malformed {
-    /// An addition to the word that is not there.
+    /// An addition to the word [`BEYOND`].
     Add,
-    /// One that fetches the old value.
+    /// The same, with the old value fetched.
     FetchAdd,
-    /// Data of this many bytes, all of them beyond the segment, and a signal there.
+    /// A put of this many bytes with a signal, both beyond the segment.
     Data(usize),
 }
 
 impl Malformed {
-    /// Starts it. Memory that it uses is never freed.
+    /// Starts the request. The memory that it uses is never freed.
     fn start(self, endpoint: &mut dyn Endpoint) -> Result<(), Error> {
         let (width, op) = (AmoWidth::Eight, AmoOp::Add);
         let old = match self {
@@ -81,7 +81,7 @@ impl Malformed {
             Malformed::FetchAdd => OldValue::AtQuiet(Box::leak(Box::new([0u8; 8])).as_mut_ptr()),
         };
         let request = AmoRequest { dest: BEYOND, width, op, operand: 1, condition: 0, old };
-        // SAFETY: the old value goes to memory that is never freed.
+        // SAFETY: the old value is stored in memory that is never freed.
         unsafe { endpoint.amo(TARGET, request) }.map(|_| ())
     }
 }
@@ -129,8 +129,9 @@ fn check_message(error: &Error, (me, lost): (Pe, Pe), reasons: &[&str]) {
 /// The reasons for which a request beyond the segment is refused.
 const BEYOND_SEGMENT: &[&str] = &["invalid offset", "damaged batch"];
 
-/// The origin's part in a round: it polls until the target has decided, and takes what it `issued`
-/// for complete only if the target has carried it out. If it has an error first, it reports that.
+/// The origin's part in a round: polls until the target has decided, and checks that the operations
+/// are complete only if the target has carried them out. If the origin has an error first, stores
+/// the number of the round at the target. `issued` is the result of issuing the operations.
 fn check_origin(
     member: &Member,
     mut endpoint: Box<dyn Endpoint>,
@@ -153,18 +154,18 @@ fn check_origin(
         Ok(is_quiet) => assert!(!is_quiet || is_carried_out, "a request was lost"),
         Err(error) => check_message(&error, (ORIGIN, TARGET), &[""]),
     }
-    // To complete what was refused would take forever.
+    // A drop would wait forever for the operations that were refused.
     std::mem::forget(endpoint);
 }
 
-/// The decisions on a request.
+/// The target's decision on a request, which it sends to the origin.
 const REFUSED: u8 = 1;
 const CARRIED_OUT: u8 = 2;
 
-/// Each request is refused, whether it travels alone, in a batch or in a session.
+/// Each request is refused, whether it is sent alone, in a batch or in a session.
 pub(crate) fn requests(member: &Member) {
     if !member.caps().amos_compose_with_cpu {
-        // The network carries them out, and no message goes to the target's CPU.
+        // The network carries out atomic operations, so no message is sent to the target's CPU.
         return;
     }
     let kinds =
@@ -173,7 +174,8 @@ pub(crate) fn requests(member: &Member) {
     for (round, (malformed, in_session)) in (1..).zip(rounds) {
         let transport = misled(member);
         if member.me() == TARGET.index() {
-            // A network that moves long data finds them first, and the origin reports that.
+            // If the network moves long data, it may find the fault first; then the origin reports
+            // it.
             let is_reported = || member.fetch::<u64>(REPORTED) == round;
             if let Some(error) = until_decided(&*transport, is_reported) {
                 check_message(&error, (TARGET, ORIGIN), BEYOND_SEGMENT);
@@ -184,7 +186,7 @@ pub(crate) fn requests(member: &Member) {
         } else {
             let mut endpoint = transport.endpoint().expect("an endpoint");
             endpoint.session(in_session).expect("an endpoint that is quiet");
-            // The second one finds that more are to follow, so that they are batched.
+            // The second request follows soon, so that both may be batched.
             let issued = (0..2).try_for_each(|_| malformed.start(&mut *endpoint));
             check_origin(member, endpoint, issued, round);
         }
@@ -200,9 +202,9 @@ pub(crate) fn opener(usual: Opener, tiny: Opener) -> Opener {
     if job::position().is_some_and(is_target) { tiny } else { usual }
 }
 
-/// Words that are put as blocks, which travel in one batch, if in any.
+/// The number of words that are put as blocks, which are sent in one batch if they are batched.
 const WORDS: usize = 384;
-/// A word of the target's heap that is signaled, and the place of the data.
+/// The offsets in the target's heap of the word that is signaled, and of the data.
 const SIGNALED: usize = 0;
 const DATA: usize = 4096;
 
@@ -216,11 +218,12 @@ pub(crate) fn oversized(member: &Member) {
             let is_signaled = || unsafe { u64::fetch(heap_words.wrapping_add(SIGNALED / 8)) } == 1;
             let decided = until_decided(&*transport, || is_reported() || is_signaled());
             match &decided {
-                // A provider of libfabric may keep nothing of a message, not even its sender.
+                // A provider of libfabric may keep nothing of a truncated message, not even its
+                // sender.
                 Some(Error::Lost(TARGET, text)) => {
                     assert!(text.contains("PE 1 on ") && text.contains("kept nothing"), "{text}");
                 }
-                // libfabric's shm does not say how long it was.
+                // libfabric's shm does not report the length of a truncated message.
                 Some(error) => {
                     let reasons = ["it sent a message of ", "Truncation error, of a message"];
                     check_message(error, (TARGET, ORIGIN), &reasons);
@@ -244,7 +247,7 @@ pub(crate) fn oversized(member: &Member) {
     exit(0);
 }
 
-/// Puts words, every second one at the target.
+/// Puts [`WORDS`] words, to every second word of the target.
 fn put_words(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     let words = vec![1u64; WORDS].leak().as_mut_ptr().cast();
     let local = LocalBuf { base: words, nbytes: 8 };
@@ -254,8 +257,8 @@ fn put_words(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     unsafe { endpoint.put_strided(TARGET, blocks) }
 }
 
-/// The target ends after its message, as a runtime has it do: a call of the origin that waits
-/// returns the loss.
+/// The target's process ends after it has refused a request, as under a runtime. A call of the
+/// origin that waits for the request returns the loss.
 ///
 /// # Panics
 /// If the target has another error, or the origin none.

@@ -39,7 +39,8 @@ struct Silent;
 impl Host for Silent {}
 
 impl Member {
-    /// Joins the job with memory of this size.
+    /// Joins the job: opens the transport, registers a heap of this size and an internal segment,
+    /// and connects to all PEs.
     pub(crate) fn join(
         Position { pe, n_pes }: Position,
         open: Opener,
@@ -90,7 +91,7 @@ impl Member {
         self.me.index()
     }
 
-    /// Returns how many there are.
+    /// Returns the number of PEs of the job.
     pub fn n_pes(&self) -> usize {
         self.n_pes as usize
     }
@@ -115,13 +116,13 @@ impl Member {
         TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
-    /// Returns the endpoint of a runtime itself, or another one.
+    /// Returns a new endpoint as the runtime itself uses it.
     pub(crate) fn internal_endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.internal_endpoint();
         TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
-    /// Another transport, as that of this PE in a job of `n_pes`, that is not connected.
+    /// Returns another transport of this PE, in a job of `n_pes` PEs, which is not connected.
     pub(crate) fn open_beside(&self, n_pes: u32) -> Box<dyn Transport> {
         let with = Open { n_pes, ..self.opened_with.clone() };
         (self.open)(&with).expect("the provider opens")
@@ -136,28 +137,28 @@ impl Member {
         self.transport.caps()
     }
 
-    /// Meets all others, outside the transport.
+    /// Waits for all other PEs, outside the transport.
     pub fn barrier(&self) {
         self.side.barrier();
     }
 
-    /// Meet all others but the last PE, which has died, outside the transport. It is the last
-    /// meeting.
+    /// Waits for all other PEs but the last one, which has died, outside the transport. No barrier
+    /// or exchange may follow.
     pub fn barrier_without_the_last(&self) {
         self.side.barrier_without_the_last();
     }
 
-    /// Gives `own` to all and returns everyone's, outside the transport.
+    /// Sends `own` to all PEs and returns the bytes of each PE, outside the transport.
     pub fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.side.exchange(own)
     }
 
-    /// Calls `poll` until all others are at this line or in a barrier.
+    /// Calls `poll` until all other PEs have reached this barrier.
     pub(crate) fn poll_until_barrier(&self, poll: impl FnMut()) {
         self.side.compute_until_barrier(poll);
     }
 
-    /// Computes without a call of the transport until all others are at this line or in a barrier.
+    /// Computes without a call of the transport until all other PEs have reached this barrier.
     pub(crate) fn compute_until_barrier(&self) {
         let mut sum = 0u64;
         self.side.compute_until_barrier(|| {
@@ -167,7 +168,7 @@ impl Member {
         });
     }
 
-    /// Lets the transport work until `ready`.
+    /// Polls the transport until `ready` returns true.
     pub(crate) fn wait_until(&self, mut ready: impl FnMut() -> bool) {
         while !ready() {
             self.transport.progress().expect("no PE is lost");
@@ -187,7 +188,7 @@ impl Member {
         self.internal.read(offset, nbytes)
     }
 
-    /// Returns the word of its own heap at `offset`, whole, also while a peer changes it.
+    /// Loads a word of this PE's heap atomically, so also while a peer changes it.
     pub fn fetch<T: Amo>(&self, offset: usize) -> T {
         let at = self.heap.word::<T>(offset);
         // SAFETY: `word` checked the address and its alignment.
@@ -201,24 +202,26 @@ impl Member {
     }
 }
 
-/// Returns the offset in a peer's heap.
+/// Returns the address of an offset in a peer's heap.
 pub(crate) fn heap(offset: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Heap, offset: offset as u64 }
 }
 
-/// Returns the offset in a peer's internal segment.
+/// Returns the address of an offset in a peer's internal segment.
 pub(crate) fn internal(offset: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Internal, offset: offset as u64 }
 }
 
-/// An endpoint in a test: buffers of non-blocking operations live as long as it does, which
-/// completes them when it is dropped, and every error ends the test. (Never leak one.)
+/// An endpoint in a test. Every error ends the test. The buffers of non-blocking operations are
+/// borrowed for longer than the endpoint lives, and its drop completes the operations: never leak
+/// one.
 pub struct TestEndpoint<'a> {
     endpoint: Box<dyn Endpoint>,
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
-/// Blocks, in bytes: their length, their number, and their distances at the peer and here.
+/// Strided blocks: the length in bytes of each, their number, and the bytes from the start of one
+/// to the next, at the peer and here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TestStrides {
     pub(crate) nbytes: usize,
@@ -228,8 +231,7 @@ pub(crate) struct TestStrides {
 }
 
 impl TestStrides {
-    /// Returns the blocks from an offset of the heap on there, and from the start of `local` on
-    /// here.
+    /// Returns the blocks that start at an offset of the peer's heap, and at the start of `local`.
     fn blocks(self, offset: usize, local: LocalBuf) -> StridedBlocks {
         let TestStrides { nbytes, n, remote: remote_stride, local: local_stride } = self;
         assert!((n - 1) * local_stride + nbytes <= local.nbytes, "within the slice");
@@ -251,7 +253,7 @@ fn fine<T>(result: Result<T, Error>) -> T {
 }
 
 impl<'a> TestEndpoint<'a> {
-    /// Puts to an offset of the heap.
+    /// Puts to an offset of the heap of PE `to`. The source may be reused at once.
     pub fn put(&mut self, to: usize, offset: usize, source: &[u8]) {
         self.put_at(to, heap(offset), source);
     }
@@ -260,19 +262,19 @@ impl<'a> TestEndpoint<'a> {
         fine(verbs::put(&mut *self.endpoint, pe(to), dest, source));
     }
 
-    /// Puts a word.
+    /// Puts a word of 8 bytes.
     pub fn put_word(&mut self, to: usize, offset: usize, word: u64) {
         self.put(to, offset, &word.to_ne_bytes());
     }
 
-    /// Starts a put.
+    /// Starts a put, which the next quiet completes.
     pub fn put_nbi(&mut self, to: usize, offset: usize, source: &'a [u8]) {
         let put = put(heap(offset), source, Completion::AtQuiet);
         // SAFETY: the slice outlives the endpoint.
         fine(unsafe { self.endpoint.put(pe(to), put) });
     }
 
-    /// Gets `nbytes` bytes.
+    /// Gets `nbytes` bytes from an offset of the heap of PE `from`.
     pub fn get(&mut self, from: usize, offset: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; nbytes];
         fine(verbs::get(&mut *self.endpoint, pe(from), &mut bytes, heap(offset)));
@@ -301,7 +303,7 @@ impl<'a> TestEndpoint<'a> {
         self.pe_quiet(from);
     }
 
-    /// Starts a get.
+    /// Starts a get, which the next quiet completes.
     pub fn get_nbi(&mut self, from: usize, offset: usize, dest: &'a mut [u8]) {
         let dest = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
         let get = Get { dest, source: heap(offset), completion: Completion::AtQuiet };
@@ -309,7 +311,7 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.get(pe(from), get) });
     }
 
-    /// Returns a fetching AMO.
+    /// Carries out a fetching AMO on a word of PE `at`. Returns the old value.
     pub fn amo(
         &mut self,
         at: usize,
@@ -325,7 +327,8 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.amo(pe(at), request) })
     }
 
-    /// Starts a fetching AMO.
+    /// Starts a fetching AMO on a word of PE `at`. The next quiet stores the old value in
+    /// `fetched`, which has the width of the word.
     #[expect(clippy::too_many_arguments, reason = "the fields of an AmoRequest")]
     pub fn amo_nbi(
         &mut self,
@@ -344,15 +347,15 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.amo(pe(at), request) });
     }
 
-    /// Starts an AMO that fetches nothing.
+    /// Starts an AMO on a word of PE `at` that fetches nothing.
     pub fn update(&mut self, at: usize, offset: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         let (dest, old) = (heap(offset), OldValue::Ignored);
         let request = AmoRequest { dest, width, op, operand, condition: 0, old };
-        // SAFETY: the old value goes nowhere.
+        // SAFETY: the old value is ignored.
         fine(unsafe { self.endpoint.amo(pe(at), request) });
     }
 
-    /// Puts with a signal.
+    /// Puts with a signal on the word at `signal_offset`. The source may be reused at once.
     pub fn put_signal(
         &mut self,
         to: usize,
@@ -369,7 +372,7 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
 
-    /// Starts a put with a signal.
+    /// Starts a put with a signal on the word at `signal_offset`, which the next quiet completes.
     pub fn put_signal_nbi(
         &mut self,
         to: usize,
@@ -386,24 +389,24 @@ impl<'a> TestEndpoint<'a> {
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
 
-    /// Order.
+    /// Orders the operations before the call before those after it, for each PE.
     pub fn fence(&mut self) {
         fine(self.endpoint.fence());
     }
 
-    /// Complete.
+    /// Completes all operations of the endpoint.
     pub fn quiet(&mut self) {
         fine(self.endpoint.quiet());
     }
 
-    /// Completes by asking again and again.
+    /// Completes all operations of the endpoint, by polling `is_quiet`.
     pub fn poll_until_quiet(&mut self) {
         while !fine(self.endpoint.is_quiet()) {
             std::thread::yield_now();
         }
     }
 
-    /// Completes towards one PE.
+    /// Completes all operations of the endpoint on PE `to`.
     pub fn pe_quiet(&mut self, to: usize) {
         fine(self.endpoint.pe_quiet(pe(to)));
     }

@@ -1,19 +1,20 @@
-//! A segment of a PE: zeroed memory that is not touched until somebody writes it.
+//! The memory of a PE's segment: zeroed, and not resident until it is written.
 #![allow(unsafe_code)]
 
 use rushmem_transport::mem::{self, Amo};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
-/// The alignment of the system's allocator: for a larger one it would have to write all the zeros.
+/// The default alignment of the system's allocator. For a larger one, `alloc_zeroed` would write
+/// zeros and so touch all pages.
 const ALIGNMENT: usize = 16;
 
-/// Owned memory that peers read and write; every access is checked to lie within.
+/// Owned memory that peers read and write. Every access of this PE is checked to lie within it.
 pub(crate) struct PeMemory {
     base: *mut u8,
     layout: Layout,
 }
 
-// SAFETY: an owned address range; who accesses it when is what the cases are about.
+// SAFETY: an owned range of addresses; the cases order the accesses to it.
 unsafe impl Send for PeMemory {}
 // SAFETY: as above; accesses are those of `mem`, which are made for shared memory.
 unsafe impl Sync for PeMemory {}

@@ -12,7 +12,8 @@ const FLAG: usize = 0;
 const ANSWER: usize = 64;
 const DATA: usize = 128;
 
-/// Returns the sizes on both sides of every boundary that a provider may have.
+/// Returns a random length, mostly a short one, so that lengths on both sides of each boundary of a
+/// provider occur.
 fn length(random: &mut Random) -> usize {
     match random.below(8) {
         0 => 1 + random.below(200_000),
@@ -21,7 +22,8 @@ fn length(random: &mut Random) -> usize {
     }
 }
 
-/// Each PE sends rounds to its right neighbor; `send` puts the round's data and raises the flag.
+/// Each PE sends [`ROUNDS`] rounds to its right neighbor. `send` puts the round's data and then
+/// sets the flag. The neighbor checks the data when it sees the flag, and answers.
 fn rounds<'a>(
     member: &'a Member,
     sources: &'a [Vec<u8>],
@@ -74,7 +76,8 @@ pub(crate) fn signals(member: &Member) {
     });
 }
 
-/// A signal adds to a word of its own data: were it carried out first, they would overwrite it.
+/// A signal adds to a word of its own data. If it were carried out first, the data would overwrite
+/// the sum.
 pub(crate) fn signal_after_its_data(member: &Member) {
     let sizes = [8, 256, 257, 1_000, 4_016, 4_024, 16_384, 40_000, 65_456, 65_464, 100_000];
     let sources: Vec<Vec<u8>> = (1..).zip(sizes).map(|(seed, n)| bytes(seed, n)).collect();
@@ -160,7 +163,7 @@ pub(crate) fn ping_pong(member: &Member) {
     answer_each_other(member, |ready| member.wait_until(ready));
 }
 
-/// Each PE sleeps until the answer has come, if all that comes ends a sleep.
+/// Each PE sleeps until the answer has arrived, if every arrival ends a sleep.
 pub(crate) fn ping_pong_asleep(member: &Member) {
     let transport = member.transport();
     if !transport.caps().wakes_waits {

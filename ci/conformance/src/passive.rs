@@ -1,4 +1,4 @@
-//! Progress without the library: a target that computes, an origin that computes.
+//! Progress without calls of the library: a target that computes, and an origin that computes.
 
 use super::member::Member;
 use super::pattern::bytes;
@@ -8,8 +8,8 @@ use rushmem_transport::AmoWidth::{Eight, Four};
 const ROOM: usize = 1 << 20;
 const COUNTER: usize = 4 << 20;
 
-/// PE 0 computes and never calls until the others, who use it all the while, say that they are
-/// done.
+/// PE 0 computes and makes no call until the others, which use its memory meanwhile, have reached
+/// the barrier.
 pub(crate) fn target(member: &Member) {
     for round in 0..5u64 {
         if member.me() == 0 {
@@ -33,7 +33,7 @@ pub(crate) fn target(member: &Member) {
             end.quiet();
             member.barrier();
         }
-        // Whatever was completed is there, without a call of PE 0.
+        // All operations that have completed are in memory, although PE 0 has made no call.
         if member.me() == 0 {
             let others = member.n_pes() as u64 - 1;
             assert_eq!(member.fetch::<u64>(COUNTER), others * (round + 1));
@@ -47,7 +47,8 @@ pub(crate) fn target(member: &Member) {
     }
 }
 
-/// Every PE issues without completing and then computes until its neighbor has seen everything.
+/// Every PE issues operations without completing them, and then computes until its neighbor has
+/// seen all of them.
 pub(crate) fn origin(member: &Member) {
     for round in 1..=5u64 {
         let seed = |origin: usize| round * 8 + origin as u64;
@@ -55,11 +56,11 @@ pub(crate) fn origin(member: &Member) {
         let mut end = member.endpoint();
         end.update(member.right(), 0, Eight, Add, 1);
         end.put_nbi(member.right(), ROOM, &large);
-        // The last ones are of the kinds that a provider may hold back.
+        // The last operations are small ones, which a provider may batch.
         end.put(member.right(), 64, &small);
         end.put_word(member.right(), 8, round);
         end.update(member.right(), 16, Eight, Add, 1);
-        // Nothing more is called: the neighbor's memory must change all the same.
+        // Without a further call, the neighbor's memory must change.
         for counter in [0, 8, 16] {
             while member.fetch::<u64>(counter) < round {
                 std::thread::yield_now();

@@ -1,7 +1,8 @@
 //! Random operations of all PEs on all PEs, against a model.
 //!
-//! Every origin owns a room in every PE's heap and knows what must be in it; all of them work at
-//! once. Operations within a batch touch places that do not overlap; a quiet ends the batch.
+//! Every origin owns a room, a range of bytes, in every PE's heap, and has a model of its contents.
+//! All origins issue operations at once. Operations of a batch access ranges that do not overlap; a
+//! quiet ends the batch.
 
 use super::atomic::{cut, model, operand};
 use super::member::{Member, TestEndpoint};
@@ -43,7 +44,8 @@ impl Room {
         1 + self.random.below(most)
     }
 
-    /// One batch of operations through a new endpoint, each result checked.
+    /// Issues a batch of up to 60 operations on a new endpoint, completes it, and checks each
+    /// result.
     pub(crate) fn batch(&mut self, member: &Member, mix: Mix) {
         let mut puts = Vec::new();
         let mut gets = Vec::new();
@@ -100,7 +102,7 @@ impl Room {
         }
     }
 
-    /// Returns what `fetched` must hold after the quiet.
+    /// Issues a random AMO on a word. Returns the value that `fetched` must have after the quiet.
     fn amo<'a>(
         &mut self,
         end: &mut TestEndpoint<'a>,
@@ -137,7 +139,7 @@ impl Room {
         u64::from_le_bytes(word)
     }
 
-    /// Makes it what a new room is taken for.
+    /// Puts the model's contents, such as the zeros of a new room, to every PE.
     fn clear(&self, member: &Member) {
         let mut end = member.endpoint();
         for (peer, expected) in self.expected.iter().enumerate() {
@@ -146,7 +148,7 @@ impl Room {
         end.quiet();
     }
 
-    /// Everything is where the model says.
+    /// Checks that the room at every PE has the model's contents.
     pub(crate) fn check(&self, member: &Member) {
         let mut end = member.endpoint();
         for (peer, expected) in self.expected.iter().enumerate() {
@@ -172,7 +174,8 @@ pub(crate) fn back_pressure(member: &Member) {
     }
     room.check(member);
     member.barrier();
-    // No PE answers before it has issued its own: all of them put and get megabytes at once.
+    // All PEs put and get megabytes at once, and issue their own operations before they complete
+    // any.
     let data = vec![member.me() as u8 + 1; ROOM];
     let mut copies = vec![vec![0; ROOM]; member.n_pes()];
     let mut end = member.endpoint();
@@ -193,7 +196,8 @@ pub struct Soak {
     pub batches: u64,
 }
 
-/// Random operations for so long; `look` is called now and then, with the number of batches so far.
+/// Issues random operations for this time. Calls `look` after every 64 batches, with the number of
+/// batches so far.
 pub fn soak(member: &Member, time: Duration, mut look: impl FnMut(u64)) -> Soak {
     let mut room = Room::new(member, member.me() * ROOM, ROOM, 300 + member.me() as u64);
     room.clear(member);

@@ -1,4 +1,5 @@
-//! Puts and gets: every size and alignment, both segments, far offsets.
+//! Puts and gets: many sizes and alignments, both segments, borders of heap blocks, and offsets
+//! beyond 4 GiB.
 
 use super::member::{INTERNAL_BYTES, Member, internal};
 use super::pattern::bytes;
@@ -15,12 +16,12 @@ pub(crate) fn sizes(member: &Member) {
     let mut end = member.endpoint();
     for nbytes in (1..=70).chain(powers).chain([(1 << 20) + 3]) {
         let shifts = [(0, 0), (1, 2), (4, 0), (0, 3)];
-        // Every shift of the lengths around words, some of the others.
+        // All shifts for lengths of a few words, and two for longer ones.
         let n_shifts = if nbytes <= 24 { 4 } else { 2 };
         for (to_shift, from_shift) in shifts.into_iter().take(n_shifts) {
             let room = nbytes + 2 * GUARD + 8;
             start = if start + 4 * room > 8 << 20 { 0 } else { start };
-            // A place per origin, so that all may put to one PE at once.
+            // A range per origin, so that all may put to one PE at once.
             let place = |origin: usize| start + origin * room + GUARD + to_shift;
             member.write(start, &vec![0x5A; member.n_pes() * room]);
             let data = |origin: usize| bytes((origin * 1_000 + nbytes) as u64, nbytes);
@@ -37,7 +38,7 @@ pub(crate) fn sizes(member: &Member) {
                 assert_eq!(seen[GUARD..GUARD + nbytes], data(origin), "{nbytes} from PE {origin}");
                 let guards = seen[..GUARD].iter().chain(&seen[GUARD + nbytes..]);
                 assert!(guards.eq(&[0x5A; 2 * GUARD]), "{nbytes} bytes from PE {origin}, no more");
-                // A neighbor reads from each peer what every PE put there.
+                // Gets from each peer the data that the next PE has put there.
                 let put_by = (member.me() + 1) % member.n_pes();
                 assert_eq!(end.get(origin, place(put_by), nbytes), data(put_by), "get of {nbytes}");
             }

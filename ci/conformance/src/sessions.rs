@@ -1,4 +1,5 @@
-//! A transport whose endpoints are in a session, which changes neither order nor completion.
+//! A transport whose endpoints are in a session, to run the suite over: a session changes neither
+//! order nor completion.
 #![allow(unsafe_code)]
 
 use rushmem_transport::progress::events::AwaitedWord;
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 struct InSessions(Box<dyn Transport>);
 
-/// Wraps a transport so that all operations are in sessions.
+/// Wraps a transport so that all operations on its endpoints, except internal ones, are in a
+/// session.
 pub fn in_sessions(transport: Box<dyn Transport>) -> Box<dyn Transport> {
     Box::new(InSessions(transport))
 }

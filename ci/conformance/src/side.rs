@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-/// A PE's end.
+/// A PE's end of the socket.
 pub(crate) struct Side {
     link: Mutex<UnixStream>,
     n_pes: usize,
@@ -19,7 +19,7 @@ impl Side {
         Side { link: Mutex::new(UnixStream::from(link)), n_pes: n_pes as usize }
     }
 
-    /// Gives `own` to all, returns everyone's.
+    /// Sends `own` to all PEs and returns the bytes of each.
     pub(crate) fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.announce(own);
         self.collect()
@@ -29,15 +29,16 @@ impl Side {
         self.exchange(&[]);
     }
 
-    /// Waits for all but the last PE, which is gone: the parent asks in the order of PEs, and
-    /// closes then.
+    /// Waits for all but the last PE, which is gone. The parent reads from the PEs in order, so it
+    /// reaches the last one after all others, and then closes the sockets.
     pub(crate) fn barrier_without_the_last(&self) {
         self.announce(&[]);
         let answered = self.link().read(&mut [0]).expect("the parent's end");
         assert_eq!(answered, 0, "the last PE is there");
     }
 
-    /// Calls `compute` until all are here; the transport is not called meanwhile unless by it.
+    /// Calls `compute` until all PEs have reached this barrier. Calls the transport only if
+    /// `compute` does.
     pub(crate) fn compute_until_barrier(&self, mut compute: impl FnMut()) {
         self.announce(&[]);
         self.link().set_nonblocking(true).expect("a socket can be polled");
@@ -70,7 +71,8 @@ impl Side {
     }
 }
 
-/// Serves meetings until the PEs close their ends, and says how it ended.
+/// Serves exchanges until a PE closes its end or the deadline is over. Returns a text that says how
+/// it ended.
 pub(crate) fn serve(links: &[UnixStream], deadline: Instant) -> String {
     let mut meetings = 0;
     loop {
@@ -87,7 +89,7 @@ pub(crate) fn serve(links: &[UnixStream], deadline: Instant) -> String {
             }
         }
         for mut link in links {
-            // A PE that died here is found out at the next meeting.
+            // If a PE has died meanwhile, the next exchange finds that.
             let _ = link.write_all(&all);
         }
         meetings += 1;

@@ -1,14 +1,15 @@
-//! Strided blocks: short and long ones, within an order of other operations on the same memory.
+//! Strided blocks, short and long ones, ordered among other operations on the same memory.
 
 use super::member::{Member, TestStrides};
 use super::pattern::bytes;
 
 /// The bytes around blocks, which must stay as they were.
 const BEFORE: u8 = 0x5A;
-/// Longer than what travels with others.
+/// The length in bytes of a put that is too long to be batched with others.
 const LARGE: usize = 1000;
 
-/// Bytes of a block, blocks, bytes from block to block at the target and at the origin.
+/// Bytes of a block, number of blocks, and bytes from the start of a block to the next, at the
+/// target and at the origin.
 const SHAPES: [(usize, usize, usize, usize); 8] = [
     (1, 5, 3, 2),
     (8, 1, 8, 8),
@@ -24,7 +25,7 @@ pub(crate) fn blocks(member: &Member) {
     let mut end = member.endpoint();
     for (nbytes, n, there, here) in SHAPES {
         let room = (n - 1) * there + nbytes + LARGE;
-        // A place per origin, so that all may put to one PE at once.
+        // A range per origin, so that all may put to one PE at once.
         let place = |origin: usize| origin * room;
         let data = |origin: usize| bytes((1000 * origin + n) as u64, (n - 1) * here + nbytes);
         let last = bytes(7, LARGE);
@@ -33,7 +34,8 @@ pub(crate) fn blocks(member: &Member) {
         let (source, at) = (data(member.me()), place(member.me()));
         let strides = TestStrides { nbytes, n, remote: there, local: here };
         for peer in 0..member.n_pes() {
-            // A small and a large operation that the blocks replace, then those that stay.
+            // The blocks overwrite the two bytes that are put first. Between the two puts of the
+            // blocks is a large put to the memory behind them.
             end.put(peer, at, &[0xFF]);
             end.put(peer, at + (n - 1) * there, &[0xFF]);
             end.fence();
@@ -54,7 +56,7 @@ pub(crate) fn blocks(member: &Member) {
             }
             assert_eq!(member.read(place(origin), room), expected, "{strides:?} from PE {origin}");
         }
-        // A neighbor reads from each peer what every PE put there.
+        // Gets from each peer the blocks that the next PE has put there.
         let put_by = (member.me() + 1) % member.n_pes();
         for peer in 0..member.n_pes() {
             let mut found = vec![BEFORE; (n - 1) * here + nbytes];

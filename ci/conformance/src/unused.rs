@@ -1,4 +1,4 @@
-//! Peers that are not used take no memory, however many the job has.
+//! Peers that are not used take no memory, however many PEs the job has.
 #![allow(unsafe_code)]
 
 use super::member::Member;
@@ -9,11 +9,12 @@ use std::sync::Arc;
 /// PEs of a small job and of a large one.
 const FEW: u32 = 1 << 10;
 const MANY: u32 = 1 << 18;
-/// The memory that an unused peer may take: nothing, but libraries allocate a megabyte by chance.
+/// The memory in bytes that an unused peer may take. It should take none, but libraries sometimes
+/// allocate a megabyte.
 const BYTES_PER_PEER: u64 = 8;
 
-/// Compares a small job with a large one. Only their first two PEs exist, and they use each other:
-/// both take about the same.
+/// Compares the memory of a PE in a small job with that in a large one, of which only the first two
+/// PEs exist. They use each other, so both jobs should take about the same.
 pub(crate) fn peers(member: &Member) {
     without_huge_pages();
     let mut used = [0u64; 8];
@@ -25,7 +26,8 @@ pub(crate) fn peers(member: &Member) {
     assert!(many_taken <= most, "{FEW} PEs take {few_taken} bytes, {MANY} {many_taken}");
 }
 
-/// Returns a transport of a job of `n_pes` PEs, and what it takes when one was used.
+/// Returns a transport of a job of `n_pes` PEs that has used one of them, and the bytes of memory
+/// that it takes.
 fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transport>, u64) {
     let before = private_bytes();
     let mut transport = member.open_beside(n_pes);
@@ -36,7 +38,7 @@ fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transpor
     };
     let key = key.expect("the memory is accepted").0;
     let opened = private_bytes().saturating_sub(before);
-    // In a job the PEs of a node share it.
+    // The directory is not counted, since the PEs of a node share it in a job.
     let (addresses, keys) = (member.exchange(&transport.address()), member.exchange(&key));
     let record = |pe: usize| PeRecord { address: &addresses[pe], keys: [&keys[pe], &[], &[]] };
     let records = (0..n_pes as usize).map(|pe| record(pe.min(1)));
@@ -53,15 +55,15 @@ fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transpor
     (transport, opened + private_bytes().saturating_sub(before))
 }
 
-/// From now on the kernel gives this process small pages. Where all memory gets huge ones, one peer
-/// that is used takes as much as 2 MiB of each table, which says nothing of the others.
+/// Makes the kernel give this process small pages from now on. With huge pages, the one peer that
+/// is used would make 2 MiB of each table resident, which would hide what the others take.
 fn without_huge_pages() {
     // SAFETY: takes numbers.
     let code = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     assert_eq!(code, 0, "the kernel lets a process do without huge pages");
 }
 
-/// Returns the number of bytes of memory that this process alone has.
+/// Returns the number of bytes that this process has written and shares with no other one.
 fn private_bytes() -> u64 {
     let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel has it");
     let line = map.lines().find_map(|line| line.strip_prefix("Private_Dirty:"));

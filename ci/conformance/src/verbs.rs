@@ -1,5 +1,5 @@
-//! Verbs of an endpoint that return only when their local memory is done with, as safe functions
-//! for tests.
+//! Operations of an endpoint that return only when it does not use their local memory any more, as
+//! safe functions for tests.
 #![allow(unsafe_code)]
 
 use rushmem_transport::{
@@ -15,7 +15,7 @@ pub fn put(
     source: &[u8],
 ) -> Result<(), Error> {
     let source = LocalBuf::source(source.as_ptr(), source.len());
-    // SAFETY: the slice is borrowed during the call, which completes the put here.
+    // SAFETY: the slice is borrowed during the call, after which the put does not read it.
     unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }
 }
 

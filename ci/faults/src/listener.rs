@@ -1,8 +1,8 @@
-//! A seccomp filter that hands every call of one system call to this process, which answers it: the
-//! kernel performs it, or it fails. Raw system calls of a library are caught too, which a
-//! preloaded library would miss, and no other call is slower.
+//! A seccomp filter that reports every call of one system call to this process, which decides
+//! whether the kernel performs the call or it fails. The filter also catches raw system calls of a
+//! library, which a preloaded library would miss, and slows no other call down.
 //!
-//! Neither rustix nor a crate without a C library does this.
+//! Neither rustix nor a crate that needs no C library can do this.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -12,20 +12,21 @@ use std::sync::OnceLock;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
-/// The descriptor on which the calls of all processes with the filter arrive.
+/// The descriptor from which the calls of all processes with the filter are read.
 pub struct SeccompListener(OwnedFd);
 
-/// A call that waits for its answer.
+/// A system call that waits for the decision of this process.
 pub struct NotifiedCall {
     id: u64,
-    /// The thread that made it.
+    /// The thread that makes the call.
     pub thread: u32,
-    /// The instruction after it.
+    /// The address of the instruction after the call.
     pub instruction: u64,
 }
 
-/// Puts the filter on this thread and on all that it starts, and publishes the descriptor. Between
-/// the two it makes no system call: that could be one that waits for an answer.
+/// Installs the filter for the system call number `call` in this thread and in all that it starts,
+/// and stores the descriptor in `listener`. Makes no system call between the two: it might wait for
+/// an answer, which nobody could give yet.
 pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<()> {
     // SAFETY: the call takes numbers only.
     let status = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
@@ -36,7 +37,7 @@ pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<(
         jf: skip,
         k,
     };
-    // The number of a call is the first word of what a filter sees.
+    // The number of the call is the first word of the data that a filter is given.
     let mut filter = [
         op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
         op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call),
@@ -64,13 +65,13 @@ pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<(
 }
 
 impl SeccompListener {
-    /// Takes over the descriptor that [`filter_this_thread`] published.
+    /// Owns the descriptor that [`filter_this_thread`] has stored, from now on.
     pub fn new(fd: RawFd) -> Self {
         // SAFETY: the kernel made the descriptor for us and nothing else owns it.
         Self(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// Returns the next call; none when no process with the filter is left.
+    /// Waits for the next call. Returns `None` if no process with the filter is left.
     pub fn next(&self) -> Option<NotifiedCall> {
         loop {
             let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
@@ -78,13 +79,13 @@ impl SeccompListener {
             if !ready[0].revents().contains(PollFlags::IN) {
                 return None;
             }
-            // SAFETY: the kernel wants it zeroed, which is a valid value of its integers.
+            // SAFETY: integers, for which zeros are valid. The kernel requires them to be zero.
             let mut seen: libc::seccomp_notif = unsafe { std::mem::zeroed() };
             // SAFETY: the request writes one value of this type.
             let status = unsafe {
                 libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut seen)
             };
-            // Else the caller was killed meanwhile.
+            // If the request fails, the caller was killed meanwhile.
             if status == 0 {
                 let instruction = seen.data.instruction_pointer;
                 return Some(NotifiedCall { id: seen.id, thread: seen.pid, instruction });
@@ -92,7 +93,8 @@ impl SeccompListener {
         }
     }
 
-    /// Lets the call fail with an error, or the kernel perform it. The caller may be dead by now.
+    /// Makes the call fail with `error`, or lets the kernel perform it if `error` is `None`. Does
+    /// nothing if the caller is dead.
     pub fn answer(&self, call: NotifiedCall, error: Option<Errno>) {
         let continued = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).expect("a flag");
         let mut answer = libc::seccomp_notif_resp {

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! CALL and ERROR are the kernel's numbers. Calls are counted over all processes and threads that
-//! run the executable named PROGRAM; the call number TURN fails. The file REPORT gets the number
-//! of calls.
+//! run the executable named PROGRAM, except those of the dynamic loader; the call number TURN
+//! fails, none if TURN is 0. The number of calls is written to the file REPORT.
 
 mod listener;
 
@@ -48,18 +48,20 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(code)?))
 }
 
-/// Runs the command with the filter, which the calling thread has from now on.
+/// Runs the command with the filter, which also applies to the calling thread from now on.
 fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<ExitStatus> {
     let [program, arguments @ ..] = command else { bail!("there is no command") };
     listener::filter_this_thread(call, descriptor).context("installing the filter")?;
-    // The command ends when this thread is gone: nobody would answer its calls. It asks for that
-    // itself, since a fork here would hold locks of malloc until the other thread answers its call.
+    // The command must end when this thread ends, since nobody would answer its calls then.
+    // `setpriv` arranges that: code between fork and exec would hold locks of malloc while a call
+    // waits for the other thread's answer.
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM", "--", program]).args(arguments);
     command.status().with_context(|| format!("running {program}"))
 }
 
-/// Answers all calls until no process of the job is left; returns how many `program` made.
+/// Answers all calls until no process of the job is left. Returns the number of calls of `program`
+/// that were counted.
 fn answer_all(listener: &SeccompListener, program: &str, turn: u64, error: Errno) -> u64 {
     let mut calls = 0;
     while let Some(call) = listener.next() {
@@ -75,8 +77,8 @@ fn runs(call: &NotifiedCall, program: &str) -> bool {
     executable.file_name() == Path::new(program).file_name()
 }
 
-/// Returns true if the dynamic loader made the call: what it cannot do it says itself, or it
-/// crashes.
+/// Returns true if the dynamic loader made the call. Such calls do not fail here, since the loader
+/// reports an error itself, or crashes.
 fn is_of_loader(call: &NotifiedCall) -> bool {
     let maps = fs::read_to_string(format!("/proc/{}/maps", call.thread)).unwrap_or_default();
     let holds = |line: &&str| {

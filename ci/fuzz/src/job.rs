@@ -17,7 +17,8 @@ fuzz_target!(|input: &[u8]| {
     serve(input);
 });
 
-/// However a stream is cut, its messages are the same, and each is written and read again as it is.
+/// Checks that a stream has the same messages however it is cut, and that they are the same after
+/// encoding and decoding.
 fn stays_the_same<M: DeserializeOwned + Serialize + PartialEq + Debug>(stream: &[u8]) {
     let messages = |parts: &mut dyn Iterator<Item = &[u8]>| {
         let (mut decoder, mut messages) = (Decoder::new(MAX_FROM_PE), Vec::<M>::new());
@@ -35,7 +36,8 @@ fn stays_the_same<M: DeserializeOwned + Serialize + PartialEq + Debug>(stream: &
     assert_eq!(whole, messages(&mut written.iter().map(Vec::as_slice)));
 }
 
-/// Frames of 4 PEs, each after the PE's number and the size of its body.
+/// Passes frames of 4 PEs to a server. The input has the number of the PE, the size of the body and
+/// the body for each; an empty body stands for the end of the PE.
 fn serve(mut input: &[u8]) {
     let nodes = NodeMap::from_runs([(0, 2), (1, 2)]).expect("two nodes");
     let mut server = Server::new(nodes, vec!["a".into(), "b".into()]);

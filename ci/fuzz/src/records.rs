@@ -1,11 +1,10 @@
-//! libFuzzer on the codec of what PEs exchange at start: records and addresses of all kinds
-//! are such values.
+//! libFuzzer on the codec of the records and addresses that PEs exchange at start.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use rushmem_wire::{RECORD, decode, encode};
 
-/// The parts of a record.
+/// A value with all types that records consist of.
 type Parts = (u64, String, Option<bool>, [u8; 32], Vec<(u32, Vec<u8>)>, Option<(u32, i32, u64)>);
 
 fuzz_target!(|input: &[u8]| {

@@ -1,5 +1,5 @@
-//! libFuzzer on the requests, replies and batches that travel as messages, and on the order in
-//! which a target carries requests out.
+//! libFuzzer on the encoding of requests, replies and batches, and on the order in which a target
+//! carries requests out.
 #![no_main]
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! libFuzzer on the values of environment variables: each is read or refused.
+//! libFuzzer on the values of environment variables: each is accepted or refused without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! libFuzzer on the statuses of PEs, which are in memory that the program may overwrite, and on
-//! what is explained from them.
+//! libFuzzer on the statuses of PEs, which are in memory that the program may overwrite, and on the
+//! explanations that are derived from them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! libFuzzer on what users and the kernel write as text: settings, tables of algorithms, sets of
-//! CPUs.
+//! libFuzzer on the parsers of text from users and the kernel: settings, tables of algorithms, sets
+//! of CPUs.
 #![no_main]
 
 use std::time::Instant;

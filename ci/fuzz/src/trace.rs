@@ -1,4 +1,5 @@
-//! libFuzzer on the traces of PEs, which PEs leave as they die, and on what is made of them.
+//! libFuzzer on the trace files of PEs, which may be incomplete if the PE has died, and on the
+//! reports that are made of them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +8,7 @@ use rushmem_trace::job::JobTrace;
 use rushmem_trace::layout::{MAGIC, RECORD_WORDS, RECORDS, WORD, header};
 use rushmem_trace::pe::PeTrace;
 
-/// Words of an input that are in the header, after the first word.
+/// Bytes of an input that are used as the header, after its first word.
 const IN_HEADER: usize = (header::WORDS - 1) * WORD;
 
 fuzz_target!(|input: &[u8]| {

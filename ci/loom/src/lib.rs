@@ -1,8 +1,10 @@
-//! The memory order that Rushmem promises, tried in every execution that the memory model allows.
+//! Tests of the memory order that Rushmem promises, in every execution that the memory model
+//! allows.
 //!
-//! Loom cannot see memory shared between processes, so the runtime's files about waiting and
-//! ordering, and that of `transport` about the service thread, are compiled here with loom's atomics
-//! in the place of the standard library's. They are the same files: what passes here is what runs.
+//! loom knows only its own atomics and threads. So the same source files that Rushmem uses are
+//! compiled here with loom's atomics instead of those of the standard library: the runtime's files
+//! about waiting and ordering, and that of `transport` about waking the service thread. Threads
+//! stand for PEs.
 #![cfg(test)]
 #![forbid(unsafe_code)]
 

@@ -59,7 +59,8 @@ fn a_signal_is_not_seen_before_its_data() {
     });
 }
 
-/// `put x; quiet; get y` against `put y; quiet; get x`: not both gets miss (store buffering).
+/// `put x; quiet; get y` against `put y; quiet; get x`: at least one get sees the other PE's put
+/// (store buffering).
 #[test]
 fn a_put_before_a_quiet_is_seen_by_gets_after_it() {
     loom::model(|| {
@@ -75,7 +76,7 @@ fn a_put_before_a_quiet_is_seen_by_gets_after_it() {
     });
 }
 
-/// Shows that without the quiet both sides may miss: the test above is able to fail.
+/// Without the quiet, both gets may miss the put. This shows that the test above can fail.
 #[test]
 #[should_panic(expected = "both missed")]
 fn without_a_quiet_both_gets_may_miss() {

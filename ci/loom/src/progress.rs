@@ -1,12 +1,13 @@
-//! The service thread of a provider, which backs off while other threads poll, and flushes what
-//! calls leave unfinished.
+//! The flags of a provider's service thread, which backs off while other threads poll, and
+//! completes operations that calls leave unfinished.
 
 use crate::wakeup::Wakeup;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-/// A service thread's flags and timer, and the number of operations that calls left unfinished.
+/// The flags of a service thread, whether its timer was set, and the number of operations that
+/// calls have left unfinished.
 #[derive(Default)]
 struct Service {
     wakeup: Wakeup,
@@ -15,14 +16,14 @@ struct Service {
 }
 
 impl Service {
-    /// Performs a call that leaves something unfinished.
+    /// Performs a call that leaves an operation unfinished.
     fn call(&self) {
         self.unfinished.fetch_add(1, Relaxed);
         self.wakeup.request(|| self.rings.store(true, Relaxed));
     }
 
-    /// Returns a turn of the service thread while no thread polls, before it sleeps; returns what
-    /// it found.
+    /// Performs a turn of the service thread before it sleeps, while no thread polls. Returns the
+    /// number of unfinished operations that it has seen.
     fn turn(&self) -> usize {
         self.wakeup.set_pending();
         self.wakeup.clear_pending();
@@ -30,7 +31,8 @@ impl Service {
     }
 }
 
-/// The service thread sees what calls left before its sleep, or the timer ends the sleep.
+/// Checks that the service thread sees all operations that calls have left before it sleeps, or
+/// that the timer ends the sleep.
 fn flushed(calls: usize) {
     let mut model = loom::model::Builder::new();
     // All executions of three threads take minutes.

@@ -1,12 +1,12 @@
-//! Sleeping and waking.
+//! Sleeping on a doorbell and waking by it.
 
 use crate::doorbell::Doorbell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-/// Loom has no futex: sleeping is yielding until the word moves, so a lost wake-up is an execution
-/// that never ends, which loom reports.
+/// Sleeps until the word differs from `heard`. loom has no futex, so this yields in a loop; a lost
+/// wake-up is an execution that never ends, which loom reports.
 fn sleep(word: &AtomicU32, heard: u32) {
     while word.load(Ordering::Acquire) == heard {
         thread::yield_now();

@@ -1,5 +1,5 @@
-//! The parts that tasks on this repository share: cargo's view of it, other programs, and packages
-//! that bring them.
+//! The parts that tasks on this repository share: queries of cargo, running programs, and
+//! installing the packages of programs that are missing.
 //!
 //! It depends on no task.
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
-//! Programs that tasks call: whether they are here, and how a package manager brings those that are
-//! not.
+//! The programs that tasks call: finds those that are missing, and installs them by a package
+//! manager.
 //!
-//! A [`Need`] is data. Nothing is installed without saying so first; where nothing can be
-//! installed, the error says what to type.
+//! A [`Need`] is data. A list of what will be installed is printed first. If this process may not
+//! install, the error has the command.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use anyhow::{Result, bail};
 
 use crate::process;
 
-/// A program, and the packages that bring it.
+/// A program, and the packages that contain it.
 #[derive(Debug)]
 pub struct Need {
-    /// The program that is looked for on PATH.
+    /// The name of the program, which is searched on PATH.
     pub program: &'static str,
-    /// The purpose of the program.
+    /// The purpose of the program, as the end of a sentence of which it is the subject.
     pub purpose: &'static str,
     /// Packages, separated by blanks, by [`MANAGERS`].
     packages: [&'static str; MANAGERS.len()],
@@ -56,13 +56,13 @@ pub const OPEN_MPI: Need = need(
     "is the OpenSHMEM that benches compare with (Open MPI)",
     ["openmpi-bin libopenmpi-dev", "openmpi-devel", "openmpi-devel"],
 );
-/// hwloc is opened at run time; its programs bring the library, and show that it is here.
+/// hwloc, which is opened at run time; the package of its programs brings the library.
 pub const HWLOC: Need = need(
     "hwloc-info",
     "comes with hwloc, which says where cores, memory and NICs are",
     ["hwloc-nox", "hwloc", "hwloc"],
 );
-/// UCX is opened at run time; its utilities bring the library, and show that it is here.
+/// UCX, which is opened at run time; the package of its programs brings the library.
 pub const UCX: Need =
     need("ucx_info", "comes with UCX, one of the networks", ["ucx-utils", "ucx", "ucx-tools"]);
 /// MPICH's launcher.
@@ -128,7 +128,7 @@ pub const SSH: Need = need(
     "starts PEs on other hosts",
     ["openssh-client", "openssh-clients", "openssh-clients"],
 );
-/// libfabric is opened at run time; its program shows that it is here.
+/// libfabric, which is opened at run time.
 pub const LIBFABRIC: Need = need(
     "fi_info",
     "comes with libfabric, over which programs are tested",
@@ -190,7 +190,8 @@ const MANAGERS: [PackageManager; 3] = [
     },
 ];
 
-/// Installs what is missing of `needs`, after a list of it; an error where it may not or cannot.
+/// Installs the packages of those `needs` that are missing, after printing a list. Fails if it may
+/// not install, or a program is still missing afterwards.
 pub fn ensure(needs: &[&Need]) -> Result<()> {
     let missing = missing(needs);
     if missing.is_empty() {
@@ -226,7 +227,7 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
         process::run(&mut install)
     };
     if install(&packages).is_err() {
-        // Not all distributions have all packages; one that is missing keeps no other out.
+        // Some distributions lack some packages, so each program's packages are tried alone.
         for need in &missing {
             let _ = install(&self::packages(&[*need], which));
         }
@@ -237,7 +238,7 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     }
 }
 
-/// Returns the packages that bring these, each once, by the manager of this number.
+/// Returns the packages of these programs, each once, for the manager with this index.
 fn packages(needs: &[&Need], manager: usize) -> Vec<&'static str> {
     let mut packages = Vec::new();
     for package in needs.iter().flat_map(|need| need.packages[manager].split(' ')) {
@@ -261,7 +262,7 @@ pub fn c_compiler() -> Result<()> {
     )
 }
 
-/// Returns true if this process may do everything.
+/// Returns true if this process runs as root.
 pub fn is_root() -> bool {
     process::capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }

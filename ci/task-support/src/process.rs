@@ -12,13 +12,13 @@ use anyhow::{Context, Result, bail};
 /// The status of coreutils' `timeout` when it had to end the program.
 const TIMED_OUT: i32 = 124;
 
-/// Runs `command` with its output passed through; any status but 0 is an error.
+/// Runs `command` with its output passed through. Fails if the status is not 0.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("could not start {}", shown(command)))?;
     decide(command, status)
 }
 
-/// Runs `command` and returns what it printed on standard output; any status but 0 is an error.
+/// Runs `command` and returns its standard output. Fails if the status is not 0.
 pub fn capture(command: &mut Command) -> Result<String> {
     let Output { status, stdout, .. } = command
         .stderr(Stdio::inherit())
@@ -28,7 +28,7 @@ pub fn capture(command: &mut Command) -> Result<String> {
     String::from_utf8(stdout).with_context(|| format!("{} printed no UTF-8", shown(command)))
 }
 
-/// Returns true if `command` ends with status 0; nothing that it prints is shown.
+/// Runs `command` without showing its output. Returns true if it ends with status 0.
 pub fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -38,14 +38,16 @@ pub fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Returns a command that is ended, with all that it started, after `limit`. It reads nothing.
+/// Returns a command that runs `program` and ends it, with its process group, after `limit`. Its
+/// standard input is empty.
 pub fn limited(limit: Duration, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", &limit.as_secs().to_string()]).arg(program).stdin(Stdio::null());
     command
 }
 
-/// Returns where the shell would find `program`; a name with a slash is looked at as it is.
+/// Returns the file that the shell would run for `program`, without a look at its permissions; a
+/// name with a slash is that of the file.
 pub fn on_path(program: impl AsRef<Path>) -> Option<PathBuf> {
     let program = program.as_ref();
     if program.components().count() > 1 {
@@ -56,7 +58,7 @@ pub fn on_path(program: impl AsRef<Path>) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Returns the command as one would type it.
+/// Returns the command as a user would type it in a shell.
 pub fn shown(command: &Command) -> String {
     let mut text = word(command.get_program());
     for argument in command.get_args() {

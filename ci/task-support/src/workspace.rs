@@ -9,26 +9,26 @@ use cargo_metadata::{Artifact, DependencyKind, Message, MetadataCommand};
 
 use crate::process;
 
-/// The repository that a task was called in.
+/// The repository in which a task runs, as cargo describes it.
 pub struct Workspace {
     /// The top of the repository.
     pub root: PathBuf,
-    /// The build directory of cargo: CARGO_TARGET_DIR, or what its configuration says, or target/.
+    /// cargo's build directory: CARGO_TARGET_DIR, the one in its configuration, or target/.
     pub target: PathBuf,
     /// The packages of the workspace.
     pub packages: Vec<Package>,
 }
 
-/// A function that builds the release and installs it under a prefix. A task that needs an
-/// installed prefix is handed it.
+/// A function that builds a release and installs it under a prefix, for tasks that need an
+/// installed prefix.
 pub type Install = fn(&Workspace, &Path) -> Result<()>;
 
 /// One crate of the workspace.
 #[derive(Debug, Clone)]
 pub struct Package {
-    /// Its directory, relative to the top of the repository.
+    /// The directory of the crate, relative to the top of the repository.
     pub dir: String,
-    /// The oldest Rust that it says it builds with.
+    /// The crate's `rust-version`, if its manifest states one.
     pub rust_version: Option<String>,
     /// The dependencies.
     pub dependencies: Vec<Dependency>,
@@ -44,7 +44,7 @@ pub struct TestProgram {
     pub is_integration: bool,
     /// The name of the file or of the crate.
     pub name: String,
-    /// The program itself.
+    /// The path of the program.
     pub executable: PathBuf,
 }
 
@@ -53,14 +53,14 @@ pub struct TestProgram {
 pub struct Dependency {
     /// The name of the package that is depended on.
     pub name: String,
-    /// Its directory, relative to the top, where it is a crate of this repository.
+    /// The directory of the dependency, relative to the top, if it is a crate of this repository.
     pub dir: Option<String>,
-    /// True if only tests, examples and benches see it.
+    /// True if only tests, examples and benches use it.
     pub dev: bool,
 }
 
 impl Workspace {
-    /// Asks cargo, without touching the network.
+    /// Queries cargo, without access to the network.
     pub fn open() -> Result<Self> {
         let mut ask = MetadataCommand::new();
         let metadata = ask.no_deps().other_options(["--offline".to_owned()]).exec()?;
@@ -73,7 +73,7 @@ impl Workspace {
         Ok(Self { target: metadata.target_directory.into_std_path_buf(), root, packages })
     }
 
-    /// cargo, the one that runs this program, at the top of the repository.
+    /// Returns a command of cargo, the one that runs this program, at the top of the repository.
     pub fn cargo(&self) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root);
@@ -85,28 +85,28 @@ impl Workspace {
         self.root.join(".git").exists()
     }
 
-    /// git, in the repository.
+    /// Returns a command of git at the top of the repository.
     pub fn git(&self) -> Command {
         let mut command = Command::new("git");
         command.current_dir(&self.root);
         command
     }
 
-    /// cargo of another toolchain, which rustup knows under `toolchain`.
+    /// Returns a command of the cargo of another toolchain, by its name in rustup.
     pub fn cargo_of(&self, toolchain: &str) -> Command {
         let mut command = Command::new("rustup");
         command.args(["run", toolchain, "cargo"]).current_dir(&self.root);
         command
     }
 
-    /// Builds with `arguments` of `cargo build` or `cargo test --no-run`; returns all files that
-    /// were made.
+    /// Runs cargo with these arguments, such as `build` or `test --no-run`. Returns all files that
+    /// it has built.
     pub fn build(&self, arguments: &[&str]) -> Result<Vec<PathBuf>> {
         let made = self.artifacts(arguments)?.into_iter().flat_map(|artifact| artifact.filenames);
         Ok(made.map(PathBuf::from).collect())
     }
 
-    /// Builds the tests of all packages together; returns their programs, by package.
+    /// Builds the tests of all packages together. Returns their programs, sorted by package.
     pub fn test_programs(&self) -> Result<Vec<TestProgram>> {
         let artifacts = self.artifacts(&["test", "--workspace", "--no-run"])?;
         let tests = artifacts.into_iter().filter(|artifact| artifact.profile.test);
@@ -117,7 +117,7 @@ impl Workspace {
         Ok(programs)
     }
 
-    /// Returns what cargo says of each crate that it built with `arguments`.
+    /// Runs cargo with these arguments. Returns its messages about the crates that it has built.
     fn artifacts(&self, arguments: &[&str]) -> Result<Vec<Artifact>> {
         let mut cargo = self.cargo();
         cargo.args(arguments).arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
@@ -131,7 +131,7 @@ impl Workspace {
         Ok(artifacts)
     }
 
-    /// Returns the Rust that every crate must build with, as the workspace states it.
+    /// Returns the `rust-version` of the workspace: the oldest Rust with which every crate builds.
     pub fn rust_version(&self) -> Result<&str> {
         let mut stated = self.packages.iter().filter_map(|package| package.rust_version.as_deref());
         stated.next().context("no package states a rust-version")
@@ -162,7 +162,7 @@ impl TestProgram {
         self.is_integration && self.dir == dir && self.name == name
     }
 
-    /// Returns `None` if the artifact is no program.
+    /// Returns the test program of an artifact; `None` if the artifact is no program.
     fn read(artifact: Artifact, root: &Path) -> Result<Option<Self>> {
         let Some(executable) = artifact.executable else { return Ok(None) };
         Ok(Some(Self {

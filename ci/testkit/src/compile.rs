@@ -10,11 +10,12 @@ use crate::harness::absent;
 use crate::permits;
 use crate::prefix::prefix;
 
-/// Returns the wrapper and the flags for a source file, whose extension names its language.
+/// Returns the wrapper and the flags for a source file, by its extension.
 fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
     // Warnings are errors: the programs are also a test of the header.
     const C: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
-    // Routines take arrays of any type, of which gfortran warns whatever its options are.
+    // No warnings: gfortran warns of routines that take arrays of any type, whatever its options
+    // are.
     const FORTRAN: &[&str] = &["-O1", "-g", "-w", "-fcray-pointer", "-fallow-argument-mismatch"];
     match source.extension().and_then(|extension| extension.to_str()) {
         Some("cpp") => ("oshcxx", C),
@@ -23,8 +24,7 @@ fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// Ends the test as ignored where its programs cannot be compiled: Fortran compilers are not
-/// everywhere.
+/// Ends the test as ignored if there is no Fortran compiler.
 pub fn needs_fortran() {
     let named = std::env::var("OSHFORT_FC").unwrap_or_default();
     let fortran = if named.is_empty() { "gfortran" } else { &named };
@@ -35,12 +35,12 @@ pub fn needs_fortran() {
 
 type CompiledProgram = Arc<OnceLock<PathBuf>>;
 
-/// Compiles `source`, whose extension names its language, into a directory of this process under
-/// `tmpdir` and returns the program. A second call for the same source and flags returns the same
-/// program. A test that wants a Fortran program where there is no compiler is ignored.
+/// Compiles `source` into a directory of this test program under `tmpdir`, and returns the path of
+/// the result. The extension names the language. A second call for the same source and flags
+/// returns the same file. The test is ignored if it needs a Fortran compiler and there is none.
 ///
 /// # Panics
-/// When the compiler refuses the source; the text holds what it said.
+/// If the compiler fails; the text has its output.
 pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     if compiler(source).0 == "oshfort" {
         needs_fortran();
@@ -54,7 +54,8 @@ pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     cell.get_or_init(|| build(source, tmpdir, flags)).clone()
 }
 
-/// Works as [`compile`], from the text of a program that no file of the repository holds.
+/// Works as [`compile`], for a program whose text is an argument. `name` is the name of the file to
+/// write, with the extension of the language.
 pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let source = dir(tmpdir).join(name);
     std::fs::write(&source, text)
@@ -67,7 +68,7 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let (compiler, always) = compiler(source);
     let stem = source.file_stem().expect("a program has a name").to_string_lossy();
     let suffix: String = flags.concat().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
-    // A name has at most 255 bytes.
+    // The name of a file has at most 255 bytes.
     let suffix = match suffix.len() {
         ..100 => suffix,
         _ => {
@@ -90,7 +91,8 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// Returns the directory of this test program, since two may compile the same source at once.
+/// Returns the directory of this test program. Each has its own, since two may compile the same
+/// source at once.
 fn dir(tmpdir: &Path) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
     let dir = tmpdir.join(this.file_stem().expect("a test program has a name"));

@@ -1,9 +1,8 @@
-//! Runs tests as cargo's own harness does, but for one thing: a test that finds that something is
-//! absent which it needs (a library, a compiler, a launcher) is reported as ignored, with the
-//! reason, and not as passed.
+//! Runs tests as cargo's own harness does, with one difference: a test that needs a library, a
+//! compiler or a launcher that is absent is reported as ignored, with the reason, and not as
+//! passed.
 //!
-//! A file of tests that needs this is compiled with `harness = false` and ends in
-//! [`tests!`](crate::tests).
+//! A file of such tests is compiled with `harness = false` and ends with [`tests!`](crate::tests).
 
 use std::any::Any;
 use std::fmt::Display;
@@ -15,13 +14,13 @@ use libtest_mimic::{Arguments, Completion, Trial};
 /// The panic of a test that cannot run here.
 struct Absent(String);
 
-/// Ends the calling test, which is reported as ignored. Under cargo's own harness it fails: no test
-/// passes that did nothing.
+/// Ends the calling test, which is reported as ignored for the reason `why`. Under cargo's own
+/// harness the test fails, so that a test that did nothing never passes.
 pub fn absent(why: impl Display) -> ! {
     resume_unwind(Box::new(Absent(why.to_string())))
 }
 
-/// A test by its name.
+/// A test function with its name.
 pub struct Test {
     name: String,
     body: Box<dyn FnOnce() + Send>,
@@ -29,18 +28,19 @@ pub struct Test {
 }
 
 impl Test {
-    /// Passes where `body` returns.
+    /// Returns a test that passes if `body` returns, and fails if it panics.
     pub fn new(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> Self {
         Self { name: name.into(), body: Box::new(body), ignored: None }
     }
 
-    /// Runs only on request, as with the attribute `ignore`.
+    /// Makes the test run only on request, as the attribute `ignore` does.
     pub fn ignored(self, why: &'static str) -> Self {
         Self { ignored: Some(why), ..self }
     }
 
-    /// `run_ignored`: ignored tests were requested. Otherwise the library would show this one
-    /// without the reason, so it does not learn that the test is ignored.
+    /// Returns the test for `libtest_mimic`. `run_ignored` says that ignored tests were requested.
+    /// If they were not, the library is not told that this test is ignored, since it would not
+    /// print the reason; the test then only returns the reason.
     fn trial(self, run_ignored: bool) -> Trial {
         let body = self.body;
         match self.ignored {
@@ -58,7 +58,8 @@ impl Test {
     }
 }
 
-/// Ignored where something was absent; every other panic fails the test.
+/// Returns the result of a test that has ended by a panic: ignored if the panic is [`Absent`].
+/// Continues any other panic, which fails the test.
 fn ended(end: Box<dyn Any + Send>) -> Result<Completion, libtest_mimic::Failed> {
     match end.downcast::<Absent>() {
         Ok(absent) => Ok(Completion::ignored_with(absent.0)),
@@ -66,7 +67,7 @@ fn ended(end: Box<dyn Any + Send>) -> Result<Completion, libtest_mimic::Failed> 
     }
 }
 
-/// Runs those of the tests that the program's arguments choose.
+/// Runs the tests that the program's arguments select.
 pub fn run(tests: Vec<Test>) -> ExitCode {
     let arguments = Arguments::from_args();
     let run_ignored = arguments.ignored || arguments.include_ignored;

@@ -1,5 +1,5 @@
-//! A job: a program under `oshrun`, or alone, with a hard time limit and a mark on all of its
-//! processes.
+//! A job: a program under `oshrun`, or without a launcher, with a hard time limit. After its end it
+//! is checked for processes that it has left behind.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,7 @@ enum Launcher {
     None,
 }
 
-/// A job to be run; [`Job::run`] runs it.
+/// The description of a job; [`Job::run`] runs it.
 #[derive(Debug, Clone)]
 pub struct Job {
     program: PathBuf,
@@ -37,7 +37,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// `program` under the prefix's oshrun, on one PE.
+    /// Returns a job of one PE that runs `program` under the prefix's oshrun.
     pub fn new(program: impl AsRef<Path>) -> Self {
         Self {
             program: program.as_ref().to_owned(),
@@ -51,12 +51,12 @@ impl Job {
         }
     }
 
-    /// Without a launcher: a job of one PE.
+    /// Returns a job of one PE that runs `program` without a launcher.
     pub fn direct(program: impl AsRef<Path>) -> Self {
         Self { launcher: Launcher::None, ..Self::new(program) }
     }
 
-    /// Returns the number of PEs.
+    /// Sets the number of PEs.
     pub fn n(self, n: usize) -> Self {
         self.launcher_options(["-n", &n.to_string()])
     }
@@ -103,7 +103,7 @@ impl Job {
         self
     }
 
-    /// Runs it to its end.
+    /// Runs the job to its end.
     ///
     /// # Panics
     /// When it takes longer than its limit or leaves a process behind.
@@ -123,14 +123,14 @@ impl Job {
         running.into_iter().map(Running::finish).collect()
     }
 
-    /// Starts it and returns at once.
+    /// Starts the job and returns without waiting for its end. Waits for a permit first, since few
+    /// jobs may run at the same time.
     #[track_caller]
     pub fn start(self) -> Running {
         self.start_with(Some(permits::take()))
     }
 
-    /// Starts a job that sleeps most of the time. It does not count among those that keep
-    /// processors busy.
+    /// Starts a job that sleeps most of the time, without a permit.
     pub fn start_sleeper(self) -> Running {
         self.start_with(None)
     }
@@ -150,8 +150,8 @@ impl Job {
         words.push(self.program.display().to_string());
         words.extend(self.arguments.clone());
         let (stdout, stderr) = (temporary(), temporary());
-        // A process that ignores signals, as a shell's background job does, passes that on; a test
-        // does not want it.
+        // Ignored signals are inherited, such as those of a shell's background job; `env` resets
+        // them.
         let mut command = Command::new("env");
         command
             .arg("--default-signal")
@@ -171,7 +171,7 @@ impl Job {
     }
 }
 
-/// A job that was started and not yet waited for. Its processes end with this value.
+/// A running job. A drop ends its processes.
 pub struct Running {
     started: Started,
     shown: String,
@@ -181,20 +181,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// Returns the process that was started: oshrun, the wrapper before it, or the program.
+    /// Returns the process ID of oshrun, of the wrapper before it, or of the program without a
+    /// launcher.
     pub fn pid(&self) -> i32 {
         self.started.pid()
     }
 
-    /// Returns all running processes of the job, oshrun included.
+    /// Returns all running processes of the job, with oshrun.
     pub fn processes(&self) -> Vec<Process> {
         self.started.mark().processes()
     }
 
-    /// Waits until `found` sees what it looks for in the lines printed so far.
+    /// Waits until `found` returns a value for the whole lines of standard output so far. Returns
+    /// the value.
     ///
     /// # Panics
-    /// When the job ends first or its time is over.
+    /// If the job ends first or reaches its time limit.
     #[track_caller]
     pub fn wait_for<T>(&mut self, found: impl Fn(&[&str]) -> Option<T>) -> T {
         loop {
@@ -243,13 +245,13 @@ impl Running {
     }
 }
 
-/// Output goes to a file without a name: unlike a pipe it cannot fill up, and no process that lives
-/// on keeps it open.
+/// Returns a file without a name, for output. Unlike a pipe, it cannot fill up, and reading it does
+/// not wait for a process that still has it open.
 fn temporary() -> File {
     tempfile::tempfile().expect("a temporary file can be had")
 }
 
-/// Returns all that the file holds, read without moving the position that the job writes at.
+/// Returns the text of the file, read without moving the position at which the job writes.
 fn text_of(file: &File) -> String {
     let mut bytes = Vec::new();
     let mut part = [0; 1 << 16];

@@ -1,8 +1,8 @@
 //! The parts that tests of real processes share: the installed prefix, compiled test programs, and
 //! jobs under a hard time limit that are checked for what they leave behind.
 //!
-//! It knows the command lines of `oshcc` and `oshrun` and nothing of the library behind them. A
-//! broken expectation is a panic whose text holds the command, the status and all that was printed.
+//! It uses only the command lines of `oshcc` and `oshrun`, and nothing of the library. A failed
+//! check is a panic whose text has the command, the status and the output.
 #![forbid(unsafe_code)]
 
 mod compile;
@@ -30,10 +30,10 @@ pub use prefix::prefix;
 pub use started::{Overdue, Started};
 pub use traces::Traces;
 
-/// The `main` of a file of tests that is compiled with `harness = false`: runs the functions of
-/// these names. Those behind `; ignored "WHY" =>` run only on request.
+/// Defines the `main` of a file of tests that is compiled with `harness = false`, which runs the
+/// functions of these names. Those behind `; ignored "WHY" =>` run only on request.
 ///
-/// Functions that are missing here are unused, so that the compiler names them.
+/// A test function that is missing in the list is unused, of which the compiler warns.
 #[macro_export]
 macro_rules! tests {
     ($($list:tt)*) => {
@@ -45,8 +45,8 @@ macro_rules! tests {
     };
 }
 
-/// The function `tests` of a module of such a program, which returns the module's tests. Their
-/// names begin with the path of the module, as under cargo's own harness.
+/// Defines the function `tests` of a module of such a program, which returns the module's tests.
+/// Their names begin with the path of the module, as in cargo's own harness.
 #[macro_export]
 macro_rules! module_tests {
     ($($name:path,)* $(; ignored $why:literal => $($ignored:path,)*)*) => {
@@ -70,10 +70,11 @@ pub fn in_module(path: &str, name: &str) -> String {
     }
 }
 
-/// Compiles a program of the calling package's directory `tests/programs`; further arguments are
-/// flags.
+/// Compiles a program of the calling package's directory `tests/programs`, and returns its path;
+/// further arguments are flags of the compiler.
 ///
-/// A macro because only the calling test knows its package and cargo's directory for its files.
+/// This is a macro since only the calling test knows its package and cargo's directory for its
+/// files.
 #[macro_export]
 macro_rules! program {
     ($name:expr $(, $flag:expr)* $(,)?) => {

@@ -1,18 +1,18 @@
-//! The time limits of tests: for an end that never comes, and for events that come soon.
+//! The time limits of tests, and waiting for a condition.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The interval at which a waiting test checks.
+/// The interval at which a waiting test checks its condition.
 pub(crate) const GLANCE: Duration = Duration::from_millis(2);
-/// The usual limit of a job, and of a condition. Only what hangs reaches it: jobs of 12 PEs take a
-/// hundred times as long on a machine of two CPUs that runs 30 other threads.
+/// The usual limit of a job, and of a condition. Only a hang reaches it, although jobs of 12 PEs
+/// take a hundred times as long on a machine of two CPUs that runs 30 other threads.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// Returns a time limit, times RUSHMEM_TEST_SLOWDOWN where the machine is slow.
+/// Returns a time limit, multiplied by RUSHMEM_TEST_SLOWDOWN, which is set on slow machines.
 ///
 /// # Panics
-/// Where that variable is no number.
+/// If that variable is no number.
 pub fn patient(limit: Duration) -> Duration {
     match std::env::var("RUSHMEM_TEST_SLOWDOWN") {
         Err(_) => limit,
@@ -23,16 +23,16 @@ pub fn patient(limit: Duration) -> Duration {
     }
 }
 
-/// Returns true if tests that repeat something at many sizes, or in many ways, do so with all of
-/// them: with RUSHMEM_EVERY_SIZE, which `cargo xtask test --full` sets.
+/// Returns true if tests of many sizes or variants run all of them and not a sample: if
+/// RUSHMEM_EVERY_SIZE is set, as `cargo xtask test --full` does.
 pub fn every_size() -> bool {
     std::env::var_os("RUSHMEM_EVERY_SIZE").is_some()
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` returns true.
 ///
 /// # Panics
-/// When it does not within the usual limit.
+/// If it does not within [`LIMIT`], on a machine of usual speed. The text names `what`.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let (start, limit) = (Instant::now(), patient(LIMIT));

@@ -1,8 +1,8 @@
-//! A mark on a process and on all that it starts, and the processes that carry one: whatever
-//! started them, whatever they became.
+//! A mark on a process and on all processes that it starts, directly or not, and a search for the
+//! processes with a mark.
 //!
-//! It is a variable of the environment. Programs inherit it, so that a process that escaped its
-//! group shows it too.
+//! The mark is an environment variable. Processes inherit it, so it also finds those that have left
+//! their process group or session.
 
 use std::fmt;
 use std::fs;
@@ -18,9 +18,9 @@ const VARIABLE: &str = "TESTKIT_JOB";
 /// A process as /proc shows it.
 #[derive(Debug, Clone)]
 pub struct Process {
-    /// Its number.
+    /// The process ID.
     pub pid: i32,
-    /// Its command line.
+    /// The command line, with spaces between arguments.
     pub command: String,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// The mark of one job's processes. Where a test fails that holds one, they are killed.
+/// The mark of one job's processes. If it is dropped while a test panics, it kills them.
 #[derive(Debug, Clone)]
 pub struct TestMark(String);
 
@@ -41,13 +41,13 @@ impl TestMark {
         Self(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Puts it on what `command` will start.
+    /// Marks the process that `command` will start.
     pub(crate) fn put_on(&self, command: &mut Command) {
         command.env(VARIABLE, &self.0);
     }
 
-    /// Returns all running processes with this mark. Dead ones that nobody has waited for have no
-    /// environment and do not count.
+    /// Returns all running processes with this mark, without those that have ended and for which no
+    /// process has waited yet, since they have no environment.
     pub fn processes(&self) -> Vec<Process> {
         let wanted = format!("{VARIABLE}={}", self.0);
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -63,7 +63,7 @@ impl TestMark {
             .collect()
     }
 
-    /// Kills them all; returns those to which it sent the signal.
+    /// Kills all processes with this mark. Returns those to which it has sent the signal.
     pub(crate) fn kill(&self) -> Vec<Process> {
         let running = self.processes();
         running.iter().for_each(|process| kill(process.pid));
@@ -79,13 +79,13 @@ impl Drop for TestMark {
     }
 }
 
-/// The number of times that a running program must show an empty environment until that is
-/// believed. An exec can end between the look at the environment, which it had not yet, and the
-/// look at the command line, which it has; not this often in a row.
+/// The number of times that a running process must show an empty environment together with a
+/// command line until it counts as having none. During an exec, the environment is empty at first;
+/// the exec may end between the reads of the two files, but not this often in a row.
 const LOOKS: u32 = 5;
 
-/// Returns the environment of a process that runs. In the middle of an exec it has none for a
-/// moment.
+/// Returns the environment of a process. In the middle of an exec, a process has none for a moment,
+/// so this waits for it.
 fn environment(process: &Path) -> Option<Vec<u8>> {
     let mut looks = 0;
     loop {
@@ -102,7 +102,7 @@ fn environment(process: &Path) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns true if its program is not there yet: a running process has a command line.
+/// Returns true if a process is in the middle of an exec: it has no command line yet.
 fn is_starting(process: &Path) -> bool {
     fs::read(process.join("cmdline")).is_ok_and(|line| line.is_empty())
 }
@@ -112,15 +112,15 @@ fn command_line(process: &Path) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
 }
 
-/// Sends SIGKILL to one process; one that is gone already is no error.
+/// Sends SIGKILL to one process. Does nothing if the process has ended.
 pub fn kill(pid: i32) {
     send(pid, Signal::KILL);
 }
 
 pub(crate) fn send(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
-        // The only errors are that it is gone or belongs to someone else; the caller looks again
-        // either way.
+        // It fails only if the process has ended or belongs to another user; callers check for
+        // running processes afterwards.
         let _ = kill_process(pid, signal);
     }
 }

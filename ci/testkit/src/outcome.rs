@@ -11,16 +11,16 @@ pub struct Outcome {
     pub command: String,
     /// The status of oshrun, or of the program where there was no launcher.
     pub status: ExitStatus,
-    /// All that was printed.
+    /// The standard output of all processes.
     pub stdout: String,
-    /// All complaints.
+    /// The standard error output of all processes.
     pub stderr: String,
 }
 
 impl Outcome {
-    /// Checks that the program of the common kind ran on `n` PEs and found nothing wrong: status 0,
-    /// one line `n_pes n` (singletons would print several, of 1), `PASS` by PE 0, and no line with
-    /// FAIL.
+    /// Checks that a test program that reports as `check.h` does ran on `n` PEs and found no fault:
+    /// status 0, one line `n_pes n` (PEs without a job would each print `n_pes 1`), a line `PASS`
+    /// of PE 0, and no line with FAIL.
     #[track_caller]
     pub fn assert_ok(&self, n: usize) {
         let counts: Vec<&str> = self.lines().filter(|line| line.starts_with("n_pes ")).collect();
@@ -31,7 +31,8 @@ impl Outcome {
         assert!(self.lines().any(|line| line == "PASS"), "PE 0 did not come to its end\n{self}");
     }
 
-    /// The job failed with one sentence on stderr that contains every one of `words`; returns it.
+    /// Checks that the job failed with one line on stderr, which contains all `words`. Returns the
+    /// line.
     #[track_caller]
     pub fn assert_fails(&self, words: &[&str]) -> &str {
         assert!(!self.status.success(), "the job succeeded\n{self}");
@@ -42,8 +43,8 @@ impl Outcome {
         sentence
     }
 
-    /// Asserts that a PE's own line says of a crash what is in `crash`, and that the one message of
-    /// the launcher behind it has all `words`.
+    /// Checks that the job failed after a crash: the first line on stderr, that of the PE, contains
+    /// `crash`, and the one line after it, that of the launcher, contains all `words`.
     #[track_caller]
     pub fn assert_crashes(&self, crash: &str, words: &[&str]) {
         let (first, rest) = self.stderr.split_once('\n').unwrap_or_default();
@@ -52,8 +53,8 @@ impl Outcome {
         rest.assert_fails(words);
     }
 
-    /// Returns the one line on stderr. `oshrun` adds a table of what PEs did if one had waited for
-    /// long, as it may on a busy machine.
+    /// Returns the one line on stderr. A table at the end does not count, which `oshrun` adds if a
+    /// PE had waited for long, as it may on a busy machine.
     #[track_caller]
     pub fn one_message(&self) -> &str {
         let lines = self.stderr.lines().filter(|line| !line.trim().is_empty());
@@ -63,8 +64,9 @@ impl Outcome {
         lines[0]
     }
 
-    /// Returns the PEs that have given a warning with these words: in one line if all give it in
-    /// the time for which oshrun joins messages, else in one for the first and one for the others.
+    /// Returns the PEs that have printed a warning with these words. oshrun joins equal messages of
+    /// a short time, so there is one line for all PEs, or one for the first and another one for
+    /// those that printed it later.
     #[track_caller]
     pub fn warned_pes(&self, words: &str) -> Vec<u32> {
         let lines: Vec<&str> = self.stderr.lines().filter(|line| line.contains(words)).collect();
@@ -82,7 +84,7 @@ impl Outcome {
         pes
     }
 
-    /// Returns the status as a number; a death by signal counts as shells do, 128 and the signal.
+    /// Returns the status as a number, as shells do: 128 plus the signal for a death by a signal.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or_default())
     }
@@ -100,7 +102,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Returns the beginning and the end of a text that is too long to read.
+/// Returns a text, of which the middle is left out if it is long.
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 60;
     let lines: Vec<&str> = text.lines().collect();

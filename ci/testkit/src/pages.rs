@@ -1,6 +1,6 @@
-//! The pages for users, whose blocks of commands are run as they stand, in bash, in a directory with
-//! the programs that the page is about. What no machine of tests has is a stand-in (other hosts are
-//! this one) or is left out, with the reason.
+//! Runs the blocks of commands of the pages for users, without changes, in bash, in a directory
+//! with the programs that the page is about. Things that no test machine has are replaced by
+//! stand-ins, such as this machine for other hosts, or left out by the test, with the reason.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -10,10 +10,10 @@ use std::process::{Command, Output};
 use crate::prefix;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Seconds for a block.
+/// The time limit of a block, in seconds.
 const LIMIT: &str = "900";
 
-/// A page of docs, and a directory as its reader has it.
+/// A page of docs, and a directory in which its commands run.
 pub struct Page {
     name: &'static str,
     text: String,

@@ -1,9 +1,9 @@
-//! Limits the jobs and compilers that run at the same time: tests run in many threads, machines
-//! have few processors.
+//! Limits the number of jobs and compilers that run at the same time, since tests run in more
+//! threads than machines have processors.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// RUSHMEM_TEST_JOBS, or 2.
+/// Returns the maximum number of permits: RUSHMEM_TEST_JOBS, or 2.
 fn limit() -> usize {
     std::env::var("RUSHMEM_TEST_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(2).max(1)
 }
@@ -11,7 +11,7 @@ fn limit() -> usize {
 static TAKEN: Mutex<usize> = Mutex::new(0);
 static GIVEN_BACK: Condvar = Condvar::new();
 
-/// The right to keep a processor busy, until it is dropped.
+/// The permission to run a job or a compiler, until it is dropped.
 pub(crate) struct Permit(());
 
 /// Waits for a [`Permit`].

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Returns the installed prefix with bin/oshcc and bin/oshrun, from RUSHMEM_PREFIX.
 ///
 /// # Panics
-/// Where there is none, with the command that makes one.
+/// If there is none, with the command that makes one.
 pub fn prefix() -> PathBuf {
     let Some(prefix) = std::env::var_os("RUSHMEM_PREFIX").map(PathBuf::from) else {
         panic!(

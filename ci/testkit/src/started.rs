@@ -1,6 +1,7 @@
-//! A process and all that it starts, under a hard time limit: everything that tests launch.
+//! A process and all processes that it starts, under a hard time limit. Tests start every process
+//! this way.
 //!
-//! It does not depend on what the process is: launchers, PEs and shells are alike here.
+//! This module makes no difference between launchers, PEs and shells.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -13,11 +14,12 @@ use rustix::process::Signal;
 use crate::limits::{GLANCE, patient};
 use crate::mark::{self, Process, TestMark};
 
-/// The time for which a process has to end after SIGTERM, and what it started to go after it.
+/// The time that a process has to end after SIGTERM, and the processes that it started to end after
+/// it.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// A process that was started. It and what it started end with this value, unless it has ended
-/// before.
+/// A process that was started. A drop kills it and all processes that it started, unless it has
+/// ended; if the test panics, always.
 pub struct Started {
     child: Child,
     mark: TestMark,
@@ -27,7 +29,7 @@ pub struct Started {
     status: Option<ExitStatus>,
 }
 
-/// Why a process was ended.
+/// The error that a process has reached its time limit, and was ended.
 #[derive(Debug)]
 pub struct Overdue {
     /// The status with which it ended.
@@ -43,10 +45,10 @@ impl fmt::Display for Overdue {
 }
 
 impl Started {
-    /// Starts it. The limit is longer on slow machines.
+    /// Starts a process. The limit is extended by [`patient`] on slow machines.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     #[track_caller]
     pub fn new(command: &mut Command, limit: Duration) -> Self {
         let mark = TestMark::new();
@@ -57,25 +59,25 @@ impl Started {
         Self { child, mark, start, limit, grace: GRACE, status: None }
     }
 
-    /// Returns its number.
+    /// Returns the process ID.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("process numbers are small")
     }
 
-    /// Returns the process, for its pipes.
+    /// Returns the process, for access to its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Returns the mark of all of its processes.
+    /// Returns the mark of the process and all that it starts.
     pub fn mark(&self) -> &TestMark {
         &self.mark
     }
 
-    /// Returns its status, if it has ended.
+    /// Returns the exit status; `None` while the process runs. Does not wait.
     ///
     /// # Errors
-    /// When its time was over; then it has been ended.
+    /// If the time limit was reached; the process and all that it started have been ended then.
     pub fn look(&mut self) -> Result<Option<ExitStatus>, Overdue> {
         if self.status.is_none() {
             self.status = self.child.try_wait().expect("it is our child");
@@ -95,7 +97,7 @@ impl Started {
         Err(Overdue { status, limit: self.limit, running })
     }
 
-    /// Returns its status, when it has ended.
+    /// Waits until the process ends. Returns the exit status, or fails as [`look`](Self::look).
     pub fn wait(&mut self) -> Result<ExitStatus, Overdue> {
         loop {
             match self.look()? {
@@ -105,7 +107,7 @@ impl Started {
         }
     }
 
-    /// Returns what still runs a while after its end.
+    /// Waits until no process with the mark runs. Returns those that still run after a while.
     pub fn left_behind(&self) -> Vec<Process> {
         let end = Instant::now() + self.grace;
         loop {
@@ -117,7 +119,8 @@ impl Started {
         }
     }
 
-    /// Kills it first, since a launcher's guard ends the rest, and then whatever is left.
+    /// Kills the process first, since a launcher's guard then ends the rest of the job, and after
+    /// that all processes that still run.
     fn end(&mut self) {
         // A process that has ended cannot be killed.
         let _ = self.child.kill();
@@ -130,7 +133,7 @@ impl Started {
 }
 
 impl Drop for Started {
-    /// Ends the processes of a test that fails half-way.
+    /// Ends the processes of a test that fails before it has waited for them.
     fn drop(&mut self) {
         if self.status.is_none() || thread::panicking() {
             self.end();
@@ -138,7 +141,7 @@ impl Drop for Started {
     }
 }
 
-/// Processes, one to a line.
+/// Returns a list of processes for a message, one per line.
 pub(crate) fn listed(processes: &[Process]) -> String {
     processes.iter().map(|process| format!("\n  {process}")).collect()
 }

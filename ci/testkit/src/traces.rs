@@ -1,5 +1,5 @@
-//! Finds files and sockets that a job has left behind. Processes that it left are found by
-//! [`Job`](crate::Job) itself.
+//! Finds files and sockets that a job has left behind. [`Job`](crate::Job) itself finds processes
+//! that it has left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// Parts of the names that Rushmem gives to its files and sockets.
 const OURS: [&str; 3] = ["rushmem", "shmem", "oshrun"];
 
-/// The time after which a file or socket that is still there counts as left behind. Those of other
-/// jobs on this machine are gone by then.
+/// The time after which a file or socket that still exists counts as left behind. Most other jobs
+/// on this machine have removed theirs by then.
 const STAYS: Duration = Duration::from_secs(10);
 
 /// The names of the files in shared directories and of the sockets that may be Rushmem's, at one

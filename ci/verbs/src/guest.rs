@@ -1,4 +1,4 @@
-//! Virtual machines: started with their jobs, ended in time.
+//! The virtual machines: starts them with their jobs, and ends them in time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,19 @@ use super::table::GuestReport;
 
 pub const SCRIPTS: &str = "ci/scripts/verbs";
 
-/// The way to run: by default the processor is interpreted, which works everywhere. `kvm` is faster
-/// where the processor itself runs guests; some virtual machines offer a `/dev/kvm` that interprets
-/// guests more slowly than QEMU does, and only a guest's start shows it.
+/// The variable that names QEMU's accelerator. By default QEMU interprets the processor, which
+/// works everywhere. `kvm` is faster on real hardware, but some virtual machines offer a `/dev/kvm`
+/// that is slower than QEMU's interpreter, which only the start of a guest shows.
 const ACCELERATOR: &str = "RUSHMEM_VERBS_ACCEL";
 const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 
-/// Processors of a guest: with one, a program that polls starves the NIC, which the kernel makes.
+/// The number of processors of a guest. With one, a program that polls would starve the NIC, which
+/// is a part of the kernel.
 const PROCESSORS: &str = "2";
 const MEGABYTES: &str = "2560";
 
-/// `no_timer_check`: on a busy machine a guest may take its timer for a broken one. For the same
-/// reason it learns how fast its clock runs ([`Bed::new`]).
+/// The kernel's options. `no_timer_check`: on a busy machine a guest may take its timer for a
+/// broken one. For the same reason [`Bed::qemu`] tells the guest the frequency of its clock.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     random.trust_cpu=on no_timer_check tsc=reliable";
 
@@ -66,7 +67,7 @@ impl Bed {
         })
     }
 
-    /// Runs these jobs in one guest or a pair of them, and says what became of each.
+    /// Runs these jobs in one guest or a pair of guests. Returns a report of each job.
     pub fn run(&self, jobs: &[&GuestJob], pair: bool, limit: Duration) -> Result<Vec<GuestReport>> {
         let kind = if pair { "pair" } else { "one" };
         println!("\n{} jobs in {kind} of guests, at most {} s", jobs.len(), limit.as_secs());
@@ -109,7 +110,7 @@ impl Bed {
         Ok(GuestReport::read(&first, jobs.iter().map(|job| job.name.as_str())))
     }
 
-    /// Empties a guest's directory and puts its scripts and jobs there.
+    /// Empties a guest's directory, and writes its scripts and its list of jobs to it.
     fn prepare(&self, dir: &Path, jobs: &[&GuestJob]) -> Result<()> {
         if dir.is_dir() {
             fs::remove_dir_all(dir)?;
@@ -157,13 +158,14 @@ impl Bed {
     }
 }
 
-/// A guest that does not outlive this task.
+/// A running guest, which is ended when this is dropped.
 struct Guest(Child);
 
 impl Drop for Guest {
     fn drop(&mut self) {
         if let Ok(None) = self.0.try_wait() {
-            // `timeout` passes it on; a killed one would leave the guest behind.
+            // Sends SIGTERM to `timeout`, which forwards it to QEMU. SIGKILL would leave the guest
+            // running.
             let _ = process::run(Command::new("kill").arg(self.0.id().to_string()));
             let _ = self.0.wait();
         }

@@ -1,4 +1,4 @@
-//! The jobs of the guests. The lists at the top are what grows.
+//! The jobs of the guests. A new program or network is added to the lists at the top.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,11 +12,11 @@ pub struct GuestJob {
     pub limit: Duration,
     /// True if its PEs are in two guests.
     pub pair: bool,
-    /// It measures: it runs only on request, and what it prints is shown.
+    /// True if it measures: such a job runs only on request, and its output is printed.
     pub measures: bool,
 }
 
-/// Programs, and their sources.
+/// The names of programs, and their sources.
 pub const PROGRAMS: [(&str, &str); 9] = [
     ("split_2d", "crates/shmem-c/tests/programs/split_2d.c"),
     ("max_to_all", "crates/shmem-c/examples/max_to_all.c"),
@@ -29,18 +29,18 @@ pub const PROGRAMS: [(&str, &str); 9] = [
     ("collectives_team", "crates/shmem-c/tests/programs/collectives_team.c"),
 ];
 
-/// The programs that also run with the libraries of directories, across two guests, and over
+/// The programs that also run with other versions of the libraries, across two guests, and over
 /// datagrams.
 const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
-/// Cases of the suite that do not run in guests. The far offsets take more memory than a guest has,
-/// for registered memory is all there. The buffers of UCX over verbs vary by 80 MB from one opening
-/// to the next, which hides what peers that are not used take; that case runs over networks that
-/// need no NIC.
+/// Cases of the suite that do not run in guests. Far offsets need more memory than a guest has,
+/// since registered memory is resident. The case about unused peers compares memory, but UCX's
+/// buffers over verbs vary by 80 MB from one opening to the next; it runs over networks that need
+/// no NIC.
 const NOT_HERE: &str = "--skip far_offsets --skip unused_peers";
 
-/// Cases of the suite, by a part of their names, that do not run across two guests, where a word
-/// there and back takes 5 to 20 milliseconds; in one guest all do.
+/// Cases of the suite, by a part of their names, that run only in one guest: across two, a round
+/// trip of a word takes 5 to 20 milliseconds.
 const NOT_ACROSS: [&str; 9] = [
     "sizes",
     "data_before_flag",
@@ -57,13 +57,14 @@ const NOT_ACROSS: [&str; 9] = [
 struct VerbsNetwork {
     name: &'static str,
     transport: &'static str,
-    /// The beginning of the names of its cases; without any, [`FEW`] programs run in one guest.
+    /// The beginning of the names of its cases; `None` if only the programs of [`FEW`] run, in one
+    /// guest.
     suite: Option<&'static str>,
     environment: &'static str,
 }
 
-/// The NIC is not named: that a job on one machine keeps its sockets to loopback must leave it in
-/// use.
+/// Reliable connections of UCX. The NIC is not named, to test that a job on one machine, which
+/// restricts its sockets to loopback, still uses the NIC.
 const UCX: VerbsNetwork = VerbsNetwork {
     name: "ucx",
     transport: "ucx",
@@ -71,8 +72,8 @@ const UCX: VerbsNetwork = VerbsNetwork {
     environment: "UCX_TLS=rc_verbs,ud_verbs:aux,self UCX_UD_VERBS_ETH_DGID_CHECK=n",
 };
 
-/// Without connections: this needs software above the NIC for all but messages. `dc`, between the
-/// two, only Mellanox's NICs have.
+/// Datagrams of UCX, over which software carries out all operations but messages. UCX's `dc` is not
+/// tested, since only NICs of Mellanox have it.
 const UD: VerbsNetwork = VerbsNetwork {
     name: "ud",
     transport: "ucx",
@@ -80,8 +81,8 @@ const UD: VerbsNetwork = VerbsNetwork {
     environment: "UCX_TLS=ud_verbs,self UCX_UD_VERBS_ETH_DGID_CHECK=n",
 };
 
-/// As many peers as libfabric expects by default ask for a longer completion queue than this NIC
-/// makes.
+/// libfabric. For the number of peers that libfabric expects by default, the completion queue would
+/// be longer than this NIC can make, so the number is lower here.
 const OFI: VerbsNetwork = VerbsNetwork {
     name: "ofi",
     transport: "ofi",
@@ -89,12 +90,13 @@ const OFI: VerbsNetwork = VerbsNetwork {
     environment: "FI_UNIVERSE_SIZE=16 RUSHMEM_PROVIDERS=all SHMEM_OFI_PROVIDER='verbs;ofi_rxm'",
 };
 
-/// Interpreted processors are slow, those of a busy machine slower.
+/// The time limits of a suite and of a program. Interpreted processors are slow, and slower on a
+/// busy machine.
 const OF_SUITE: Duration = Duration::from_secs(1800);
 const OF_PROGRAM: Duration = Duration::from_secs(480);
 const SLOWDOWN: &str = "RUSHMEM_TEST_SLOWDOWN=10";
 
-/// The paths of the guests' programs on this machine, and so in the guests.
+/// The paths of the guests' programs, which are the same on this machine and in the guests.
 pub struct Places {
     pub prefix: PathBuf,
     pub programs: PathBuf,
@@ -109,7 +111,8 @@ impl Places {
     }
 }
 
-/// A version of the networks' libraries.
+/// A version of the networks' libraries, the variables that select it, and the networks with which
+/// it is tested.
 pub struct Libraries {
     name: String,
     environment: String,
@@ -117,7 +120,8 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// Returns the system's, and those in the directories that variables name.
+    /// Returns the system's libraries, and those in the directories that RUSHMEM_UCX_DIR and
+    /// RUSHMEM_OFI_DIR name.
     pub fn all() -> Result<Vec<Libraries>> {
         let system = Libraries { name: "system".into(), environment: String::new(), has: |_| true };
         let mut all = vec![system];
@@ -144,7 +148,7 @@ impl Libraries {
     }
 }
 
-/// Returns a path that a shell takes as it is.
+/// Returns the text of a path. Fails if a shell would not take it as it is.
 fn plain(path: &Path) -> Result<String> {
     let text = path.to_string_lossy().into_owned();
     if text.contains(|c: char| c.is_whitespace() || "'\"$&;()<>|".contains(c)) {
@@ -153,7 +157,8 @@ fn plain(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Returns all jobs, with the short ones first.
+/// Returns all jobs: first the programs and then the suites of each version and network, and last
+/// the jobs that measure.
 pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<GuestJob> {
     let mut jobs = Vec::new();
     for library in libraries {
@@ -181,7 +186,8 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<GuestJob> {
     jobs
 }
 
-/// Returns a job that measures what an atomic operation takes, by whom it is carried out.
+/// Returns a job that measures the latency of an atomic operation that the targets' CPUs
+/// (`software`) or the network carry out.
 fn measuring(Places { prefix, .. }: &Places, network: &VerbsNetwork, amos: &str) -> GuestJob {
     let (bin, environment) = (prefix.join("bin"), network.environment);
     let environment =
@@ -202,8 +208,8 @@ fn measuring(Places { prefix, .. }: &Places, network: &VerbsNetwork, amos: &str)
     }
 }
 
-/// Returns a job that leaves the choice to the library: a NIC in software is no reason for another
-/// network than TCP, and it says so.
+/// Returns a job that leaves the choice of the network to the library, which must choose TCP and
+/// log that the NIC is no RDMA device, since it is one in software.
 fn auto(Places { prefix, programs, .. }: &Places) -> GuestJob {
     let (prefix, programs) = (prefix.display(), programs.display());
     let environment =
@@ -266,7 +272,7 @@ fn suites(jobs: &mut Vec<GuestJob>, places: &Places, network: &VerbsNetwork, lib
     let program = if network.transport == UCX.transport { &places.ucx } else { &places.ofi };
     let system = library.environment.is_empty();
     let environment = format!("{}{SLOWDOWN} {}", library.environment, network.environment);
-    // Other versions: what moves data, without the cases of order that they share.
+    // Other versions of the libraries run only the cases that move data.
     let name = |place: &str| format!("{place}-{}-{}-suite", network.name, library.name);
     let pes = if system { 3 } else { 2 };
     jobs.push(suite(

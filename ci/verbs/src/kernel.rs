@@ -1,5 +1,5 @@
-//! The kernel of the guests: Debian's, with its modules, unpacked from its package without
-//! installing it.
+//! The kernel of the guests: that of Debian, with its modules, unpacked from its package without an
+//! installation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use task_support::process;
 
-/// A directory with `boot/vmlinuz*` and `lib/modules`, to be used instead.
+/// The variable that names a directory with `boot/vmlinuz*` and `lib/modules`, to be used instead.
 const KERNEL: &str = "RUSHMEM_VERBS_KERNEL";
 
 /// The parts of the package to unpack.
@@ -31,8 +31,8 @@ const PARTS: &[&str] = &[
     "./lib/modules/*/kernel/net/*",
 ];
 
-/// Returns the kernel and its modules: the directory that [`KERNEL`] names, or one below `dir`,
-/// which is filled if it is not.
+/// Returns the directory with the kernel and its modules: that which [`KERNEL`] names, or one below
+/// `dir`, for which this downloads the package at the first call.
 pub fn tree(dir: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(KERNEL) {
         return Ok(PathBuf::from(named));
@@ -57,7 +57,7 @@ pub fn tree(dir: &Path) -> Result<PathBuf> {
     let mut unpack =
         Command::new("dpkg-deb").arg("--fsys-tarfile").arg(&file).stdout(Stdio::piped()).spawn()?;
     let archive = unpack.stdout.take().context("dpkg-deb has no output")?;
-    // It complains of parts that this kernel does not have; what matters is looked at below.
+    // tar fails if this kernel lacks one of the parts. Those that are essential are checked below.
     let _ = Command::new("tar")
         .args(["-x", "--wildcards", "-C"])
         .arg(&work)
@@ -72,7 +72,7 @@ pub fn tree(dir: &Path) -> Result<PathBuf> {
     Ok(tree)
 }
 
-/// Returns the kernel itself.
+/// Returns the path of the kernel's image.
 pub fn image(tree: &Path) -> Result<PathBuf> {
     fs::read_dir(tree.join("boot"))?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -85,7 +85,7 @@ fn version(tree: &Path) -> Result<String> {
     Ok(dir.file_name().to_string_lossy().into_owned())
 }
 
-/// Returns the package that Debian's own current kernel stands for.
+/// Returns the name of the package of Debian's current kernel.
 fn newest() -> Result<String> {
     process::capture(Command::new("apt-cache").args(["depends", "linux-image-amd64"]))?
         .lines()

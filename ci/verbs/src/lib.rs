@@ -1,11 +1,11 @@
-//! `cargo xtask verbs`: the networks over real verbs, in virtual machines with a NIC made of
-//! software (Soft-RoCE).
+//! `cargo xtask verbs`: tests of the networks over the kernel's verbs, in virtual machines with a
+//! NIC in software (Soft-RoCE).
 //!
-//! The guest's kernel is Debian's and its files are this machine's, so what runs there is what was
-//! built here. The suite of the networks runs over UCX's `rc_verbs` and libfabric's
-//! `verbs;ofi_rxm`, and some programs do, a few also over `ud_verbs`; in one guest, and across two
-//! with a wire between them. Every job has a limit, and every guest; what they print stays under
-//! `target/verbs`. Where there is no QEMU or no kernel, the task says so.
+//! A guest runs Debian's kernel with the files of this machine, so the programs that were built
+//! here run there. The conformance suite and some programs run over UCX's `rc_verbs` and
+//! libfabric's `verbs;ofi_rxm`, in one guest and across two that are connected; a few programs also
+//! run over `ud_verbs` in one guest. Every job and every guest has a time limit. Their output is
+//! stored under `target/verbs`. Without QEMU or a kernel, the task prints the reason and ends.
 #![forbid(unsafe_code)]
 
 mod guest;
@@ -28,17 +28,18 @@ use task_support::{needs, process};
 use guest::Bed;
 use jobs::{GuestJob, Libraries};
 
-/// No guest takes longer: its jobs seldom take all of their time.
+/// Maximum time of a guest. The sum of the limits of its jobs may be longer, but jobs seldom reach
+/// their limits.
 const LONGEST: Duration = Duration::from_secs(5400);
 
-/// Programs without which no guest starts.
+/// Programs without which the task is skipped.
 pub const NEEDS: &[&Need] =
     &[&QEMU, &BUSYBOX, &KMOD, &CPIO, &IBVERBS, &IPROUTE, &C_COMPILER, &UCX, &LIBFABRIC];
 
 /// Flags of the task.
 #[derive(clap::Args)]
 pub struct VerbsFlags {
-    /// The jobs whose names begin so
+    /// Run only the jobs whose names begin with START, also those that measure
     #[arg(long, value_name = "START")]
     only: Vec<String>,
     /// Print the names of the jobs
@@ -63,7 +64,8 @@ pub fn run(VerbsFlags { only, list }: VerbsFlags, install: Install) -> Result<()
     }
 }
 
-/// Runs the jobs as a step of the tests. Returns the reason if it cannot be run.
+/// Runs all jobs but those that measure, as a step of the tests. Returns the reason if they cannot
+/// be run here.
 pub fn step(workspace: &Workspace, install: Install) -> Result<Result<(), String>> {
     match bed(workspace)? {
         Ok(bed) => check(workspace, &bed, &[], install).map(Ok),
@@ -71,7 +73,7 @@ pub fn step(workspace: &Workspace, install: Install) -> Result<Result<(), String
     }
 }
 
-/// Returns the files from which guests are started, or why there are none.
+/// Returns the files from which guests are started, or the reason why there are none.
 fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(Err("the guests are x86-64 machines, and run this machine's programs".into()));
@@ -79,7 +81,7 @@ fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
     if let Err(error) = needs::ensure(NEEDS) {
         return Ok(Err(format!("{error:#}")));
     }
-    // Without it no program runs across two guests.
+    // Without this launcher, programs fail across two guests; other jobs run.
     if let Err(error) = needs::ensure(&[&HYDRA]) {
         println!("{error:#}");
     }
@@ -123,7 +125,8 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) ->
     }
 }
 
-/// Builds what the guests run: the suite of both networks, an installed prefix, and the programs.
+/// Builds the files that the guests run: the suites of both networks, an installed prefix, and the
+/// programs.
 fn build(workspace: &Workspace, install: Install) -> Result<jobs::Places> {
     let suite = |package: &str| -> Result<PathBuf> {
         let made = workspace.build(&[

@@ -3,17 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One job's end.
+/// The end of a job in a guest.
 pub struct GuestReport {
     pub name: String,
     /// The file of its output.
     pub log: PathBuf,
-    /// Its status and its seconds; nothing where the guest did not come to its end.
+    /// The exit status of the job, and its duration in seconds; `None` if the guest ended before
+    /// the job.
     pub end: Option<(i32, u64)>,
 }
 
-/// The statuses of coreutils' `timeout` when it had to end the program, first by SIGTERM and then
-/// by SIGKILL.
+/// The statuses with which coreutils' `timeout` ends if it had to end the program, by SIGTERM or by
+/// SIGKILL.
 const TIMED_OUT: [i32; 2] = [124, 137];
 
 impl GuestReport {
@@ -33,7 +34,7 @@ impl GuestReport {
             .collect()
     }
 
-    /// Returns true if it did not end well, or proved nothing.
+    /// Returns true if the job did not end with status 0, or if it is a suite that has run no test.
     pub fn failed(&self) -> bool {
         !matches!(self.end, Some((0, _))) || self.proof().is_none()
     }
@@ -42,7 +43,8 @@ impl GuestReport {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Returns what its output says that it did: how many tests passed, or that a program ran.
+    /// Returns the number of tests that passed, as a text, which is empty for a program; `None` for
+    /// a suite of which none passed.
     fn proof(&self) -> Option<String> {
         let text = self.text();
         let result = text.lines().find_map(|line| line.strip_prefix("test result: ok. "));
@@ -68,7 +70,7 @@ impl GuestReport {
     }
 }
 
-/// Returns all of them, one per line.
+/// Returns a table of all reports, one per line.
 pub fn table(reports: &[GuestReport]) -> String {
     let mut text = String::from("\n");
     for report in reports {

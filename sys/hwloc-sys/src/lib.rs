@@ -25,15 +25,15 @@ pub use bindings::*;
 use std::error::Error;
 use std::sync::OnceLock;
 
-/// The name of the library in every version 2 of hwloc; another major version has another name and
+/// The name of the library in all releases 2.x of hwloc. Another major version has another name and
 /// other structures.
 pub const LIBRARY: &str = "libhwloc.so.15";
 
-/// hwloc, opened once for the life of the process and never closed, as its plugins may leave
-/// something behind.
+/// Returns hwloc, which the first call opens. It is never closed, since its plugins may leave
+/// threads or handlers behind.
 ///
 /// # Errors
-/// A sentence that says what is missing: the library or a function.
+/// If the library or a function is missing; the text names it.
 pub fn open() -> Result<&'static Hwloc, String> {
     static OPENED: OnceLock<Result<Hwloc, String>> = OnceLock::new();
     OPENED.get_or_init(load).as_ref().map_err(String::clone)
@@ -52,7 +52,8 @@ fn load() -> Result<Hwloc, String> {
     }
 }
 
-/// Returns the first function that the library has not: the methods of [`Hwloc`] panic on those.
+/// Returns the first function of the list that the library lacks, on which a method of [`Hwloc`]
+/// would panic.
 fn missing(hwloc: &Hwloc) -> Option<&'static str> {
     macro_rules! first_missing {
         ($($name:ident)*) => {

@@ -1,12 +1,12 @@
 //! Writes `src/bindings.rs` from the headers of the installed hwloc, or to the path that is given:
 //! `cargo run -p rushmem-hwloc-sys --features regenerate`.
 //!
-//! The committed file comes from hwloc 2.9, whose structures are those of every hwloc 2. Nothing of
-//! it depends on the machine.
+//! The committed file was made from hwloc 2.9, whose structures are those of all releases 2.x. It
+//! does not depend on the machine.
 
 use std::path::PathBuf;
 
-/// Functions that Rushmem calls; their types follow by themselves.
+/// Functions that Rushmem calls; bindgen adds the types that they need.
 const FUNCTIONS: &[&str] = &[
     "hwloc_get_api_version",
     "hwloc_topology_(init|destroy|load|set_xml|set_synthetic|set_io_types_filter|set_components)",

@@ -1,16 +1,17 @@
-//! The calls that libfabric's headers define inline, by the same names without their prefix's
-//! meaning changed: each looks its function up in the object's table and calls it.
+//! The functions that libfabric's headers define inline: each looks up an operation in the table of
+//! its object and calls it. Several functions of the headers may be one here, such as `fi_bind`;
+//! the comment of each names them.
 //!
-//! All share one contract: objects are open ones of the same library, which it filled with valid
-//! tables; everything else is what the manual page of the call says. One call is two look-ups in
-//! tables and the call, by that contract.
+//! All have the same contract: the objects are open, and the same library has opened them and
+//! filled in their tables; the manual page of the function says the rest. The body of each
+//! dereferences the object and its table, and calls the operation, which this contract permits.
 #![allow(unsafe_code)]
 
 use crate::bindings::*;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 
-/// A provider fills every entry of its tables.
+/// Why an operation exists: libfabric requires providers to fill in the entries of their tables.
 const FILLED: &str = "libfabric fills its tables of operations";
 
 macro_rules! calls {
@@ -79,8 +80,8 @@ calls! {
     /// `fi_mr_reg`.
     fn fi_mr_reg(domain: *mut fid_domain, base: *const c_void, nbytes: usize, access: u64, key: u64, mr: &mut *mut fid_mr) -> c_int =
         (*(*domain).mr).reg.expect(FILLED)(&raw mut (*domain).fid, base, nbytes, access, 0, key, 0, mr, null_mut());
-    /// `fi_mr_raw_attr`: the base address, and the key and its number of bytes; how many it has is
-    /// stored in any case.
+    /// `fi_mr_raw_attr`: stores the base address and the raw key. `nbytes` is the room for the key;
+    /// its length is stored there, also if the room is too small.
     fn fi_raw_key(mr: *mut fid_mr, base: &mut u64, key: *mut u8, nbytes: &mut usize) -> c_int = {
         let mut attr = fi_mr_raw_attr { flags: 0, base_addr: base, raw_key: key, key_size: nbytes };
         (*(*mr).fid.ops).control.expect(FILLED)(&raw mut (*mr).fid, GET_RAW_MR, (&raw mut attr).cast())
@@ -125,7 +126,7 @@ calls! {
     /// `fi_inject`.
     fn fi_inject(ep: *mut fid_ep, from: *const c_void, nbytes: usize, to: fi_addr_t) -> isize =
         (*(*ep).msg).inject.expect(FILLED)(ep, from, nbytes, to);
-    /// `fi_recv`, from anyone.
+    /// `fi_recv`, from any peer.
     fn fi_recv(ep: *mut fid_ep, to: *mut c_void, nbytes: usize, desc: *mut c_void, context: *mut c_void) -> isize =
         (*(*ep).msg).recv.expect(FILLED)(ep, to, nbytes, desc, ADDR_UNSPEC, context);
 }

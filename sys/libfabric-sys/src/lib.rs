@@ -1,6 +1,6 @@
 //! libfabric's C API as Rushmem uses it: types and constants of its headers, the few functions that
-//! its library exports, found at run time, and the calls that the headers define inline, which go
-//! through the tables of operations in the objects themselves.
+//! its library exports, which are looked up at run time, and in `calls` those that the headers
+//! define inline.
 //!
 //! There is no logic here: every function is one call. The library is never closed, since its
 //! providers leave threads and handlers behind.
@@ -22,17 +22,17 @@ use core::ffi::{c_char, c_int, c_void};
 use libloading::os::unix::Library;
 use std::mem::ManuallyDrop;
 
-/// The version of the interface that is requested: the oldest with everything that is used.
+/// The version of the API that Rushmem requests: the oldest with everything that it uses.
 pub const API_VERSION: u32 = version(1, 11);
-/// The oldest library that has it.
+/// The oldest version of the library that has this API.
 pub const OLDEST: u32 = API_VERSION;
 
-/// Returns a version as libfabric has it.
+/// Returns a version as libfabric encodes it.
 pub const fn version(major: u32, minor: u32) -> u32 {
     major << 16 | minor
 }
 
-/// The layout of `fi_info` and its parts in the headers that the bindings were made of.
+/// The symbol version of the functions whose `fi_info` has the layout of the bindings.
 const LAYOUT: &[u8] = b"FABRIC_1.3\0";
 
 type Getinfo = unsafe extern "C" fn(
@@ -44,7 +44,7 @@ type Getinfo = unsafe extern "C" fn(
     *mut *mut fi_info,
 ) -> c_int;
 
-/// The library.
+/// The opened library, with its exported functions.
 pub struct Libfabric {
     _library: ManuallyDrop<libloading::Library>,
     getinfo: Getinfo,
@@ -56,10 +56,10 @@ pub struct Libfabric {
 }
 
 impl Libfabric {
-    /// Open `libfabric.so.1`, as the dynamic linker finds it.
+    /// Opens `libfabric.so.1`, as the dynamic linker finds it.
     ///
     /// # Errors
-    /// What is missing, in words.
+    /// If the library or a function is missing; the text names it.
     pub fn open() -> Result<Libfabric, String> {
         // SAFETY: libfabric's initializers are those that every program linked with it runs.
         let library = unsafe { Library::new("libfabric.so.1") }.map_err(|error| {
@@ -82,16 +82,16 @@ impl Libfabric {
         })
     }
 
-    /// Returns the library's version, as [`version`] makes it.
+    /// Returns the library's version, as [`version`] encodes it.
     pub fn version(&self) -> u32 {
         // SAFETY: it takes and reads nothing.
         unsafe { (self.version)() }
     }
 
-    /// `fi_getinfo` for [`API_VERSION`] and no node or service.
+    /// `fi_getinfo` for [`API_VERSION`], without a node or service.
     ///
     /// # Safety
-    /// `hints` is null or a valid list; what is returned is freed by [`Libfabric::freeinfo`].
+    /// `hints` is null or valid. The caller frees the result by [`Libfabric::freeinfo`].
     pub unsafe fn getinfo(&self, hints: *const fi_info, info: &mut *mut fi_info) -> c_int {
         let none = core::ptr::null();
         // SAFETY: the same contract; null means any.
@@ -99,10 +99,10 @@ impl Libfabric {
     }
 
     /// `fi_getinfo` with `FI_PROV_ATTR_ONLY`: the providers that are installed, whether or not they
-    /// have devices here. Of their entries only `fabric_attr` is there.
+    /// have devices here. Their entries have only the part `fabric_attr`.
     ///
     /// # Safety
-    /// What is returned is freed by [`Libfabric::freeinfo`].
+    /// The caller frees the result by [`Libfabric::freeinfo`].
     pub unsafe fn installed(&self, info: &mut *mut fi_info) -> c_int {
         let none = core::ptr::null();
         let flags = FI_PROV_ATTR_ONLY;
@@ -113,13 +113,13 @@ impl Libfabric {
     /// `fi_freeinfo`.
     ///
     /// # Safety
-    /// `info` is null or a list that this library made and nobody uses any more.
+    /// `info` is null or a list that this library has made and that is not used any more.
     pub unsafe fn freeinfo(&self, info: *mut fi_info) {
         // SAFETY: the same contract.
         unsafe { (self.freeinfo)(info) }
     }
 
-    /// `fi_dupinfo`; of null an empty one, as `fi_allocinfo` makes it.
+    /// `fi_dupinfo`, which returns an empty entry for null, as `fi_allocinfo` does.
     ///
     /// # Safety
     /// `info` is null or valid.
@@ -131,7 +131,7 @@ impl Libfabric {
     /// `fi_fabric`.
     ///
     /// # Safety
-    /// `attr` is that of an entry which `getinfo` returned.
+    /// `attr` is a part of an entry that `getinfo` has returned.
     pub unsafe fn fabric(&self, attr: *mut fi_fabric_attr, fabric: &mut *mut fid_fabric) -> c_int {
         // SAFETY: the same contract.
         unsafe { (self.fabric)(attr, fabric, core::ptr::null_mut()) }
@@ -146,8 +146,8 @@ impl Libfabric {
     }
 }
 
-/// Returns a function whose argument's layout has versions: that of the bindings, else the
-/// library's own.
+/// Returns an exported function whose argument has a layout that depends on the symbol version: the
+/// one with the layout of the bindings, or the library's default if it lacks that version.
 fn sized<F: Copy>(handle: *mut c_void, name: &core::ffi::CStr) -> Result<F, String> {
     // SAFETY: an open library and two strings that end with zeros.
     let found = unsafe { libc::dlvsym(handle, name.as_ptr(), LAYOUT.as_ptr().cast()) };
@@ -166,10 +166,10 @@ fn symbol<F: Copy>(handle: *mut c_void, name: &core::ffi::CStr) -> Result<F, Str
     }
 }
 
-/// Returns a symbol's address as the function that it is by libfabric's headers.
+/// Converts the address of a symbol to a function pointer of type `F`.
 fn function<F: Copy>(address: *mut c_void) -> F {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    // SAFETY: of a pointer's size, and the callers name the type that the headers give to the
+    // SAFETY: `F` has the size of a pointer, and callers pass the type that the headers give to the
     // symbol.
     unsafe { core::mem::transmute_copy(&address) }
 }

@@ -1,15 +1,15 @@
 //! Writes `src/bindings.rs` from the headers of the installed libfabric, or to the path that is
 //! given.
 //!
-//! Run by `cargo xtask bindings`. It takes types and constants alone: functions are few, and found
-//! at run time. Use the headers of the oldest library that Rushmem supports, so that no newer field
-//! slips in.
+//! `cargo xtask bindings` runs it. It takes only types and constants: the functions are few, and
+//! are looked up at run time. The committed file was made from libfabric 1.17, whose `fi_info` has
+//! the layout of the symbol version that `lib.rs` looks up.
 
 use std::path::PathBuf;
 
 use bindgen::callbacks::{IntKind, ParseCallbacks};
 
-/// Headers, and what C has as casts or in enumerations without a name.
+/// Headers, and constants that C has as macros with casts or in enumerations without a name.
 const HEADER: &str = "
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
@@ -29,7 +29,7 @@ static const int MAP_RAW_MR = FI_MAP_RAW_MR;
 static const int UNMAP_KEY = FI_UNMAP_KEY;
 ";
 
-/// Every flag is 64 bits wide, whatever its value.
+/// Gives every flag 64 bits, whatever its value, and error codes the type of C's `int`.
 #[derive(Debug)]
 struct Flags;
 

@@ -1,4 +1,5 @@
-//! PMIx's C API as types and function pointers, and how the library is opened: no logic.
+//! PMIx's C API as types and function pointers, and the name of its library, which `bootstrap`
+//! opens: no logic.
 //!
 //! `bindings` is committed and checked for the layout of every structure at compile time, so that
 //! neither libclang nor PMIx's headers are needed to build. `regenerate.rs` writes it.

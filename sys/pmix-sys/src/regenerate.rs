@@ -1,15 +1,15 @@
 //! Writes `src/bindings.rs` from the headers of the installed PMIx, or to the path that is given:
 //! `cargo run -p rushmem-pmix-sys --features regenerate`.
 //!
-//! The committed file comes from PMIx 4.2. Nothing of it depends on the machine.
+//! The committed file was made from PMIx 4.2. It does not depend on the machine.
 
 use std::path::PathBuf;
 
-/// Functions that Rushmem calls; their types follow by themselves.
+/// Functions that Rushmem calls; bindgen adds the types that they need.
 const FUNCTIONS: &[&str] =
     &["PMIx_(Init|Finalize|Put|Commit|Fence|Get|Abort|Error_string|Register_event_handler)"];
 
-/// Constants, and what C has as macros with casts.
+/// Constants, among them one that C has as a macro with a cast.
 const CONSTANTS: &[&str] = &[
     "PMIX_(SUCCESS|ERR_NOT_FOUND|ERR_LOST_CONNECTION|ERR_LOST_CONNECTION_TO_SERVER|GLOBAL)",
     "PMIX_(BYTE_OBJECT|UINT32|BOOL)",
@@ -22,7 +22,7 @@ const HEADER: &str = "
 static const pmix_rank_t RANK_WILDCARD = PMIX_RANK_WILDCARD;
 ";
 
-/// The location of the headers on Debian; elsewhere they are where the compiler looks.
+/// The location of the headers on Debian; elsewhere the compiler finds them without it.
 const INCLUDES: &[&str] = &["-I/usr/lib/x86_64-linux-gnu/pmix2/include"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

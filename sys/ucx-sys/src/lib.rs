@@ -16,17 +16,17 @@ pub use bindings::*;
 use std::error::Error;
 use std::sync::OnceLock;
 
-/// The name of the library, of which every UCX since 1.0 says that it is the same.
+/// The name of the library, which has not changed since UCX 1.0.
 pub const LIBRARY: &str = "libucp.so.0";
 
-/// The oldest UCX whose functions are all that this crate names.
+/// The oldest version of UCX that has all functions that Rushmem calls: major, minor.
 pub const OLDEST: (u32, u32) = (1, 10);
 
-/// UCX, opened once for the life of the process: it leaves threads and handlers behind, so it is
-/// never closed.
+/// Returns UCX, which the first call opens. It is never closed, since it leaves threads and
+/// handlers behind.
 ///
 /// # Errors
-/// A sentence that says what is missing: the library, a function, or a version that is new enough.
+/// If the library or a function is missing, or the version is too old; the text says so.
 pub fn open() -> Result<&'static Ucp, String> {
     static OPENED: OnceLock<Result<Ucp, String>> = OnceLock::new();
     OPENED.get_or_init(load).as_ref().map_err(String::clone)
@@ -64,7 +64,8 @@ fn load() -> Result<Ucp, String> {
     }
 }
 
-/// Returns the first function that the library has not: the methods of [`Ucp`] panic on those.
+/// Returns the first function of the list that the library lacks, on which a method of [`Ucp`]
+/// would panic.
 fn missing(ucp: &Ucp) -> Option<&'static str> {
     macro_rules! first_missing {
         ($($name:ident)*) => {

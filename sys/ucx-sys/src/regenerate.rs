@@ -1,11 +1,11 @@
 //! Writes `src/bindings.rs` from the headers of the installed UCX, or to the path that is given.
 //!
-//! Run by `cargo xtask bindings`. The committed file comes from UCX 1.13, whose structures later
-//! versions only extend at their ends; nothing of it depends on the machine.
+//! `cargo xtask bindings` runs it. The committed file was made from UCX 1.13, whose structures
+//! later versions only extend at their ends. It does not depend on the machine.
 
 use std::path::PathBuf;
 
-/// Functions that Rushmem calls; their types follow by themselves.
+/// Functions that Rushmem calls; bindgen adds the types that they need.
 const FUNCTIONS: &[&str] = &[
     "ucp_(get_version|get_version_string|init_version|cleanup|context_query|context_print_info)",
     "ucp_config_(read|modify|release)",

@@ -1,13 +1,13 @@
-//! Which system calls fail, and how: with errors that the kernel gives for them. A call that does
-//! not block is never interrupted, a pipe has no errors of its own, and so on.
+//! The system calls that fail, and with which errors: only those that the kernel can return for the
+//! call as it is made. A call that does not block is never interrupted, for example.
 //!
-//! Left out is what only the runtimes of C and Rust do, before `main` and as a thread begins: in
-//! `oshrun` all of `mmap`, without which Rust has no stack for signals.
+//! Calls are left out that only the runtimes of C and Rust make, before `main` and when a thread
+//! starts, such as `mmap` in `oshrun`, by which Rust allocates a stack for signals.
 
 use libc::c_long;
 use rustix::io::Errno;
 
-/// A call by its name and number, and the errors that it fails with, each in jobs of its own.
+/// A call, by its name and number, and the errors with which it fails, each in jobs of its own.
 pub type Fault = (&'static str, c_long, &'static [Errno]);
 
 macro_rules! faults {
@@ -16,7 +16,8 @@ macro_rules! faults {
     };
 }
 
-/// In a PE, as far as it makes the call. What the program itself reads and writes is not here.
+/// The calls that fail in a PE; the test is ignored if the PE does not make the call. Calls by
+/// which only the program itself reads and writes are left out.
 pub const OF_PES: &[Fault] = faults! {
     accept4 (SYS_accept4): MFILE CONNABORTED NOBUFS,
     bind (SYS_bind): ADDRINUSE,
@@ -60,7 +61,8 @@ pub const OF_PES: &[Fault] = faults! {
     timerfd_create (SYS_timerfd_create): MFILE,
 };
 
-/// In `oshrun`, its guard, its daemons, and their children until they are the program.
+/// The calls that fail in `oshrun`, its guard, its daemons, and their children until these execute
+/// the program.
 pub const OF_OSHRUN: &[Fault] = faults! {
     accept4 (SYS_accept4): MFILE CONNABORTED,
     clone (SYS_clone): AGAIN,

@@ -1,5 +1,5 @@
-//! Jobs of 4 PEs in which one system call fails once: the program's results are right, or one
-//! message says what is wrong. Nothing hangs, and nothing is left behind.
+//! Jobs of 4 PEs in which one system call fails once. Either the results of the program are right,
+//! or one message says what is wrong. Nothing hangs, and nothing is left behind.
 
 mod faults;
 mod signals;
@@ -16,7 +16,8 @@ use testkit::{Job, LIMIT, Outcome, Test, Traces, absent, patient};
 
 const N_PES: usize = 4;
 
-/// The maximum number of calls of one kind that fail in the whole test, one in each job.
+/// The maximum number of jobs for a system call and an error, in each of which another one of the
+/// program's calls fails.
 const TURNS: u64 = 24;
 
 const SAMPLE: &str = "the step faults-sample";
@@ -33,7 +34,7 @@ const SIGNALS: &[(&str, fn())] = &[
 struct Setting {
     name: &'static str,
     environment: &'static [(&'static str, &'static str)],
-    /// As the hosts `a` and `b`, with daemons.
+    /// The job has two hosts, `a` and `b`, each with a daemon on this machine.
     daemons: bool,
     program: &'static str,
     faults: &'static [Fault],
@@ -76,7 +77,7 @@ fn main() -> ExitCode {
     testkit::run(tests)
 }
 
-/// One call in the middle fails, with the first of the errors.
+/// Runs a job in which one call in the middle fails with the first of the errors.
 fn one_turn(setting: &Setting, call: i64, errors: &[Errno]) {
     let calls = calls_of(setting, call);
     assert_is_harmless(&run(setting, call, errors[0], 1 + calls / 2).0);
@@ -103,7 +104,8 @@ fn calls_of(setting: &Setting, call: i64) -> u64 {
     calls
 }
 
-/// Returns a job in which this call fails at this turn, and how often it was made.
+/// Runs a job in which the call number `turn` fails with this error, none if `turn` is 0. Returns
+/// the outcome and the number of calls.
 fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) {
     let dir = TempDir::new().expect("a temporary directory");
     let (report, temporary) = (dir.path().join("calls"), dir.path().join("of-the-job"));
@@ -128,7 +130,7 @@ fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) 
     }
     let outcome = job.run();
     let mut left = traces.new_since();
-    // The job has a directory of its own instead, and other tests use that one.
+    // The job has a temporary directory of its own; files in /tmp are those of other tests.
     left.retain(|name| !name.starts_with("/tmp/"));
     left.extend(names_in(&temporary));
     assert!(left.is_empty(), "the job left {}\n{outcome}", left.join(", "));
@@ -141,7 +143,7 @@ fn program() -> PathBuf {
     testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &[])
 }
 
-/// Returns an agent that starts the daemon of any host on this one.
+/// Returns a launch agent that starts the daemon of any host on this machine.
 fn agent(dir: &Path) -> String {
     let file = dir.join("agent");
     fs::write(&file, "#!/bin/sh\nshift\nexec sh -c \"$*\"\n").expect("it can be written");
@@ -154,13 +156,15 @@ fn names_in(dir: &Path) -> Vec<String> {
     entries.map(|entry| entry.path().display().to_string()).collect()
 }
 
-/// Right results, or a failure with one message that says more than the kernel's words.
+/// Checks that the job has right results, or has failed with one message that ends with more than
+/// the kernel's text.
 fn assert_is_harmless(outcome: &Outcome) {
     assert!(!outcome.stderr.contains("panicked"), "a panic\n{outcome}");
     if outcome.status.success() {
         return outcome.assert_ok(N_PES);
     }
-    // A PE that cannot reach oshrun speaks for itself, and oshrun of that PE.
+    // A PE that cannot reach oshrun prints its own message, and oshrun then prints one about the
+    // PE.
     let (by_pe, by_oshrun): (Vec<&str>, Vec<&str>) =
         outcome.stderr.lines().partition(|line| line.starts_with("shmem_init: "));
     let message = match (&by_pe[..], &by_oshrun[..]) {

@@ -1,4 +1,4 @@
-//! Jobs whose processes are interrupted all the time, or stopped: their results are right.
+//! Jobs whose processes are interrupted all the time, or stopped, or whose injector is killed.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,31 +13,31 @@ fn job(trouble: &str, environment: &[(&str, &str)]) -> Job {
     environment.iter().fold(job, |job, (name, value)| job.env(name, value))
 }
 
-/// No call of a PE fails because of the program's signals.
+/// Signals of the program, one a millisecond, make no call of a PE fail.
 pub fn interrupted_pes() {
     for environment in [&[], TCP] {
         job("interrupted", environment).run().assert_ok(N_PES);
     }
 }
 
-/// `oshrun` ends a job right that interrupts it each millisecond.
+/// `oshrun` completes a job although a signal interrupts it each millisecond.
 pub fn interrupted_oshrun() {
     let running = job("interrupted", &[]).start();
     let oshrun = Pid::from_raw(running.pid()).expect("a process");
     while !running.processes().is_empty() {
-        // Nobody has waited for it, so the number is still that of oshrun.
+        // The test has not waited for oshrun yet, so the process ID is still its own.
         kill_process(oshrun, Signal::CHILD).expect("it is ours");
         sleep(Duration::from_millis(1));
     }
     running.finish().assert_ok(N_PES);
 }
 
-/// A stopped process is no silent host, however long it is stopped.
+/// A PE that is stopped for longer than the host limit is not taken for a silent host.
 pub fn stopped_pe() {
     job("stopped", TCP).env("SHMEM_HOST_LIMIT", 1).run().assert_ok(N_PES);
 }
 
-/// Nobody would answer the calls of a job whose injector is killed.
+/// A job ends when its injector is killed, since nobody would answer its calls.
 pub fn killed_injector() {
     let report = tempfile::NamedTempFile::new().expect("a file");
     let report = report.path().to_str().expect("a plain name");
@@ -45,8 +45,9 @@ pub fn killed_injector() {
     let words = [env!("CARGO_BIN_EXE_inject"), &call, &error, "sleep", "0", report];
     let job = Job::new("/bin/sh").arg("-c").arg("echo started; exec sleep 1000").n(N_PES);
     let mut running = job.wrap(words).start();
-    // oshrun forwards lines only when it has started all PEs. Before that it reads from each
-    // whether exec failed; where this read fails, Rust waits for the PE to end.
+    // Waits until oshrun has started all PEs, since it forwards lines only then. Before that it
+    // reads from each PE whether exec failed; if the read failed, Rust would wait for the PE to
+    // end.
     running.wait_for(|lines| (lines.len() == N_PES).then_some(()));
     let injector = Pid::from_raw(running.pid()).expect("a process");
     kill_process(injector, Signal::KILL).expect("it is ours");

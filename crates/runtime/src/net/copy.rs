@@ -73,7 +73,7 @@ impl SymmetricRange {
         let several = pes.len() > 1;
         let completion = if several { Completion::AtQuiet } else { Completion::Now };
         for (i, &pe) in pes.iter().enumerate() {
-            observers::moved_to(pe.index(), nbytes);
+            observers::moved_from(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
             endpoints::on_library(|endpoint| {
                 let dest = LocalBuf { base: to, nbytes };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use rushmem_trace::layout::{Kind, TraceRecord};
 use serde_json::Value;
 use testkit::{Job, prefix, program};
 
@@ -138,6 +139,26 @@ fn no_arrow_of_a_broadcast_goes_back_in_time() {
         n_broadcasts += usize::from((pe(begin, 2), pe(end, 2)) == (0, 1));
     }
     assert!(n_broadcasts >= 5, "the data of each broadcast goes from PE 0 to PE 1");
+}
+
+/// Within a scan, a PE loads the operand of the other one, whose memory it does not share.
+#[test]
+fn an_operand_that_is_loaded_moves_to_the_pe_that_loads_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let job = Job::new(program!("scan.c")).n(2).env("SHMEM_TRACE", dir.path().display());
+    let job = job.env("SHMEM_VIRTUAL_NODES", "1+1").env("SHMEM_TRANSPORT", "tcp");
+    job.env("SHMEM_SCAN_ALGORITHM", "direct").run().assert_ok(2);
+    let job = rushmem_trace::job::JobTrace::of_dir(dir.path()).expect("a trace");
+    let loads = job.pes.iter().any(|pe| {
+        let scans = pe.records.iter().filter(|call| pe.name(call).contains("_inscan"));
+        let is_load = |copy: &&TraceRecord| {
+            let is_from_other = copy.subject[0] == 1 && copy.peer == Some(1 - pe.pe);
+            copy.kind == Kind::Move && is_from_other
+        };
+        let mut times = scans.filter_map(|call| Some(call.begin..call.end?));
+        times.any(|time| pe.records.iter().filter(is_load).any(|copy| time.contains(&copy.begin)))
+    });
+    assert!(loads, "no PE has loaded an operand of a scan");
 }
 
 #[test]

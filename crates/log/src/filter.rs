@@ -41,7 +41,7 @@ impl Filter {
     }
 
     /// Returns the most detailed level that any module has.
-    pub(crate) fn most(&self) -> Level {
+    pub(crate) fn max_level(&self) -> Level {
         self.0.iter().map(|&(_, level)| level).max().unwrap_or(Level::INFO)
     }
 
@@ -126,6 +126,6 @@ mod tests {
         ] {
             assert_eq!(targets.would_enable(module, &level), passes, "{module} at {level}");
         }
-        assert_eq!(filter.most(), Level::TRACE);
+        assert_eq!(filter.max_level(), Level::TRACE);
     }
 }

@@ -29,7 +29,7 @@ use tracing::dispatcher::with_default;
 use tracing_subscriber::layer::SubscriberExt;
 
 /// The [`rank`] of the most detailed level that is reported; 0 if nothing is.
-static MOST: AtomicU8 = AtomicU8::new(0);
+static MAX_RANK: AtomicU8 = AtomicU8::new(0);
 /// The subscriber that prints to standard error.
 static PRINTER: OnceLock<Dispatch> = OnceLock::new();
 /// True if the program's subscriber gets the events, too.
@@ -89,7 +89,7 @@ pub fn are_taken(enabled: impl Fn() -> bool + Sync) -> bool {
 /// Returns true if some module may report events of this level. Costs a load.
 #[inline]
 pub fn is_on(level: Level) -> bool {
-    rank(level) <= MOST.load(Ordering::Relaxed)
+    rank(level) <= MAX_RANK.load(Ordering::Relaxed)
 }
 
 const fn rank(level: Level) -> u8 {
@@ -148,13 +148,13 @@ pub fn print(filter: &Filter) {
         .event_format(line::Line)
         .with_writer(std::io::stderr);
     PRINTER.get_or_init(|| Dispatch::new(lines.finish().with(filter.targets())));
-    MOST.fetch_max(rank(filter.most()), Ordering::Relaxed);
+    MAX_RANK.fetch_max(rank(filter.max_level()), Ordering::Relaxed);
 }
 
 /// From now on, also passes all events to the default subscriber of the thread that reports them.
 pub fn give_to_program() {
     FOR_PROGRAM.store(true, Ordering::Release);
-    MOST.store(rank(Level::TRACE), Ordering::Relaxed);
+    MAX_RANK.store(rank(Level::TRACE), Ordering::Relaxed);
 }
 
 /// Sets the number of this PE, which each event names from now on.

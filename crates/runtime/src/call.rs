@@ -84,13 +84,13 @@ impl Call {
         }
         // The reason why the library cannot start is not in the program, and all PEs of a large job
         // would read the debug information at once.
-        let place = if process::starts() { String::new() } else { location::clause(why) };
+        let place = if process::is_starting() { String::new() } else { location::clause(why) };
         let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
         process::flush_output();
         let aborter = process::aborter().cloned();
         if let Some(aborter) = &aborter
             && !aborter.is_oshrun()
-            && !warning::is_first(&format!("{self}{place}"))
+            && !warning::claim(&format!("{self}{place}"))
         {
             // Another PE of this node prints the message.
             std::thread::sleep(OTHER_PRINTS);
@@ -100,7 +100,7 @@ impl Call {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {
                 let has_peers = rushmem_bootstrap::is_managed() && !process::is_child();
-                if !has_peers || warning::is_first_of_launcher(parent_id(), &message) {
+                if !has_peers || warning::claim_by_socket(parent_id(), &message) {
                     warning::print(format_args!("{message}"));
                 }
                 if has_peers {

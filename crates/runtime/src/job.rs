@@ -163,15 +163,15 @@ impl CurrentTable {
 /// Returns a digest of numbers (FNV-1a over their bytes), for tags of messages and for comparing
 /// values that must be equal on all PEs. Inputs can be constructed that collide.
 pub(crate) fn digest(numbers: &[u64]) -> u64 {
-    of_bytes(numbers.iter().flat_map(|n| n.to_le_bytes()))
+    fnv1a(numbers.iter().flat_map(|n| n.to_le_bytes()))
 }
 
 /// Returns a digest of a text, which is not 0.
 pub(crate) fn digest_of_text(text: &str) -> u64 {
-    of_bytes(text.bytes()).max(1)
+    fnv1a(text.bytes()).max(1)
 }
 
-fn of_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
+fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

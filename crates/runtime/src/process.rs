@@ -30,13 +30,13 @@ static INITS: AtomicU32 = AtomicU32::new(0);
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// True while a thread initializes the library.
-static STARTS: AtomicBool = AtomicBool::new(false);
+static IS_STARTING: AtomicBool = AtomicBool::new(false);
 
 /// True once all PEs have reached their exit without finalize.
 static JOB_HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// Records that all PEs are at their exit.
-pub(crate) fn end_job() {
+pub(crate) fn set_job_ended() {
     JOB_HAS_ENDED.store(true, Ordering::Release);
 }
 
@@ -57,14 +57,14 @@ pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Acquire)
 }
 
-/// Records that a thread begins to initialize the library (true), or has done so (false).
-pub(crate) fn set_starts(starts: bool) {
-    STARTS.store(starts, Ordering::Relaxed);
+/// Records whether a thread initializes the library.
+pub(crate) fn set_starting(is_starting: bool) {
+    IS_STARTING.store(is_starting, Ordering::Relaxed);
 }
 
 /// Returns true if a thread initializes the library.
-pub(crate) fn starts() -> bool {
-    STARTS.load(Ordering::Relaxed)
+pub(crate) fn is_starting() -> bool {
+    IS_STARTING.load(Ordering::Relaxed)
 }
 
 /// Returns the number of inits that no finalize has matched.

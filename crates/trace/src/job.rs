@@ -60,7 +60,7 @@ impl JobTrace {
     /// # Errors
     /// A sentence, if there is no trace or if one cannot be read.
     pub fn of_dir(dir: &Path) -> Result<JobTrace, String> {
-        let of = |pe: u32| {
+        let read = |pe: u32| {
             let file = dir.join(file_name(pe));
             let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
             PeTrace::of_file(&bytes).map_err(|why| format!("{}: {why}", file.display()))
@@ -68,8 +68,8 @@ impl JobTrace {
         let mut job: Option<JobTrace> = None;
         for pe in numbers(dir)? {
             match &mut job {
-                None => job = Some(JobTrace { pes: vec![of(pe)?] }),
-                Some(job) if pe < job.n_pes() => job.add(of(pe)?),
+                None => job = Some(JobTrace { pes: vec![read(pe)?] }),
+                Some(job) if pe < job.n_pes() => job.add(read(pe)?),
                 // The file is of another job, with more PEs.
                 Some(_) => {}
             }
@@ -135,12 +135,12 @@ impl JobTrace {
     /// each group. A group has `group` consecutive PEs.
     pub fn matrix(&self, group: u32) -> Vec<Vec<u64>> {
         let n = self.n_pes().div_ceil(group) as usize;
-        let of = |pe: u32| (pe / group) as usize;
+        let group_of = |pe: u32| (pe / group) as usize;
         let mut bytes = vec![vec![0u64; n]; n];
         for index in self.record_indices() {
             let record = self.record(index);
-            let own = &mut bytes[of(self.pe(index))];
-            if let Some(cell) = record.peer.and_then(|peer| own.get_mut(of(peer))) {
+            let own = &mut bytes[group_of(self.pe(index))];
+            if let Some(cell) = record.peer.and_then(|peer| own.get_mut(group_of(peer))) {
                 *cell = cell.saturating_add(record.nbytes);
             }
         }
@@ -213,8 +213,8 @@ impl JobTrace {
                 totals[cause.0].made_wait += waited.min(wait.nanoseconds);
             }
         }
-        totals.retain(|of| of.waited > 0 || of.made_wait > 0);
-        totals.sort_by_key(|of| (Reverse(of.made_wait), of.pe));
+        totals.retain(|total| total.waited > 0 || total.made_wait > 0);
+        totals.sort_by_key(|total| (Reverse(total.made_wait), total.pe));
         totals
     }
 

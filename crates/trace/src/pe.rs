@@ -41,7 +41,7 @@ impl PeTrace {
             [header::PE, header::N_PES, header::NODE].map(|at| header[at] as u32);
         let capacity = header[header::CAPACITY];
         if capacity == 0 || (ring.len() / RECORD_WORDS) as u64 != capacity || pe >= n_pes {
-            return Err("it is damaged: it has another size than it says".into());
+            return Err("it is damaged: its size is not that in its header".into());
         }
         let begun = header[header::BEGUN];
         let oldest = begun.saturating_sub(capacity);

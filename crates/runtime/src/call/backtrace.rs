@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 /// The prefixes of the names of functions that do not belong to the program: the profiling names of
 /// exported routines, the crates of the library (`shmem` is the Rust interface), and the standard
 /// libraries of Rust and C++. A library without symbols has only the exported names.
-const OURS: [&str; 19] = [
+const OUR_PREFIXES: [&str; 19] = [
     "psh",
     "pstart_pes",
     "p_my_pe",
@@ -36,7 +36,7 @@ const HEADERS: [&str; 2] = ["shmem.h", "shmemx.h"];
 /// The functions in which the C library calls `main` or the function of a thread.
 const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// The directory of the sources of Rust's own libraries.
-pub(super) const OF_RUST: &str = "/rustc/";
+pub(super) const RUST_SOURCES: &str = "/rustc/";
 
 /// A function on the stack. An inlined function is a frame of its own.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ impl Frame<'_> {
     /// Returns true if the function belongs to the library or to the runtime of a language.
     pub(super) fn is_ours(&self) -> bool {
         let name = self.name.trim_start_matches(['<', '&', '[']);
-        OURS.iter().any(|start| name.starts_with(start)) || self.is_overload()
+        OUR_PREFIXES.iter().any(|start| name.starts_with(start)) || self.is_overload()
     }
 
     /// Returns true for an inline function of our headers, which C++ programs call by the name of a
@@ -83,7 +83,7 @@ impl Frame<'_> {
 
     /// Returns `FILE:LINE`, relative to the current directory if the file is in it.
     pub(super) fn line(&self) -> Option<String> {
-        Some(from_here(without_column(self.place?)))
+        Some(relative_path(without_column(self.place?)))
     }
 
     /// Returns the name as it is in the source of the program.
@@ -93,9 +93,10 @@ impl Frame<'_> {
 }
 
 /// Returns a path relative to the current directory if it is inside it, or else the whole path.
-pub(super) fn from_here(place: &str) -> String {
-    let here = std::env::current_dir().ok();
-    let inside = here.and_then(|here| Some(Path::new(place).strip_prefix(here).ok()?.to_owned()));
+pub(super) fn relative_path(place: &str) -> String {
+    let current = std::env::current_dir().ok();
+    let inside =
+        current.and_then(|current| Some(Path::new(place).strip_prefix(current).ok()?.to_owned()));
     inside.map_or_else(|| place.to_owned(), |inside| inside.display().to_string())
 }
 

@@ -1,15 +1,15 @@
 //! Finds where a signal has interrupted the program, for the message of a crash.
 
-use super::backtrace::{Frame, OF_RUST, file_of, frames};
+use super::backtrace::{Frame, RUST_SOURCES, file_of, frames};
 use rushmem_transport::thread::is_service;
 use std::backtrace::Backtrace;
 use std::fmt;
 use std::path::Path;
 
 /// The functions of the C library that crash if the heap is damaged.
-const OF_HEAP: [&str; 5] = ["malloc", "calloc", "realloc", "free", "cfree"];
+const HEAP_FUNCTIONS: [&str; 5] = ["malloc", "calloc", "realloc", "free", "cfree"];
 /// The prefixes of names within the C library.
-const OF_LIBC: [&str; 2] = ["__GI_", "__libc_"];
+const LIBC_PREFIXES: [&str; 2] = ["__GI_", "__libc_"];
 
 /// The place of a crash.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,13 +95,13 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let first = stack.find(&format!(" {address:#x} - "))?;
     let frames = frames(&stack[first..]);
     let is_source = |place: &str| {
-        !place.starts_with(OF_RUST)
+        !place.starts_with(RUST_SOURCES)
             && (place.starts_with('/') || Path::new(file_of(place)).exists())
     };
     let is_program = |frame: &&Frame| frame.place.is_some_and(is_source) && !frame.is_ours();
     let at = frames.iter().position(|frame| is_program(&frame))?;
     let (below, outer) = (&frames[..at], &frames[at + 1..]);
-    let is_of_heap = below.iter().any(|frame| OF_HEAP.contains(&of_libc(frame.name)));
+    let is_of_heap = below.iter().any(|frame| HEAP_FUNCTIONS.contains(&of_libc(frame.name)));
     let name = |frame: &Frame| {
         let frame = Frame { name: of_libc(frame.name), ..*frame };
         // The C++ library demangles by `malloc`, which would use the damaged heap.
@@ -131,7 +131,7 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
 
 /// Returns the name by which programs know a function of the C library.
 fn of_libc(name: &str) -> &str {
-    OF_LIBC.iter().fold(name, |name, prefix| name.strip_prefix(prefix).unwrap_or(name))
+    LIBC_PREFIXES.iter().fold(name, |name, prefix| name.strip_prefix(prefix).unwrap_or(name))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Nothing is recorded in advance: the stack and the debug information are read when a message
 //! needs them. Without debug information, or without unwind tables, there is no location.
 
-use super::backtrace::{Frame, OF_RUST, frames, from_here};
+use super::backtrace::{Frame, RUST_SOURCES, frames, relative_path};
 use super::python::{self, PythonLine};
 use rushmem_transport::thread::without_signals;
 use std::backtrace::Backtrace;
@@ -74,7 +74,7 @@ pub(crate) fn of_stack(stack: &Backtrace) -> Option<Location> {
 
 impl Location {
     fn new((line, function): python::Line) -> Location {
-        Location { line: from_here(&line), function }
+        Location { line: relative_path(&line), function }
     }
 
     /// Returns `FILE:LINE` without the directory.
@@ -120,7 +120,7 @@ fn first_outside(stack: &str) -> Option<Location> {
         rest.is_some_and(|rest| rest.contains("/src/"))
     };
     let is_ours = |frame: &Frame| {
-        let by_place = |place: &str| is_source(place) || place.starts_with(OF_RUST);
+        let by_place = |place: &str| is_source(place) || place.starts_with(RUST_SOURCES);
         frame.is_ours() || frame.place.is_some_and(by_place)
     };
     // A frame without a place does not count: a frame of ours may follow it.

@@ -10,7 +10,7 @@ use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 use std::ptr::null_mut;
 
 /// A part of the paths of the files of a Python binding, whose frames do not belong to the program.
-const OF_BINDING: &str = "/shmem4py/";
+const BINDING_PATH: &str = "/shmem4py/";
 
 /// Maximum number of frames that are examined.
 const MAX_DEPTH: usize = 100;
@@ -142,7 +142,7 @@ impl Interpreter {
         for _ in 0..MAX_DEPTH {
             let code = frame.attribute(c"f_code")?;
             let file = code.attribute(c"co_filename")?.text()?;
-            if !file.contains(OF_BINDING) {
+            if !file.contains(BINDING_PATH) {
                 let number = frame.attribute(c"f_lineno")?;
                 // SAFETY: an object.
                 let number = unsafe { (self.PyLong_AsLong)(number.1) };

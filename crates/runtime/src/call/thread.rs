@@ -81,7 +81,7 @@ pub(crate) fn has_requests() -> bool {
 
 /// Calls `act`, which carries out a non-blocking collective on this thread of the library, and then
 /// counts the collective as complete.
-pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
+pub(crate) fn carry_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     CARRIES_OUT.set(Some(call));
     let result = act();
     CARRIES_OUT.set(None);

@@ -12,18 +12,18 @@ use std::sync::OnceLock;
 
 /// The function that claims a text for the first PE of the node that prints it; set once the PEs
 /// share memory.
-static IS_FIRST: OnceLock<fn(&str) -> bool> = OnceLock::new();
+static CLAIM: OnceLock<fn(&str) -> bool> = OnceLock::new();
 
 /// Sets the function that returns true if this PE is the first of its node to print a text.
-pub(crate) fn set_is_first(is_first: fn(&str) -> bool) {
+pub(crate) fn set_claim(claim: fn(&str) -> bool) {
     // A later init of the process sets the same function.
-    let _ = IS_FIRST.set(is_first);
+    let _ = CLAIM.set(claim);
 }
 
 /// Claims a message for this PE. Returns false if another PE of this node has claimed it and prints
 /// it.
-pub(super) fn is_first(message: &str) -> bool {
-    process::is_child() || IS_FIRST.get().is_none_or(|is_first| is_first(message))
+pub(super) fn claim(message: &str) -> bool {
+    process::is_child() || CLAIM.get().is_none_or(|claim| claim(message))
 }
 
 /// The variables that identify the job: the daemon of a launcher may start PEs of several jobs.
@@ -33,7 +33,7 @@ const JOB: [&str; 4] = [env::PMIX_NAMESPACE, env::PMI_JOBID, "SLURM_JOB_ID", "SL
 /// the process `launcher` has started on this node has claimed it. The claim is the name of a
 /// socket, which exists until the PE exits. A claim by a process of another user does not count, so
 /// that it cannot silence this one.
-pub(crate) fn is_first_of_launcher(launcher: u32, message: &str) -> bool {
+pub(crate) fn claim_by_socket(launcher: u32, message: &str) -> bool {
     let mut digest = DefaultHasher::new();
     // The number of the parent is unique only in its PID namespace.
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
@@ -66,7 +66,7 @@ pub(crate) fn of_pe(what: fmt::Arguments<'_>) {
     if process::aborter().is_some_and(|aborter| aborter.warn(&what)) {
         return;
     }
-    if is_first(&what) {
+    if claim(&what) {
         print(format_args!("warning: {}{what}", process::pe_for_messages()));
     }
 }

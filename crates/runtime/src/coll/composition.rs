@@ -93,7 +93,7 @@ impl<'a> Executor<'a> {
         let at = self.signals.next_shown();
         internal.write_own(at, &[word]);
         self.sync();
-        internal.shown(self.members().world_pes(), at)
+        internal.words_of(self.members().world_pes(), at)
     }
 
     /// Syncs, and compares a value of at most 48 bits with that of the next member that shares
@@ -110,7 +110,7 @@ impl<'a> Executor<'a> {
         let (n, me) = (self.n(), self.me());
         let mut others = (me + 1..n).chain(0..me).map(|member| self.members().world_pe(member));
         let next = others.find(|pe| internal.is_mapped(*pe))?;
-        let unlike = internal.shown(std::iter::once(next), at)[0] ^ word;
+        let unlike = internal.words_of(std::iter::once(next), at)[0] ^ word;
         // A member that is in another collective has not published this word.
         (unlike != 0 && unlike >> BITS == 0).then_some((next, value ^ unlike))
     }

@@ -141,7 +141,7 @@ fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
         next => next.ok(),
     };
     while let Some(Task { request, collective }) = next() {
-        let result = thread::carrying_out(request.call, collective);
+        let result = thread::carry_out(request.call, collective);
         request.result.store(result, Ordering::Relaxed);
         request.done.store(1, Ordering::Release);
         flags::wake(&request.done);

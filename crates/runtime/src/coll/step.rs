@@ -99,7 +99,7 @@ pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     area.write_own(at, own);
     barrier_all(call);
     let next = next_pe(job);
-    let word = |i: usize| area.shown(std::iter::once(next), at + i * size_of::<u64>())[0];
+    let word = |i: usize| area.words_of(std::iter::once(next), at + i * size_of::<u64>())[0];
     (next.0, std::array::from_fn(word))
 }
 

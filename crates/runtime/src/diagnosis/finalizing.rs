@@ -24,7 +24,7 @@ use std::time::Duration;
 /// The time between two checks of the PEs for which a thread waits.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
 /// Maximum number of members of a team that one check reads.
-const MEMBERS: u32 = 64;
+const MAX_MEMBERS: u32 = 64;
 
 /// The number of finalizes that this PE has entered.
 static ENTERED: AtomicU64 = AtomicU64::new(0);
@@ -77,14 +77,14 @@ impl PeerCheck {
             _ => false,
         };
         if is_hopeless && self.is_hopeless {
-            hopeless(call, job, &subject);
+            fail_hopeless(call, job, &subject);
         }
         self.is_hopeless = is_hopeless;
         true
     }
 
     /// Ends the job with an error if members of a collective are in finalize and have not entered
-    /// the collective. Reads the status of the awaited member, or those of the next [`MEMBERS`]
+    /// the collective. Reads the status of the awaited member, or those of the next [`MAX_MEMBERS`]
     /// members.
     fn check_members(&mut self, call: Call, job: &Job, collective: &Collective) {
         let Collective { number, nth, awaited, .. } = collective;
@@ -100,16 +100,16 @@ impl PeerCheck {
         let n = size(&collective.members);
         let members: Vec<Pe> = match awaited {
             Some(pe) => vec![Pe(*pe)],
-            None => (0..n.min(MEMBERS))
+            None => (0..n.min(MAX_MEMBERS))
                 .filter_map(|i| member(&collective.members, (self.first + i) % n))
                 .filter(|pe| *pe != job.me)
                 .collect(),
         };
-        self.first = (self.first + MEMBERS) % n.max(1);
+        self.first = (self.first + MAX_MEMBERS) % n.max(1);
         if !members.iter().any(is_missing) {
             return;
         }
-        let all = (0..n.min(MEMBERS)).filter_map(|index| member(&collective.members, index));
+        let all = (0..n.min(MAX_MEMBERS)).filter_map(|index| member(&collective.members, index));
         let mut missing: Vec<Pe> = all.chain(members).filter(|pe| *pe != job.me).collect();
         missing.sort_unstable();
         missing.dedup();
@@ -122,7 +122,7 @@ impl PeerCheck {
 /// Returns the status of a PE if it is in a finalize that this PE has not entered.
 fn finalizing(pe: Pe) -> Option<Status> {
     let area = flags::area();
-    let entered = area.shown(std::iter::once(pe), area.areas().finalizes())[0];
+    let entered = area.words_of(std::iter::once(pe), area.areas().finalizes())[0];
     fence(Ordering::Acquire);
     if entered <= ENTERED.load(Ordering::Relaxed) {
         return None;
@@ -165,10 +165,10 @@ fn fail_for_missing(call: Call, job: &Job, collective: &Collective, pes: &[u32])
 }
 
 /// Ends the job with an error: all PEs that could end the wait are in finalize.
-fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
+fn fail_hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
     match subject {
         Subject::Collective(collective) => {
-            let members = (0..size(&collective.members).min(MEMBERS))
+            let members = (0..size(&collective.members).min(MAX_MEMBERS))
                 .filter_map(|index| member(&collective.members, index));
             let done = members.filter(|pe| *pe != job.me && is_done(*pe)).map(|pe| pe.0);
             let mut pes: Vec<u32> = done.chain(collective.awaited).collect();

@@ -161,8 +161,9 @@ pub(crate) fn locate_waits() {
     LOCATED.store(LOCATED_OBSERVED, Relaxed);
 }
 
-/// Returns true if a wait that has lasted this long must show where in the program it is.
-fn is_located_after(lasted: Duration) -> bool {
+/// Returns true if a wait that has lasted this long must now show where in the program it is. Then
+/// doubles [`LOCATED`] for later waits.
+fn begin_locating(lasted: Duration) -> bool {
     let limit = LOCATED.load(Relaxed);
     let is_long = lasted.as_nanos() >= u128::from(limit);
     if is_long && limit != LOCATED_OBSERVED {
@@ -274,7 +275,7 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
     /// Called before or after each sleep: reads the clock, and updates the status of a long wait.
     pub(crate) fn check(&mut self) {
         if let Some(shown) = &self.shown {
-            if !self.is_located && is_located_after(self.lasted()) {
+            if !self.is_located && begin_locating(self.lasted()) {
                 self.is_located = true;
                 locate(shown.0);
             }
@@ -342,7 +343,7 @@ fn print_remedy(call: impl FnOnce() -> Call) {
     let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else { return };
     let area = flags::area();
     if job.settings.watchdog.is_some()
-        || !area.is_first_at(area.first_of_node(job.n_pes), area.areas().long_waits())
+        || !area.claim(area.first_of_node(job.n_pes), area.areas().long_waits())
     {
         return;
     }
@@ -381,7 +382,7 @@ pub(crate) fn show_operations(peers: &[Pe], n: u64) {
                 wait.since
             });
             let lasted = since.map_or(0, |since| nanoseconds().saturating_sub(since));
-            if !IS_LOCATED.get() && is_located_after(Duration::from_nanos(lasted)) {
+            if !IS_LOCATED.get() && begin_locating(Duration::from_nanos(lasted)) {
                 IS_LOCATED.set(true);
                 locate(number);
             }

@@ -145,7 +145,7 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
     };
     let Some(reporter) = REPORTER.get() else { return print() };
     let (area, word) = (flags::area(), flags::area().areas().crashes());
-    if area.is_first_at(reporter.first, word) {
+    if area.claim(reporter.first, word) {
         print();
         area.release(reporter.first, word, PRINTED);
     }
@@ -159,9 +159,9 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
 
 /// Describes the crash and prints the message. Runs in the copy of the process.
 extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
-    memory::leave_the_heap();
+    memory::use_new_pages();
     // SAFETY: the context is from the kernel, and this process ends in this function.
-    let frame = unsafe { copy::name_of_frame(context.cast()) };
+    let frame = unsafe { copy::advance_frame(context.cast()) };
     // SAFETY: the crash is on the stack of the handler in the process that was copied, and the copy
     // has that stack, too.
     let crash = unsafe { &*CRASH.load(Acquire) };
@@ -173,8 +173,7 @@ extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) 
         None => format!("; {}", place.remedy(checks)),
     };
     let message = format!("{} {place}{what}", crash.name());
-    let is_first =
-        REPORTER.get().is_some() || warning::is_first_of_launcher(crash.launcher, &message);
+    let is_first = REPORTER.get().is_some() || warning::claim_by_socket(crash.launcher, &message);
     if is_first {
         warning::print(format_args!("{}{message}", process::pe_for_messages()));
         if REPORTER.get().is_none() {

@@ -147,7 +147,8 @@ fn show_exit() -> ShownWait {
 fn have_all_ended(job: &Job) -> bool {
     let area = flags::area();
     let first = || std::iter::once(Pe(0));
-    let ended = || area.areas().exits().iter().flat_map(|at| area.shown(first(), *at)).sum::<u64>();
+    let ended =
+        || area.areas().exits().iter().flat_map(|at| area.words_of(first(), *at)).sum::<u64>();
     let _waits = show_exit();
     // Every earlier end was a barrier, at which all PEs were counted.
     let all = u64::from(job.n_pes) * ENDED.load(Ordering::Relaxed);
@@ -180,7 +181,7 @@ fn all_exit(job: &'static Job) -> bool {
 /// exit handler of the program may call finalize, which must not wait for the other PEs, since they
 /// may have ended.
 fn end_unfinalized(job: &Job) {
-    process::end_job();
+    process::set_job_ended();
     endpoints::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         warning!("no PE called shmem_finalize; call it before the program ends");

@@ -174,7 +174,9 @@ impl PeStatistics {
             pe: job.me.0,
             node: job.nodes.node_of(job.me.0),
             calls: calls.filter(|(_, time)| time.calls > 0).collect(),
-            contexts: contexts.map(|(place, of)| ContextStatistics::new(place, of)).collect(),
+            contexts: contexts
+                .map(|(index, of_context)| ContextStatistics::new(index, of_context))
+                .collect(),
             peers: peers.filter(|peer| peer.operations > 0).collect(),
             network: network
                 .map(|(name, n)| (name.to_owned(), n))
@@ -186,11 +188,11 @@ impl PeStatistics {
 
 impl ContextStatistics {
     fn new(context: usize, counters: &ContextCounters) -> ContextStatistics {
-        let by_kind = |place: usize| {
+        let by_kind = |side: usize| {
             AccessKind::NAMES
                 .iter()
                 .zip(&counters.accesses)
-                .map(|(name, tallies)| ((*name).to_owned(), Traffic::of(&tallies[place])))
+                .map(|(name, tallies)| ((*name).to_owned(), Traffic::of(&tallies[side])))
                 .filter(|(_, traffic)| traffic.operations > 0)
                 .collect()
         };
@@ -220,7 +222,7 @@ impl JobStatistics {
 
 /// Maximum number of PEs for which the table has a matrix of bytes between PEs. The JSON file has
 /// these numbers for any number of PEs.
-const IN_MATRIX: usize = 7;
+const MAX_IN_MATRIX: usize = 7;
 
 /// Returns the text of the table: the spread over the PEs of each counter that is not zero.
 fn table(pes: &[PeStatistics]) -> String {
@@ -278,7 +280,7 @@ fn network(text: &mut String, pes: &[PeStatistics]) {
 
 /// Appends the matrix of the bytes that each PE has written to and read from each PE.
 fn matrix(text: &mut String, pes: &[PeStatistics]) {
-    if pes.len() > IN_MATRIX {
+    if pes.len() > MAX_IN_MATRIX {
         return;
     }
     text.push_str("bytes by PE     ");

@@ -33,7 +33,7 @@ struct OsThread {
 /// Calls a function that may start threads of the library, and records them. They are recognized by
 /// blocking all signals but those of faults, which threads that the program starts at the same time
 /// do not.
-pub(crate) fn recording<T>(act: impl FnOnce() -> T) -> T {
+pub(crate) fn record_threads<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
     let done = act();
     let started = numbers().into_iter().filter(|number| !before.contains(number));
@@ -84,7 +84,7 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     while waits() {
         // A list may miss a thread that starts while another one ends, so two lists are read.
-        if only_librarys_are_left(own) && only_librarys_are_left(own) {
+        if has_only_library_threads(own) && has_only_library_threads(own) {
             std::process::exit(0);
         }
         std::thread::sleep(INTERVAL);
@@ -93,7 +93,7 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
 
 /// Returns true if the first thread of the process is this one or has ended, and all other threads
 /// are recorded ones. The kernel lists the first thread even after its end.
-fn only_librarys_are_left(own: u32) -> bool {
+fn has_only_library_threads(own: u32) -> bool {
     let first = std::process::id();
     if first != own && inspect(first).is_none_or(|(state, _)| state != 'Z') {
         return false;
@@ -165,12 +165,12 @@ mod tests {
         };
         let (more_ends, more_end) = mpsc::channel::<()>();
         let (program, library) =
-            recording(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
+            record_threads(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
         let recorded = process::lock(&LIBRARY_THREADS).clone();
         assert!(recorded.iter().any(|thread| thread.number == library));
         assert!(recorded.iter().all(|thread| thread.number != program));
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        assert!(!only_librarys_are_left(own), "the first thread is there");
+        assert!(!has_only_library_threads(own), "the first thread is there");
         drop((ends, more_ends));
     }
 }

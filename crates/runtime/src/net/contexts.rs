@@ -96,9 +96,9 @@ struct ContextSlot {
 
 /// Maximum number of contexts that exist at once, besides the default one. Pages of unused slots
 /// are never touched.
-pub(crate) const MOST: usize = 1 << 16;
+pub(crate) const MAX_CONTEXTS: usize = 1 << 16;
 
-static SLOTS: [ContextSlot; MOST] = [const {
+static SLOTS: [ContextSlot; MAX_CONTEXTS] = [const {
     ContextSlot {
         generation: AtomicU32::new(0),
         n: AtomicU32::new(0),
@@ -107,7 +107,7 @@ static SLOTS: [ContextSlot; MOST] = [const {
         of_shared: AtomicBool::new(false),
         list: AtomicPtr::new(null_mut()),
     }
-}; MOST];
+}; MAX_CONTEXTS];
 
 /// Returns the slot that a handle names, if the slot is in use for it.
 #[inline]
@@ -249,7 +249,8 @@ pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
 }
 
 impl Registry {
-    fn with_slot(
+    /// Gives a new context a slot. Returns the handle, or `None` if all slots are in use.
+    fn assign_slot(
         &mut self,
         entry: &ContextEntry,
         n_pes: u32,
@@ -257,7 +258,7 @@ impl Registry {
     ) -> Option<ContextHandle> {
         let index = match self.spare.pop() {
             Some(index) => index,
-            None if self.used as usize == MOST => return None,
+            None if self.used as usize == MAX_CONTEXTS => return None,
             None => {
                 self.used += 1;
                 self.used - 1
@@ -312,7 +313,7 @@ pub(crate) fn add(
     let user = (check && options & SHMEM_CTX_PRIVATE != 0).then(thread::current);
     let entry = ContextEntry { team, root, members, options, user };
     with_registry(|registry| {
-        let handle = registry.with_slot(&entry, n_pes, check)?;
+        let handle = registry.assign_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);
         Some(handle)
     })

@@ -36,12 +36,12 @@ impl Doorbell<'_> {
         mut sleep: impl FnMut(&AtomicU32, u32),
     ) {
         loop {
-            let heard = self.rings.load(Ordering::Acquire);
+            let seen = self.rings.load(Ordering::Acquire);
             self.sleepers.fetch_add(1, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             let done = ready();
             if !done {
-                sleep(self.rings, heard);
+                sleep(self.rings, seen);
             }
             self.sleepers.fetch_sub(1, Ordering::Relaxed);
             if done {

@@ -2,7 +2,7 @@
 //!
 //! An endpoint serves one thread at a time. Every use takes the lock of its entry, with one
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at once, so a context
-//! that has an endpoint to itself uses it without the lock ([`used`]).
+//! that has an endpoint to itself uses it without the lock ([`use_existing`]).
 //!
 //! An entry and its lock exist for the life of the process. So a thread that uses a destroyed
 //! context or a closed network finds an entry without an endpoint, and ends the job with a message.
@@ -11,7 +11,7 @@
 use crate::call::thread;
 use crate::call::{Call, CallName, call};
 use crate::job::handle::ContextHandle;
-use crate::net::contexts::{self, MOST};
+use crate::net::contexts::{self, MAX_CONTEXTS};
 use crate::net::network;
 use crate::process;
 use rushmem_transport::{Endpoint, Error, Pe};
@@ -44,10 +44,10 @@ const _: () = assert!(size_of::<ContextEndpoint>() == 64, "more than a cache lin
 unsafe impl Sync for ContextEndpoint {}
 
 /// The index of the endpoint of the library, behind those of contexts.
-const LIBRARY: usize = MOST + 1;
+const LIBRARY: usize = MAX_CONTEXTS + 1;
 
 /// The entries by index; the first is that of the default context. Unused pages are never touched.
-static ENDPOINTS: [ContextEndpoint; MOST + 2] = [const {
+static ENDPOINTS: [ContextEndpoint; MAX_CONTEXTS + 2] = [const {
     ContextEndpoint {
         sole: AtomicUsize::new(0),
         context: AtomicUsize::new(0),
@@ -55,7 +55,7 @@ static ENDPOINTS: [ContextEndpoint; MOST + 2] = [const {
         lock: Mutex::new(()),
         endpoint: UnsafeCell::new(None),
     }
-}; MOST + 2];
+}; MAX_CONTEXTS + 2];
 
 /// The use of an endpoint by one thread, until it is dropped.
 struct EndpointUse {
@@ -88,23 +88,25 @@ pub(crate) fn on<R>(
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> R,
 ) -> R {
-    match used(call, ctx) {
+    match use_existing(call, ctx) {
         Some(mut endpoint) => verb(&mut *endpoint),
-        None => verb(&mut *made(call, ctx)),
+        None => verb(&mut *use_new(call, ctx)),
     }
 }
 
+/// Creates the endpoint of a context and returns it. Ends the job with an error if there is no such
+/// context, or no network.
 #[cold]
 #[inline(never)]
-fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
+fn use_new(call: Call, ctx: ContextHandle) -> EndpointUse {
     contexts::require_for_network(call, ctx);
     make(ctx, || network::endpoint(call));
-    used(call, ctx).unwrap_or_else(|| network::refuse(call))
+    use_existing(call, ctx).unwrap_or_else(|| network::refuse(call))
 }
 
 /// Returns the endpoint of a context; `None` if it has none yet, since nothing was issued on it.
 #[inline(always)]
-fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
+fn use_existing(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let entry = ENDPOINTS.get(ctx.index())?;
     // Acquire pairs with the release store in `make`.
@@ -113,7 +115,7 @@ fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
         // SAFETY: the calling thread is the only one in the library.
         return unsafe { entry.endpoint(None) };
     }
-    entry.used_by_lock(ctx)
+    entry.use_with_lock(ctx)
 }
 
 /// Calls `verb` with the endpoint of a context, unless it has none yet. Ends the job with an error
@@ -123,7 +125,7 @@ pub(crate) fn on_used(
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
 ) {
-    if let Some(mut endpoint) = used(call, ctx) {
+    if let Some(mut endpoint) = use_existing(call, ctx) {
         network::or_fail(call, verb(&mut *endpoint));
     }
 }
@@ -138,7 +140,7 @@ pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Er
 
 /// Sets the endpoint of the library.
 pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
-    ENDPOINTS[LIBRARY].with_slot(|own| *own = Some(endpoint));
+    ENDPOINTS[LIBRARY].with_endpoint(|own| *own = Some(endpoint));
 }
 
 /// Creates the endpoint of a context, unless another thread was faster. If the network has no more
@@ -146,7 +148,7 @@ pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
 /// then completes more operations than it must.
 fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>) {
     let entry = &ENDPOINTS[ctx.index()];
-    entry.with_slot(|own| {
+    entry.with_endpoint(|own| {
         if entry.is_used_by(ctx) {
             return;
         }
@@ -213,9 +215,10 @@ impl ContextEndpoint {
         unsafe { self.endpoint(Some(guard)) }
     }
 
-    /// Returns the endpoint that the context of this entry uses, perhaps that of another entry.
+    /// Returns the endpoint that a context uses, perhaps that of another entry, under its lock;
+    /// `None` if the context has none.
     #[inline(never)]
-    fn used_by_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
+    fn use_with_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
         if !self.is_used_by(ctx) {
             return None;
         }
@@ -224,14 +227,14 @@ impl ContextEndpoint {
     }
 
     /// Calls `f` with the endpoint of this entry, which it may set, while it holds the lock.
-    fn with_slot<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
+    fn with_endpoint<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
         let _guard = process::lock(&self.lock);
         // SAFETY: the lock keeps out other threads; below `SHMEM_THREAD_MULTIPLE` there are none.
         f(unsafe { &mut *self.endpoint.get() })
     }
 
     fn clear(&self) {
-        let forgotten = self.with_slot(|own| {
+        let forgotten = self.with_endpoint(|own| {
             self.sole.store(0, Ordering::Release);
             self.context.store(0, Ordering::Release);
             own.take()

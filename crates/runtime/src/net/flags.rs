@@ -36,12 +36,12 @@ pub(crate) fn area() -> &'static FlagArea {
 pub(crate) fn set(area: FlagArea) {
     // A later init of the process sets the same areas.
     let _ = AREA.set(area);
-    warning::set_is_first(is_first_warning);
+    warning::set_claim(claim_warning);
 }
 
 /// Returns true if no PE of this node has printed this warning, and claims it for this PE. The node
 /// remembers the digests of its first two warnings; PEs may repeat any other.
-fn is_first_warning(text: &str) -> bool {
+fn claim_warning(text: &str) -> bool {
     let (area, digest) = (area(), digest_of_text(text));
     let first = area.mapped(area.first_of_node(area.areas.n_pes() as u32));
     for at in area.areas.warnings() {
@@ -180,8 +180,8 @@ impl FlagArea {
         first.expect("a PE has its own area")
     }
 
-    /// Adds 1 to a word of the mapped `pe`. Returns true if no PE had done so before.
-    pub(crate) fn is_first_at(&self, pe: Pe, at: usize) -> bool {
+    /// Claims a word of the mapped `pe` by adding 1 to it. Returns true if no PE had claimed it.
+    pub(crate) fn claim(&self, pe: Pe, at: usize) -> bool {
         self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0
     }
 
@@ -246,9 +246,9 @@ impl FlagArea {
         }
     }
 
-    /// Returns the word at offset `at` of each of `pes`, over the network where they are not
-    /// mapped.
-    pub(crate) fn shown(&self, pes: impl Iterator<Item = Pe>, at: usize) -> Vec<u64> {
+    /// Returns the word at offset `at` of each of `pes`. Words that are not mapped here are read
+    /// over the network.
+    pub(crate) fn words_of(&self, pes: impl Iterator<Item = Pe>, at: usize) -> Vec<u64> {
         let pes: Vec<Pe> = pes.collect();
         let apart: Vec<Pe> = pes.iter().copied().filter(|pe| self.delta(*pe).is_none()).collect();
         let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];

@@ -159,7 +159,7 @@ impl Host for ProcessHost {
 
 /// Maximum number of PEs of a node whose PEs have proxies: the number of a PE on its node is sent
 /// as one byte, in which 0 denotes the proxy itself.
-const MOST: u32 = u8::MAX as u32;
+const MAX_NODE_PES: u32 = u8::MAX as u32;
 
 /// Returns the PE of this node with this number on the node, counted from 1, and its heap.
 fn member(place: u8) -> Option<&'static (Pe, Segments)> {
@@ -192,7 +192,8 @@ fn proxies(job: &'static Job) -> &'static [Proxy] {
         let (nodes, me) = (&job.nodes, job.me.0);
         let (own, place) = (nodes.node_of(me), nodes.local_index(me));
         let mut proxies: Vec<Proxy> = (0..job.n_pes).map(|pe| Proxy::itself(Pe(pe))).collect();
-        let others = (0..nodes.n_nodes()).filter(|&node| node != own && nodes.size(node) <= MOST);
+        let others =
+            (0..nodes.n_nodes()).filter(|&node| node != own && nodes.size(node) <= MAX_NODE_PES);
         for node in others {
             let members: Vec<u32> = nodes.members(node).collect();
             let proxy = Pe(members[place as usize % members.len()]);

@@ -67,7 +67,7 @@ mod time_stamp {
     /// The number of fractional bits of a rate.
     const RATE_BITS: u32 = 32;
     /// Maximum number of ticks for which a rate is used: about a millisecond.
-    const MOST_TICKS: u64 = 1 << 22;
+    const MAX_TICKS: u64 = 1 << 22;
     /// Maximum number of ticks of a read that was not interrupted.
     const READ_TICKS: u64 = 1 << 12;
     /// Twice the ticks of the fastest read so far, at most [`READ_TICKS`]. A slower read is not
@@ -108,7 +108,7 @@ mod time_stamp {
             counter: if is_whole { counter } else { 0 },
             nanoseconds,
             rate: (between / u128::from(passed.max(1))) as u64,
-            ticks: if is_whole && last.counter != 0 { passed.min(MOST_TICKS) } else { 0 },
+            ticks: if is_whole && last.counter != 0 { passed.min(MAX_TICKS) } else { 0 },
             earliest,
         });
         earliest
@@ -140,15 +140,15 @@ mod time_stamp {
         #[test]
         fn the_time_never_goes_back_and_stays_near_the_clock() {
             // Twice the most ticks of a read, of a counter of 1 GHz.
-            const MOST: u64 = 2 * READ_TICKS;
+            const TOLERANCE: u64 = 2 * READ_TICKS;
             let mut last = 0;
             for _ in 0..100_000 {
                 let before = nanoseconds();
                 let now = fast_nanoseconds();
                 let after = nanoseconds();
                 assert!(now >= last, "{now} after {last}");
-                assert!(now + MOST >= before, "{now} is long before {before}");
-                assert!(now <= after + MOST, "{now} is long after {after}");
+                assert!(now + TOLERANCE >= before, "{now} is long before {before}");
+                assert!(now <= after + TOLERANCE, "{now} is long after {after}");
                 last = now;
             }
         }

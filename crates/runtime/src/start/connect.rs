@@ -178,7 +178,7 @@ impl Negotiation<'_> {
             };
             let fate = match verdict {
                 Verdict::Chosen => "chosen, and every PE moved data over it",
-                Verdict::Untried => "not chosen: what comes before it works",
+                Verdict::Untried => "not chosen: a preferred transport works",
                 Verdict::Excluded(why) | Verdict::Failed(why) => &format!("not chosen: {why}"),
             };
             rushmem_log::debug!("transport {}: {found}; {fate}", provider.name);

@@ -84,8 +84,8 @@ fn enter(
         process::increment_inits();
         return job::require(call);
     }
-    process::set_starts(true);
-    let job = threads::recording(|| open(call, providers, thread_level, by_id));
+    process::set_starting(true);
+    let job = threads::record_threads(|| open(call, providers, thread_level, by_id));
     thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
@@ -115,7 +115,7 @@ fn enter(
     status::enter(Stage::Initialized);
     statistics::start(call, job);
     job_trace::start(call, job);
-    process::set_starts(false);
+    process::set_starting(false);
     job
 }
 

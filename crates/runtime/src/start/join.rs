@@ -227,7 +227,7 @@ impl Identified {
 
     /// Returns the number of CPUs that the PEs of a machine may use together.
     fn usable_cpus(&self, machine: u32, records: &Records<StartupRecord>) -> usize {
-        locality::cpus_of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
+        locality::cpus_of_machine(self.machines.members(machine).map(|pe| &records[pe].cpus))
     }
 
     /// Returns the number of CPUs for each PE of a machine; 0 if PEs outnumber the CPUs.

@@ -90,7 +90,7 @@ pub(super) fn usable_cpus() -> Cpus {
 
 /// Returns the number of CPUs that the PEs of a machine may use together. Affinities add up, but a
 /// quota that is below the affinity of a PE applies to all PEs together.
-pub(super) fn cpus_of_node<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize {
+pub(super) fn cpus_of_machine<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize {
     let mut all: Vec<u64> = Vec::new();
     let mut quota = usize::MAX;
     for cpus in pes {
@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn bound_pes_add_up_and_quotas_do_not() {
-        assert_eq!(cpus_of_node([cpus(1, 0b01), cpus(1, 0b10)].iter()), 2);
-        assert_eq!(cpus_of_node([cpus(2, 0b11), cpus(2, 0b11)].iter()), 2);
-        assert_eq!(cpus_of_node([cpus(3, 0xff), cpus(3, 0xff)].iter()), 3);
-        assert_eq!(cpus_of_node([Cpus { at_once: 4, mask: vec![] }].iter()), 4);
+        assert_eq!(cpus_of_machine([cpus(1, 0b01), cpus(1, 0b10)].iter()), 2);
+        assert_eq!(cpus_of_machine([cpus(2, 0b11), cpus(2, 0b11)].iter()), 2);
+        assert_eq!(cpus_of_machine([cpus(3, 0xff), cpus(3, 0xff)].iter()), 3);
+        assert_eq!(cpus_of_machine([Cpus { at_once: 4, mask: vec![] }].iter()), 4);
     }
 
     #[test]
     fn this_process_may_use_some() {
-        assert!(cpus_of_node([usable_cpus()].iter()) >= 1);
+        assert!(cpus_of_machine([usable_cpus()].iter()) >= 1);
     }
 }

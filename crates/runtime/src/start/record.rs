@@ -113,7 +113,7 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
 
 /// Explains why no range is free on all PEs.
 fn obstacle(records: &Records<StartupRecord>) -> String {
-    let none = |pe: u32| format!("PE {pe} could reserve no range of addresses for them");
+    let none = |pe: u32| format!("PE {pe} could reserve no range of addresses");
     let Some(first) = records[0].reserved.first() else { return none(0) };
     match records.position(|record| !record.reserved.contains(first)) {
         Some(pe) if records[pe].reserved.is_empty() => none(pe),

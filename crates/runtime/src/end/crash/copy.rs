@@ -120,13 +120,13 @@ pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
     is_mapped.then_some(libc::stack_t { ss_sp: memory, ss_flags: 0, ss_size: nbytes })
 }
 
-/// Adds 1 to the instruction address of the context, and returns the result: the address of the
-/// interrupted frame in a backtrace. A backtrace takes it for a return address and looks up the
-/// byte before it.
+/// Adds 1 to the instruction address of the context, and returns the result. This is the address of
+/// the interrupted frame in a backtrace: a backtrace takes each address for a return address and
+/// looks up the byte before it.
 ///
 /// # Safety
 /// As [`Registers::set`].
-pub(super) unsafe fn name_of_frame(context: *mut libc::ucontext_t) -> usize {
+pub(super) unsafe fn advance_frame(context: *mut libc::ucontext_t) -> usize {
     // SAFETY: the caller promises that the context is from the kernel.
     let registers = unsafe { Registers::of(context) };
     let registers = Registers { instruction: registers.instruction + 1, ..registers };

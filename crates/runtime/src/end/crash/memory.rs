@@ -20,7 +20,7 @@ static NEXT: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes all further allocations use new pages. Called in the copy.
-pub(super) fn leave_the_heap() {
+pub(super) fn use_new_pages() {
     IS_COPY.store(true, Relaxed);
 }
 

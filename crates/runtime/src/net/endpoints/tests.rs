@@ -20,7 +20,7 @@ fn locked(ctx: ContextHandle) -> Option<usize> {
 }
 
 fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
-    used(CALL, ctx).map(|mut endpoint| endpoint.quiet())
+    use_existing(CALL, ctx).map(|mut endpoint| endpoint.quiet())
 }
 
 /// A thread that visits all endpoints visits those `before` while a user of `ctx` is inside, and
@@ -30,7 +30,7 @@ fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
         scope.spawn(|| {
-            let _endpoint = used(CALL, ctx).expect("it has one");
+            let _endpoint = use_existing(CALL, ctx).expect("it has one");
             entered.wait();
             leave.wait();
             done.lock().unwrap().push("left");

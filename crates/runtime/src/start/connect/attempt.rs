@@ -156,7 +156,7 @@ type StepResult = Result<(), String>;
 ///
 /// # Errors
 /// If the step has failed on some PEs: which ones, and why. The text is the same on all PEs.
-fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
+fn exchange_results<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
     let (has, own): (_, StepResult) = match own {
         Ok(has) => (Some(has), Ok(())),
         Err(why) => (None, Err(why)),
@@ -187,7 +187,7 @@ fn attempt(
     if provider.opens_libraries {
         job.session().report_opening(None);
     }
-    let OpenTransport { mut transport, announced } = on_all(call, job, prepared)?;
+    let OpenTransport { mut transport, announced } = exchange_results(call, job, prepared)?;
     // The first PE of a machine publishes the announcements of all PEs in the memory of the node.
     match job.session().exchange_to_first(&encode(ANNOUNCED, &announced)) {
         Ok(Some(records)) => {
@@ -202,8 +202,8 @@ fn attempt(
     }
     let directory = Arc::new(Directory::new(job.memory.await_published()));
     let connected = transport.connect(directory).and_then(|()| transport.internal_endpoint());
-    let endpoint = on_all(call, job, connected.map_err(|error| error.to_string()))?;
-    let endpoint = on_all(call, job, run_probe(call, job, &*transport, endpoint))?;
+    let endpoint = exchange_results(call, job, connected.map_err(|error| error.to_string()))?;
+    let endpoint = exchange_results(call, job, run_probe(call, job, &*transport, endpoint))?;
     host.set_chosen();
     Ok(Connected { endpoint, transport, executor })
 }

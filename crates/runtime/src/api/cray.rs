@@ -17,7 +17,7 @@ use crate::teams::same_collective::{self, CheckedArgument, CheckedGroup};
 use crate::teams::team::{NewTeam, Split, Team, TeamConfig};
 use core::ffi::c_int;
 
-/// The purpose of an agreement, in its tag.
+/// Distinguish the tags of these agreements from each other and from those of other purposes.
 const BY_MEMBERS: u64 = 4;
 const GRID: u64 = 5;
 const COLOR: u64 = 6;

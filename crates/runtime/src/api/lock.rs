@@ -184,7 +184,7 @@ impl<T: LockWord> LockHandle<T> {
         flags::area().ring(pe);
     }
 
-    /// Waits until `ready` returns true. It reads this PE's node, in which other PEs set bits.
+    /// Waits until `ready`, which reads this PE's node, returns true. Other PEs set bits there.
     /// `behind` is the PE before this one in the queue, if it is known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || self.describe(behind);

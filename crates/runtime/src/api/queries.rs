@@ -8,26 +8,28 @@ use crate::memory::address;
 use crate::process;
 use core::ffi::{c_int, c_void};
 
-/// `shmem_my_pe` (§9.1.2).
+/// `shmem_my_pe` (§9.1.2): the number of this PE in the world.
 #[inline]
 pub fn my_pe(call: Call) -> c_int {
     job::require_or_inherited(call).me.0 as c_int
 }
 
-/// `shmem_n_pes` (§9.1.3).
+/// `shmem_n_pes` (§9.1.3): the number of PEs of the job.
 #[inline]
 pub fn n_pes(call: Call) -> c_int {
     job::require_or_inherited(call).n_pes as c_int
 }
 
-/// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; otherwise null.
+/// `shmem_ptr` (§9.1.9): the address by which this PE can load and store `pe`'s copy of `dest`;
+/// null if that copy is not mapped here.
 pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require_pe(call, "pe", pe);
     // One byte, since the number of bytes at `dest` is not known.
     address::reachable(dest.addr(), 1, pe).map_or(std::ptr::null_mut(), <*mut u8>::cast)
 }
 
-/// `shmem_team_ptr` (§9.1.10): as [`ptr`], `pe` numbered as in `team`; null for the invalid team.
+/// `shmem_team_ptr` (§9.1.10): as [`ptr`], for PE `pe` of `team`; null if there is none or the team
+/// is invalid.
 pub fn team_ptr(call: Call, team: TeamHandle, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require(call);
     match team::translate_pe(call, team, pe, TeamHandle::WORLD) {

@@ -17,19 +17,19 @@ use core::ffi::c_int;
 pub use crate::api::cray::{split_color, split_grid, split_strided_by_members};
 pub use crate::teams::team::TeamConfig;
 
-/// `shmem_team_my_pe` (§9.4.1): -1 for the invalid team.
+/// `shmem_team_my_pe` (§9.4.1): the number of this PE in a team; -1 for the invalid team.
 pub fn my_pe(call: Call, team: TeamHandle) -> c_int {
     job::require(call);
     if team == TeamHandle::INVALID { -1 } else { find(call, "team", team).me().0 as c_int }
 }
 
-/// `shmem_team_n_pes` (§9.4.2): -1 for the invalid team.
+/// `shmem_team_n_pes` (§9.4.2): the number of members of a team; -1 for the invalid team.
 pub fn n_pes(call: Call, team: TeamHandle) -> c_int {
     job::require(call);
     if team == TeamHandle::INVALID { -1 } else { find(call, "team", team).members().n as c_int }
 }
 
-/// `shmem_team_get_config` (§9.4.4): nothing for the invalid team.
+/// `shmem_team_get_config` (§9.4.4): the configuration of a team; `None` for the invalid team.
 pub fn config(call: Call, team: TeamHandle) -> Option<TeamConfig> {
     job::require(call);
     (team != TeamHandle::INVALID).then(|| find(call, "team", team).config())
@@ -83,7 +83,7 @@ pub fn destroy_member(call: Call, handle: TeamHandle) {
     destroy(call, handle);
 }
 
-/// The purpose of an agreement, in its tag.
+/// Distinguish the tags of these agreements from each other and from those of other purposes.
 const STRIDED: u64 = 1;
 const GRID: u64 = 2;
 

@@ -102,7 +102,7 @@ fn report_seen<T>(call: Call, word: *const T) {
     observers::report(|| Event::new(call, Action::Seen).of(word, size_of::<T>()));
 }
 
-/// `shmem_wait_until` (§9.11.1).
+/// `shmem_wait_until` (§9.11.1): waits until a word satisfies a comparison.
 ///
 /// # Safety
 /// `ivar` is valid for reads.
@@ -344,7 +344,8 @@ macro_rules! sets {
 }
 
 sets! {
-    /// `shmem_wait_until_all` (§9.11.2, §9.11.5): returns at once if the set is empty.
+    /// `shmem_wait_until_all` (§9.11.2, §9.11.5): waits until all words of the set satisfy the
+    /// comparison. Returns at once if the set is empty.
     fn wait_until_all() -> () = |job, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.

@@ -15,7 +15,7 @@ use crate::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
 use crate::sync::team_signals::OngoingCollective;
 use rushmem_collectives::{Step, pairwise};
 
-/// The purpose of these messages, in their tag.
+/// Distinguishes the tag of these messages from the tags of other purposes.
 const OFFSETS: u64 = 11;
 
 /// The blocks that the caller sends, one for each member. The arrays of offsets and sizes in bytes
@@ -24,9 +24,9 @@ const OFFSETS: u64 = 11;
 pub struct SourceBlocks {
     /// The symmetric array.
     pub source: *const u8,
-    /// The offset of each member's block.
+    /// The offset in `source` of the block for each member.
     pub offsets: *const usize,
-    /// The size of each member's block.
+    /// The size of the block for each member.
     pub sizes: *const usize,
 }
 

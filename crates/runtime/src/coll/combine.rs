@@ -4,10 +4,10 @@
 //! the size of an element, and a function over whole arrays, so that the call costs little. The
 //! function has the C calling convention, because `long double` arithmetic has to be written in C.
 //!
-//! The result of a reduction must not depend on the shape of its tree, or PEs would get different
-//! results. All operators are commutative, and all but floating-point SUM and PROD are associative
-//! to the last bit: integer arithmetic wraps; MAX and MIN of floating-point numbers order -0.0
-//! before +0.0 and return a quiet NaN if one operand is a NaN.
+//! All PEs must get the same result of a reduction, although they may combine the operands in
+//! different orders. So all operators are commutative, and all but floating-point SUM and PROD are
+//! associative to the last bit: integer arithmetic wraps; MAX and MIN of floating-point numbers
+//! order -0.0 before +0.0 and return a quiet NaN if one operand is a NaN.
 #![allow(unsafe_code)]
 
 use crate::memory::range::SymmetricRange;

@@ -62,7 +62,8 @@ impl<'a> Executor<'a> {
         self.job.algorithms.table().choose(nbytes, || self.facts())
     }
 
-    /// Returns which copy of [`ReceiveBuffers::OfJob`] this collective uses.
+    /// Counts this collective among those of all PEs. Returns which copy of
+    /// [`ReceiveBuffers::OfJob`] it uses.
     fn next_collective_of_job(&self) -> usize {
         let set = self.collective.team.receive_buffers(self.job);
         team_signals::next_collective_of_job(set.expect("it was chosen for having receive buffers"))

@@ -75,7 +75,7 @@ pub(crate) struct PlanArrays<'a> {
     /// The operator of a reduction or scan.
     pub(crate) combine: Option<&'static Combine>,
     pub(crate) receive_buffers: ReceiveBuffers,
-    /// Which copy of the receive buffers the plan uses: 0 or 1.
+    /// The copy of the receive buffers that the plan uses: 0 or 1.
     pub(crate) parity: usize,
 }
 
@@ -109,7 +109,7 @@ impl Vectors {
     }
 }
 
-/// A collective that this PE has entered, for messages and for its status.
+/// A collective that this PE has entered, as messages and its status describe it.
 #[derive(Clone, Copy)]
 pub(crate) struct CollectiveCall<'a> {
     pub(crate) call: Call,
@@ -275,7 +275,7 @@ impl Executor<'_> {
             .arrive(at, || direct::combine(members.n, nbytes, op, None, contribution, store));
     }
 
-    /// Returns the receive buffer at `peer` for the next message of this member.
+    /// Returns the receive buffer of `peer` for the next message of this member.
     #[inline]
     fn remote_receive_buffer(
         &mut self,
@@ -287,7 +287,8 @@ impl Executor<'_> {
         self.receive_buffer(arrays, receive_buffer, beside)
     }
 
-    /// Returns the receive buffer here with the message of the peer that was awaited last.
+    /// Returns the receive buffer of this member that has the message of `awaited`, the peer that
+    /// was awaited last.
     #[inline]
     fn own_receive_buffer(
         &mut self,
@@ -336,7 +337,8 @@ impl PlanArrays<'_> {
         self.combine.expect("a reduction or scan has an operator")
     }
 
-    /// Copies parts of a member to a buffer of this PE, or combines them with an operand into it.
+    /// Copies parts of a buffer of `pe` to a buffer of this PE. If there is an operand, stores their
+    /// combination with it in that buffer instead.
     fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
         let (source, dest) = (self.own_range(from.buffer), self.own_range(to.buffer));
         let (source, dest) = self
@@ -356,7 +358,7 @@ impl PlanArrays<'_> {
             .expect("parts of a vector follow each other")
     }
 
-    /// Returns the bytes of `count` parts in both arrays; `None` if the parts are strided.
+    /// Returns the ranges of `count` parts in both arrays; `None` if the parts are strided.
     #[inline(always)]
     fn contiguous(
         &self,

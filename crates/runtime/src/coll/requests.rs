@@ -127,7 +127,7 @@ fn entered(call: Call, team: &Team) -> u64 {
     }
 }
 
-/// Carries out the requests of a team until the team ends or is idle for a while.
+/// Carries out the requests of a team until the team ends or has had none for [`IDLE`].
 fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
     let next = || match queued.recv_timeout(IDLE) {
         Err(RecvTimeoutError::Timeout) => {

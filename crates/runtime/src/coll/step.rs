@@ -20,7 +20,7 @@ use rushmem_transport::mem::WaitWord;
 /// The team number of the barriers of epochs in statuses: no team has it.
 const EPOCHS: u64 = u64::MAX;
 
-/// The description of a step, as published to another PE.
+/// The description of a step in the words that a PE publishes.
 pub type StepWords = [u64; MESSAGE];
 
 /// The progress of a PE: the number of steps and of barriers that it has entered, modulo 2^32.
@@ -33,7 +33,7 @@ pub struct StepPosition {
 }
 
 impl StepPosition {
-    /// Packs the position into the word that a PE publishes to the next one.
+    /// Packs the position into the word that a PE sends to the next one.
     fn word(self) -> u64 {
         u64::from(self.steps) << 32 | u64::from(self.barriers)
     }
@@ -60,7 +60,8 @@ fn next_pe(job: &Job) -> Pe {
     Pe((job.me.0 + 1) % job.n_pes)
 }
 
-/// Waits in a barrier of an epoch until `flag` has reached `value`.
+/// Waits in a barrier of an epoch until `flag` has reached `value`. `own` is the progress of this
+/// PE.
 ///
 /// # Errors
 /// The number of the PE before this one, if that PE has left out the barrier, so that the wait

@@ -139,8 +139,9 @@ fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
     if !is_pe(pe) {
         return None;
     }
-    // SAFETY: `pe` is below `n_pes`, which `publish` sets after the tables. Every table has `n_pes`
-    // entries and is never freed.
+    // SAFETY: `pe` is below `n_pes`. `publish` sets `deltas` before `n_pes`. The other tables are
+    // set before `open`, and are read only for an address in an open segment. Every table has
+    // `n_pes` entries and is never freed.
     let delta = unsafe { table.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
     (delta != UNMAPPED).then_some(delta)
 }

@@ -222,7 +222,8 @@ impl Areas {
         LINE + (self.n_pes + source.index()) * LINE
     }
 
-    /// Returns the offset of the number of this PE's messages that `dest` has taken.
+    /// Returns the offset of the word in which `dest` stores the number of messages that it has
+    /// taken from this PE.
     pub(crate) fn acknowledged(&self, dest: Pe) -> usize {
         LINE + 2 * self.n_pes * LINE + dest.index() * WORD
     }

@@ -9,10 +9,10 @@ use rushmem_bootstrap::{config, env};
 use rushmem_transport::Setting;
 use rushmem_transport::setting::environment;
 
-/// The present and the deprecated prefix of our variables.
+/// The present and the deprecated prefix of the names of settings.
 const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
 
-/// A variable of Sandia OpenSHMEM whose name is similar to one of ours.
+/// A variable of Sandia OpenSHMEM whose name is similar to that of a setting.
 const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
 
 /// Returns a warning for each variable of this process whose name is similar to one of these
@@ -68,7 +68,7 @@ pub(crate) fn most_similar<'a>(
     (distance <= most).then_some(closest)
 }
 
-/// Returns a name without the prefix of our variables; `None` if it has none.
+/// Returns a name without the prefix of settings; `None` if it has none.
 fn without_prefix(name: &str) -> Option<&str> {
     PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))
 }

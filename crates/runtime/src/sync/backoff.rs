@@ -114,9 +114,9 @@ fn sleep_until_seen(describe: impl Fn() -> WaitDescription, mut ready: impl FnMu
     }
 }
 
-/// Returns the result of `ready`, which reads words that any store may change. If that is false,
-/// makes progress on the network and tries once more: the program usually repeats its test in a
-/// loop, in which peers must be served as in a wait.
+/// Calls `ready`, which reads words that any store may change. If it returns false, makes progress
+/// on the network and calls it once more: a program usually repeats its test in a loop, in which
+/// peers must be served as in a wait. Returns the last result.
 #[inline]
 pub(crate) fn test(mut ready: impl FnMut() -> bool) -> bool {
     let is_seen = ready() || network::is_open() && test_after_progress(&mut ready);

@@ -24,7 +24,7 @@ pub(crate) fn mailboxes() -> &'static Mailboxes {
     &MAILBOXES
 }
 
-/// Describes the wait for a PE to send a message, or to take one.
+/// Returns the description of a wait for a PE to send a message, or to take one.
 pub(crate) type DescribeWait<'a> = &'a dyn Fn(Pe) -> WaitDescription;
 
 /// The contents of one message.
@@ -40,7 +40,7 @@ pub(crate) fn request_tag(number: u64) -> u64 {
     number << 32 | u64::from(OF_REQUEST)
 }
 
-/// This PE's side of all its mailboxes.
+/// The mailboxes of this PE, and the state of its messages to other PEs.
 #[derive(Default)]
 pub(crate) struct Mailboxes(Mutex<State>);
 

@@ -39,7 +39,7 @@ const PAIR_COUNT_BITS: u32 = 48;
 /// microseconds.
 const POLLS_BEFORE_RING: u32 = 256;
 
-/// A collective in which a PE signals and waits, for messages and statuses.
+/// A collective in which a PE signals and waits, as messages and statuses describe it.
 pub(crate) trait OngoingCollective {
     fn call(&self) -> Call;
 
@@ -95,7 +95,7 @@ struct PairCounts {
     /// Signals on [`Edge::Pair`].
     sent: AtomicU64,
     taken: AtomicU64,
-    /// Those of them with a short vector.
+    /// Signals on [`Edge::Pair`] with a short vector.
     short_sent: AtomicUsize,
     short_taken: AtomicUsize,
     /// Messages on [`Edge::Line`].
@@ -183,13 +183,14 @@ impl TeamSignals {
         }
     }
 
-    /// Returns which of the two short vectors beside a flag the next all-reduce uses.
+    /// Counts an all-reduce of short vectors beside flags. Returns which of the two vectors beside
+    /// a flag it uses.
     pub(crate) fn next_short_reduction(&mut self) -> usize {
         self.short_reductions += 1;
         self.short_reductions % 2
     }
 
-    /// Returns the offset at which each member publishes its next word. Two words in turn suffice:
+    /// Counts a word that each member publishes. Returns its offset. Two words in turn suffice:
     /// no PE leaves a collective that publishes a word before all have entered it, so no member
     /// still reads the word before the last one.
     pub(crate) fn next_shown(&mut self) -> usize {
@@ -428,14 +429,16 @@ impl TeamSignals {
         }
     }
 
-    /// Returns the counters for the next message on [`Edge::Any`], as [`counted`](Self::counted).
+    /// Counts a message of this member on [`Edge::Any`]. Returns its counters, as
+    /// [`counted`](Self::counted).
     fn next_counted(&mut self) -> [usize; 2] {
         let turn = self.sent_to_any / u64::from(self.members.n - 1);
         self.sent_to_any += 1;
         self.counted(turn)
     }
 
-    /// Returns the counters of messages from any member: the one of CPUs and the one of a network.
+    /// Returns the offsets of the two counters of messages from any member in a turn: the one to
+    /// which CPUs add and the one to which a network adds.
     fn counted(&self, turn: u64) -> [usize; 2] {
         let parity = (turn % 2) as usize;
         [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))

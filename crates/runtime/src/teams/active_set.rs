@@ -29,7 +29,7 @@ use core::ffi::{c_int, c_long};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-/// The purpose of an agreement, in its tag.
+/// Distinguishes the tag of this agreement from the tags of other purposes.
 const ACTIVE_SET: u64 = 3;
 /// Maximum number of active sets whose teams a PE keeps: half of the slots, which leaves the other
 /// half to the teams of the program.

@@ -1,5 +1,5 @@
-//! Checks that all members of a team are in the same collective with the same arguments. It costs
-//! time, so it is made only with `SHMEM_CHECK`.
+//! Checks that all members of a team are in the same collective with the same arguments. The check
+//! costs time, so it is made only with `SHMEM_CHECK`.
 //!
 //! All members send each other messages that do not use the signals of their team. Two PEs make the
 //! calls in which both take part in the same order, so PEs that are in collectives of different
@@ -45,7 +45,7 @@ const FIRST_ARGUMENT: usize = NAME_WORDS + GROUP_WORDS;
 /// Maximum number of PEs that a message names among those in the same call.
 const NAMED: usize = 8;
 
-/// The purpose of these messages, in their tag.
+/// Distinguishes the tag of these messages from the tags of other purposes.
 const SAME_COLLECTIVE: u64 = 7;
 /// The time for which a PE that has found a mistake waits for the calls of further members, to
 /// report them.

@@ -68,8 +68,9 @@ fn every_element_of_an_odd_number_is_combined() {
     assert!(run::<i32>(Combine::sum::<i32>(), &[], &[]).is_empty());
 }
 
-/// Vectors, one and several at a time, combine what single elements do. Miri, which takes minutes
-/// for all lengths, tries more of them if `cargo xtask test --full` sets RUSHMEM_EVERY_SIZE.
+/// An array is combined like its elements, whether one vector or several fit it. Miri would take
+/// minutes for all lengths: it tries few, or more if `cargo xtask test --full` sets
+/// RUSHMEM_EVERY_SIZE.
 #[test]
 fn arrays_of_every_length_are_combined_like_their_elements() {
     fn lengths() -> Vec<usize> {

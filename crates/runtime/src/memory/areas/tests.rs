@@ -47,8 +47,7 @@ fn nothing_overlaps() {
         ends.push((a.progress(), WORD));
         ends.extend([(a.status(), STATUS_BYTES), (a.writes(), RING_BYTES)]);
         if n > 1 {
-            // The area in which this PE packs is the first receive buffer of the job that no peer
-            // puts to.
+            // The memory in which this PE packs is a receive buffer for collectives among all PEs.
             let packed = (0..sets as u8).map(|set| a.packed(set));
             assert!(
                 packed.clone().all(|at| ends.contains(&(at, a.receive_buffer_bytes()))),

@@ -5,7 +5,7 @@ use super::*;
 const REQUEST: AgreementRequest =
     AgreementRequest { tag: 0, arguments: 0, able: true, keeps: false, count: 1 };
 
-/// Returns what one PE alone agrees on in a window.
+/// Returns the slots of a window on which one PE alone agrees.
 fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
     let proposal = slots.offer(window, REQUEST);
     let settled = slots.take_slots(window, proposal, proposal, count)?;

@@ -1,5 +1,5 @@
-//! Compiles what stable Rust cannot say, as the build script of rushmem-c does, and tells the
-//! sources that they become librushmem.
+//! Compiles the C sources of rushmem-c as its build script does, and sets `cfg(librushmem)` for the
+//! Rust sources.
 
 const SOURCES: [&str; 3] = [
     "../shmem-c/src/longdouble.c",

@@ -1,4 +1,4 @@
-//! Compiles what stable Rust cannot say.
+//! Compiles the C sources, which have what stable Rust lacks.
 
 const SOURCES: [&str; 3] = ["src/longdouble.c", "src/fortran/quad.c", "src/fortran/units.c"];
 

@@ -1,7 +1,7 @@
 //! Collectives over active sets (OpenSHMEM 1.6, 9.10, deprecated).
 //!
-//! The runtime keeps the state of an active set itself: pWrk goes unused, and of pSync only its
-//! address counts.
+//! The runtime keeps the state of an active set itself. pWrk is not used, and pSync only for its
+//! address.
 
 use core::ffi::{c_int, c_long};
 
@@ -11,7 +11,7 @@ use rushmem_runtime::collectives::{self, TeamOrActiveSet};
 use crate::coll::nbytes;
 use crate::longdouble::combine;
 
-/// Exports functions whose last arguments are an active set, its pSync perhaps behind a pWrk:
+/// Exports functions whose last arguments are an active set, perhaps a pWrk, and a pSync:
 /// `[parts of the C name](arguments; pwrk: type) = |call, members| body;`
 macro_rules! on_active_set {
     ($(
@@ -99,7 +99,7 @@ macro_rules! arithmetic {
 }
 for_each_arithmetic_to_all_type!(arithmetic);
 
-/// Returns a number of elements that is passed as an int.
+/// Converts a number of elements that is passed as an int. Ends the job if it is negative.
 pub(crate) fn count(call: Call, argument: &str, given: c_int) -> usize {
     usize::try_from(given).unwrap_or_else(|_| {
         call.fail(format_args!(

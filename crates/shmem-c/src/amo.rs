@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 use rushmem_runtime::amo;
 
-/// `shmem_TYPENAME_atomic_OP` for operations that take a value and return nothing.
+/// Defines operations that have a value and return nothing: `shmem_TYPENAME_atomic_OP`.
 macro_rules! updates {
     ($name:ident, $t:ty, $($op:ident)+) => {
         on_contexts! {$(
@@ -13,7 +13,7 @@ macro_rules! updates {
     };
 }
 
-/// Defines operations that return the value before.
+/// Defines operations that return the previous value.
 macro_rules! fetching_updates {
     ($name:ident, $t:ty, $($op:ident)+) => {
         on_contexts! {$(
@@ -22,7 +22,7 @@ macro_rules! fetching_updates {
     };
 }
 
-/// Defines operations that return the value before later.
+/// Defines nonblocking operations, which write the previous value to `fetch` until a quiet.
 macro_rules! nonblocking_updates {
     ($name:ident, $t:ty, $($op:ident)+) => {
         on_contexts! {$(

@@ -12,7 +12,7 @@ forward! {
     [shmem_sync_all]() => collectives::sync_all;
 }
 
-/// Collectives of which every PE gives `nelems` elements: `long_collect`, `collectmem`.
+/// Collectives to which every PE contributes `nelems` elements: `long_collect`, `collectmem`.
 macro_rules! gathering {
     ([$($before:tt)*] $collective:ident [$($after:tt)*] $t:ty) => {
         export! {
@@ -102,7 +102,8 @@ macro_rules! arithmetic {
 }
 for_each_arithmetic_reduce_type!(arithmetic);
 
-/// Length in bytes. One that overflows becomes more than any memory has: the runtime refuses it.
+/// Returns the length of `nelems` elements in bytes. If it overflows, returns `usize::MAX`, which
+/// the runtime refuses.
 pub(crate) const fn nbytes<T>(nelems: usize) -> usize {
     nelems.saturating_mul(size_of::<T>())
 }

@@ -1,5 +1,6 @@
-//! Crashes of programs that use librushmem: reported from its load on, with memory apart from the
-//! program's. Programs in Rust have an allocator, and handlers of crashes, of their own.
+//! Reports crashes of programs that use librushmem, from the time at which it is loaded. The report
+//! uses memory of its own, so librushmem has a global allocator for it. Programs in Rust choose
+//! their own allocator and handlers, so this is not compiled into rushmem-c.
 #![allow(unsafe_code)]
 
 use rushmem_runtime::crash::{install_at_load, memory::CrashAllocator};
@@ -7,7 +8,7 @@ use rushmem_runtime::crash::{install_at_load, memory::CrashAllocator};
 #[global_allocator]
 static ALLOCATOR: CrashAllocator = CrashAllocator;
 
-/// Run by the dynamic linker, or by the C library in a static program.
+/// Called by the dynamic linker, or by the C library in a static program.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = at_load;

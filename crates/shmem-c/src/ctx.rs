@@ -1,5 +1,5 @@
-//! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9): results go to pointers, a zero return is
-//! success.
+//! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9). Functions write results through pointers and
+//! return 0 on success.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
@@ -9,8 +9,8 @@ use rushmem_runtime::{Call, ContextHandle, TeamHandle, ctx};
 /// `shmem_ctx_session_config_t`
 #[repr(C)]
 pub struct SessionConfig {
-    /// The number of operations that the session is expected to issue. Nothing depends on it: a
-    /// session is not slower than none even for one operation (docs/performance/transports.md).
+    /// The expected number of operations of the session. It is not used, because a session is never
+    /// slower than none, not even for one operation (docs/performance/transports.md).
     total_ops: usize,
 }
 
@@ -36,11 +36,13 @@ export! {
     ) = |call| ctx::session_start(call, ctx, options);
 }
 
+/// Creates a context and writes its handle to `ctx`. Returns 1 if there are no more contexts.
+///
 /// # Safety
 /// `ctx` is valid for a write.
 unsafe fn create(call: Call, team: TeamHandle, options: c_long, ctx: *mut ContextHandle) -> c_int {
     let made = ctx::create(call, team, options);
-    // SAFETY: valid by contract.
+    // SAFETY: valid for a write, as this function requires.
     unsafe { ctx.write(made.unwrap_or(ContextHandle::INVALID)) };
     c_int::from(made.is_none())
 }

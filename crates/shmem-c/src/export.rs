@@ -1,9 +1,9 @@
 //! Gives a function its two C names.
 //!
-//! The body bears the profiling name `pshmem_x`; `shmem_x` is a jump to it, so that a tool can
-//! define a `shmem_x` of its own and call `pshmem_x`. A jump rather than an alias, because rustc
-//! exports no aliases, and because it needs no signature. All other names are shifted the
-//! same way (`pstart_pes`, `p_my_pe`, `pshmemx_wtime`).
+//! The body has the profiling name `pshmem_x`; `shmem_x` is a jump to it, so that a tool can define
+//! a `shmem_x` of its own and call `pshmem_x`. It is a jump and not an alias, because rustc exports
+//! no aliases, and because a jump needs no signature. All other profiling names also begin with `p`
+//! (`pstart_pes`, `p_my_pe`, `pshmemx_wtime`).
 #![allow(unsafe_code)]
 
 /// Exports functions: `[parts of the C name](arguments) -> result = |call| body;`
@@ -21,8 +21,8 @@ macro_rules! export {
             #[unsafe(export_name = concat!("p", $(stringify!($part)),+))]
             unsafe extern "C" fn body($($arg: $type),*) $(-> $result)? {
                 let $call = rushmem_runtime::call!(NAME);
-                // SAFETY: the caller passes what the standard asks of it for this function, which
-                // is all that the runtime asks of us.
+                // SAFETY: the caller keeps the standard's contract of this function, which is the
+                // contract of the runtime's function.
                 #[allow(unused_unsafe, reason = "some functions of the runtime are safe")]
                 unsafe { $body }
             }
@@ -35,7 +35,7 @@ macro_rules! export {
     )+};
 }
 
-/// Exports functions whose arguments go to the runtime as they are:
+/// Exports functions that pass their arguments unchanged to a function of the runtime:
 /// `[parts of the C name](arguments) -> result => function;`
 macro_rules! forward {
     ($(
@@ -72,8 +72,8 @@ macro_rules! on_contexts {
     };
 }
 
-/// Defines a routine on contexts with other prefixes: `without_context_ with_context_: [parts of
-/// x]...`
+/// Exports functions on the default context and on a given one, under two given prefixes:
+/// `without_context_ with_context_: [parts of x](arguments without the context) => function;`
 macro_rules! on_contexts_as {
     ($without:ident $with:ident: $(
         [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;
@@ -88,7 +88,7 @@ macro_rules! on_contexts_as {
     };
 }
 
-/// Exports a name of the standard as a jump to the body of its profiling twin.
+/// Exports a name of the standard as a jump to the body, which has the profiling name.
 macro_rules! jump {
     ([$($part:tt)+] => $body:path) => {
         #[unsafe(naked)]

@@ -1,18 +1,15 @@
-//! The Fortran face of Rushmem: the routines of OpenSHMEM 1.4, the last version that lists them,
-//! and a few that other libraries have (ci/spec/fortran.csv).
+//! The Fortran routines of Rushmem: those of OpenSHMEM 1.4, the last version that specifies them,
+//! and a few of other libraries (ci/spec/fortran.csv). The bodies read their arguments and call the
+//! same functions of the runtime as the C functions do.
 //!
-//! Fortran compilers find `SHMEM_PUT8` under the symbol `shmem_put8_`: gfortran, flang, ifx,
-//! nvfortran and Cray's do so by default. One underscore is appended whatever the name
-//! holds, so gfortran's `-fsecond-underscore` and `-fno-underscoring` are not for programs that
-//! call us.
+//! Fortran compilers look for `SHMEM_PUT8` under the symbol `shmem_put8_`: gfortran, flang, ifx,
+//! nvfortran and Cray's do so by default. Every symbol here has exactly one underscore at the end,
+//! so programs cannot be compiled with gfortran's `-fsecond-underscore` or `-fno-underscoring`.
 //!
-//! Every argument is an address. The default INTEGER, LOGICAL and REAL have 4 bytes, and `.TRUE.`
-//! is 1, of which all these compilers look at the last bit at least. The length that a compiler
-//! passes along with a CHARACTER argument comes after all others, so that who has no use for it
-//! need not declare it.
-//!
-//! Nothing here may know how a call is carried out: bodies read their arguments and call the same
-//! generic functions of the runtime as the C face does.
+//! Every argument is an address. The default INTEGER, LOGICAL and REAL have 4 bytes. A LOGICAL
+//! result is 1 for `.TRUE.`, since each of these compilers tests at least the lowest bit. The
+//! length of a CHARACTER argument is passed after all other arguments, so a routine that does not
+//! use it does not declare it.
 
 #[macro_use]
 mod export;

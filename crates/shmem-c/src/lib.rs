@@ -7,7 +7,8 @@
 //! `cargo xtask symbols` compares the result with the tables, and the test `signatures` with our
 //! headers.
 //!
-//! Nothing here holds state or checks an argument.
+//! Nothing here holds state. The runtime checks arguments; only what the runtime's types cannot
+//! express is checked here, such as a null configuration or a negative number of elements.
 #![allow(clippy::missing_safety_doc, reason = "the contract of a C function is the standard's")]
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 /*
- * What cannot be said in Rust about long double: passing it by value, and its arithmetic.
+ * The parts of long double that Rust lacks: passing it by value, and its arithmetic.
  *
- * The functions by value are reached by a jump from the symbol of the standard, which adds the last
- * argument: the function in longdouble.rs that moves one element between addresses.
+ * The functions with a long double by value are the targets of jumps in longdouble.rs, which add
+ * the last argument: the Rust function that moves one element between addresses.
  */
 
 #include <math.h>
@@ -32,7 +32,7 @@ ld rushmem_longdouble_ctx_g(void *ctx, const ld *source, int pe, ctx_move_fn *ge
     return value;
 }
 
-/* As for float and double: NaN wins, and +0 is greater than -0. */
+/* As for float and double: the result is NaN if one is NaN, and +0 is greater than -0. */
 static ld max(ld a, ld b) {
     if (isnan(a) || isnan(b))
         return (ld)NAN;

@@ -1,9 +1,9 @@
 //! `long double` by value, and its arithmetic: the Rust half of `longdouble.c`.
 //!
-//! Stable Rust cannot pass a `long double`, but it can jump to a C function that takes one. The
-//! jump adds an argument behind those of the caller: the Rust function that moves the value between
-//! addresses. That argument's register follows from the integer arguments alone, since the value
-//! travels on the stack (x86-64) or in a vector register (aarch64).
+//! Stable Rust cannot pass a `long double`, but it can jump to a C function that has one as an
+//! argument. The code before the jump adds a last argument: the Rust function that moves the value
+//! between addresses. The register of that argument depends only on the number of integer
+//! arguments, since the value itself is on the stack (x86-64) or in a vector register (aarch64).
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
@@ -22,15 +22,15 @@ macro_rules! operators {
             );
         )+}
         $($(#[$doc])* pub const fn $op() -> Combine {
-            // SAFETY: the function is one of `longdouble.c`, made for such elements.
+            // SAFETY: the function is one of `longdouble.c`, which combines elements of this type.
             unsafe { Combine::new(size_of::<LongDouble>(), $function) }
         })+
     };
 }
 operators! {
-    /// The greater of two, ordered as in `combine`.
+    /// The maximum; NaN and signed zeros are ordered as for `f64` in `combine`.
     max = rushmem_longdouble_max;
-    /// The lesser of two, ordered as in `combine`.
+    /// The minimum; NaN and signed zeros are ordered as for `f64` in `combine`.
     min = rushmem_longdouble_min;
     /// Addition.
     sum = rushmem_longdouble_sum;
@@ -49,9 +49,10 @@ macro_rules! combine {
 }
 pub(crate) use combine;
 
-/// Exports a function by value: `[parts of the C name] = C function(register, Rust function);`
+/// Exports a function with a `long double` by value:
+/// `[parts of the C name] = C function(x86-64 register, aarch64 register, Rust function);`
 ///
-/// The register is that of the argument added, on x86-64 and on aarch64.
+/// The registers are those of the argument that is added, which is the Rust function.
 macro_rules! by_value {
     ([$($part:tt)+] = $function:ident($x86_64:literal, $aarch64:literal, $mover:ident)) => {
         const _: () = {
@@ -89,7 +90,8 @@ by_value!([shmem_longdouble_g] = rushmem_longdouble_g("rdx", "x2", get));
 by_value!([shmem_ctx_longdouble_g] = rushmem_longdouble_ctx_g("rcx", "x3", ctx_get));
 
 unsafe extern "C" fn put(dest: *mut LongDouble, source: *const LongDouble, pe: c_int) {
-    // SAFETY: dest and pe are the caller's, source is one element on the stack.
+    // SAFETY: the caller keeps the standard's contract for `dest` and `pe`; `source` is one element
+    // on the stack.
     unsafe {
         rma::put(rushmem_runtime::call!("shmem_longdouble_p"), DefaultContext, dest, source, 1, pe)
     };
@@ -101,12 +103,13 @@ unsafe extern "C" fn ctx_put(
     source: *const LongDouble,
     pe: c_int,
 ) {
-    // SAFETY: as `put`, and ctx is the caller's.
+    // SAFETY: as in `put`, and the caller keeps the standard's contract for `ctx`.
     unsafe { rma::put(rushmem_runtime::call!("shmem_ctx_longdouble_p"), ctx, dest, source, 1, pe) };
 }
 
 unsafe extern "C" fn get(dest: *mut LongDouble, source: *const LongDouble, pe: c_int) {
-    // SAFETY: source and pe are the caller's, dest is one element on the stack.
+    // SAFETY: the caller keeps the standard's contract for `source` and `pe`; `dest` is one element
+    // on the stack.
     unsafe {
         rma::get(rushmem_runtime::call!("shmem_longdouble_g"), DefaultContext, dest, source, 1, pe)
     };
@@ -118,6 +121,6 @@ unsafe extern "C" fn ctx_get(
     source: *const LongDouble,
     pe: c_int,
 ) {
-    // SAFETY: as `get`, and ctx is the caller's.
+    // SAFETY: as in `get`, and the caller keeps the standard's contract for `ctx`.
     unsafe { rma::get(rushmem_runtime::call!("shmem_ctx_longdouble_g"), ctx, dest, source, 1, pe) };
 }

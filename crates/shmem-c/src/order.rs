@@ -10,7 +10,7 @@ on_contexts! {
     [pe_quiet](target_pes: *const c_int, npes: usize) => order::pe_quiet;
 }
 
-// Caches are coherent wherever we run.
+// No-ops, since the caches of the supported processors are coherent.
 export! {
     [shmem_clear_cache_inv]() = |_call| ();
     [shmem_set_cache_inv]() = |_call| ();

@@ -2,8 +2,8 @@
 
 use core::ffi::c_int;
 
-// Variadic in C. A C caller may pass more arguments than the callee looks at: on x86-64 and aarch64
-// Linux the caller alone places and removes them.
+// Variadic in C. On x86-64 and aarch64 Linux, a caller may pass more arguments than the callee
+// declares, because the caller places and removes them.
 export! {
     [shmem_pcontrol](_level: c_int) = |_call| ();
 }

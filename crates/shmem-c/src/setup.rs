@@ -46,21 +46,26 @@ export! {
     [shmem_info_get_name](name: *mut c_char) = |_call| vendor(name);
 }
 
+/// Writes the version of the standard.
+///
 /// # Safety
-/// Both pointers are valid for writing.
+/// Both pointers are valid for writes.
 unsafe fn version(major: *mut c_int, minor: *mut c_int) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `major` is valid for writes, as this function requires.
     unsafe { major.write(SHMEM_MAJOR_VERSION) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `minor` is valid for writes, as this function requires.
     unsafe { minor.write(SHMEM_MINOR_VERSION) };
 }
 
+/// Writes the vendor string and a final 0.
+///
 /// # Safety
 /// `name` has room for `SHMEM_MAX_NAME_LEN` bytes.
 unsafe fn vendor(name: *mut c_char) {
     let bytes = SHMEM_VENDOR_STRING.as_bytes();
-    // SAFETY: the string is shorter than the room, as asserted above, and a constant of ours.
+    // SAFETY: the string is shorter than `SHMEM_MAX_NAME_LEN`, as asserted above, and a constant,
+    // so it does not overlap the caller's buffer.
     unsafe { name.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
-    // SAFETY: the room is longer than the string by at least this byte.
+    // SAFETY: the buffer is longer than the string by at least this byte.
     unsafe { name.wrapping_add(bytes.len()).write(0) };
 }

@@ -1,5 +1,5 @@
-//! The additions of vendors to the standard, as `shmemx.h` declares them: ci/spec/extensions.csv
-//! says where each function comes from, ci/spec/shmemx.csv which of them are here.
+//! Extensions of vendors, as `shmemx.h` declares them. ci/spec/extensions.csv lists the extensions
+//! of all vendors with their origins, ci/spec/shmemx.csv those that are implemented.
 
 mod coll;
 pub(crate) mod counters;

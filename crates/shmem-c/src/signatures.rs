@@ -1,8 +1,8 @@
 //! Tests: every function here has the signature that a C compiler reads from our headers.
 //!
-//! The two come from different sources, the macros of this crate and the standard's tables.
-//! `export!` leaves the type of each function in a section of the test program, where it is
-//! collected; gcc prints what it understood of the headers (`-aux-info`).
+//! The two have different sources, the macros of this crate and the standard's tables. `export!`
+//! places the type of each function in a section of the test program, which the test reads; gcc
+//! prints the signatures that it reads from the headers (`-aux-info`).
 #![allow(unsafe_code)]
 
 use std::any::type_name;
@@ -15,13 +15,13 @@ use rushmem_runtime::{ContextHandle, RequestHandle, TeamHandle, team, thread};
 
 /// An exported function.
 pub struct Signature {
-    /// Its name in the standard.
+    /// The name in the standard.
     pub name: &'static str,
-    /// Names its type.
+    /// Returns the name of the function's type in Rust.
     pub of: fn() -> &'static str,
 }
 
-/// Leaves the signature of a function for the test to find.
+/// Places the signature of a function in the section that the test reads.
 macro_rules! signature {
     ($name:expr, $type:ty) => {
         #[used]
@@ -39,7 +39,7 @@ unsafe extern "C" {
     static STOP: u8;
 }
 
-/// Their ABI is that of C alone: see `longdouble`.
+/// The functions with a `long double` by value, which have no Rust signature: see `longdouble`.
 const BY_VALUE: [&str; 4] = [
     "shmem_ctx_longdouble_g",
     "shmem_ctx_longdouble_p",
@@ -59,7 +59,7 @@ fn in_rust() -> BTreeMap<String, FunctionType> {
     let stop = (&raw const STOP).cast::<Signature>();
     // SAFETY: both are the ends of one section.
     let count = unsafe { stop.offset_from_unsigned(start) };
-    // SAFETY: the section holds nothing but signatures, which are never written.
+    // SAFETY: the section contains only signatures, which are never written.
     let signatures = unsafe { std::slice::from_raw_parts(start, count) };
     signatures.iter().map(|function| (function.name.to_owned(), of_rust((function.of)()))).collect()
 }
@@ -106,7 +106,7 @@ fn of_c(line: &str) -> (String, FunctionType) {
     let parameters = parameters.split(", ").filter(|p| *p != "void").map(rust_of).collect();
     let result = match head[..name_at].trim() {
         "void" => "()".to_owned(),
-        // gcc's way to say that a function does not return.
+        // gcc prints this for a function that does not return.
         "volatile void" => "!".to_owned(),
         result => rust_of(result),
     };
@@ -153,9 +153,8 @@ fn rust_of(c_type: &str) -> String {
     .to_owned()
 }
 
-/// Returns true if a call from C is understood here: the types are the same, but for the pointee of
-/// a `void
-/// *`.
+/// Returns true if the function can be called by the C declaration: the types are equal, except
+/// that `void *` in C matches any pointer.
 fn agree(rust: &FunctionType, c: &FunctionType) -> bool {
     let same = |(rust, c): (&String, &String)| match c.as_str() {
         "*mut void" => rust.starts_with("*mut "),

@@ -1,4 +1,4 @@
-//! Teams (OpenSHMEM 1.6, 9.4): results go to pointers, a zero return is success.
+//! Teams (OpenSHMEM 1.6, 9.4). Functions write results through pointers and return 0 on success.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
@@ -55,10 +55,11 @@ export! {
     };
 }
 
-/// Returns the fields of `*config` that `mask` names, the others at their defaults (9.4.3).
+/// Returns the fields of `*config` that `mask` names, the others with their defaults (9.4.3). Ends
+/// the job if `config` is null although `mask` names a field.
 ///
 /// # Safety
-/// `config` is valid for a read, or anything when `mask` is 0.
+/// `config` is null or valid for a read, or `mask` names no field.
 unsafe fn selected(
     call: Call,
     argument: &str,
@@ -69,10 +70,12 @@ unsafe fn selected(
         return TeamConfig::default();
     }
     present(call, argument, config);
-    // SAFETY: valid by contract, and not null.
+    // SAFETY: `mask` names a field and `config` is not null, so it is valid for a read, as this
+    // function requires.
     unsafe { config.read() }
 }
 
+/// Ends the job if a configuration is null.
 fn present(call: Call, argument: &str, config: *const TeamConfig) {
     if config.is_null() {
         call.fail(format_args!("argument {argument} is null, but its mask names num_contexts"));

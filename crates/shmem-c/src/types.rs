@@ -9,13 +9,13 @@ use core::mem::MaybeUninit;
 
 const _: () = assert!(size_of::<usize>() == 8 && size_of::<core::ffi::c_long>() == 8);
 
-/// C's `long double`, 16 bytes on x86-64 and aarch64, opaque to Rust. Some of its bytes may be
-/// padding.
+/// C's `long double`, which has 16 bytes on x86-64 and aarch64 and is opaque to Rust. Some of its
+/// bytes may be padding.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub struct LongDouble([MaybeUninit<u64>; 2]);
 
-// SAFETY: it says that it may have padding.
+// SAFETY: the type may have padding, as `PADDED` says, and its size is 16.
 unsafe impl rushmem_runtime::rma::Element for LongDouble {
     const PADDED: bool = true;
 }
@@ -69,7 +69,7 @@ macro_rules! for_each_old_amo_type {
     };
 }
 
-/// Types of the deprecated names of fetch, set and swap.
+/// Types of the deprecated names of the AMOs fetch, set and swap.
 macro_rules! for_each_old_extended_amo_type {
     ($each:ident) => {
         $each!(float, f32);
@@ -148,8 +148,8 @@ macro_rules! for_each_complex_type {
     };
 }
 
-/// Types of MAX and MIN over active sets. Those of the bitwise reductions are the types of
-/// `for_each_old_wait_type`.
+/// Types of MAX and MIN over active sets. The types of bitwise reductions over active sets are
+/// those of `for_each_old_wait_type`.
 macro_rules! for_each_ordered_to_all_type {
     ($each:ident) => {
         for_each_old_wait_type!($each);

@@ -16,7 +16,8 @@ macro_rules! scalar {
 }
 for_each_wait_type!(scalar);
 
-/// One routine on a set of variables, which are compared with one value or with one each.
+/// Exports a routine on several variables in two forms: all are compared with the same value, or
+/// each with its own.
 macro_rules! on_set {
     ($name:ident, $t:ty, $routine:ident $(, $indices:ident: $index:ty)? => $result:ty) => {
         export! {

@@ -1,6 +1,6 @@
-//! Collectives, which Fortran has over active sets only.
+//! Collectives, which Fortran has only on active sets.
 //!
-//! pWrk goes unused, and of pSync, a default INTEGER array, only its address counts.
+//! pWrk is not used, and pSync, a default INTEGER array, only for its address.
 
 use core::ffi::c_int;
 
@@ -11,7 +11,7 @@ use super::export::{Elements, In};
 use super::quad::{self, Quad};
 use crate::coll::nbytes;
 
-/// Exports routines whose last arguments are an active set, its pSync perhaps behind a pWrk:
+/// Exports routines whose last arguments are an active set, perhaps a pWrk, and a pSync:
 /// `[parts of the name](arguments; pwrk: type) = |call, members| body;`
 macro_rules! on_active_set {
     ($(
@@ -118,6 +118,6 @@ reductions! {
     real8 [f64]: max min sum prod;
     real16 [Quad]: max min sum prod;
     comp4 [Complex<f32>]: sum prod;
-    // Its MAX stands in manuals alone: see `Ordered` of complex numbers for what it means here.
+    // COMP8_MAX is only in manuals. `Ordered` for complex numbers defines the order that it uses.
     comp8 [Complex<f64>]: max sum prod;
 }

@@ -1,7 +1,7 @@
 //! Gives a routine its two Fortran names, and reads its arguments.
 //!
-//! As in C the body bears a profiling name, `pshmem_x_`, and `shmem_x_` is a jump to it. Messages
-//! speak of `SHMEM_X`, as manuals and programs do.
+//! As in C, the body has the profiling name `pshmem_x_`, and `shmem_x_` is a jump to it. Messages
+//! name the routine `SHMEM_X`, as manuals and programs do.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
@@ -10,8 +10,8 @@ use rushmem_runtime::Call;
 
 /// Exports routines: `[parts of the name](arguments) -> result = |call| body;`
 ///
-/// The parts are joined without anything between them. Pointers reach the body as they are, of
-/// arguments of the types [`In`] and [`Elements`] it sees the values.
+/// The parts are joined without anything between them. The body gets pointers unchanged, and the
+/// values of arguments of the types [`In`] and [`Elements`].
 macro_rules! fortran {
     ($(
         [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
@@ -26,13 +26,13 @@ macro_rules! fortran {
             unsafe extern "C" fn body($($arg: $type),*) $(-> $result)? {
                 let $call = rushmem_runtime::call!($crate::fortran::export::text(&NAME));
                 $(
-                    // SAFETY: the caller passes a valid address for every argument.
+                    // SAFETY: Fortran passes a valid address for every argument.
                     let $arg = unsafe {
                         $crate::fortran::export::Argument::read($arg, $call, stringify!($arg))
                     };
                 )*
-                // SAFETY: the caller passes what the standard asks of it for this routine, which
-                // is all that the runtime asks of us.
+                // SAFETY: the caller keeps the standard's contract of this routine, which is the
+                // contract of the runtime's function.
                 #[allow(unused_unsafe, reason = "some functions of the runtime are safe")]
                 unsafe { $body }
             }
@@ -42,12 +42,12 @@ macro_rules! fortran {
     )+};
 }
 
-/// A value that the routine only reads.
+/// The address of a value that the routine only reads.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct In<T>(*const T);
 
-/// A number of elements: a default INTEGER that must not be negative.
+/// The address of a number of elements: a default INTEGER that must not be negative.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Elements(*const c_int);
@@ -56,10 +56,10 @@ pub struct Elements(*const c_int);
 pub trait Argument {
     /// The type that the body of the routine sees.
     type Value;
-    /// Reads it; `name` is what the argument is called in messages.
+    /// Returns the value for the body; `name` is the name of the argument in messages.
     ///
     /// # Safety
-    /// What is read is valid for reads.
+    /// An address whose value is read here is valid for reads.
     unsafe fn read(self, call: Call, name: &str) -> Self::Value;
 }
 
@@ -77,7 +77,7 @@ impl<T> Argument for *const T {
     }
 }
 
-/// The hidden length of a CHARACTER argument, which travels by value.
+/// The hidden length of a CHARACTER argument, which is passed by value.
 impl Argument for usize {
     type Value = Self;
     unsafe fn read(self, _: Call, _: &str) -> Self {
@@ -89,7 +89,8 @@ impl<T: Copy> Argument for In<T> {
     type Value = T;
     #[inline(always)]
     unsafe fn read(self, _: Call, _: &str) -> T {
-        // SAFETY: valid by contract. A COMMON block may align it to less than its size.
+        // SAFETY: valid for reads, as the trait requires. In a COMMON block, a value may be aligned
+        // to less than its size.
         unsafe { self.0.read_unaligned() }
     }
 }
@@ -98,7 +99,7 @@ impl Argument for Elements {
     type Value = usize;
     #[inline(always)]
     unsafe fn read(self, call: Call, name: &str) -> usize {
-        // SAFETY: valid by contract.
+        // SAFETY: valid for reads, as the trait requires.
         let given = unsafe { self.0.read_unaligned() };
         crate::active_set::count(call, name, given)
     }

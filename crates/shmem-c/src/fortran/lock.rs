@@ -1,5 +1,5 @@
-//! Distributed locks. Here a lock is a default INTEGER, which has half the room of C's: 4 bytes on
-//! either side of it are somebody else's, so it is not C's lock under another name.
+//! Distributed locks. In Fortran a lock is a default INTEGER of 4 bytes, half the size of a lock in
+//! C. The bytes beside it belong to other variables, so the runtime has locks of both sizes.
 
 use core::ffi::c_int;
 

@@ -1,8 +1,7 @@
-//! Symmetric memory: the routines on the pointers of Cray's dialect, which are integers as large as
-//! an address.
+//! Symmetric memory: the routines for Cray pointers, which are integers of the size of an address.
 //!
-//! Lengths are in words of 4 bytes. An error ends the job where the program requested that, and is
-//! a negative code otherwise.
+//! Lengths are in words of 4 bytes. An error ends the job if the argument `abort` is not 0;
+//! otherwise the routine writes a negative code.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
@@ -16,7 +15,7 @@ use super::export::In;
 /// Bytes of a word.
 const WORD: usize = 4;
 
-/// The status of a block that was moved.
+/// The status of SHPCLMOVE if the block was moved.
 const MOVED: c_int = 1;
 
 /// A Cray pointer.
@@ -30,7 +29,7 @@ fortran! {
     };
     [shpdeallc](addr: Pointer, errcode: *mut c_int, abort: In<c_int>)
         = |call| errcode.write_unaligned(code(call, abort, free(call, addr.read_unaligned())));
-    // The name that other libraries give it.
+    // The name of SHPDEALLC in other libraries.
     [shpdealloc](addr: Pointer, errcode: *mut c_int, abort: In<c_int>)
         = |call| errcode.write_unaligned(code(call, abort, free(call, addr.read_unaligned())));
     [shpclmove](addr: Pointer, length: In<c_int>, status: *mut c_int, abort: In<c_int>) = |call| {
@@ -42,7 +41,7 @@ fortran! {
     };
 }
 
-/// The errors, with the codes of the standard.
+/// The errors, whose codes are those of the standard.
 #[derive(Clone, Copy)]
 enum Error {
     Length(c_int),
@@ -111,13 +110,13 @@ fn allocate(call: Call, length: c_int) -> Result<*mut c_void, Error> {
 fn resize(call: Call, addr: *mut c_void, length: c_int) -> Result<*mut c_void, Error> {
     let nbytes = nbytes(length)?;
     check_block(call, addr)?;
-    // SAFETY: what the standard asks of the caller of SHPCLMOVE.
+    // SAFETY: the caller keeps the standard's contract of SHPCLMOVE, and `addr` is a block.
     present(unsafe { heap::realloc(call, addr, nbytes) }, nbytes)
 }
 
 fn free(call: Call, addr: *mut c_void) -> Result<c_int, Error> {
     check_block(call, addr)?;
-    // SAFETY: what the standard asks of the caller of SHPDEALLC.
+    // SAFETY: the caller keeps the standard's contract of SHPDEALLC, and `addr` is a block.
     unsafe { heap::free(call, addr) };
     Ok(0)
 }

@@ -9,7 +9,7 @@ fortran! {
     [shmem_fence]() = |call| order::fence(call, DefaultContext);
     [shmem_quiet]() = |call| order::quiet(call, DefaultContext);
 
-    // Caches are coherent wherever we run.
+    // No-ops, since the caches of the supported processors are coherent.
     [shmem_clear_cache_inv]() = |_call| ();
     [shmem_set_cache_inv]() = |_call| ();
     [shmem_udcflush]() = |_call| ();

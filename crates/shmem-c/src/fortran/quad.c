@@ -1,5 +1,5 @@
 /*
- * What stable Rust cannot do with a REAL*16 of Fortran, an IEEE number of 128 bits: its arithmetic.
+ * The arithmetic of Fortran's REAL*16, an IEEE number of 128 bits, which stable Rust lacks.
  */
 
 #include <stddef.h>
@@ -11,7 +11,7 @@ typedef __float128 quad;
 typedef long double quad;
 #endif
 
-/* Where a program has one: a COMMON block may align it to less than its size. */
+/* A number in a program's memory, where a COMMON block may align it to less than its size. */
 typedef quad placed __attribute__((aligned(1)));
 
 static int is_nan(quad a) { return a != a; }
@@ -22,7 +22,7 @@ static int is_negative(quad a) {
     return bytes[sizeof a - 1] >> 7;
 }
 
-/* As for REAL*4 and REAL*8: NaN wins, and +0 is greater than -0. */
+/* As for REAL*4 and REAL*8: the result is NaN if one is NaN, and +0 is greater than -0. */
 static quad max(quad a, quad b) {
     if (is_nan(a) || is_nan(b))
         return (quad)__builtin_nan("");

@@ -1,7 +1,7 @@
-//! The arithmetic of REAL*16, an IEEE number of 128 bits, which stable Rust cannot do: the Rust
-//! half of `quad.c`.
+//! The arithmetic of REAL*16, an IEEE number of 128 bits, which stable Rust lacks: the Rust half of
+//! `quad.c`.
 //!
-//! On x86-64 it is not C's `long double`, whose 16 bytes hold 80 bits in another format.
+//! On x86-64, REAL*16 is not C's `long double`, which has 80 bits in another format.
 #![allow(unsafe_code)]
 
 use core::ffi::c_void;
@@ -21,15 +21,15 @@ macro_rules! operators {
             );
         )+}
         $($(#[$doc])* pub const fn $op() -> Combine {
-            // SAFETY: the function is one of `quad.c`, made for such elements.
+            // SAFETY: the function is one of `quad.c`, which combines elements of this type.
             unsafe { Combine::new(size_of::<Quad>(), $function) }
         })+
     };
 }
 operators! {
-    /// The greater of two, ordered as in `combine`.
+    /// The maximum; NaN and signed zeros are ordered as for `f64` in `combine`.
     max = rushmem_quad_max;
-    /// The lesser of two, ordered as in `combine`.
+    /// The minimum; NaN and signed zeros are ordered as for `f64` in `combine`.
     min = rushmem_quad_min;
     /// Addition.
     sum = rushmem_quad_sum;

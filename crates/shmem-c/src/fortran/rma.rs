@@ -1,7 +1,7 @@
 //! Remote memory access.
 //!
-//! Numbers in names up to 8 are bytes, those above are bits: SHMEM_PUT8 and SHMEM_PUT64 are the
-//! same, and C's `shmem_put8` is not.
+//! The number in a name is the size of an element: in bytes if it is 4 or 8, in bits if it is more.
+//! So SHMEM_PUT8 is the same as SHMEM_PUT64, and not the same as `shmem_put8` in C.
 
 use core::ffi::c_int;
 

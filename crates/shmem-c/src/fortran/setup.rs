@@ -46,7 +46,7 @@ unsafe extern "C" {
 
 /// Writes the buffers of Fortran units before the library ends the process.
 pub(super) fn flush_units() {
-    // SAFETY: it may be called at any time, from any thread.
+    // SAFETY: the function may be called at any time, from any thread.
     unsafe { rushmem_flush_units() };
 }
 
@@ -57,8 +57,9 @@ pub(super) fn flush_units() {
 unsafe fn vendor(name: *mut c_char, length: usize) {
     let text = SHMEM_VENDOR_STRING.as_bytes();
     let text = &text[..text.len().min(length)];
-    // SAFETY: the caller's promise.
+    // SAFETY: `name` has room for `length` characters, as this function requires.
     unsafe { name.cast::<u8>().write_bytes(b' ', length) };
-    // SAFETY: the text is no longer than the room, and a constant of ours.
+    // SAFETY: the text has at most `length` bytes, and is a constant, so it does not overlap the
+    // caller's buffer.
     unsafe { name.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len()) };
 }

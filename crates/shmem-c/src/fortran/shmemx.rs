@@ -1,5 +1,5 @@
-//! The additions of vendors: Cray's teams, whose handles are 8-byte integers, its all-to-all of
-//! blocks of any size, Sandia's clock, the initialization by a unique id, and the use of the heap.
+//! Extensions of vendors: Cray's teams, whose handles are 8-byte integers, its all-to-all of blocks
+//! of different sizes, Sandia's clock, the initialization by a unique id, and the use of the heap.
 
 use core::ffi::c_int;
 
@@ -79,7 +79,7 @@ fortran! {
     [shmemx_wtime]() -> f64 = |_call| time::wtime();
 }
 
-/// Ends the job unless a CHARACTER of this length holds a unique id.
+/// Ends the job unless a CHARACTER of this length has room for a unique id.
 fn require_room(call: Call, length: usize) {
     if length < UNIQUE_ID_BYTES {
         call.fail(format_args!(

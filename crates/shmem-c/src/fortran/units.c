@@ -1,5 +1,5 @@
 /*
- * What stable Rust cannot do: refer to a function that may not be there.
+ * A call of a function that a program may lack, by a weak symbol, which stable Rust cannot declare.
  */
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 /* FLUSH(unit) of gfortran's library; a null pointer means every unit. */
 extern void _gfortran_flush_i4(int *unit) __attribute__((weak));
 
-/* Writes what the units of the program's Fortran library hold back, where that library is known. */
+/* Writes the buffers of all Fortran units, if the program uses gfortran's library. */
 void rushmem_flush_units(void) {
     if (_gfortran_flush_i4 != NULL)
         _gfortran_flush_i4(NULL);

@@ -1,5 +1,5 @@
-//! Collectives: Cray's all-to-all of blocks of any size and its old reductions over teams, Sandia's
-//! names of the scans, bitwise reductions of the signed types of C.
+//! Collectives: Cray's all-to-all of blocks of different sizes and its old reductions over teams,
+//! Sandia's names of the scans, and bitwise reductions of the signed types of C.
 
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 
@@ -69,7 +69,7 @@ bitwise!(int, c_int, and or xor);
 bitwise!(long, c_long, and or xor);
 bitwise!(longlong, c_longlong, and or xor);
 
-// The two work arrays are those of active sets, which teams do not need.
+// The two work arrays are not used: only active sets need them.
 macro_rules! to_all {
     ($name:ident, $t:ty, $($op:ident)+) => {
         export! {$(

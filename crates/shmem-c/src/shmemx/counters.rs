@@ -3,7 +3,8 @@
 use rushmem_runtime::ContextHandle;
 use rushmem_runtime::ctx::operations;
 
-/// `shmemx_pcntr_t`: writes and reads that were issued, which SOS calls pending, and completed.
+/// `shmemx_pcntr_t`. The numbers of issued writes and reads, which Sandia's library calls pending,
+/// and of completed ones.
 #[repr(C)]
 pub struct PerformanceCounters {
     pending_put: u64,
@@ -13,7 +14,8 @@ pub struct PerformanceCounters {
     target: u64,
 }
 
-/// Operations of other PEs on this one are not counted, as in most builds of SOS.
+/// The number of operations of other PEs on this one. It is 0, because these are not counted, as in
+/// most builds of Sandia's library.
 const TARGET: u64 = 0;
 
 export! {

@@ -1,4 +1,4 @@
-//! Collectives that do not block, and their requests.
+//! Nonblocking collectives, and their requests.
 
 use core::ffi::c_int;
 
@@ -32,8 +32,8 @@ export! {
     };
 }
 
-/// A collective that takes nothing but vectors: `[parts of the C name] (element type) = collective,
-/// its vectors' length for a number of elements`.
+/// Exports the start of a collective whose arguments are only vectors: `[parts of the C name]
+/// (element type) = collective, function from the number of elements to the runtime's length`.
 macro_rules! started {
     ([$($part:tt)+] ($t:ty) = $is:expr, $n:expr) => {
         export! {

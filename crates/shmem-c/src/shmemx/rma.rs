@@ -1,4 +1,4 @@
-//! Blocks at strides under Sandia's names, bitwise atomics on the signed types of C, and atomic sums
+//! Strided blocks under Sandia's names, bitwise atomics on the signed types of C, and atomic sums
 //! of floating-point numbers.
 
 use core::ffi::{c_int, c_long, c_longlong};

@@ -1,4 +1,4 @@
-//! Thread levels under Cray's names, the numbers of a program's own threads, a clock, and the
+//! Thread levels under Cray's names, the program's own numbering of its threads, a clock, and the
 //! transport of the job.
 
 use core::ffi::{c_char, c_int};

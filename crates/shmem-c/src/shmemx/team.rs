@@ -1,4 +1,5 @@
-//! Cray's teams: nothing is returned, errors end the job, a handle is destroyed where it is kept.
+//! Cray's teams. The functions return no status, because errors end the job. `destroy` also sets
+//! the caller's handle to invalid.
 
 use core::ffi::c_int;
 

@@ -50,9 +50,9 @@ impl ConnectFailure {
     }
 }
 
-/// Returns the reason why there is no connection to a peer with these addresses: the result of each
-/// attempt of a round, at those that have a route. Addresses with the same result are named
-/// together.
+/// Returns the reason why there is no connection to a peer with the addresses `all`: the result of
+/// each attempt of a round, and that no route leads to the other addresses. Addresses with the same
+/// result are named together.
 fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> ConnectRefusal {
     let untried = |at: &&SocketAddr| round.iter().all(|(tried, _)| tried != *at);
     let without_route = || ConnectFailure::Socket(ErrorKind::NetworkUnreachable.into());

@@ -214,7 +214,7 @@ fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violat
     receiving.replies.deliver(&receiving.local.acks, reply, answers)
 }
 
-/// Copies received bytes to the start of a destination. No word is torn.
+/// Copies received bytes to the start of a private destination.
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was requested");
     // SAFETY: within a destination that is valid until its request is answered.

@@ -86,8 +86,8 @@ pub struct Open {
     /// The number of usable CPUs of each PE, which is the number of its threads that may spin at
     /// once while they wait. 0 if PEs outnumber the CPUs.
     pub cpus_per_pe: u32,
-    /// What carries out atomic operations, the same on all PEs. The network only if the provider
-    /// has [`network_amos`](Provider::network_amos).
+    /// The party that carries out atomic operations, the same on all PEs. It is the network only if
+    /// the provider has [`network_amos`](Provider::network_amos).
     pub amos: Amos,
     /// The part to open, the same on all PEs. `None` stands for the first that can be opened.
     pub part: Option<String>,
@@ -352,7 +352,8 @@ pub trait Transport: Send + Sync {
     fn lose(&self, pe: Pe, why: &str);
 }
 
-/// What carries out atomic operations: chosen once for a job, before its transport is opened.
+/// The party that carries out atomic operations. It is chosen once for a job, before the transport
+/// is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amos {
     /// The target's CPU, on request by messages. The operations are atomic with respect to those of
@@ -368,7 +369,7 @@ impl Amos {
         [Amos::Software, Amos::Network].into_iter().find(|amos| amos.name() == name)
     }
 
-    /// Returns the name.
+    /// Returns the name, which is a value of `SHMEM_AMOS`.
     pub fn name(self) -> &'static str {
         match self {
             Amos::Software => "software",

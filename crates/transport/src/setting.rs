@@ -120,9 +120,9 @@ impl fmt::Display for ValueSource {
 /// An invalid value of a variable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// The variable.
+    /// The name of the variable.
     pub name: &'static str,
-    /// Its value.
+    /// The value that was found.
     pub value: String,
     /// The values that are allowed.
     pub expected: &'static str,

@@ -151,7 +151,7 @@ impl StridedBlocks {
 /// An atomic operation on a word of a PE.
 #[derive(Clone, Copy, Debug)]
 pub struct AmoRequest {
-    /// The word.
+    /// The address of the word, which must be aligned to the word's width.
     pub dest: RemoteAddr,
     /// The width of the word.
     pub width: AmoWidth,
@@ -190,11 +190,11 @@ pub enum Follows {
 /// An update of an 8-byte word of a PE that follows the data of a put.
 #[derive(Clone, Copy, Debug)]
 pub struct SignalUpdate {
-    /// The word.
+    /// The address of the word, which must be aligned to 8 bytes.
     pub dest: RemoteAddr,
     /// `Set` or `Add`.
     pub op: AmoOp,
-    /// The operand.
+    /// The value to set or to add.
     pub value: u64,
     /// The operations that the signal follows.
     pub follows: Follows,

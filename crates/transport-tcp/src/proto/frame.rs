@@ -33,7 +33,7 @@ pub(crate) enum RequestFrame {
 pub(crate) enum ReplyFrame {
     /// The body is the data that request number `seq` gets.
     Data { seq: u64, nbytes: u32 },
-    /// The body is a reply (`engine::message`), with the results of a batch.
+    /// The body is a reply (`engine::message`), followed by the results if the request has a batch.
     Message { nbytes: u32 },
     /// All requests up to number `seq` were carried out.
     Ack { seq: u64 },

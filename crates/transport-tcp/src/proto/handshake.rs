@@ -70,7 +70,7 @@ pub(crate) enum HandshakeViolation {
     Version(u8),
     /// The other end does not know the job's secret.
     Secret,
-    /// The other end is not the expected PE, or connects to another PE than this one.
+    /// The claim is for another PE than the accepting one, or from a PE that the job does not have.
     WrongPe,
 }
 

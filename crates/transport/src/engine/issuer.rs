@@ -112,7 +112,7 @@ fn flags_after(before: u8, is_unfinished: bool, awaits_acks: bool) -> u8 {
 
 /// The issuers of a PE.
 pub struct Issuers<W: Wire> {
-    /// Issuers whose operations calls have left unfinished.
+    /// Issuers with operations that calls have left unfinished.
     unfinished: FlushList<UnfinishedIssuer<W>>,
     /// The number of polls by threads that wait.
     polls: AtomicU32,
@@ -148,7 +148,8 @@ impl<W: Wire> Default for Issuers<W> {
 impl<W: Wire> Issuers<W> {
     /// Returns an issuer for a new endpoint, and counts the endpoint among its users. This is an
     /// issuer without users, a new one that `make` makes, or, if there are `max` already or `make`
-    /// fails, the one with the fewest users. `setting` is the variable that sets the maximum.
+    /// fails, the one with the fewest users. `setting` names what limits their number, such as a
+    /// variable.
     ///
     /// # Errors
     /// The errors of `make`, if there is no issuer.

@@ -198,11 +198,11 @@ pub struct StreamPosition {
 /// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// The operation.
+    /// The operation on the word.
     pub op: AmoOp,
     /// The width of the word.
     pub width: AmoWidth,
-    /// The word.
+    /// The address of the word.
     pub dest: RemoteAddr,
     /// The operand.
     pub operand: u64,

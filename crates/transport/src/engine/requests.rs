@@ -278,8 +278,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.ask(network, pe, parts) }.map(|_| ())
     }
 
-    /// Puts, and updates the word of the signal: by the target's CPU or, if the wire keeps the
-    /// order of all operations, by a write of a flag of the library.
+    /// Puts, and updates the word of the signal. The target's CPU carries the update out. If the
+    /// wire orders everything and the word is a flag of the library, a write sets it instead.
     ///
     /// # Safety
     /// The source is valid for reads until the call returns or, if that does not wait, until the

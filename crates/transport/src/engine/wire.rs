@@ -188,8 +188,8 @@ pub trait Wire: Send + Sized {
     /// Returns the capabilities and limits of the wire.
     fn caps(&self) -> WireCaps;
 
-    /// Begins to connect to a PE, or goes on with it, without waiting. Returns true once operations
-    /// can be started to the PE.
+    /// Begins to connect to a PE, or continues to. Returns true once operations can be started to
+    /// the PE. A wire may block while it connects itself, but not to wait until the PE connects.
     fn reach(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
     /// Returns how many bytes from the start of a range one key covers, or the block of the heap

@@ -30,7 +30,7 @@ const FIRST: i32 = 3;
 #[derive(Clone, Copy, Debug)]
 pub struct PerPeer(pub u64);
 
-/// Returns the soft limit to set, if that of `limit` is too low and may be raised.
+/// Returns the new soft limit, if that of `limit` is below `needed` and may be raised.
 fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
     let soft = limit.current?;
     let new = limit.maximum.map_or(needed, |hard| hard.min(needed));
@@ -61,7 +61,8 @@ pub fn is_exhausted(any: impl AsFd) -> bool {
 pub struct PerEndpoint {
     /// Descriptors of the endpoint itself.
     pub own: u64,
-    /// Descriptors of the connections to a peer, and from the same endpoint of that peer.
+    /// Descriptors for one peer: of the connection that the endpoint makes to it, and of the one
+    /// that the peer's endpoint makes.
     pub per_peer: u64,
 }
 
@@ -148,7 +149,7 @@ impl PerPeer {
             Some(libc::ENOMEM | libc::ENOBUFS) => {
                 format!("{error}; the host is short of memory: free some, or start fewer PEs on it")
             }
-            // Of the calls that this explains, only those of epoll fail so; no disk is involved.
+            // Of the calls whose errors are explained here, only those of epoll fail with ENOSPC.
             Some(libc::ENOSPC) => {
                 "too many descriptors are watched; raise the sysctl fs.epoll.max_user_watches"
                     .into()

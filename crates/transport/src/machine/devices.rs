@@ -12,7 +12,7 @@ use std::path::Path;
 const CLASSES: [&str; 2] = ["infiniband", "cxi"];
 
 /// Returns the names of the hardware devices with an active port, sorted. Software devices, such as
-/// Soft-RoCE, belong to no bus and are left out.
+/// Soft-RoCE, are attached to no bus, and are not returned.
 pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }

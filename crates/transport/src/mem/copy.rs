@@ -163,7 +163,8 @@ fn cut(addr: usize, nbytes: usize) -> (usize, usize) {
 /// As [`copy_bytes`].
 #[inline(never)]
 unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
-    // A program may synchronize by whole words, but the detector must see races of other bytes.
+    // A program may synchronize by whole words. A race detector must see accesses to other bytes,
+    // which it does for the foreign copy.
     if cfg!(race_detector) {
         // SAFETY: the same contract.
         return unsafe { foreign_copy(dest, source, nbytes) };

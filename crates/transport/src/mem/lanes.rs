@@ -152,7 +152,7 @@ vectors! {
         "vmovdqu [{at} + 64], {}" "vmovdqu [{at} + 96], {}"
 }
 
-/// The lanes that every processor of this architecture has, with Linux.
+/// The lanes that every processor of this architecture has on which Linux runs.
 #[cfg(all(opaque, target_arch = "aarch64"))]
 pub use std::arch::aarch64::float64x2_t as Baseline;
 

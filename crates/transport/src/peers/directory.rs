@@ -24,7 +24,7 @@ const PARTS: usize = 1 + Segment::COUNT;
 /// The records of all PEs.
 ///
 /// The table consists of the number of PEs, the end of each PE's record, and the records. A record
-/// consists of the lengths of its parts and the parts. An end counts from the first record.
+/// consists of the lengths of its parts and the parts. An end is an offset from the first record.
 pub struct Directory(Box<dyn AsRef<[u8]> + Send + Sync>);
 
 impl Directory {

@@ -111,7 +111,8 @@ pub enum Violation {
     Address(u64),
     /// A malformed batch.
     Batch,
-    /// A request whose number was used before, or is too far ahead.
+    /// A request with a number that it cannot have at this point of its stream, such as one that
+    /// was used before.
     Number(u32),
     /// An answer without a request, or of another kind or length than requested.
     Unrequested,

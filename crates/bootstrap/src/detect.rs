@@ -90,7 +90,7 @@ type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// checks whether a descriptor is a connected socket.
 ///
 /// # Errors
-/// If they show several processes and no route to the others.
+/// If they show several processes and no route to the others, or if those of a meeting are invalid.
 pub(crate) fn route(
     protocol: Protocol,
     lookup: Lookup<'_>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Maximum size of the record of one PE.
 pub const MAX_RECORD: usize = 64 * 1024;
 
-/// Maximum size of the records of all PEs; equal ones count once.
+/// Maximum size of the records of all PEs; equal records of consecutive PEs count once.
 pub const MAX_RECORDS: usize = 256 * 1024 * 1024;
 
 /// One record of each PE, or a value that was computed from it.

@@ -11,7 +11,7 @@ pub const SOFT: &str = "#57606a";
 pub const GRID: &str = "#e9ecef";
 /// The background of a figure.
 pub const CARD: &str = "#ffffff";
-/// Lines of floors.
+/// Lines of the floors that shmem-perf measures.
 pub const FLOOR: &str = "#8b929a";
 /// Cells of a map without a value.
 pub const ABSENT: &str = "#e3e6ea";

@@ -6,7 +6,8 @@ use std::process::exit;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Maximum time for starting one process, also from a file system that hangs for a while.
+/// Time limit for the start of processes, also from a file system that hangs for a while. One
+/// second is added for each PE.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Unit in which the time is counted. The time for which oshrun is stopped counts as one unit at
@@ -90,7 +91,7 @@ pub struct StartLimit {
 }
 
 impl StartLimit {
-    /// Sets a limit for the start of `n` processes.
+    /// Starts the time limit for a job of `n` PEs.
     pub fn new(n: u32) -> std::io::Result<StartLimit> {
         let (_started, over) = channel();
         let limit = START_LIMIT + Duration::from_secs(n.into());

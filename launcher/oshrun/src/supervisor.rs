@@ -46,8 +46,7 @@ pub struct Supervisor {
     /// provides its input.
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
-    /// Given to the threads that make snapshots of the PEs of this process, to report these to
-    /// `explained`.
+    /// The threads that make snapshots of this process's PEs send these by clones of this sender.
     explain: mpsc::UnboundedSender<HostEvent>,
     explained: mpsc::UnboundedReceiver<HostEvent>,
     /// Searches for long waits, if that was requested.

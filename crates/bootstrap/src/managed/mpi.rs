@@ -27,7 +27,7 @@ const TEXT: usize = 8192;
 /// Returns the state of MPI in this process now.
 pub(crate) fn present() -> Mpi {
     match version() {
-        // Open MPI uses only PMIx, since version 4.
+        // Since version 4, Open MPI uses only PMIx.
         Some(version) if !version.starts_with(OPEN_MPI) => match is_true(c"MPI_Initialized") {
             true => Mpi::Open,
             false => Mpi::Later,

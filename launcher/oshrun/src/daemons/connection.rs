@@ -128,7 +128,7 @@ pub enum HostEvent {
     /// All PEs of this daemon have ended.
     Idle,
     /// The reply to [`DaemonOrder::Finish`] and the last message of a daemon: all output has been
-    /// sent, and no process is left.
+    /// sent, and the processes of the job have ended, or do not end although they were killed.
     Done,
     /// Reply to [`DaemonOrder::Ping`].
     Pong,

@@ -101,7 +101,8 @@ impl Survey {
     }
 }
 
-/// Returns true if the PE runs, and its status shows no wait in the library.
+/// Returns true if the PE runs outside the library: its status, if there is one, shows neither a
+/// wait nor that the PE has finalized.
 pub fn is_outside(snapshot: &PeSnapshot) -> bool {
     let runs = matches!(snapshot.process, ProcessState::Runs { .. } | ProcessState::Sleeps);
     let waits_not = |status: &Status| status.waits.is_empty() && status.stage != Stage::Finalized;

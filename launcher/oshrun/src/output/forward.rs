@@ -36,8 +36,8 @@ pub struct Forwarder {
     pub ending: watch::Receiver<bool>,
 }
 
-/// Forwards a pipe until its end. If the reader of the destination has closed it, closes the pipe,
-/// so that the PE gets SIGPIPE.
+/// Forwards a pipe until its end, or until all PEs have ended. If the reader of the destination has
+/// closed it, closes the pipe, so that the PE gets SIGPIPE.
 pub async fn forward(mut forwarder: Forwarder) {
     let mut bytes = vec![0; 16 * 1024];
     while let Some(nbytes) = forwarder.read(&mut bytes).await {

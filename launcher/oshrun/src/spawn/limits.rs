@@ -87,8 +87,8 @@ fn descriptor_refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -
 /// it.
 const MEMORY_OF_PE: u64 = 256 * 1024;
 
-/// Processes and threads of a process that starts PEs: the process, two threads that write output,
-/// and the guard.
+/// Processes and threads of a process that starts PEs: the process, its guard, and two threads, for
+/// the output in oshrun and for the connection to oshrun in a daemon.
 const TASKS_OF_LAUNCHER: u64 = 4;
 
 /// Checks that processes and memory suffice for `n_pes` PEs on this host.

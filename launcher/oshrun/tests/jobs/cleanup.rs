@@ -95,7 +95,7 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing() {
     let mut random = Random::seeded();
     for _ in 0..40 {
         let job = TestJob::new(&["-n", "12", "sh", "-c", "sleep 600; true"]).start();
-        // Its guard, its PEs and what they start.
+        // oshrun, its guard, 12 shells and what they start.
         let n_processes = random.below(1 + 1 + 2 * 12) as usize;
         eventually("so much of the job is there", || job.processes().len() >= n_processes);
         job.signal(Signal::KILL);

@@ -113,7 +113,8 @@ fn a_killed_oshrun_leaves_nothing_on_any_host() {
 #[ignore = "half a minute and more; part of `cargo xtask test --full`"]
 fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
     let agent = agent();
-    // oshrun, two daemons, their guards, and two processes of each PE.
+    // Kills oshrun at 20 stages of the start of three daemons, four guards and two processes for
+    // each PE.
     for n_processes in 0..20 {
         let job = agent.job("a:3,b:3,c:3", "", &["sh", "-c", "sleep 600; true"]).start();
         eventually("so much of the job is there", || job.processes().len() >= n_processes);

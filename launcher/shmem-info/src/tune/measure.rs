@@ -79,23 +79,23 @@ impl Arrays {
                 collectives::sync(CALL, members);
                 return;
             }
-            // SAFETY: no reference points to the arrays.
+            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
             "broadcast" => unsafe {
                 collectives::broadcast(CALL, members, dest, source, nbytes, 0);
             },
-            // SAFETY: no reference points to the arrays.
+            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
             "reduce" => unsafe {
                 collectives::reduce(CALL, members, dest, source, nbytes / 8, &SUM);
             },
-            // SAFETY: no reference points to the arrays.
+            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
             "collect" => unsafe {
                 collectives::fcollect(CALL, members, dest, source, nbytes / n);
             },
-            // SAFETY: no reference points to the arrays.
+            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
             "alltoall" => unsafe {
                 collectives::alltoall(CALL, members, dest, source, nbytes);
             },
-            // SAFETY: no reference points to the arrays.
+            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
             "scan" => unsafe {
                 collectives::inscan(CALL, members, dest, source, nbytes / 8, &SUM);
             },

@@ -49,7 +49,9 @@ impl MeasuredRow {
         text
     }
 
-    /// Returns the algorithms by ascending sizes, each with the size from which on it is the best.
+    /// Returns the algorithms by ascending sizes, each with the size from which on it is used. Of
+    /// those that are as fast as the fastest ([`AS_FAST`]), the one of the next smaller size has
+    /// precedence, then the built-in choice.
     fn changes(&self) -> Vec<(usize, &'static str)> {
         let mut built_in = Table::default();
         built_in.complete();

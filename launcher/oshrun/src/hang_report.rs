@@ -1,12 +1,12 @@
 //! Explains a job that hangs: what each PE does, and who waits for whom.
 //!
 //! Works without the network and without the help of the PEs: oshrun and each daemon make snapshots
-//! of their PEs from the memory of the node and from /proc (`survey`). Daemons send theirs to
+//! of their PEs from the memory of the node and from /proc (`snapshots`). Daemons send theirs to
 //! oshrun, where the [`Explainer`] collects them. `rushmem_explain` derives the explanation from
 //! them.
 
+pub mod snapshots;
 mod stacks;
-pub mod survey;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use rushmem_explain::status::Status;
 use rushmem_explain::{explain, table};
 use tokio::time::Instant;
 
-use self::survey::{Inquiry, SurveyResult, is_outside};
+use self::snapshots::{Inquiry, SurveyResult, is_outside};
 
 /// Time in which the snapshots of all PEs must arrive, without the time for gdb.
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);

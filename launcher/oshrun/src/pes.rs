@@ -20,7 +20,7 @@ use self::socket::PeSocket;
 use crate::daemons::connection::HostEvent;
 use crate::ends::processes::{Child, Processes};
 use crate::failure::{StartFailure, reason};
-use crate::hang_report::survey::{NodeCollector, NodeMemfd, demangled};
+use crate::hang_report::snapshots::{NodeCollector, NodeMemfd, demangled};
 use crate::input::{self, InputPipe};
 use crate::output::Output;
 use crate::spawn::PreparedStart;

@@ -19,7 +19,7 @@ use crate::daemons::connection::{self, DaemonOrder, HostEvent};
 use crate::daemons::{DaemonEvent, Daemons};
 use crate::ends::processes::{Child, Processes};
 use crate::failure::{StartFailure, cannot};
-use crate::hang_report::survey::{Inquiry, Survey, SurveyResult, Watch};
+use crate::hang_report::snapshots::{Inquiry, Survey, SurveyResult, Watch};
 use crate::job::plan::JobPlan;
 use crate::output::Output;
 use crate::pes::LocalPes;

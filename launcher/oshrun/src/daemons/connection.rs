@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::failure::{cannot, complain};
-use crate::hang_report::survey::{Inquiry, SurveyResult};
+use crate::hang_report::snapshots::{Inquiry, SurveyResult};
 use crate::spawn::placement::PlacementRequest;
 use crate::spawn::program::Debugged;
 

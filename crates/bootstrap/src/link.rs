@@ -25,21 +25,24 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Sends one message. If the peer has closed the connection, returns an error without a
-    /// SIGPIPE.
+    /// Sends one message, as [`send_all`] does.
     pub(crate) fn send<M: Serialize>(&self, message: &M) -> io::Result<()> {
         let frame = proto::encode(message);
         let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rest = frame.as_slice();
-        while !rest.is_empty() {
-            match rustix::net::send(&self.stream, rest, SendFlags::NOSIGNAL) {
-                Ok(sent) => rest = &rest[sent..],
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        send_all(&self.stream, &frame)
     }
+}
+
+/// Sends all of `bytes`. If the peer has closed the connection, returns an error without a SIGPIPE.
+pub(crate) fn send_all(socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// A connection that sends and receives frames.

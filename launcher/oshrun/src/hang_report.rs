@@ -17,7 +17,7 @@ use rushmem_explain::status::Status;
 use rushmem_explain::{explain, table};
 use tokio::time::Instant;
 
-use self::snapshots::{Inquiry, SurveyResult, is_outside};
+use self::snapshots::{SnapshotBatch, SnapshotRequest, is_outside};
 
 /// Time in which the snapshots of all PEs must arrive, without the time for gdb.
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub enum Purpose {
 pub struct Explainer {
     /// The limit of `--explain-after`.
     limit: Option<Duration>,
-    /// The number of the last inquiry.
+    /// The number of the last request.
     number: u32,
     collection: Option<Collection>,
     /// The waits in the last explanation.
@@ -88,7 +88,7 @@ impl Explainer {
 
     /// Begins an explanation, or adds the purpose to the one in progress; that of a loss replaces
     /// one in progress. Returns the request for snapshots to send, if any.
-    pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<Inquiry> {
+    pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<SnapshotRequest> {
         let at_once = purpose == Purpose::Loss;
         // gdb interrupts PEs, so it is used only at the request of the user and after `--timeout`.
         let with_stacks = !at_once && purpose != Purpose::Overdue;
@@ -105,11 +105,16 @@ impl Explainer {
                 + SNAPSHOT_LIMIT
                 + if with_stacks { stacks::LIMIT } else { Duration::ZERO },
         });
-        Some(Inquiry { number: self.number, statuses: server.statuses(), at_once, with_stacks })
+        Some(SnapshotRequest {
+            number: self.number,
+            statuses: server.statuses(),
+            at_once,
+            with_stacks,
+        })
     }
 
     /// Adds snapshots. Ignores those for an earlier explanation.
-    pub fn add(&mut self, SurveyResult { number, snapshots }: SurveyResult) {
+    pub fn add(&mut self, SnapshotBatch { number, snapshots }: SnapshotBatch) {
         if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
             for snapshot in snapshots {
                 if open.awaited.remove(&snapshot.pe) {
@@ -134,7 +139,7 @@ impl Explainer {
     /// Begins the explanation of an overdue wait, if there is one. Waits with a common cause become
     /// overdue one after the other, so the time of `--explain-after` must have passed since the
     /// last such explanation.
-    pub fn begin_due(&mut self, server: &Server) -> Option<Inquiry> {
+    pub fn begin_due(&mut self, server: &Server) -> Option<SnapshotRequest> {
         let now = Instant::now();
         if self.collection.is_some() || !self.is_due || self.next_overdue() > Some(now) {
             return None;
@@ -158,11 +163,11 @@ impl Explainer {
     /// Returns a request to repeat for the PEs of this host, if snapshots are missing at the
     /// deadline. The thread that makes them may have waited for a CPU; now they are made
     /// immediately.
-    pub fn repeated_inquiry(&self, server: &Server) -> Option<Inquiry> {
+    pub fn late_request(&self, server: &Server) -> Option<SnapshotRequest> {
         let open = self.collection.as_ref()?;
         let is_late = Instant::now() >= open.deadline && !open.awaited.is_empty();
         let (number, statuses) = (self.number, server.statuses());
-        is_late.then_some(Inquiry { number, statuses, at_once: true, with_stacks: false })
+        is_late.then_some(SnapshotRequest { number, statuses, at_once: true, with_stacks: false })
     }
 
     /// Returns the explanation once all snapshots have arrived or the deadline has passed. That of

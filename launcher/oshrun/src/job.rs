@@ -111,14 +111,14 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
                 // The job ends when its explanation is complete.
                 (Termination::Open, Some(limit)) => {
                     job.expired = Some(limit);
-                    job.ask(Purpose::Timeout);
+                    job.request_explanation(Purpose::Timeout);
                 }
                 _ => job.escalate(),
             },
             () = until(explanation) => {}
             () = until(job.print_at) => job.print_messages(),
         }
-        job.explain();
+        job.advance_explanation();
     }
     if let Some((purpose, text)) = job.explainer.finish_last(&job.server) {
         job.print_explanation(purpose, text);
@@ -221,15 +221,15 @@ impl Job {
                 self.timings.record_phase(Phase::Ended, self.server.host(pe));
                 let decision = self.server.exited(pe, exit);
                 self.explainer.record_exit(pe);
-                self.ask_about_loss(decision.as_ref());
+                self.request_explanation_of_loss(decision.as_ref());
                 self.execute(decision);
             }
             HostEvent::Failed { status, sentence } => {
                 let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
-                self.ask_about_loss(decision.as_ref());
+                self.request_explanation_of_loss(decision.as_ref());
                 self.execute(decision);
             }
-            HostEvent::Found(result) => self.explainer.add(result),
+            HostEvent::Snapshots(batch) => self.explainer.add(batch),
             HostEvent::Overdue(wait) => self.explainer.record_overdue(wait),
             HostEvent::Notice(notice) => {
                 self.print_warnings();
@@ -273,36 +273,36 @@ impl Job {
 
     /// If the job ends because a PE or a host was lost, requests snapshots of the other PEs before
     /// they are signaled. This does not delay the end.
-    fn ask_about_loss(&mut self, decision: Option<&Decision>) {
+    fn request_explanation_of_loss(&mut self, decision: Option<&Decision>) {
         if let Some(Decision::EndJob { .. }) = decision
-            && let Some(inquiry) = self.explainer.begin(Purpose::Loss, &self.server)
+            && let Some(request) = self.explainer.begin(Purpose::Loss, &self.server)
         {
-            self.supervisor.explain(inquiry);
+            self.supervisor.request_snapshots(request);
         }
     }
 
     /// Requests snapshots for an explanation, unless the job is ending.
-    fn ask(&mut self, purpose: Purpose) {
+    fn request_explanation(&mut self, purpose: Purpose) {
         if self.end == Termination::Open
-            && let Some(inquiry) = self.explainer.begin(purpose, &self.server)
+            && let Some(request) = self.explainer.begin(purpose, &self.server)
         {
-            self.supervisor.explain(inquiry);
+            self.supervisor.request_snapshots(request);
         }
     }
 
     /// Prints an explanation whose snapshots are complete, and begins one that is due.
-    fn explain(&mut self) {
-        if let Some(inquiry) = self.explainer.repeated_inquiry(&self.server) {
-            let results = self.supervisor.results(&inquiry);
-            results.into_iter().for_each(|result| self.explainer.add(result));
+    fn advance_explanation(&mut self) {
+        if let Some(request) = self.explainer.late_request(&self.server) {
+            let batches = self.supervisor.make_snapshots(&request);
+            batches.into_iter().for_each(|batch| self.explainer.add(batch));
         }
         if let Some((purpose, text)) = self.explainer.finish(&self.server) {
             self.print_explanation(purpose, text);
         }
         if self.end == Termination::Open
-            && let Some(inquiry) = self.explainer.begin_due(&self.server)
+            && let Some(request) = self.explainer.begin_due(&self.server)
         {
-            self.supervisor.explain(inquiry);
+            self.supervisor.request_snapshots(request);
         }
     }
 
@@ -371,14 +371,14 @@ impl Job {
                     self.supervisor.signal(signal);
                 }
                 if number == libc::SIGUSR1 {
-                    self.ask(Purpose::Request);
+                    self.request_explanation(Purpose::Request);
                 }
                 if request.is_end() {
                     let decision = self.server.interrupted(number);
                     self.execute(decision);
                 }
             }
-            SignalRequest::Explain => self.ask(Purpose::Request),
+            SignalRequest::Explain => self.request_explanation(Purpose::Request),
             SignalRequest::Stop => stop(&self.supervisor).await,
             SignalRequest::Continue => self.supervisor.resume(),
         }

@@ -19,7 +19,7 @@ use crate::daemons::connection::{self, DaemonOrder, HostEvent};
 use crate::daemons::{DaemonEvent, Daemons};
 use crate::ends::processes::{Child, Processes};
 use crate::failure::{StartFailure, cannot};
-use crate::hang_report::snapshots::{Inquiry, Survey, SurveyResult, Watch};
+use crate::hang_report::snapshots::{SnapshotBatch, SnapshotRequest, SnapshotTask, Watch};
 use crate::job::plan::JobPlan;
 use crate::output::Output;
 use crate::pes::LocalPes;
@@ -47,8 +47,8 @@ pub struct Supervisor {
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
     /// The threads that make snapshots of this process's PEs send these by clones of this sender.
-    explain: mpsc::UnboundedSender<HostEvent>,
-    explained: mpsc::UnboundedReceiver<HostEvent>,
+    snapshot_sender: mpsc::UnboundedSender<HostEvent>,
+    snapshots: mpsc::UnboundedReceiver<HostEvent>,
     /// Searches for long waits, if that was requested.
     watch: Option<Watch>,
     heartbeat_ticks: Interval,
@@ -63,7 +63,7 @@ impl Supervisor {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
         let (consumed, inputs_consumed) = mpsc::unbounded_channel();
-        let (explain, explained) = mpsc::unbounded_channel();
+        let (snapshot_sender, snapshots) = mpsc::unbounded_channel();
         Ok(Supervisor {
             local_pes: LocalPes::new(announce),
             daemons: Daemons::new(limit, arrive),
@@ -74,8 +74,8 @@ impl Supervisor {
             arrivals,
             consumed: sends_input.then_some(consumed),
             inputs_consumed,
-            explain,
-            explained,
+            snapshot_sender,
+            snapshots,
             watch: None,
             heartbeat_ticks: connection::ticks(connection::period(limit)),
             reap_ticks: connection::ticks(REAP_INTERVAL),
@@ -131,7 +131,7 @@ impl Supervisor {
                     }
                 }
                 Some(()) = self.inputs_consumed.recv() => return HostEvent::InputConsumed,
-                Some(reports) = self.explained.recv() => return reports,
+                Some(event) = self.snapshots.recv() => return event,
                 () = Watch::tick(&mut self.watch) => {
                     let pes = self.running_pes();
                     let found = self.watch.as_mut().map(|watch| watch.search(&pes));
@@ -187,29 +187,29 @@ impl Supervisor {
     }
 
     /// Requests snapshots of all PEs, which are reported as events.
-    pub fn explain(&mut self, inquiry: Inquiry) {
-        self.daemons.broadcast(&DaemonOrder::Explain(inquiry));
-        if inquiry.at_once {
-            let results = self.results(&inquiry);
-            self.events.extend(results.into_iter().map(HostEvent::Found));
+    pub fn request_snapshots(&mut self, request: SnapshotRequest) {
+        self.daemons.broadcast(&DaemonOrder::MakeSnapshots(request));
+        if request.at_once {
+            let batches = self.make_snapshots(&request);
+            self.events.extend(batches.into_iter().map(HostEvent::Snapshots));
             return;
         }
-        let survey = self.survey(inquiry.statuses);
-        let explain = self.explain.clone();
+        let task = self.snapshot_task(request.statuses);
+        let sender = self.snapshot_sender.clone();
         // The receiver lives as long as this process.
-        let send = move |result| drop(explain.send(HostEvent::Found(result)));
+        let send = move |batch| drop(sender.send(HostEvent::Snapshots(batch)));
         // If no thread can be started, the explanation lacks these PEs.
         let _ = std::thread::Builder::new()
-            .spawn(move || survey.results(&inquiry).into_iter().for_each(send));
+            .spawn(move || task.run(&request).into_iter().for_each(send));
     }
 
-    /// Returns the snapshots of the PEs of this process.
-    pub fn results(&self, inquiry: &Inquiry) -> Vec<SurveyResult> {
-        self.survey(inquiry.statuses).results(inquiry)
+    /// Makes snapshots of the PEs of this process.
+    pub fn make_snapshots(&self, request: &SnapshotRequest) -> Vec<SnapshotBatch> {
+        self.snapshot_task(request.statuses).run(request)
     }
 
-    fn survey(&self, statuses: Option<Statuses>) -> Survey {
-        Survey {
+    fn snapshot_task(&self, statuses: Option<Statuses>) -> SnapshotTask {
+        SnapshotTask {
             pes: self.running_pes(),
             collector: self.local_pes.collector(statuses),
             mark: self.processes.mark().value().to_os_string(),

@@ -61,7 +61,7 @@ pub(crate) trait Manager: Debug + Send {
 pub(crate) trait Ender: Debug + Send + Sync {
     /// Requests that the manager kill all processes and exit with `status`, if it can. Returns
     /// false if the request could not be sent.
-    fn ask(&self, status: i32) -> bool;
+    fn request_end(&self, status: i32) -> bool;
 
     /// Returns the connection that ends with the manager, if the watch may poll it for its end. The
     /// watch must not read from it.
@@ -75,12 +75,12 @@ pub(crate) trait Ender: Debug + Send + Sync {
         false
     }
 
-    /// Works as [`Ender::ask`], after the manager has read what this process has printed. Hydra's
+    /// Works as [`Ender::request_end`], after the manager has read what this process has printed. Hydra's
     /// proxies end without reading the rest of their pipes, so the message with the reason would be
     /// lost.
     fn end(&self, status: i32) -> bool {
         wait_until_read();
-        self.ask(status)
+        self.request_end(status)
     }
 }
 

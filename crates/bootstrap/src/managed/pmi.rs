@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 
 use super::manager::{Ender, Manager};
 use super::mpi::{self, Mpi};
 use super::wire::{self, Dialect, PmiDecoder, PmiMessage};
 use crate::error::Error;
+use crate::link::send_all;
 use crate::time_limit::TimeLeft;
 
 /// Maximum length of a value in PMI-2, whose managers cannot be asked for it.
@@ -54,15 +54,7 @@ impl PmiSender {
     fn send_as(&self, dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> io::Result<()> {
         let bytes = wire::encode(dialect, command, pairs);
         let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
-                Ok(sent) => rest = &rest[sent..],
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        send_all(&self.socket, &bytes)
     }
 }
 
@@ -75,7 +67,7 @@ impl Ender for PmiSender {
         self.left.load(Ordering::Acquire)
     }
 
-    fn ask(&self, status: i32) -> bool {
+    fn request_end(&self, status: i32) -> bool {
         if self.left.load(Ordering::Acquire) {
             return false;
         }

@@ -316,7 +316,7 @@ impl fmt::Debug for Abort {
 }
 
 impl Ender for Abort {
-    fn ask(&self, status: i32) -> bool {
+    fn request_end(&self, status: i32) -> bool {
         if self.left.load(Ordering::Acquire) {
             return false;
         }

@@ -31,7 +31,7 @@ impl std::fmt::Debug for Thread {
 struct Nothing;
 
 impl Ender for Nothing {
-    fn ask(&self, _: i32) -> bool {
+    fn request_end(&self, _: i32) -> bool {
         true
     }
 }

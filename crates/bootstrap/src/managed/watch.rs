@@ -262,7 +262,7 @@ mod tests {
     struct TestEnder(mpsc::Sender<i32>);
 
     impl Ender for TestEnder {
-        fn ask(&self, status: i32) -> bool {
+        fn request_end(&self, status: i32) -> bool {
             self.0.send(status).is_ok()
         }
     }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     impl Ender for Socket {
-        fn ask(&self, _: i32) -> bool {
+        fn request_end(&self, _: i32) -> bool {
             false
         }
 

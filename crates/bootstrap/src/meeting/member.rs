@@ -248,7 +248,7 @@ impl Manager for Member {
 }
 
 impl Ender for MemberState {
-    fn ask(&self, status: i32) -> bool {
+    fn request_end(&self, status: i32) -> bool {
         let is_sent = self.sender.send(&FromPe::GlobalExit { status }).is_ok();
         if is_sent && self.serves {
             // The meeting ends with this process, so it first ends the others and then this one.

@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::failure::{cannot, complain};
-use crate::hang_report::snapshots::{Inquiry, SurveyResult};
+use crate::hang_report::snapshots::{SnapshotBatch, SnapshotRequest};
 use crate::spawn::placement::PlacementRequest;
 use crate::spawn::program::Debugged;
 
@@ -121,8 +121,8 @@ pub enum HostEvent {
     },
     /// A message to print, without oshrun's name.
     Notice(String),
-    /// Snapshots of some PEs, in reply to [`DaemonOrder::Explain`].
-    Found(SurveyResult),
+    /// Snapshots of some PEs, in reply to [`DaemonOrder::MakeSnapshots`].
+    Snapshots(SnapshotBatch),
     /// A wait has lasted longer than [`DaemonOrder::Watch`] allows.
     Overdue(WaitId),
     /// All PEs of this daemon have ended.
@@ -156,8 +156,8 @@ pub enum DaemonOrder {
     },
     /// A signal for the process groups of all PEs.
     Signal(i32),
-    /// Report on all PEs that run.
-    Explain(Inquiry),
+    /// Make snapshots of all PEs of the host that run.
+    MakeSnapshots(SnapshotRequest),
     /// Search for long waits once per second.
     Watch {
         /// The position of the statuses of the PEs.

@@ -236,7 +236,7 @@ impl Daemon {
                     supervisor.signal(signal);
                 }
             }
-            DaemonOrder::Explain(inquiry) => supervisor.explain(inquiry),
+            DaemonOrder::MakeSnapshots(request) => supervisor.request_snapshots(request),
             DaemonOrder::Watch { statuses, limit } => supervisor.watch(statuses, limit),
             DaemonOrder::Suspend => {
                 self.is_suspended = true;

@@ -24,7 +24,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A request for snapshots of all PEs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Inquiry {
+pub struct SnapshotRequest {
     /// The number of the explanation, which the results repeat.
     pub number: u32,
     /// The position of the PEs' statuses, if PE 0 has reported it.
@@ -37,8 +37,8 @@ pub struct Inquiry {
 
 /// The snapshots of some PEs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SurveyResult {
-    /// The number of the inquiry.
+pub struct SnapshotBatch {
+    /// The number of the request.
     pub number: u32,
     /// The snapshots of the PEs that answered.
     pub snapshots: Vec<PeSnapshot>,
@@ -72,20 +72,20 @@ pub fn demangled(name: &str) -> Option<String> {
 
 /// The data from which a thread makes the snapshots of this host.
 #[derive(Debug)]
-pub struct Survey {
+pub struct SnapshotTask {
     /// The PEs that run.
     pub pes: Vec<LocalPe>,
     pub collector: NodeCollector,
     pub mark: OsString,
 }
 
-impl Survey {
-    /// Makes the snapshots. If the inquiry asks for stacks, those of PEs outside the library
+impl SnapshotTask {
+    /// Makes the snapshots, in batches. If the request asks for stacks, those of PEs outside the library
     /// include the functions that gdb shows.
-    pub fn results(&self, inquiry: &Inquiry) -> Vec<SurveyResult> {
-        let pause = (!inquiry.at_once).then_some(PAUSE);
+    pub fn run(&self, request: &SnapshotRequest) -> Vec<SnapshotBatch> {
+        let pause = (!request.at_once).then_some(PAUSE);
         let mut snapshots = self.collector.snapshots(&self.pes, pause);
-        if inquiry.with_stacks {
+        if request.with_stacks {
             let pairs = snapshots.iter_mut().zip(&self.pes);
             let outside =
                 pairs.filter(|(snapshot, _)| is_outside(snapshot)).filter_map(|(snapshot, pe)| {
@@ -95,9 +95,9 @@ impl Survey {
                 });
             stacks::add(outside.take(stacks::MAX_PES).collect(), &self.mark);
         }
-        let number = inquiry.number;
+        let number = request.number;
         let batches = snapshots.chunks(BATCH);
-        batches.map(|batch| SurveyResult { number, snapshots: batch.to_vec() }).collect()
+        batches.map(|batch| SnapshotBatch { number, snapshots: batch.to_vec() }).collect()
     }
 }
 

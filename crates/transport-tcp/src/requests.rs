@@ -87,10 +87,10 @@ impl Requests {
         let nbytes = source.nbytes as u32;
         self.queue.push(&RequestFrame::Put { dest, nbytes, in_parts }.encode());
         if copy {
-            // SAFETY: valid by contract.
+            // SAFETY: the source is valid during the call, by the contract of this function.
             unsafe { self.queue.push_copy::<mem::VolatileLoads>(source) };
         } else {
-            // SAFETY: valid by contract.
+            // SAFETY: the source is valid until it is sent, by the contract of this function.
             unsafe { self.queue.push_memory(source) };
         }
         self.ledger.issue()
@@ -128,7 +128,7 @@ impl Requests {
         match payload {
             Payload::Batch(batch) => self.queue.push_all(batch),
             Payload::Data(LocalBuf { nbytes: 0, .. }) => {}
-            // SAFETY: valid by contract.
+            // SAFETY: the data are valid for reads, by the contract of this function.
             Payload::Data(data) => unsafe { self.queue.push_copy::<mem::VolatileLoads>(data) },
         }
         let is_answered = request.slot.is_some() || request.place.asks;

@@ -112,11 +112,11 @@ impl SendQueue {
         // A long copy reads whole words only where both sides have the same alignment.
         if L::ATOMIC && range.nbytes > 1 && self.own.len() % WORD != range.base.addr() % WORD {
             let mut copy = vec![0; range.base.addr() % WORD];
-            // SAFETY: the same contract.
+            // SAFETY: the range is valid for these reads, by the contract of this function.
             unsafe { append::<L>(&mut copy, range) };
             self.own.extend_from_slice(&copy[range.base.addr() % WORD..]);
         } else {
-            // SAFETY: the same contract.
+            // SAFETY: the range is valid for these reads, by the contract of this function.
             unsafe { append::<L>(&mut self.own, range) };
         }
         self.appended_own(range.nbytes);

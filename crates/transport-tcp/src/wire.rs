@@ -208,7 +208,7 @@ impl Wire for TcpWire {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
-            // SAFETY: valid by contract.
+            // SAFETY: the data are valid during the call, by the contract of `Wire::send`.
             unsafe { connection.requests.message(request, payload) };
             if sends_now || connection.requests.is_full(&shared.tuning) {
                 connection.flush()?;

@@ -44,7 +44,7 @@ pub trait Endpoint: Send {
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         for (dest, source) in blocks.each() {
             let put = Put { dest, source, completion: Completion::Now };
-            // SAFETY: a block, valid by contract.
+            // SAFETY: a block, which is valid for reads while `put` waits, by contract.
             unsafe { self.put(pe, put) }?;
         }
         Ok(())
@@ -60,7 +60,7 @@ pub trait Endpoint: Send {
     unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         for (source, dest) in blocks.each() {
             let get = Get { dest, source, completion: Completion::AtQuiet };
-            // SAFETY: a block, valid by contract.
+            // SAFETY: a block, which is valid for writes until the next quiet, by contract.
             unsafe { self.get(pe, get) }?;
         }
         Ok(())
@@ -87,7 +87,7 @@ pub trait Endpoint: Send {
     /// # Errors
     /// When the PE cannot be reached.
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid as `put` requires, by the same contract.
         unsafe { self.put(pe, put) }?;
         self.fence()?;
         // SAFETY: no old value is stored.

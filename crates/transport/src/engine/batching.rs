@@ -292,7 +292,7 @@ impl Batcher {
             self.pes.push(pe);
         }
         for operation in operations {
-            // SAFETY: the same contract.
+            // SAFETY: the source of a put is valid for reads, by contract.
             unsafe { operation.append_to(place, open) }
         }
         self.n_operations += operations.len();

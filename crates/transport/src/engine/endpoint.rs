@@ -100,14 +100,14 @@ impl<P: Issuing> WireEndpoint<P> {
             self.network().check(pe, request.dest, request.width.nbytes())?;
             let old = self.network().local().segments.apply(request);
             if let Some(old) = old.filter(|_| !fetched.is_null()) {
-                // SAFETY: valid by contract.
+                // SAFETY: `fetched` is not null, so it is valid for writes of a word, by contract.
                 unsafe { request.width.write(fetched, old) };
             }
             return self.end_direct_write(old.is_some());
         }
         self.with_origin(|origin, network| {
             if P::Wire::carries_out(network, request.dest.segment) {
-                // SAFETY: the same contract.
+                // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
                 return unsafe { origin.operate(network, pe, request, fetched, awaited) };
             }
             network.check(pe, request.dest, request.width.nbytes())?;
@@ -152,7 +152,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             // SAFETY: the source is valid by contract.
             return self.end_direct_write(unsafe { segments.write_from(put.dest, put.source) });
         }
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid until the put is complete here, by the contract of the verb.
         self.with_origin(|origin, network| unsafe { origin.put(network, pe, &put) })
     }
 
@@ -164,7 +164,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             let is_within = unsafe { segments.read_into(get.source, get.dest) };
             return is_within.then_some(()).ok_or(Error::Unreachable(pe));
         }
-        // SAFETY: the same contract.
+        // SAFETY: the destination is valid until the get is complete, by the contract of the verb.
         self.with_origin(|origin, network| unsafe { origin.get(network, pe, &get) })
     }
 
@@ -172,12 +172,12 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
         if self.is_direct(pe) {
             for (dest, source) in blocks.each() {
                 let put = Put { dest, source, completion: Completion::Now };
-                // SAFETY: a block, valid by contract.
+                // SAFETY: a block, which is valid for reads, by the contract of the verb.
                 unsafe { self.put(pe, put) }?;
             }
             return Ok(());
         }
-        // SAFETY: the same contract.
+        // SAFETY: every block is valid for reads, by the contract of the verb.
         self.with_origin(|origin, network| unsafe { origin.put_strided(network, pe, blocks) })
     }
 
@@ -185,12 +185,12 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
         if self.is_direct(pe) {
             for (source, dest) in blocks.each() {
                 let get = Get { dest, source, completion: Completion::AtQuiet };
-                // SAFETY: a block, valid by contract.
+                // SAFETY: a block, which is valid until the next quiet, by the contract of the verb.
                 unsafe { self.get(pe, get) }?;
             }
             return Ok(());
         }
-        // SAFETY: the same contract.
+        // SAFETY: every block is valid until the next quiet, by the contract of the verb.
         self.with_origin(|origin, network| unsafe { origin.get_strided_nbi(network, pe, blocks) })
     }
 
@@ -200,7 +200,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             OldValue::AtQuiet(to) => to,
             OldValue::Ignored => null_mut(),
         };
-        // SAFETY: the same contract.
+        // SAFETY: null, or valid for a word until the next quiet, by the contract of the verb.
         unsafe { self.operate(pe, &request, fetched, false) }.map(|()| 0)
     }
 
@@ -209,7 +209,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
         check_aligned(pe, update.dest, update.width)?;
         self.network().check(pe, update.dest, update.width.nbytes())?;
         if self.is_direct(pe) || P::Wire::carries_out(self.network(), update.dest.segment) {
-            // SAFETY: the same contract.
+            // SAFETY: the source is valid as `put` requires, by the contract of the verb.
             unsafe { self.put(pe, put) }?;
             // Orders the signal after the data, and after all that was issued before.
             self.fence()?;
@@ -217,7 +217,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             return unsafe { self.operate(pe, &update, null_mut(), false) };
         }
         self.network().check(pe, put.dest, put.source.nbytes)?;
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid as `put` requires, by the contract of the verb.
         self.with_origin(|origin, network| unsafe { origin.put_signal(network, pe, &put, &signal) })
     }
 

@@ -216,7 +216,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<Option<Ticket>, Error> {
         self.send_open_batch(network, pe)?;
         self.order_request(network, pe, parts.ordered)?;
-        // SAFETY: the same contract.
+        // SAFETY: the data and `fetched` are valid as `send` requires, by the same contract.
         unsafe { self.send(network, pe, parts) }
     }
 
@@ -257,10 +257,10 @@ impl<W: Wire> Origin<W> {
         let (operations, segments) = (&both[first..], &segments[first..]);
         if !parts.ordered && are_small && self.batches {
             if !self.batcher.begin_lone(pe) {
-                // SAFETY: the same contract.
+                // SAFETY: the data are valid now, `fetched` until the operation is complete.
                 return unsafe { self.batch(network, pe, segments, operations, true) };
             }
-            // SAFETY: the same contract.
+            // SAFETY: the data and `fetched` are valid as `ask` requires, by the same contract.
             unsafe { self.ask(network, pe, parts) }?;
             self.batcher.mark_busy();
             return Ok(());
@@ -268,13 +268,13 @@ impl<W: Wire> Origin<W> {
         if parts.ordered && self.batcher.has_any(pe) && data.nbytes <= MAX_NBYTES {
             self.order_request(network, pe, true)?;
             if self.batcher.has_any(pe) && self.batcher.has_room(pe, operations) {
-                // SAFETY: the same contract.
+                // SAFETY: the data are valid now, `fetched` until the operation is complete.
                 unsafe { self.batcher.add(Proxy::itself(pe), operations) };
                 let parts = RequestParts { ordered: true, ..RequestParts::BATCH };
                 return self.send_batch(network, pe, parts);
             }
         }
-        // SAFETY: the same contract.
+        // SAFETY: the data and `fetched` are valid as `ask` requires, by the same contract.
         unsafe { self.ask(network, pe, parts) }.map(|_| ())
     }
 
@@ -314,7 +314,7 @@ impl<W: Wire> Origin<W> {
         // If messages follow writes, the acknowledgment of the signal covers the write.
         let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
         let end = WriteEnd { source_free, sent: WriteSent::WithNext, ..WriteEnd::of(put) };
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid as `put` requires, by the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, end) }?;
         let parts = RequestParts { update: Some(update), ordered, ..RequestParts::EMPTY };
         let sent = match is_written {
@@ -394,15 +394,15 @@ impl<W: Wire> Origin<W> {
         if !self.wire.has_amo(network, request.op, request.width) {
             let old = self.swap_until_applied(network, pe, request)?;
             if !fetched.is_null() {
-                // SAFETY: valid by contract.
+                // SAFETY: `fetched` is not null, so it is valid for writes of a word, by contract.
                 unsafe { request.width.write(fetched, old) };
             }
             return Ok(());
         }
-        // SAFETY: the same contract.
+        // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
         let mut posted = unsafe { self.wire.amo(network, pe, request, fetched) }?;
         if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
-            // SAFETY: the same contract.
+            // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
             posted = unsafe { self.amo_later(network, pe, request, fetched, posted) }?;
         }
         if awaited { self.end(network, pe, posted) } else { Ok(()) }
@@ -423,7 +423,7 @@ impl<W: Wire> Origin<W> {
         fetched: *mut u8,
         first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        // SAFETY: the same contract.
+        // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
         let mut amo = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
         match self.post_again(network, pe, first, &mut amo)? {
             PostOutcome::Uncovered => {
@@ -461,7 +461,7 @@ impl<W: Wire> Origin<W> {
             let fetched = (&raw mut *self.swapped).cast();
             // SAFETY: a word of this origin, which lives until the wire has been abandoned.
             let posted = unsafe { self.wire.amo(network, pe, &swap, fetched) }?;
-            // SAFETY: the same word.
+            // SAFETY: the word of the first attempt.
             let posted = unsafe { self.amo_later(network, pe, &swap, fetched, posted) }?;
             self.end(network, pe, posted)?;
             let old = *self.swapped;

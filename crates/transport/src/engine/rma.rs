@@ -35,10 +35,10 @@ impl<W: Wire> Origin<W> {
         put: &Put,
     ) -> Result<(), Error> {
         if self.batches {
-            // SAFETY: the same contract.
+            // SAFETY: the source is valid as `put` requires, by the same contract.
             return unsafe { self.put_or_batch(network, pe, put) };
         }
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid as `put` requires, by the same contract.
         unsafe { self.put_by_wire(network, pe, put) }
     }
 
@@ -63,11 +63,11 @@ impl<W: Wire> Origin<W> {
         let is_lone = may_batch && self.batcher.begin_lone(pe);
         if may_batch && !is_lone {
             let operation = SmallOperation::Put(dest, source);
-            // SAFETY: valid by contract.
+            // SAFETY: the source is valid for reads now, and `batch` copies it.
             return unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) };
         }
         self.send_open_batch(network, pe)?;
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid as `put` requires, by the same contract.
         unsafe { self.put_by_wire(network, pe, put) }?;
         // Called after the send, which may take longer than what a loop does between two
         // operations.
@@ -84,7 +84,7 @@ impl<W: Wire> Origin<W> {
     #[inline(always)]
     unsafe fn put_by_wire(&mut self, network: &W::Network, pe: Pe, put: &Put) -> Result<(), Error> {
         let end = WriteEnd::of(put);
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid as `put` requires, by the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, end) }?;
         if end.awaited { self.end(network, pe, posted) } else { Ok(()) }
     }
@@ -109,14 +109,14 @@ impl<W: Wire> Origin<W> {
         self.order_write(network, pe)?;
         let mut posted = PostOutcome::Uncovered;
         if source.nbytes <= self.caps.longest_write {
-            // SAFETY: the same contract.
+            // SAFETY: the write is over once the put is complete, until which the source is valid.
             posted = unsafe { self.wire.write(network, pe, (dest, source), end) }?;
         }
         self.mark_dirty(pe);
         if matches!(posted, PostOutcome::Done | PostOutcome::Pending(_)) {
             return Ok(posted);
         }
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid as `put` requires, by the same contract.
         unsafe { self.put_later(network, pe, put, end, posted) }
     }
 
@@ -136,7 +136,7 @@ impl<W: Wire> Origin<W> {
         first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { dest, source, .. } = put;
-        // SAFETY: the same contract.
+        // SAFETY: the write is over once the put is complete, until which the source is valid.
         let mut write = |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
         match self.post_again(network, pe, first, &mut write)? {
             PostOutcome::Uncovered => {}
@@ -230,10 +230,10 @@ impl<W: Wire> Origin<W> {
         get: &Get,
     ) -> Result<(), Error> {
         if self.batches {
-            // SAFETY: the same contract.
+            // SAFETY: the destination is valid as `get` requires, by the same contract.
             return unsafe { self.get_or_batch(network, pe, get) };
         }
-        // SAFETY: the same contract.
+        // SAFETY: the destination is valid as `get` requires, by the same contract.
         unsafe { self.get_by_wire(network, pe, get) }
     }
 
@@ -258,14 +258,14 @@ impl<W: Wire> Origin<W> {
         let is_lone = may_batch && self.batcher.begin_lone(pe);
         if may_batch && !is_lone {
             let operation = SmallOperation::Get(source, dest);
-            // SAFETY: valid by contract.
+            // SAFETY: the destination is valid until the get is complete, by contract.
             return unsafe { self.batch(network, pe, &[source.segment], &[operation], false) };
         }
         match completion {
             Completion::Now => self.send_open_batches(network)?,
             _ => self.send_open_batch(network, pe)?,
         }
-        // SAFETY: the same contract.
+        // SAFETY: the destination is valid as `get` requires, by the same contract.
         unsafe { self.get_by_wire(network, pe, get) }?;
         if is_lone {
             self.batcher.mark_busy();
@@ -292,14 +292,14 @@ impl<W: Wire> Origin<W> {
         }
         let mut posted = PostOutcome::Uncovered;
         if dest.nbytes <= self.caps.longest_read {
-            // SAFETY: the same contract.
+            // SAFETY: the read is over once the get is complete, until which `dest` is valid.
             posted = unsafe { self.wire.read(network, pe, (source, dest), awaited) }?;
         }
         if !awaited {
             self.activate(pe);
         }
         if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
-            // SAFETY: the same contract.
+            // SAFETY: the destination is valid as `get` requires, by the same contract.
             posted = unsafe { self.get_later(network, pe, get, posted) }?;
         }
         if awaited { self.end(network, pe, posted) } else { Ok(()) }
@@ -345,13 +345,13 @@ impl<W: Wire> Origin<W> {
         let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
         let may_batch = self.may_batch_put(pe, segment, nbytes);
         let (writes, operation) = (true, SmallOperation::PutStrided);
-        // SAFETY: the same contract.
+        // SAFETY: every block is valid for reads, by contract.
         if unsafe { self.batch_strided(network, pe, blocks, may_batch, writes, operation) }? {
             return Ok(());
         }
         for (dest, source) in blocks.each() {
             let put = Put { dest, source, completion: Completion::Now };
-            // SAFETY: a block, valid by contract.
+            // SAFETY: a block, which is valid for reads while `put` waits, by contract.
             unsafe { self.put(network, pe, &put) }?;
         }
         Ok(())
@@ -369,13 +369,13 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         let may_batch = is_small(blocks.remote.segment, blocks.local.nbytes) && self.batches;
         let (writes, operation) = (false, SmallOperation::GetStrided);
-        // SAFETY: the same contract.
+        // SAFETY: every block is valid for writes until the get is complete, by contract.
         if unsafe { self.batch_strided(network, pe, blocks, may_batch, writes, operation) }? {
             return Ok(());
         }
         for (source, dest) in blocks.each() {
             let get = Get { dest, source, completion: Completion::AtQuiet };
-            // SAFETY: a block, valid by contract.
+            // SAFETY: a block, which is valid for writes until the get is complete, by contract.
             unsafe { self.get(network, pe, &get) }?;
         }
         Ok(())
@@ -403,7 +403,7 @@ impl<W: Wire> Origin<W> {
         }
         let segments = &[blocks.remote.segment];
         for part in blocks.in_parts(at_once) {
-            // SAFETY: valid by contract.
+            // SAFETY: some of the blocks, which are valid as `batch` requires, by contract.
             unsafe { self.batch(network, pe, segments, &[operation(part)], writes) }?;
         }
         Ok(true)

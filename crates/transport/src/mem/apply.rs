@@ -22,12 +22,12 @@ pub unsafe fn apply(
 ) -> u64 {
     match width {
         AmoWidth::Four => {
-            // SAFETY: the same contract.
+            // SAFETY: an aligned word of 4 bytes, valid for reads and writes, by contract.
             let old =
                 unsafe { word::<u32, f32>(op, dest.cast(), operand as u32, condition as u32) };
             u64::from(old)
         }
-        // SAFETY: the same contract.
+        // SAFETY: an aligned word of 8 bytes, valid for reads and writes, by contract.
         AmoWidth::Eight => unsafe { word::<u64, f64>(op, dest.cast(), operand, condition) },
     }
 }
@@ -60,24 +60,24 @@ unsafe fn word<T: ArithmeticAmo + BitwiseAmo, F: AddAmo>(
     condition: T,
 ) -> T {
     match op {
-        // SAFETY: the same contract.
+        // SAFETY: `dest` is a valid and aligned word, by contract.
         AmoOp::Fetch => unsafe { T::fetch(dest) },
         // A set that returns the old value is a swap.
-        // SAFETY: the same contract.
+        // SAFETY: `dest` is a valid and aligned word, by contract.
         AmoOp::Set | AmoOp::Swap => unsafe { T::swap(dest, operand) },
-        // SAFETY: the same contract.
+        // SAFETY: `dest` is a valid and aligned word, by contract.
         AmoOp::CompareSwap => unsafe { T::compare_swap(dest, condition, operand) },
-        // SAFETY: the same contract.
+        // SAFETY: `dest` is a valid and aligned word, by contract.
         AmoOp::Add => unsafe { T::fetch_add(dest, operand) },
-        // SAFETY: the same contract.
+        // SAFETY: `dest` is a valid and aligned word, by contract.
         AmoOp::And => unsafe { T::fetch_and(dest, operand) },
-        // SAFETY: the same contract.
+        // SAFETY: `dest` is a valid and aligned word, by contract.
         AmoOp::Or => unsafe { T::fetch_or(dest, operand) },
-        // SAFETY: the same contract.
+        // SAFETY: `dest` is a valid and aligned word, by contract.
         AmoOp::Xor => unsafe { T::fetch_xor(dest, operand) },
         AmoOp::AddFloat => {
             let value = F::from_bits(operand.to_bits());
-            // SAFETY: the same contract.
+            // SAFETY: `dest` is a valid and aligned word, also of the type `F`, by contract.
             T::from_bits(unsafe { F::fetch_add(dest.cast(), value) }.to_bits())
         }
     }

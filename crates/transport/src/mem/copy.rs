@@ -78,7 +78,7 @@ pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T
         // SAFETY: both are valid for one element by contract, and accessed by words.
         unsafe { copy_by_words::<L, T>(dest, source) }
     } else if T::PADDED || size_of::<T>().is_multiple_of(WORD) {
-        // SAFETY: the same contract.
+        // SAFETY: both sides are valid for `nelems` elements, by contract.
         unsafe { copy_run::<L, T>(dest, source, nelems) }
     } else {
         // SAFETY: the same contract; all bytes of the elements are initialized.
@@ -103,7 +103,7 @@ unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems:
             unsafe { copy_by_words::<L, T>(to, from) }
         }
     } else {
-        // SAFETY: valid by contract.
+        // SAFETY: both sides are valid for the bytes of `nelems` elements, by contract.
         unsafe { foreign_copy(dest.cast(), source.cast(), nelems * size_of::<T>()) }
     }
 }
@@ -121,7 +121,7 @@ pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usi
         // SAFETY: both are valid for 8 bytes by contract, and accessed by words.
         unsafe { copy_by_words::<L, u64>(dest.cast(), source.cast()) }
     } else {
-        // SAFETY: the same contract.
+        // SAFETY: both sides are valid for `nbytes` bytes, by contract.
         unsafe { copy_other_bytes::<L>(dest, source, nbytes) }
     }
 }
@@ -136,7 +136,7 @@ unsafe fn copy_other_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: u
         // SAFETY: as many words as fill `nbytes`, valid by contract.
         unsafe { copy_run::<L, u64>(dest.cast(), source.cast(), nbytes / WORD) }
     } else {
-        // SAFETY: the same contract.
+        // SAFETY: both sides are valid for `nbytes` bytes, by contract.
         unsafe { copy_cut::<L>(dest, source, nbytes) }
     }
 }
@@ -166,7 +166,7 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     // A program may synchronize by whole words. A race detector must see accesses to other bytes,
     // which it does for the foreign copy.
     if cfg!(race_detector) {
-        // SAFETY: the same contract.
+        // SAFETY: both sides are valid for `nbytes` bytes, by contract.
         return unsafe { foreign_copy(dest, source, nbytes) };
     }
     let (before, after) = cut(if L::ATOMIC { source.addr() } else { dest.addr() }, nbytes);
@@ -225,7 +225,7 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
         from = from.wrapping_offset(sst.wrapping_mul(2));
     }
     for _ in 2 * pairs..nblocks {
-        // SAFETY: a block, valid by contract.
+        // SAFETY: a block on each side, valid by contract.
         unsafe { copy_elements::<L, T>(to, from, bsize) }
         to = to.wrapping_offset(dst);
         from = from.wrapping_offset(sst);
@@ -250,7 +250,7 @@ unsafe fn copy_pair<L: Loads, T: Element>(dest: *mut T, source: *const T, dst: i
         4 if ANY_ALIGNMENT => words!(u32),
         8 if ANY_ALIGNMENT => words!(u64),
         _ => {
-            // SAFETY: the same contract.
+            // SAFETY: the first block on each side, valid and accessed by words, by contract.
             unsafe { copy_by_words::<L, T>(dest, source) };
             let (to, from) = (dest.wrapping_offset(dst), source.wrapping_offset(sst));
             // SAFETY: the same contract; elements are as far aligned as the first one.

@@ -63,7 +63,7 @@ impl Loads for VolatileLoads {
 /// `source` is valid for reads and writes of a `T`; a peer may have written it.
 #[inline(always)]
 pub unsafe fn load<T: Element>(source: *const T) -> T {
-    // SAFETY: the same contract.
+    // SAFETY: the source is valid for reads and writes, as atomic loads require, by contract.
     unsafe { load_by::<AtomicLoads, T>(source) }
 }
 
@@ -192,7 +192,7 @@ pub(super) unsafe fn load_opaque<T: Element>(source: *const T) -> T {
         2 if ANY_ALIGNMENT => word!(u16),
         4 if ANY_ALIGNMENT => word!(u32),
         8 if ANY_ALIGNMENT => word!(u64),
-        // SAFETY: the same contract.
+        // SAFETY: the source is valid for reads and writes, by contract.
         _ => unsafe { load(source) },
     }
 }
@@ -217,7 +217,7 @@ pub(super) unsafe fn store_opaque<T: Element>(dest: *mut T, value: T) {
         2 if ANY_ALIGNMENT => word!(u16),
         4 if ANY_ALIGNMENT => word!(u32),
         8 if ANY_ALIGNMENT => word!(u64),
-        // SAFETY: the same contract.
+        // SAFETY: `dest` is valid for writes, by contract.
         _ => unsafe { store(dest, value) },
     }
 }

@@ -188,7 +188,7 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
     static MEMMOVE: CopyFunction = libc::memmove;
     // SAFETY: a static variable. A volatile read may yield anything, as far as the compiler knows.
     let copy = unsafe { (&raw const MEMMOVE).read_volatile() };
-    // SAFETY: the same contract.
+    // SAFETY: both sides are valid for `nbytes` bytes, by contract.
     unsafe { copy(dest.cast(), source.cast(), nbytes) };
 }
 

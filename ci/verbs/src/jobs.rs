@@ -97,17 +97,17 @@ const OF_PROGRAM: Duration = Duration::from_secs(480);
 const SLOWDOWN: &str = "RUSHMEM_TEST_SLOWDOWN=10";
 
 /// The paths of the guests' programs, which are the same on this machine and in the guests.
-pub struct Places {
+pub struct GuestPaths {
     pub prefix: PathBuf,
     pub programs: PathBuf,
     ucx: PathBuf,
     ofi: PathBuf,
 }
 
-impl Places {
-    pub fn at(workspace: &Workspace, ucx: PathBuf, ofi: PathBuf) -> Places {
+impl GuestPaths {
+    pub fn new(workspace: &Workspace, ucx: PathBuf, ofi: PathBuf) -> GuestPaths {
         let dir = workspace.target.join("verbs");
-        Places { prefix: dir.join("prefix"), programs: dir.join("programs"), ucx, ofi }
+        GuestPaths { prefix: dir.join("prefix"), programs: dir.join("programs"), ucx, ofi }
     }
 }
 
@@ -159,36 +159,40 @@ fn plain(path: &Path) -> Result<String> {
 
 /// Returns all jobs: first the programs and then the suites of each version and network, and last
 /// the jobs that measure.
-pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<GuestJob> {
+pub fn all(paths: &GuestPaths, libraries: &[Libraries]) -> Vec<GuestJob> {
     let mut jobs = Vec::new();
     for library in libraries {
         for network in [&UCX, &UD, &OFI] {
             if (library.has)(network) {
-                programs(&mut jobs, places, network, library);
-                suites(&mut jobs, places, network, library);
+                programs(&mut jobs, paths, network, library);
+                suites(&mut jobs, paths, network, library);
             }
         }
     }
-    jobs.insert(0, auto(places));
+    jobs.insert(0, auto(paths));
     let network = "RUSHMEM_CONFORMANCE_PES=2";
     let environment = format!("{SLOWDOWN} {network} {}", UCX.environment);
     jobs.push(suite(
         "one-ucx-network-amos-suite",
-        &places.ucx,
+        &paths.ucx,
         &environment,
         &format!("verbs_network:: {NOT_HERE}"),
     ));
     for (network, amos) in
         [(&UCX, "software"), (&UCX, "network"), (&UD, "software"), (&OFI, "software")]
     {
-        jobs.push(measuring(places, network, amos));
+        jobs.push(measuring(paths, network, amos));
     }
     jobs
 }
 
 /// Returns a job that measures the latency of an atomic operation that the targets' CPUs
 /// (`software`) or the network carry out.
-fn measuring(Places { prefix, .. }: &Places, network: &VerbsNetwork, amos: &str) -> GuestJob {
+fn measuring(
+    GuestPaths { prefix, .. }: &GuestPaths,
+    network: &VerbsNetwork,
+    amos: &str,
+) -> GuestJob {
     let (bin, environment) = (prefix.join("bin"), network.environment);
     let environment =
         format!("{environment} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}", network.transport);
@@ -210,7 +214,7 @@ fn measuring(Places { prefix, .. }: &Places, network: &VerbsNetwork, amos: &str)
 
 /// Returns a job that leaves the choice of the network to the library, which must choose TCP and
 /// log that the NIC is no RDMA device, since it is one in software.
-fn auto(Places { prefix, programs, .. }: &Places) -> GuestJob {
+fn auto(GuestPaths { prefix, programs, .. }: &GuestPaths) -> GuestJob {
     let (prefix, programs) = (prefix.display(), programs.display());
     let environment =
         "SHMEM_TRANSPORT=auto SHMEM_DEBUG=2 SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off";
@@ -230,11 +234,11 @@ fn auto(Places { prefix, programs, .. }: &Places) -> GuestJob {
 
 fn programs(
     jobs: &mut Vec<GuestJob>,
-    places: &Places,
+    paths: &GuestPaths,
     network: &VerbsNetwork,
     library: &Libraries,
 ) {
-    let Places { prefix, programs, .. } = places;
+    let GuestPaths { prefix, programs, .. } = paths;
     let system = library.environment.is_empty();
     let environment = format!(
         "{}{} SHMEM_TRANSPORT={} SHMEM_SYMMETRIC_SIZE=16m",
@@ -267,9 +271,14 @@ fn programs(
 }
 
 /// Jobs of the suite, if it runs over the network.
-fn suites(jobs: &mut Vec<GuestJob>, places: &Places, network: &VerbsNetwork, library: &Libraries) {
+fn suites(
+    jobs: &mut Vec<GuestJob>,
+    paths: &GuestPaths,
+    network: &VerbsNetwork,
+    library: &Libraries,
+) {
     let Some(cases) = network.suite else { return };
-    let program = if network.transport == UCX.transport { &places.ucx } else { &places.ofi };
+    let program = if network.transport == UCX.transport { &paths.ucx } else { &paths.ofi };
     let system = library.environment.is_empty();
     let environment = format!("{}{SLOWDOWN} {}", library.environment, network.environment);
     // Other versions of the libraries run only the cases that move data.

@@ -51,8 +51,8 @@ pub struct VerbsFlags {
 pub fn run(VerbsFlags { only, list }: VerbsFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     if list {
-        let places = jobs::Places::at(&workspace, PathBuf::new(), PathBuf::new());
-        jobs::all(&places, &Libraries::all()?).iter().for_each(|job| println!("{}", job.name));
+        let paths = jobs::GuestPaths::new(&workspace, PathBuf::new(), PathBuf::new());
+        jobs::all(&paths, &Libraries::all()?).iter().for_each(|job| println!("{}", job.name));
         return Ok(());
     }
     match bed(&workspace)? {
@@ -94,8 +94,8 @@ fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
 }
 
 fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) -> Result<()> {
-    let places = build(workspace, install)?;
-    let mut jobs = jobs::all(&places, &Libraries::all()?);
+    let paths = build(workspace, install)?;
+    let mut jobs = jobs::all(&paths, &Libraries::all()?);
     if let Some(unknown) =
         only.iter().find(|start| !jobs.iter().any(|job| job.name.starts_with(*start)))
     {
@@ -127,7 +127,7 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) ->
 
 /// Builds the files that the guests run: the suites of both networks, an installed prefix, and the
 /// programs.
-fn build(workspace: &Workspace, install: Install) -> Result<jobs::Places> {
+fn build(workspace: &Workspace, install: Install) -> Result<jobs::GuestPaths> {
     let suite = |package: &str| -> Result<PathBuf> {
         let made = workspace.build(&[
             "test",
@@ -143,24 +143,24 @@ fn build(workspace: &Workspace, install: Install) -> Result<jobs::Places> {
         };
         made.into_iter().find(is_suite).with_context(|| format!("{package} has no suite"))
     };
-    let places = jobs::Places::at(
+    let paths = jobs::GuestPaths::new(
         workspace,
         suite("rushmem-transport-ucx")?,
         suite("rushmem-transport-ofi")?,
     );
-    install(workspace, &places.prefix)?;
-    fs::create_dir_all(&places.programs)?;
+    install(workspace, &paths.prefix)?;
+    fs::create_dir_all(&paths.programs)?;
     let builders: Vec<_> = jobs::PROGRAMS
         .into_iter()
         .map(|(name, source)| {
-            let mut oshcc = Command::new(places.prefix.join("bin/oshcc"));
+            let mut oshcc = Command::new(paths.prefix.join("bin/oshcc"));
             oshcc.current_dir(&workspace.root).arg(source).arg("-O1").arg("-w");
-            oshcc.arg("-o").arg(places.programs.join(name));
+            oshcc.arg("-o").arg(paths.programs.join(name));
             thread::spawn(move || process::run(&mut oshcc))
         })
         .collect();
     for builder in builders {
         builder.join().expect("no thread panics")?;
     }
-    Ok(places)
+    Ok(paths)
 }

@@ -39,16 +39,16 @@ impl CellBlock {
 
     #[inline]
     pub(crate) fn cell(&self, i: u32) -> LocalBuf {
-        let at = (i as usize) << self.shift;
-        debug_assert!(at < self.layout.size(), "a cell of the block");
-        LocalBuf { base: self.base.wrapping_add(at), nbytes: 1 << self.shift }
+        let offset = (i as usize) << self.shift;
+        debug_assert!(offset < self.layout.size(), "a cell of the block");
+        LocalBuf { base: self.base.wrapping_add(offset), nbytes: 1 << self.shift }
     }
 
     /// Returns the cell that contains an address; `None` for an address outside.
     #[inline]
     pub(crate) fn index(&self, address: *const u8) -> Option<u32> {
-        let at = address.addr().checked_sub(self.base.addr())?;
-        (at < self.layout.size()).then_some((at >> self.shift) as u32)
+        let offset = address.addr().checked_sub(self.base.addr())?;
+        (offset < self.layout.size()).then_some((offset >> self.shift) as u32)
     }
 }
 

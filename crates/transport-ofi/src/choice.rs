@@ -95,7 +95,7 @@ impl Request {
     }
 
     /// Returns the reason why an entry that meets the hints is not used; `None` if it can be used.
-    fn why_not(&self, info: &FiInfo) -> Option<String> {
+    fn mismatch(&self, info: &FiInfo) -> Option<String> {
         // Some providers ignore the domain and the fabric in the hints.
         let names = [
             ("domain", &info.domain, DOMAIN, &self.domain),
@@ -264,7 +264,7 @@ fn fitting(
                 .iter()
                 .any(|(_, other)| other.provider == info.provider && other.domain == info.domain);
             if !is_known
-                && request.why_not(&info).is_none()
+                && request.mismatch(&info).is_none()
                 && let Some(entry) = InfoList::copy(library, entry)
             {
                 fitting.push((entry, info));
@@ -385,7 +385,7 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
         let offers = InfoList::of(library, hints).ok()?;
         offers.iter().map(|entry| FiInfo::of(entry, false)).find(|offer| offer.provider == name)
     };
-    let why = offer(&hints).and_then(|info| request.why_not(&info));
+    let why = offer(&hints).and_then(|info| request.mismatch(&info));
     let why = why.or_else(|| refused_hints(&hints, offer));
     let why = why.unwrap_or_else(|| "refuses all that is required of it".to_owned());
     Diagnosis::new(name, Verdict::Refused, why)
@@ -513,9 +513,9 @@ fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> O
         RELAXATIONS.iter().filter(|one| without(&[one]) != *hints).collect();
     let mut offered = offer(&without(&dropped))?;
     // If the provider still makes an offer with a requirement put back, this one is not the reason.
-    for at in (0..dropped.len()).rev() {
+    for i in (0..dropped.len()).rev() {
         let mut fewer = dropped.clone();
-        fewer.remove(at);
+        fewer.remove(i);
         if let Some(offer) = offer(&without(&fewer)) {
             (dropped, offered) = (fewer, offer);
         }

@@ -82,7 +82,8 @@ impl PublishedSegment {
 
 /// A peer that this PE has used, as operations address it.
 pub(crate) struct Peer {
-    pub(crate) at: fi::fi_addr_t,
+    /// The number of the peer in the address vector.
+    pub(crate) fi_addr: fi::fi_addr_t,
     /// The keys of the segments; that of a heap in blocks covers the first block.
     pub(crate) keys: [SegmentKey; Segment::COUNT],
     pub(crate) heap_bytes: u64,
@@ -134,7 +135,7 @@ impl Peer {
     /// Inserts the address of `pe` and maps its keys, from its record, which was checked.
     pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let address = address(pe, record)?;
-        let at = fabric.insert(&address.name).map_err(refused(fabric, "the address", pe))?;
+        let fi_addr = fabric.insert(&address.name).map_err(refused(fabric, "the address", pe))?;
         rushmem_log::debug!(
             peer = pe.0,
             host = address.host,
@@ -147,7 +148,7 @@ impl Peer {
         for (key, published) in keys.iter_mut().zip(published) {
             *key = published.usable(fabric).map_err(refused(fabric, "a key", pe))?;
         }
-        Ok(Peer { at, keys, heap_bytes, blocks: HeapBlocks::default() })
+        Ok(Peer { fi_addr, keys, heap_bytes, blocks: HeapBlocks::default() })
     }
 
     /// Returns the number of bytes of a segment.

@@ -144,7 +144,7 @@ impl FiEndpoint {
 
     /// Begins an operation on a PE: takes a free cell and counts the operation as in flight, so
     /// that little is left to do when libfabric has accepted it. Returns `None` if there is no free
-    /// cell or the PE is not connected; the caller then calls [`not_now`](Self::not_now).
+    /// cell or the PE is not connected; the caller then calls [`defer`](Self::defer).
     #[inline(always)]
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
         let left = self.free.len().wrapping_sub(1);
@@ -152,7 +152,7 @@ impl FiEndpoint {
         let room = &mut self.room[pe as usize];
         *room -= 1;
         if *room < 0 {
-            // `not_now` follows, which corrects the number.
+            // `defer` follows, which corrects the number.
             return None;
         }
         // SAFETY: shorter by one than the vector, which is not empty.
@@ -176,12 +176,12 @@ impl FiEndpoint {
     /// returned. Ends the operation if libfabric refused it.
     #[inline(always)]
     fn begun(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
-        if code == 0 { Ok(PostStatus::Started) } else { self.not_begun(code, op) }
+        if code == 0 { Ok(PostStatus::Started) } else { self.end_refused(code, op) }
     }
 
     #[cold]
     #[inline(never)]
-    fn not_begun(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
+    fn end_refused(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
         refused(code).or_else(|code| match self.attempts.record_refusal(pe, code) {

@@ -152,7 +152,7 @@ impl Fabric {
     }
 
     /// Returns a completion queue, with a wait object if `sleep` and the provider has one.
-    pub(crate) fn cq(&self, size: usize, sleep: bool) -> Result<Cq, i32> {
+    pub(crate) fn open_cq(&self, size: usize, sleep: bool) -> Result<Cq, i32> {
         let open = |wait_obj| {
             let mut attr = fi::fi_cq_attr {
                 size,
@@ -179,7 +179,7 @@ impl Fabric {
     }
 
     /// Returns an enabled endpoint with room for this number of receives.
-    pub(crate) fn endpoint(&self, cq: &Cq, receives: usize) -> Result<Fid<fi::fid_ep>, i32> {
+    pub(crate) fn open_endpoint(&self, cq: &Cq, receives: usize) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
         let list = lock(&self.list);
         // SAFETY: an entry that is owned here, with all its parts, and that nobody else uses
@@ -226,7 +226,7 @@ impl Fabric {
 
     /// Inserts the name of a peer into the address vector.
     pub(crate) fn insert(&self, name: &[u8]) -> Result<fi::fi_addr_t, i32> {
-        let mut at = fi::ADDR_NOTAVAIL;
+        let mut fi_addr = fi::ADDR_NOTAVAIL;
         // A name may be a structure, which libfabric reads in place, so it is passed with the
         // alignment of one.
         let words: Vec<u64> = name
@@ -240,8 +240,8 @@ impl Fabric {
         let _nobody_opens = lock(&self.list);
         // SAFETY: an open address vector, and a name that an endpoint of the same provider has
         // returned.
-        match unsafe { fi::fi_av_insert(self.av.raw(), words.as_ptr().cast(), &mut at) } {
-            1 if at != fi::ADDR_NOTAVAIL => Ok(at),
+        match unsafe { fi::fi_av_insert(self.av.raw(), words.as_ptr().cast(), &mut fi_addr) } {
+            1 if fi_addr != fi::ADDR_NOTAVAIL => Ok(fi_addr),
             code if code < 0 => Err(code),
             _ => Err(-fi::FI_EINVAL),
         }

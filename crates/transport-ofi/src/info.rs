@@ -226,7 +226,7 @@ impl FiInfo {
 
     /// Returns true if the keys that this PE chooses for its registrations start at a random
     /// number, so that others cannot guess them: over sockets, if a key has 64 bits.
-    pub(crate) fn has_own_keys(&self) -> bool {
+    pub(crate) fn has_random_keys(&self) -> bool {
         self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)
     }
 }
@@ -281,7 +281,7 @@ impl InfoList {
     /// Returns the entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &fi::fi_info> {
         // SAFETY: the list lives as long as the borrow, and nothing changes it.
-        let entry = |at: *mut fi::fi_info| unsafe { at.as_ref() };
+        let entry = |info: *mut fi::fi_info| unsafe { info.as_ref() };
         std::iter::successors(entry(self.first), move |info| entry(info.next))
     }
 }

@@ -33,8 +33,8 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
 
 /// Returns whether a process listens on an address, by connecting to it; `None` if there is no
 /// clear answer.
-pub(crate) fn listens(at: SocketAddr) -> Option<bool> {
-    match TcpStream::connect_timeout(&at, LIMIT) {
+pub(crate) fn listens(address: SocketAddr) -> Option<bool> {
+    match TcpStream::connect_timeout(&address, LIMIT) {
         Ok(_) => Some(true),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Some(false),
         Err(_) => None,

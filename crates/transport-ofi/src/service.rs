@@ -80,8 +80,8 @@ impl Service {
     }
 
     /// Posts receives until the maximum number is posted, or libfabric has no room at present.
-    pub(crate) fn receive(&mut self) -> Result<(), i32> {
-        while self.ep.receiving < self.receives && self.ep.receive()? != PostStatus::Again {}
+    pub(crate) fn post_receives(&mut self) -> Result<(), i32> {
+        while self.ep.receiving < self.receives && self.ep.post_receive()? != PostStatus::Again {}
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl Service {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        self.receive().map_err(|code| {
+        self.post_receives().map_err(|code| {
             let why = format!("a buffer for messages was refused: {}", self.ep.strerror(code));
             EpFailure { pe: None, why }
         })?;
@@ -132,7 +132,7 @@ impl Service {
                     debug_assert!(self.ep.copies_data(bytes.len()), "answers are copied");
                     // SAFETY: the answers are copied, since a cell of the service has room for the
                     // longest message.
-                    unsafe { self.ep.send(pe, peer.at, &head, answers) }
+                    unsafe { self.ep.send(pe, peer.fi_addr, &head, answers) }
                 }
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
                 Err(error) => return Err(EpFailure { pe: Some(pe), why: error.to_string() }),
@@ -166,7 +166,7 @@ impl OfiServing<'_> {
             // An empty message, which only connects.
             ReceiveOutcome::Whole([]) => Ok(()),
             ReceiveOutcome::Whole(bytes) => self.take_whole(target, bytes),
-            ReceiveOutcome::Truncated { start, nbytes } => cut(start, nbytes, tag),
+            ReceiveOutcome::Truncated { start, nbytes } => handle_truncated(start, nbytes, tag),
             ReceiveOutcome::Failed { start, why } => {
                 let pe = sender(start, tag).unwrap_or_else(|message| message.from);
                 return Err(EpFailure { pe: pe.map(|pe| pe.0), why }.into());
@@ -233,7 +233,7 @@ fn ignore(nbytes: usize) -> Result<(), RefusedMessage> {
 
 /// Handles a truncated message of `nbytes` bytes, which is longer than any that a PE of the job
 /// sends.
-fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
+fn handle_truncated(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
     match sender(start, tag)? {
         Some(pe) => Err(RefusedMessage::of(pe, Violation::TooLong(nbytes as u64))),
         // The sender is unknown, but may be a PE that waits for the effects of the message: ofi_rxm
@@ -262,9 +262,9 @@ mod tests {
         let reply = Reply { pe: Pe(2), ack: Ack { origin: 0, count: 0 }, old: None };
         let start = Message::Reply(reply).encode(7);
         let too_long = RefusedMessage::of(Pe(2), Violation::TooLong(70_000));
-        assert_eq!(cut(&start, 70_000, 7), Err(too_long));
-        assert_eq!(cut(&start, 70_000, 8), Ok(()), "of another job");
-        let unknown = cut(&[0; 8], 0, 7).expect_err("nothing of it has come");
+        assert_eq!(handle_truncated(&start, 70_000, 7), Err(too_long));
+        assert_eq!(handle_truncated(&start, 70_000, 8), Ok(()), "of another job");
+        let unknown = handle_truncated(&[0; 8], 0, 7).expect_err("nothing of it has come");
         assert_eq!(unknown.from, None);
     }
 }

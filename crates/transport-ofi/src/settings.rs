@@ -91,7 +91,7 @@ pub struct Tuning {
     pub copy_before_waiting_up_to: usize,
     /// Maximum number of requests that a context has unacknowledged at one PE, and of requests of
     /// the context whose answers have not arrived.
-    pub amos: usize,
+    pub max_requests: usize,
     /// Maximum number of endpoints; further contexts share them. Software providers take megabytes
     /// and several file descriptors for each.
     pub endpoints: usize,
@@ -119,7 +119,7 @@ impl Default for Tuning {
             depth: 256,
             copy_up_to: 4 << 10,
             copy_before_waiting_up_to: 16 << 10,
-            amos: 64,
+            max_requests: 64,
             endpoints: 16,
             receives: 256,
             longest_message: 64 << 10,
@@ -183,7 +183,7 @@ impl Tuning {
             depth: 4,
             copy_up_to: 100,
             copy_before_waiting_up_to: 200,
-            amos: 3,
+            max_requests: 3,
             endpoints: 16,
             receives: 2,
             longest_message: 2_000,

@@ -218,14 +218,14 @@ impl SharedState {
         // A reference to the key, so that it stays in a register in the usual case.
         let key = if end <= key.nbytes { key } else { key_of_block(peer, at, end)? };
         let address = key.base.wrapping_add(at.offset);
-        Some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
+        Some(Remote { pe: pe.0, fi_addr: peer.fi_addr, address, key: key.key })
     }
 
     /// Returns any byte of a peer's memory that can be read.
     pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
         let peer = self.peers.known(Pe(pe))?;
         let key = peer.keys.iter().find(|key| key.nbytes > 0)?;
-        Some(Remote { pe, at: peer.at, address: key.base, key: key.key })
+        Some(Remote { pe, fi_addr: peer.fi_addr, address: key.base, key: key.key })
     }
 
     /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that

@@ -67,7 +67,7 @@ fn opened(
     info: FiInfo,
 ) -> Result<OpenedProvider, String> {
     let [_, random] = words(&args.secret);
-    let first_key = match info.has_own_keys() {
+    let first_key = match info.has_random_keys() {
         true => random.wrapping_add(u64::from(args.pe.0) << 20),
         false => 1,
     };
@@ -174,7 +174,7 @@ fn started(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let [tag, _] = words(&args.secret);
     let library = ep.fabric.library;
     let mut service = Service::new(args.pe, ep, &tuning, tag);
-    service.receive().map_err(|code| {
+    service.post_receives().map_err(|code| {
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;

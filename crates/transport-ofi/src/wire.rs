@@ -65,8 +65,8 @@ impl OfiWire {
             longest_write: tuning.max_bytes,
             longest_read: tuning.max_bytes,
             longest_batch: (longest_batch, longest_batch),
-            window: tuning.amos as u32,
-            max_unanswered: tuning.amos,
+            window: tuning.max_requests as u32,
+            max_unanswered: tuning.max_requests,
             max_in_flight: usize::MAX,
         };
         OfiWire { ep: Some(ep), replies, unflushed: Vec::new(), caps }
@@ -275,7 +275,7 @@ impl Wire for OfiWire {
         payload: Payload<'_>,
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let at = shared.peers.get(pe)?.at;
+        let to = shared.peers.get(pe)?.fi_addr;
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
         let (head, data) = match payload {
             Payload::Batch(batch) => {
@@ -287,7 +287,7 @@ impl Wire for OfiWire {
         };
         let is_copied = ep.copies_data(data.nbytes);
         // SAFETY: the same contract; a batch is copied, since a cell has room for the longest one.
-        let attempt = unsafe { ep.send(pe.0, at, &head, data) };
+        let attempt = unsafe { ep.send(pe.0, to, &head, data) };
         self.posted(shared, pe, is_copied, attempt)
     }
 
@@ -307,14 +307,14 @@ impl Wire for OfiWire {
         if self.in_flight_to(pe) > 0 {
             return Ok(false);
         }
-        let Some(place) = self.unflushed.iter().position(|other| *other == pe) else {
+        let Some(index) = self.unflushed.iter().position(|other| *other == pe) else {
             return Ok(true);
         };
         let Some(from) = shared.some_byte(pe.0).filter(|_| !self.pauses(pe)) else {
             return Ok(false);
         };
         if self.read_and_forget(shared, from)? == PostOutcome::Done {
-            self.unflushed.swap_remove(place);
+            self.unflushed.swap_remove(index);
         }
         Ok(false)
     }

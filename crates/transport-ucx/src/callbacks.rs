@@ -147,7 +147,7 @@ impl ConnectionState {
         self.broken.get()
     }
 
-    fn breaks(&self, status: ucs_status_t) {
+    fn record_break(&self, status: ucs_status_t) {
         if self.broken.get().is_none() {
             self.broken.set(Some(status));
         }
@@ -156,7 +156,7 @@ impl ConnectionState {
 
     /// Counts an operation, from the result of the call that started it, if it is in flight: UCX
     /// then calls [`transferred`] or [`operated`] at its end.
-    pub(crate) fn began(&self, result: ucs_status_ptr_t) -> Result<(), ucs_status_t> {
+    pub(crate) fn count_started(&self, result: ucs_status_ptr_t) -> Result<(), ucs_status_t> {
         if started(result)?.is_some() {
             self.count(1);
         }
@@ -235,7 +235,7 @@ impl CallbackSlot {
 
     /// Stores the old value of an atomic operation that UCX has carried out at its destination, and
     /// releases the slot.
-    pub(crate) fn fetched(&self, callbacks: &CallbackState) {
+    pub(crate) fn end_atomic(&self, callbacks: &CallbackState) {
         let reply = self.words.get().cast::<u64>().wrapping_add(1);
         let old = match self.width.get() {
             // SAFETY: within the words, which UCX does not use after the operation.
@@ -264,7 +264,7 @@ pub(crate) unsafe extern "C" fn transferred(
 ) {
     // SAFETY: a connection, of which a wire keeps every one as long as its worker.
     let connection = unsafe { &*user_data.cast_const().cast::<ConnectionState>() };
-    ended(connection, request, status);
+    end_operation(connection, request, status);
 }
 
 /// The callback at the end of an atomic operation.
@@ -283,14 +283,14 @@ pub(crate) unsafe extern "C" fn operated(
     if status != UCS_OK {
         slot.fetched.set(null_mut());
     }
-    slot.fetched(&connection.callbacks);
-    ended(connection, request, status);
+    slot.end_atomic(&connection.callbacks);
+    end_operation(connection, request, status);
 }
 
-fn ended(connection: &ConnectionState, request: *mut c_void, status: ucs_status_t) {
+fn end_operation(connection: &ConnectionState, request: *mut c_void, status: ucs_status_t) {
     connection.count(-1);
     if status != UCS_OK {
-        connection.breaks(status);
+        connection.record_break(status);
     }
     if let Ok(Some(request)) = started(request) {
         UcpRequest::free(request, connection.ucp);
@@ -311,7 +311,7 @@ pub(crate) unsafe extern "C" fn sent(
     // SAFETY: a busy slot has a connection.
     let connection = unsafe { &*slot.connection.get() };
     connection.callbacks.release(slot);
-    ended(connection, request, status);
+    end_operation(connection, request, status);
 }
 
 /// The callback for a broken connection to a PE.
@@ -321,7 +321,7 @@ pub(crate) unsafe extern "C" fn sent(
 pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: ucs_status_t) {
     // SAFETY: a connection, of which a wire keeps every one as long as its worker.
     let connection = unsafe { &*arg.cast_const().cast::<ConnectionState>() };
-    connection.breaks(status);
+    connection.record_break(status);
 }
 
 /// The callback for a reply.

@@ -88,33 +88,36 @@ pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<Memo
 impl Peer {
     /// Returns a peer from its record.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
-        let mut places = [None; Segment::COUNT];
-        for (place, key) in places.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
+        let mut segments = [None; Segment::COUNT];
+        for (segment, key) in
+            segments.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty())
+        {
             let MemoryKey { base, nbytes, covered, .. } =
                 MemoryKey::decode(key).map_err(invalid(pe))?;
-            *place = Some(PeerSegment { base, nbytes, covered });
+            *segment = Some(PeerSegment { base, nbytes, covered });
         }
-        Ok(Peer(places))
+        Ok(Peer(segments))
     }
 
     /// Returns the address of a range in the process of this peer, which is PE `pe`. Fails if the
     /// range does not lie within the segment.
     #[inline]
     pub(crate) fn address(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<u64, Error> {
-        let place = self.0[at.segment as usize].ok_or_else(|| no_segment(pe, at.segment))?;
-        check_range(pe, at, nbytes, place.nbytes)?;
-        Ok(place.base + at.offset)
+        let segment = self.0[at.segment as usize].ok_or_else(|| no_segment(pe, at.segment))?;
+        check_range(pe, at, nbytes, segment.nbytes)?;
+        Ok(segment.base + at.offset)
     }
 
     /// Returns true if the published key covers a range, which lies within the segment.
     #[inline]
     pub(crate) fn is_covered(&self, at: RemoteAddr, nbytes: usize) -> bool {
-        self.0[at.segment as usize].is_some_and(|key| at.offset + nbytes as u64 <= key.covered)
+        self.0[at.segment as usize]
+            .is_some_and(|segment| at.offset + nbytes as u64 <= segment.covered)
     }
 
     /// Returns the number of bytes of a segment.
     pub(crate) fn nbytes(&self, segment: Segment) -> u64 {
-        self.0[segment as usize].map_or(0, |place| place.nbytes)
+        self.0[segment as usize].map_or(0, |segment| segment.nbytes)
     }
 }
 

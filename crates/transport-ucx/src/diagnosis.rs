@@ -76,7 +76,7 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
             Some((variable, value)) => format!("{variable} is {value}"),
             None => format!("Rushmem asks for {name}={}", ours()?.1),
         };
-        Some(format!("{restriction}, but UCX has {}", has(name, &context)))
+        Some(format!("{restriction}, but UCX has {}", names_of(name, &context)))
     });
     let remedy = match culprit {
         Some(culprit) => format!("{culprit}: change or unset that"),
@@ -88,7 +88,7 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
 }
 
 /// Returns a list of the transports or devices, by the name of the restriction, that UCX has.
-fn has(name: &str, context: &UcpContext) -> String {
+fn names_of(name: &str, context: &UcpContext) -> String {
     let resources = context.resources().into_iter();
     let mut names: Vec<String> = resources
         .filter(|(transport, _)| transport != ITSELF)

@@ -184,13 +184,13 @@ impl Serving for UcxTarget {
         Ok(())
     }
 
-    fn fetch(&self, incoming: Incoming<ucp_ep_h>, descriptor: *mut c_void, place: LocalBuf) {
+    fn fetch(&self, incoming: Incoming<ucp_ep_h>, descriptor: *mut c_void, dest: LocalBuf) {
         let deferred = Box::into_raw(Box::new(Deferred { incoming, target: self }));
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         params.cb.recv_am = Some(fetched);
         params.user_data = deferred.cast();
-        let (to, nbytes) = (place.base.cast(), place.nbytes);
+        let (to, nbytes) = (dest.base.cast(), dest.nbytes);
         // SAFETY: the descriptor of the message, whose data are fetched once, and room for `nbytes`
         // bytes in a segment.
         let begun = unsafe {

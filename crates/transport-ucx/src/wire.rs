@@ -113,7 +113,7 @@ impl UcxWire {
         self.worker.ucp()
     }
 
-    fn open(&self, pe: Pe) -> Result<&OpenRoute, Error> {
+    fn open_route(&self, pe: Pe) -> Result<&OpenRoute, Error> {
         let open = self.routes.get(pe).and_then(|route| route.open.as_ref());
         open.ok_or(Error::Unreachable(pe))
     }
@@ -133,7 +133,7 @@ impl UcxWire {
         at: RemoteAddr,
         nbytes: usize,
     ) -> Result<Option<UcxRemote>, Error> {
-        let OpenRoute { endpoint, connection } = self.open(pe)?;
+        let OpenRoute { endpoint, connection } = self.open_route(pe)?;
         if let Some(status) = connection.broken() {
             return Err(self.fails(shared, pe)(status));
         }
@@ -192,10 +192,10 @@ impl UcxWire {
             return Ok(PostOutcome::Uncovered);
         };
         if !awaited {
-            let connection = &self.open(pe)?.connection;
+            let connection = &self.open_route(pe)?.connection;
             let params = tracked(connection);
             let begun = start(self.ucp(), remote, &raw const params);
-            let began = connection.began(begun);
+            let began = connection.count_started(begun);
             return began.map(|()| PostOutcome::Done).map_err(self.fails(shared, pe));
         }
         let params = plain();
@@ -207,7 +207,7 @@ impl UcxWire {
 
     /// Frees the completed ones of the requests that were given up. Returns the number of
     /// operations that UCX has not completed.
-    pub(crate) fn unended(&mut self) -> usize {
+    pub(crate) fn free_ended(&mut self) -> usize {
         let ucp = self.ucp();
         self.given_up.retain(|request| {
             let is_in_flight = request.status(ucp).is_none();
@@ -228,7 +228,7 @@ impl UcxWire {
     /// Frees requests and keys before the worker is dropped, which closes all endpoints. All
     /// operations were completed or given up.
     pub(crate) fn leave(&mut self) {
-        self.unended();
+        self.free_ended();
         let ucp = self.ucp();
         for route in self.routes.iter_mut() {
             route.flush.take().inspect(|flush| flush.free(ucp));
@@ -267,7 +267,7 @@ impl Wire for UcxWire {
 
     #[inline]
     fn reach(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
-        match self.open(pe) {
+        match self.open_route(pe) {
             Ok(_) => Ok(true),
             Err(_) => self.connect(shared, pe),
         }
@@ -283,7 +283,7 @@ impl Wire for UcxWire {
     ) -> Result<Covered, Error> {
         match shared.peers.get(pe)?.is_covered(at, nbytes) {
             true => Ok(Covered::Bytes(nbytes)),
-            false => Ok(self.open(pe)?.endpoint.blocks.covered(at.offset)),
+            false => Ok(self.open_route(pe)?.endpoint.blocks.covered(at.offset)),
         }
     }
 
@@ -294,7 +294,7 @@ impl Wire for UcxWire {
         block: HeapBlock,
         entry: &[u8; ENTRY],
     ) -> Result<(), Error> {
-        let endpoint = &self.open(pe)?.endpoint;
+        let endpoint = &self.open_route(pe)?.endpoint;
         endpoint.blocks.learn(pe, block, entry, |key| {
             let key = MemoryKey::decode(key).map_err(|_| damaged(pe, "key"))?;
             let unpacked = endpoint.unpack(self.ucp(), &key.packed);
@@ -367,7 +367,7 @@ impl Wire for UcxWire {
         let Some((remote, address)) = self.remote(shared, pe, word, width.nbytes())? else {
             return Ok(PostOutcome::Uncovered);
         };
-        let connection = &self.open(pe)?.connection;
+        let connection = &self.open_route(pe)?.connection;
         let slot = self.callbacks.slot(connection);
         let generation = slot.generation();
         let atomic = UcpAtomic::new(op, operand, condition);
@@ -378,7 +378,7 @@ impl Wire for UcxWire {
         let begun = unsafe { atomic.begin(ucp, address, remote, width, arguments, params) };
         let posted = match started(begun) {
             Ok(None) => {
-                slot.fetched(&self.callbacks);
+                slot.end_atomic(&self.callbacks);
                 PostOutcome::Done
             }
             Ok(Some(_)) => PostOutcome::Pending(UcxToken::Slot(Rc::clone(&slot), generation)),
@@ -387,7 +387,7 @@ impl Wire for UcxWire {
                 PostOutcome::Done
             }
         };
-        connection.began(begun).map(|()| posted).map_err(self.fails(shared, pe))
+        connection.count_started(begun).map(|()| posted).map_err(self.fails(shared, pe))
     }
 
     #[inline]
@@ -402,7 +402,7 @@ impl Wire for UcxWire {
         if self.is_full() {
             return Ok(PostOutcome::Full);
         }
-        let OpenRoute { endpoint, connection } = self.open(pe)?;
+        let OpenRoute { endpoint, connection } = self.open_route(pe)?;
         if let Some(status) = connection.broken() {
             return Err(self.fails(shared, pe)(status));
         }
@@ -449,7 +449,7 @@ impl Wire for UcxWire {
     fn is_over(&mut self, shared: &SharedState, pe: Pe, token: &UcxToken) -> Result<bool, Error> {
         match token {
             UcxToken::Slot(slot, generation) if slot.is_past(*generation) => {
-                match self.open(pe)?.connection.broken() {
+                match self.open_route(pe)?.connection.broken() {
                     None => Ok(true),
                     Some(status) => Err(self.fails(shared, pe)(status)),
                 }
@@ -516,7 +516,7 @@ impl Wire for UcxWire {
     }
 
     fn in_flight_to(&self, pe: Pe) -> usize {
-        self.open(pe).map_or(0, |open| open.connection.transfers())
+        self.open_route(pe).map_or(0, |open| open.connection.transfers())
     }
 
     #[inline]
@@ -575,13 +575,13 @@ impl Wire for UcxWire {
         opened.into_iter().for_each(|open| self.close(open));
         let limit = shared.tuning.abandon_limit;
         let until = Instant::now() + limit;
-        while self.unended() > 0 {
+        while self.free_ended() > 0 {
             if Instant::now() >= until {
                 return Err(format!(
                     "{limit:?} later UCX still uses memory of calls that have failed (operations in flight: {}), so \
                      this process ends: let UCX use transports that it can cancel (SHMEM_UCX_TLS), or another network \
                      (SHMEM_TRANSPORT)",
-                    self.unended()
+                    self.free_ended()
                 ));
             }
             if !self.worker.progress() {

@@ -12,7 +12,7 @@ use std::ptr::{NonNull, null_mut};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remote {
     pub(crate) pe: u32,
-    pub(crate) at: fi::fi_addr_t,
+    pub(crate) fi_addr: fi::fi_addr_t,
     pub(crate) address: u64,
     pub(crate) key: u64,
 }
@@ -71,7 +71,7 @@ impl WriteArguments {
         lists.iov.set(fi::iovec { iov_base: from.base.cast(), iov_len: from.nbytes });
         lists.desc.set(desc);
         lists.rma.set(fi::fi_rma_iov { addr: to.address, len: from.nbytes, key: to.key });
-        self.message.addr = to.at;
+        self.message.addr = to.fi_addr;
         self.message.context = context;
         &self.message
     }
@@ -93,7 +93,7 @@ mod tests {
         let mut moved = Box::new(WriteArguments::new());
         for nbytes in [8, 9] {
             let from = LocalBuf { base: std::ptr::without_provenance_mut(64), nbytes };
-            let to = Remote { pe: 1, at: 2, address: 3, key: 4 };
+            let to = Remote { pe: 1, fi_addr: 2, address: 3, key: 4 };
             let message = moved.of(to, from, null_mut(), null_mut());
             // SAFETY: the lists live.
             let iov = unsafe { *message.msg_iov };

@@ -25,12 +25,12 @@ impl FiEndpoint {
         amo: &AmoRequest,
         fetched: *mut u8,
     ) -> Result<PostStatus, i32> {
-        let Remote { pe, at, address, key } = to;
+        let Remote { pe, fi_addr, address, key } = to;
         let use_ = match fetched.is_null() {
             true => BufferUse::Plain,
             false => BufferUse::Landing(LocalBuf { base: fetched, nbytes: amo.width.nbytes() }),
         };
-        let Some(op) = self.begin(pe, use_) else { return self.not_now(pe, at) };
+        let Some(op) = self.begin(pe, use_) else { return self.defer(pe, fi_addr) };
         let cell = self.staging.cell(op).base;
         // SAFETY: a cell is aligned and longer, and is this operation's.
         unsafe { cell.cast::<[u64; 3]>().write([0, amo.operand, amo.condition]) };
@@ -44,14 +44,15 @@ impl FiEndpoint {
             // and words that are this operation's.
             AmoOp::CompareSwap => unsafe {
                 fi::fi_compare_atomic(
-                    endpoint, operand, desc, condition, desc, old, desc, at, address, key,
+                    endpoint, operand, desc, condition, desc, old, desc, fi_addr, address, key,
                     datatype, name, context,
                 )
             },
             // SAFETY: the endpoint, the context and the words are as for `fi_compare_atomic`.
             _ => unsafe {
                 fi::fi_fetch_atomic(
-                    endpoint, operand, desc, old, desc, at, address, key, datatype, name, context,
+                    endpoint, operand, desc, old, desc, fi_addr, address, key, datatype, name,
+                    context,
                 )
             },
         };

@@ -24,20 +24,20 @@ impl FiEndpoint {
     /// Otherwise there was no free cell. The caller tries again later in each case.
     #[cold]
     #[inline(never)]
-    pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<PostStatus, i32> {
+    pub(super) fn defer(&mut self, pe: u32, fi_addr: fi::fi_addr_t) -> Result<PostStatus, i32> {
         if self.room[pe as usize] > 0 {
             return Ok(PostStatus::Again);
         }
         let connects = self.fabric.info.connects;
         self.room[pe as usize] = if connects { 0 } else { CONNECTED };
         if connects && !self.connecting.is_sent(pe) && !self.attempts.pauses(pe) {
-            self.connect(pe, at)?;
+            self.connect(pe, fi_addr)?;
         }
         Ok(PostStatus::Again)
     }
 
     /// Sends the message that connects to a PE, if there is a free cell and a permit.
-    fn connect(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<(), i32> {
+    fn connect(&mut self, pe: u32, fi_addr: fi::fi_addr_t) -> Result<(), i32> {
         let Some(&op) = self.free.last() else { return Ok(()) };
         let connection = self.connecting.take_or_begin(pe, &self.fabric.permits);
         let Some(mut connection) = connection else {
@@ -51,7 +51,7 @@ impl FiEndpoint {
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let nothing = self.staging.cell(op).base.cast();
         // SAFETY: an open endpoint, and a context and a cell that no operation uses.
-        let code = unsafe { fi::fi_send(endpoint, nothing, 0, desc, at, context) };
+        let code = unsafe { fi::fi_send(endpoint, nothing, 0, desc, fi_addr, context) };
         match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
             0 => {
                 self.free.pop();
@@ -64,7 +64,7 @@ impl FiEndpoint {
                 self.connecting.keep(connection);
                 Ok(())
             }
-            code if self.connects_again(pe, code, &self.strerror(code)) => Ok(()),
+            code if self.record_failed_connect(pe, code, &self.strerror(code)) => Ok(()),
             code => Err(code),
         }
     }
@@ -95,7 +95,7 @@ impl FiEndpoint {
         self.end(op);
         self.room[pe as usize] = 0;
         self.connecting.take(pe);
-        match self.connects_again(pe, code, &why) {
+        match self.record_failed_connect(pe, code, &why) {
             true => Ok(()),
             false => Err(EpFailure { pe: Some(pe), why: self.after_attempts(pe, code, why) }),
         }
@@ -103,7 +103,7 @@ impl FiEndpoint {
 
     /// Records that an attempt to connect has failed with this code. Returns true if another
     /// attempt is to be made.
-    fn connects_again(&mut self, pe: u32, code: i32, why: &str) -> bool {
+    fn record_failed_connect(&mut self, pe: u32, code: i32, why: &str) -> bool {
         let again = self.attempts.record_refused_connect(pe, code);
         if again {
             report(pe, why, AGAIN);

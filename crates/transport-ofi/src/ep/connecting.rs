@@ -45,8 +45,8 @@ impl Connecting {
 
     /// Removes and returns the connection to a PE, if it is being made.
     pub(super) fn take(&mut self, pe: u32) -> Option<BegunConnection> {
-        let place = self.begun.iter().position(|one| one.pe == pe)?;
-        Some(self.begun.swap_remove(place))
+        let index = self.begun.iter().position(|one| one.pe == pe)?;
+        Some(self.begun.swap_remove(index))
     }
 
     /// Removes and returns the connection to a PE, if it is being made, without its permit if it

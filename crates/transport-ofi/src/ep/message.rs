@@ -31,13 +31,13 @@ impl FiEndpoint {
         if HEAD + data.nbytes > self.longest_message {
             return Err(-fi::FI_EMSGSIZE);
         }
-        let Some(op) = self.begin_message(pe, head) else { return self.not_now(pe, to) };
+        let Some(op) = self.begin_message(pe, head) else { return self.defer(pe, to) };
         let cell = self.staging.cell(op);
         if self.copies_data(data.nbytes) {
-            let place = cell.skip(HEAD).base;
+            let body = cell.skip(HEAD).base;
             // SAFETY: data that are valid by contract, and a cell with room for the head and the
             // data.
-            unsafe { mem::copy_bytes::<mem::VolatileLoads>(place, data.base, data.nbytes) };
+            unsafe { mem::copy_bytes::<mem::VolatileLoads>(body, data.base, data.nbytes) };
             return self.send_cell(op, to, HEAD + data.nbytes);
         }
         let (endpoint, desc, context) =
@@ -73,7 +73,7 @@ impl FiEndpoint {
     }
 
     /// Posts a receive for one more message.
-    pub(crate) fn receive(&mut self) -> Result<PostStatus, i32> {
+    pub(crate) fn post_receive(&mut self) -> Result<PostStatus, i32> {
         let Some(op) = self.free.pop() else { return Ok(PostStatus::Again) };
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));

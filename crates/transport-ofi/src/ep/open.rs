@@ -35,9 +35,9 @@ impl FiEndpoint {
         connect_limit: Duration,
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
-        let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
+        let cq = Arc::new(fabric.open_cq(depth + ENTRIES, sleep)?);
         // Only the service receives messages.
-        let endpoint = fabric.endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
+        let endpoint = fabric.open_endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
         let staging = CellBlock::new(depth, cell);
         let staging_mr = match fabric.info.asks(fi::FI_MR_LOCAL) {
             false => None,

@@ -25,13 +25,13 @@ impl FiEndpoint {
         from: LocalBuf,
     ) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
-            return self.not_now(to.pe, to.at);
+            return self.defer(to.pe, to.fi_addr);
         };
         let flags = self.completion | fi::FI_INJECT;
         // SAFETY: valid by contract; libfabric does not access injected memory after the call.
         let code = unsafe { self.write_message(op, to, from, null_mut(), flags) };
         match self.begun(code, op) {
-            Err(code) => self.injects_not(code),
+            Err(code) => self.stop_injecting(code),
             posted => posted,
         }
     }
@@ -41,7 +41,7 @@ impl FiEndpoint {
     /// returns the error.
     #[cold]
     #[inline(never)]
-    fn injects_not(&mut self, code: i32) -> Result<PostStatus, i32> {
+    fn stop_injecting(&mut self, code: i32) -> Result<PostStatus, i32> {
         if !is_refusal(code) {
             return Err(code);
         }
@@ -60,7 +60,7 @@ impl FiEndpoint {
         from: LocalBuf,
     ) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
-            return self.not_now(to.pe, to.at);
+            return self.defer(to.pe, to.fi_addr);
         };
         let cell = self.staging.cell(op).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
@@ -85,11 +85,11 @@ impl FiEndpoint {
         source_free: bool,
     ) -> Result<PostStatus, i32> {
         if !self.may_begin(to.pe) {
-            return self.not_now(to.pe, to.at);
+            return self.defer(to.pe, to.fi_addr);
         }
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
-        let Some(op) = self.begin(to.pe, use_) else { return self.not_now(to.pe, to.at) };
+        let Some(op) = self.begin(to.pe, use_) else { return self.defer(to.pe, to.fi_addr) };
         let completion = match source_free {
             false => self.completion,
             true => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
@@ -139,7 +139,7 @@ impl FiEndpoint {
             return unsafe { self.read_into_registered(from, dest, known) };
         }
         let Some(op) = self.begin(from.pe, BufferUse::Plain) else {
-            return self.not_now(from.pe, from.at);
+            return self.defer(from.pe, from.fi_addr);
         };
         // SAFETY: by contract.
         let code = unsafe { self.read_into(op, from, dest, null_mut()) };
@@ -163,11 +163,11 @@ impl FiEndpoint {
             return unsafe { self.read_staged(from, dest.nbytes, BufferUse::Landing(dest)) };
         }
         if !self.may_begin(from.pe) {
-            return self.not_now(from.pe, from.at);
+            return self.defer(from.pe, from.fi_addr);
         }
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
-        let Some(op) = self.begin(from.pe, use_) else { return self.not_now(from.pe, from.at) };
+        let Some(op) = self.begin(from.pe, use_) else { return self.defer(from.pe, from.fi_addr) };
         // SAFETY: by contract.
         let code = unsafe { self.read_into(op, from, dest, desc) };
         self.begun(code, op)
@@ -184,7 +184,7 @@ impl FiEndpoint {
         nbytes: usize,
         use_: BufferUse,
     ) -> Result<PostStatus, i32> {
-        let Some(op) = self.begin(from.pe, use_) else { return self.not_now(from.pe, from.at) };
+        let Some(op) = self.begin(from.pe, use_) else { return self.defer(from.pe, from.fi_addr) };
         let cell = self.staging.cell(op).first(nbytes);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
@@ -202,10 +202,10 @@ impl FiEndpoint {
         desc: *mut core::ffi::c_void,
     ) -> isize {
         let (endpoint, context) = (self.endpoint.raw(), self.context(op));
-        let (Remote { at, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
+        let (Remote { fi_addr, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
         // SAFETY: an open endpoint, a context that is the operation's, and memory that is valid by
         // contract.
-        unsafe { fi::fi_read(endpoint, base.cast(), nbytes, desc, at, address, key, context) }
+        unsafe { fi::fi_read(endpoint, base.cast(), nbytes, desc, fi_addr, address, key, context) }
     }
 }
 

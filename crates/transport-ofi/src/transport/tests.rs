@@ -168,7 +168,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
         let few = Tuning { receives: 2, ..Tuning::default() };
         if let Some(ofi) = job(MESSAGES, few) {
             let mut endpoint = ofi.new_endpoint().expect("the first");
-            let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").at;
+            let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").fi_addr;
             let long = [0u8; 5000];
             for _ in 0..3 * few.receives {
                 start(&ofi, &endpoint, |ep| {
@@ -201,7 +201,8 @@ type Forge<'a> = &'a dyn Fn(&Ofi) -> Vec<u8>;
 fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<String> {
     let ofi = job(provider, Tuning::default())?;
     let endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
-    let (to, bytes) = (ofi.shared().peers.get(Pe(2)).expect("it is connected").at, message(&ofi));
+    let (to, bytes) =
+        (ofi.shared().peers.get(Pe(2)).expect("it is connected").fi_addr, message(&ofi));
     let source = LocalBuf::source(bytes.as_ptr(), bytes.len()).skip(HEAD);
     let head = bytes.first_chunk().expect("a head");
     // SAFETY: the bytes live until the message has arrived.
@@ -411,7 +412,7 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
     // This PE acknowledges as PE 0 what it has carried out as other PEs, so a drop would wait
     // forever.
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
-    let (one, n) = (1u64, ofi.shared().tuning.amos);
+    let (one, n) = (1u64, ofi.shared().tuning.max_requests);
     for old in vec![7u64; n].leak() {
         let old = OldValue::AtQuiet((&raw mut *old).cast());
         let dest = RemoteAddr { offset: 8 * WORDS as u64, ..START };

@@ -49,7 +49,7 @@ fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Erro
         let error = pair.lose(|endpoint| work(endpoint, local));
         let how = "the connection from PE 0 on here to PE 1 on here broke: it serves nobody";
         assert_eq!(error, Error::Lost(PEER, format!("PE 1 was lost: {how}")));
-        assert_eq!(lock(&pair.issuer.origin).wire().unended(), 0);
+        assert_eq!(lock(&pair.issuer.origin).wire().free_ended(), 0);
         memory.fill(2);
         pair.poll_until_idle();
         assert!(

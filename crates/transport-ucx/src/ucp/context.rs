@@ -153,7 +153,7 @@ impl UcpContext {
             context.longest_put = PIECE;
         }
         context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
-        context.guards_against_threads().then_some(context).ok_or_else(|| {
+        context.is_thread_safe().then_some(context).ok_or_else(|| {
             "this UCX was built without support for threads (--enable-mt)".to_owned()
         })
     }
@@ -166,7 +166,7 @@ impl UcpContext {
         }))
     }
 
-    fn guards_against_threads(&self) -> bool {
+    fn is_thread_safe(&self) -> bool {
         let mut attr = ucp_context_attr_t {
             field_mask: UCP_ATTR_FIELD_THREAD_MODE.into(),
             ..ucp_context_attr_t::default()

@@ -42,7 +42,7 @@ impl UcxWire {
                 rushmem_log::debug!(peer = pe.0, host, "made an endpoint to it");
                 self.routes[pe].open = Some(open);
                 // Frees the ended requests of failed attempts.
-                self.unended();
+                self.free_ended();
                 return Ok(true);
             }
             Attempted::Pending(open, flush) => connecting.tried = Some((open, flush)),

@@ -66,7 +66,7 @@ fn what_lies_beyond_a_segment_is_refused() {
 fn a_part_of_a_header_is_refused() {
     for (nbytes, from) in [(REQUEST - 1, Some(ME)), (4, None)] {
         let refused = refusal(|wire, _| {
-            let endpoint = wire.open(PEER)?.endpoint.handle;
+            let endpoint = wire.open_route(PEER)?.endpoint.handle;
             let header = [0u8; REQUEST].to_vec().leak().as_ptr();
             let mut params = plain();
             params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;

@@ -6,10 +6,9 @@
 #![allow(unsafe_code)]
 
 use crate::atomic::AtomicOp;
-use crate::completions::Completions;
 use crate::endpoint::{self, Calls, Ready, StrictEp};
 use crate::engine::Engine;
-use crate::operation::{OpKind, Posted};
+use crate::operation::{Completions, OpKind, Posted};
 use crate::queue::Inner;
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};

@@ -4,7 +4,7 @@
 //! (a single attempt by an entry). A process may have a limited number of connections, and may set
 //! up only a few of them at once.
 
-use crate::completions::{CompletedOp, Completions};
+use crate::operation::{CompletedOp, Completions};
 use crate::profile::Profile;
 use libfabric_sys as fi;
 use parking_lot::Mutex;

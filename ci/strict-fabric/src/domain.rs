@@ -3,10 +3,9 @@
 use crate::connections::ConnectionCounts;
 use crate::local_regions::LocalRegions;
 use crate::object::ObjectFid;
-use crate::profile::Profile;
+use crate::profile::{Profile, violated};
 use crate::raw_key;
 use crate::segment::{ENDPOINTS, MappedSegment};
-use crate::violation::violated;
 use libfabric_sys as fi;
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -8,12 +8,11 @@
 
 use crate::address_vector::AddressVector;
 use crate::atomic::AtomicOp;
-use crate::completions::{CompletedOp, Completions};
 use crate::connections::{Connections, Passage};
 use crate::domain::Domain;
 use crate::info::OP_FLAGS;
 use crate::memory::{self, is_running, store};
-use crate::operation::{AcceptedOp, OpKind, Posted};
+use crate::operation::{AcceptedOp, CompletedOp, Completions, OpKind, Posted};
 use crate::order::must_wait;
 use crate::profile::{Profile, RmaMode};
 use crate::remote::{RemotePeer, RemoteRange, own_memory};

@@ -4,8 +4,7 @@
 use crate::domain::Domain;
 use crate::info::HEADERS;
 use crate::object::{base_ops, fid, no_bind, no_control, ops_ptr, return_object};
-use crate::profile::{ALL, Profile};
-use crate::violation::violated;
+use crate::profile::{ALL, Profile, violated};
 use crate::{address_vector, call, queue, raw_key, registration};
 use libfabric_sys as fi;
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -10,12 +10,12 @@
 //! libfabric loads the provider if `FI_PROVIDER_PATH` names the directory that [`dir`] creates. The
 //! provider is named `strict`, and each domain has the name of its profile.
 //!
-//! - Rules: `profile` (the table of all profiles), `violation`, `reuse` (of buffers before
-//!   completion), `connections` (and their limits).
+//! - Rules: `profile` (the table of all profiles), `reuse` (of buffers before completion),
+//!   `connections` (and their limits).
 //! - Objects of libfabric: `info`, `fabric`, `domain`, `registration`, `address_vector`, `queue`,
 //!   `endpoint`; `object` has what they share, `call` the data transfer functions.
 //! - Operations: `engine` performs each `operation`, in a random order that `order` permits; `slot`
-//!   encodes those that the target performs; `completions` has the results.
+//!   encodes those that the target performs.
 //! - Memory: `segment` (shared by processes), `remote` (registrations of peers), `local_regions`
 //!   and `raw_key` (own registrations), `memory` (copying), `atomic`.
 #![allow(unsafe_code)]
@@ -23,7 +23,6 @@
 mod address_vector;
 mod atomic;
 mod call;
-mod completions;
 mod connections;
 mod domain;
 mod endpoint;
@@ -43,7 +42,6 @@ mod remote;
 mod reuse;
 mod segment;
 mod slot;
-mod violation;
 
 use libfabric_sys as fi;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! Operations: as an application requests them, and as an endpoint stores them.
+//! Operations: as an application requests them, as an endpoint stores them, and their completions.
 
 use crate::atomic::AtomicOp;
-use crate::completions::CompletedOp;
 use crate::segment::PIECES;
 use libfabric_sys as fi;
+use std::collections::VecDeque;
 use std::ffi::c_void;
 
 /// The kind of an operation.
@@ -109,5 +109,38 @@ impl AcceptedOp {
             flags: self.kind.completion_flags(),
             nbytes: self.nbytes,
         }
+    }
+}
+
+/// A completed operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CompletedOp {
+    pub(crate) context: usize,
+    pub(crate) flags: u64,
+    pub(crate) nbytes: usize,
+}
+
+/// The unread entries of a queue.
+pub(crate) struct Completions {
+    pub(crate) entries: VecDeque<CompletedOp>,
+    /// Failed operations, with error codes of libfabric.
+    pub(crate) errors: VecDeque<(CompletedOp, i32)>,
+    pub(crate) size: usize,
+}
+
+impl Completions {
+    /// Returns the number of entries for which there is room.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.size.saturating_sub(self.entries.len() + self.errors.len())
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, entry: CompletedOp) {
+        self.entries.push_back(entry);
+    }
+
+    pub(crate) fn fail(&mut self, entry: CompletedOp, error: i32) {
+        self.errors.push_back((entry, error));
     }
 }

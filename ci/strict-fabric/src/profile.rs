@@ -8,6 +8,7 @@ use crate::raw_key;
 use crate::segment::REGIONS;
 use libfabric_sys as fi;
 use std::ffi::CStr;
+use std::fmt::Display;
 
 /// The way in which RMA operations are performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,4 +316,10 @@ impl Profile {
             | fi::FI_REMOTE_WRITE;
         fi::FI_MSG | fi::FI_RMA | words | directions | fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM
     }
+}
+
+/// Reports the violation of a rule of a profile, and aborts the process.
+pub(crate) fn violated(profile: &str, rule: &str, what: impl Display) -> ! {
+    eprintln!("strict fabric ({profile}): {rule}: {what}");
+    std::process::abort()
 }

@@ -1,12 +1,12 @@
 //! Completion queues. Endpoints make progress only when their queue is read.
 #![allow(unsafe_code)]
 
-use crate::completions::{CompletedOp, Completions};
 use crate::domain::Domain;
 use crate::engine::Engine;
 use crate::object::{
     ObjectFid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object,
 };
+use crate::operation::{CompletedOp, Completions};
 use libfabric_sys as fi;
 use parking_lot::Mutex;
 use std::collections::VecDeque;

@@ -2,10 +2,9 @@
 #![allow(unsafe_code)]
 
 use crate::atomic::AtomicOp;
-use crate::memory::{PageMapping, fetch, pointer, store};
-use crate::profile::Profile;
+use crate::memory::{self, PageMapping, fetch, pointer, store};
+use crate::profile::{Profile, violated};
 use crate::segment::{ANY_ENDPOINT, MappedSegment, Region};
-use crate::{memory, violation};
 use libfabric_sys as fi;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -211,11 +210,7 @@ impl RemotePeer {
     /// it is atomic only with respect to other such operations, not to those of a CPU.
     pub(crate) fn update(&self, at: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
         if !at.address.is_multiple_of(amo.width as u64) {
-            violation::violated(
-                "any",
-                "alignment",
-                "an atomic operation is on a word that is not aligned",
-            );
+            violated("any", "alignment", "an atomic operation is on a word that is not aligned");
         }
         let lock = &self.peer.segment.amo;
         while lock.swap(1, Ordering::Acquire) != 0 {

@@ -23,7 +23,6 @@ mod rma;
 mod sessions;
 mod side;
 mod strided;
-mod threads;
 mod unused;
 pub mod verbs;
 
@@ -73,7 +72,7 @@ const SIGNAL_AFTER_ITS_DATA: Case = case(MIB, order::signal_after_its_data);
 /// Non-blocking operations are complete after quiet.
 const QUIET: Case = case(8 * MIB, completion::quiet);
 /// Threads with an endpoint each.
-const THREADS: Case = case(16 * MIB, threads::own_endpoints);
+const THREADS: Case = case(16 * MIB, random::own_endpoints);
 
 /// The cases that run with the default limits of the provider.
 const CASES: [(&str, Case); 29] = [

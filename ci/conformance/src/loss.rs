@@ -4,8 +4,8 @@
 
 use crate::{Member, verbs};
 use rushmem_transport::{
-    Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
-    RemoteAddr, Segment, Transport,
+    Amos, Completion, Endpoint, Error, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment,
+    Transport,
 };
 use std::process::exit;
 use std::sync::{Arc, Mutex};
@@ -151,15 +151,7 @@ pub fn open_beside(
     let (base, nbytes) = (heap.as_mut_ptr().cast(), 8 * heap.len());
     // SAFETY: dropped after the transport, and used by nobody else meanwhile.
     let key = unsafe { transport.register(Segment::Heap, base, nbytes) }.expect("memory");
-    let keys = member.exchange(&key.0);
-    let addresses = member.exchange(&transport.address());
-    let records = addresses
-        .iter()
-        .zip(&keys)
-        .map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
-    let directory = Directory::new(Directory::encode(records));
-    transport.connect(Arc::new(directory)).expect("addresses");
-    member.barrier();
+    member.connect_beside(&mut *transport, &key.0);
     transport
 }
 

@@ -10,11 +10,10 @@ use crate::member::heap;
 use crate::{Member, Opener, job};
 use rushmem_transport::mem::Amo;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Directory, Endpoint, Error, Follows, LocalBuf,
-    OldValue, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate, StridedBlocks, Transport,
+    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Follows, LocalBuf, OldValue, Pe, Put,
+    RemoteAddr, Segment, SignalUpdate, StridedBlocks, Transport,
 };
 use std::process::exit;
-use std::sync::Arc;
 use std::thread;
 
 const ORIGIN: Pe = Pe(0);
@@ -41,15 +40,7 @@ fn open(member: &Member, nbytes: usize) -> (Box<dyn Transport>, *mut u64, Vec<u8
 /// `None`, by its own key.
 fn connected(member: &Member, key: Option<Vec<u8>>) -> (Box<dyn Transport>, *mut u64) {
     let (mut transport, heap, own_key) = open(member, HEAP);
-    let (addresses, keys) =
-        (member.exchange(&transport.address()), member.exchange(&key.unwrap_or(own_key)));
-    let records = addresses
-        .iter()
-        .zip(&keys)
-        .map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
-    let directory = Directory::new(Directory::encode(records));
-    transport.connect(Arc::new(directory)).expect("addresses");
-    member.barrier();
+    member.connect_beside(&mut *transport, &key.unwrap_or(own_key));
     (transport, heap)
 }
 

@@ -128,6 +128,19 @@ impl Member {
         (self.open)(&with).expect("the provider opens")
     }
 
+    /// Connects another transport, which all PEs open and connect, and whose heap peers access by
+    /// `key`.
+    pub(crate) fn connect_beside(&self, transport: &mut dyn Transport, key: &[u8]) {
+        let (addresses, keys) = (self.exchange(&transport.address()), self.exchange(key));
+        let records = addresses
+            .iter()
+            .zip(&keys)
+            .map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
+        let directory = Directory::new(Directory::encode(records));
+        transport.connect(Arc::new(directory)).expect("addresses");
+        self.barrier();
+    }
+
     /// Returns the transport under test.
     pub fn transport(&self) -> &dyn Transport {
         &*self.transport

@@ -9,10 +9,11 @@ use super::member::{Member, TestEndpoint};
 use super::pattern::Random;
 use rushmem_transport::AmoOp::{self, CompareSwap, Fetch};
 use rushmem_transport::AmoWidth::{self, Eight, Four};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The memory that one origin, or one thread of it, has at each PE.
-pub(crate) struct Room {
+struct Room {
     start: usize,
     nbytes: usize,
     /// The expected content, per PE.
@@ -22,7 +23,7 @@ pub(crate) struct Room {
 
 /// The distribution of the sizes of transfers.
 #[derive(Clone, Copy)]
-pub(crate) enum Mix {
+enum Mix {
     /// Mostly words, seldom hundreds of kilobytes.
     Usual,
     /// Many large ones, so that every buffer fills.
@@ -30,7 +31,7 @@ pub(crate) enum Mix {
 }
 
 impl Room {
-    pub(crate) fn new(member: &Member, start: usize, nbytes: usize, seed: u64) -> Room {
+    fn new(member: &Member, start: usize, nbytes: usize, seed: u64) -> Room {
         let expected = vec![vec![0; nbytes]; member.n_pes()];
         Room { start, nbytes, expected, random: Random::new(seed) }
     }
@@ -46,7 +47,7 @@ impl Room {
 
     /// Issues a batch of up to 60 operations on a new endpoint, completes it, and checks each
     /// result.
-    pub(crate) fn batch(&mut self, member: &Member, mix: Mix) {
+    fn batch(&mut self, member: &Member, mix: Mix) {
         let mut puts = Vec::new();
         let mut gets = Vec::new();
         let mut words = Vec::new();
@@ -149,7 +150,7 @@ impl Room {
     }
 
     /// Checks that the room at every PE has the model's contents.
-    pub(crate) fn check(&self, member: &Member) {
+    fn check(&self, member: &Member) {
         let mut end = member.endpoint();
         for (peer, expected) in self.expected.iter().enumerate() {
             assert!(end.get(peer, self.start, self.nbytes) == *expected, "the room at PE {peer}");
@@ -188,6 +189,26 @@ pub(crate) fn back_pressure(member: &Member) {
         }
     }
     end.quiet();
+}
+
+/// Threads of one PE, each with an endpoint and a room of its own.
+pub(crate) fn own_endpoints(member: &Member) {
+    const THREADS: usize = 4;
+    const NBYTES: usize = 1 << 19;
+    let rooms = (0..THREADS).map(|i| {
+        let number = member.me() * THREADS + i;
+        Room::new(member, number * NBYTES, NBYTES, 400 + number as u64)
+    });
+    thread::scope(|scope| {
+        for mut room in rooms {
+            scope.spawn(move || {
+                for _ in 0..15 {
+                    room.batch(member, Mix::Usual);
+                }
+                room.check(member);
+            });
+        }
+    });
 }
 
 /// The report of a soak.

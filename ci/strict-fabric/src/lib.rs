@@ -71,6 +71,22 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi::fi_provider {
     }))
 }
 
+/// Makes libfabric find the provider in this process, unless `FI_PROVIDER_PATH` is set already.
+///
+/// # Panics
+/// If the directory of the provider cannot be created.
+///
+/// # Safety
+/// The process has one thread.
+pub unsafe fn offer(parent: &Path) {
+    const VARIABLE: &str = "FI_PROVIDER_PATH";
+    if std::env::var_os(VARIABLE).is_none() {
+        let dir = dir(parent).expect("the provider was built");
+        // SAFETY: the process has one thread, by contract.
+        unsafe { std::env::set_var(VARIABLE, dir) };
+    }
+}
+
 /// Creates a directory in `parent` that contains only the provider, for `FI_PROVIDER_PATH`. Cargo
 /// has built the provider beside the running program.
 ///

@@ -8,11 +8,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::emulation;
 use crate::limits::{GLANCE, LIMIT};
 use crate::mark::Process;
 use crate::outcome::Outcome;
 use crate::permits::{self, Permit};
+use crate::prefix;
 use crate::started::{Overdue, Started, listed};
 
 /// The launcher of the program.
@@ -138,7 +138,7 @@ impl Job {
     fn start_with(self, permit: Option<Permit>) -> Running {
         let mut words: Vec<String> = self.wrapper.clone();
         let launcher = match &self.launcher {
-            Launcher::OfPrefix => Some(emulation::launcher()),
+            Launcher::OfPrefix => Some(prefix::launcher()),
             Launcher::At(path) => Some(path.clone()),
             Launcher::None => None,
         };
@@ -146,7 +146,7 @@ impl Job {
             words.push(launcher.display().to_string());
             words.extend(self.launcher_options.clone());
         }
-        words.extend(emulation::words());
+        words.extend(prefix::emulator());
         words.push(self.program.display().to_string());
         words.extend(self.arguments.clone());
         let (stdout, stderr) = (temporary(), temporary());

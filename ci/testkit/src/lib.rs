@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod compile;
-mod emulation;
 mod harness;
 mod job;
 mod libraries;

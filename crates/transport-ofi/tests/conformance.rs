@@ -189,18 +189,9 @@ fn connections_are_avoided_where_there_would_be_too_many() {
     );
 }
 
-/// Lets libfabric find the provider `strict`, unless it looks elsewhere.
-fn offer_strict() {
-    const WHERE: &str = "FI_PROVIDER_PATH";
-    if std::env::var_os(WHERE).is_none() {
-        let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
-        // SAFETY: the process has one thread.
-        unsafe { std::env::set_var(WHERE, dir.expect("the provider was built")) };
-    }
-}
-
 fn main() -> ExitCode {
-    offer_strict();
+    // SAFETY: the process has one thread.
+    unsafe { strict_fabric::offer(Path::new(env!("CARGO_TARGET_TMPDIR"))) };
     let mut tests = suites();
     let faulty = faulty_providers_are_refused_by_name;
     tests.push(Test::new("faulty_providers_are_refused_by_name", faulty));

@@ -147,16 +147,6 @@ fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
     }
 }
 
-/// Lets libfabric find the provider `strict`, unless it looks elsewhere.
-fn offer_strict() {
-    const WHERE: &str = "FI_PROVIDER_PATH";
-    if std::env::var_os(WHERE).is_none() {
-        let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
-        // SAFETY: the process has one thread.
-        unsafe { std::env::set_var(WHERE, dir.expect("the provider was built")) };
-    }
-}
-
 /// Returns a test of a case with this many PEs.
 fn test(name: &'static str, sizes: &'static [u32], body: fn(&Member)) -> Test {
     let case = Case { sizes, heap_bytes: 1 << 20, limit: LIMIT, body };
@@ -164,7 +154,8 @@ fn test(name: &'static str, sizes: &'static [u32], body: fn(&Member)) -> Test {
 }
 
 fn main() -> ExitCode {
-    offer_strict();
+    // SAFETY: the process has one thread.
+    unsafe { strict_fabric::offer(Path::new(env!("CARGO_TARGET_TMPDIR"))) };
     let refused = a_pe_that_refuses_is_tried_again_before_it_is_lost;
     testkit::run(vec![
         test("what_follows_a_refusal_is_carried_out_once", &[2, 5], uses_all),

@@ -18,12 +18,12 @@ pub const READ: &str = "RUSHMEM_CONFIG_READ";
 /// The name of a file in the directory of a site or of a user.
 const NAME: &str = "rushmem.conf";
 
-/// A value that a file gives.
+/// The value of a setting in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileValue {
     /// The name of the setting.
     pub name: String,
-    /// Its value.
+    /// The value as text, which is not checked yet.
     pub value: String,
     /// The file and the number of the line.
     pub place: String,

@@ -165,7 +165,7 @@ pub enum Error {
     /// The connection to another PE of the node failed.
     #[error("the connection to PE {pe} on this node failed ({cause}){}", after_connection(cause))]
     NodePeer {
-        /// That PE.
+        /// The number of the other PE.
         pe: u32,
         /// The error of the operating system.
         #[source]

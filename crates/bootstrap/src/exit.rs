@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// The end of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
-    /// It exited with this status, 0..=255.
+    /// The process exited with this status, 0..=255.
     Status(i32),
-    /// It was killed by this signal.
+    /// The process was killed by this signal.
     Signal(i32),
-    /// Its connection has ended, and how the process ended is not known.
+    /// The connection to the process has ended, and how the process ended is not known.
     Unknown,
 }
 

@@ -47,7 +47,7 @@ impl<T> Records<T> {
     /// Converts the records. Consecutive equal ones are converted once.
     ///
     /// # Errors
-    /// Those of `convert`, with the first PE of the record.
+    /// The error of `convert`, with the first PE of the record.
     pub fn try_map<U, E>(
         self,
         mut convert: impl FnMut(T) -> Result<U, E>,

@@ -69,13 +69,13 @@ const CRASHES: [i32; 3] = [6, 7, 11];
 /// The phase of a PE between initialization and finalize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It has not called shmem_init.
+    /// The PE has not called shmem_init.
     Silent,
-    /// It is between initialization and its last finalize.
+    /// The PE is between initialization and its last finalize.
     Running,
-    /// It is at its exit without its last finalize, as all other PEs are.
+    /// The PE is at its exit without its last finalize, as are all other PEs.
     Unfinalized,
-    /// Its last finalize is done.
+    /// The last finalize of the PE is done.
     Finalized,
 }
 

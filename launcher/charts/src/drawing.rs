@@ -6,9 +6,9 @@ use crate::palette::{GRID, SOFT};
 
 /// The content of a drawing, without the text around it.
 pub struct Drawing {
-    /// Its width in pixels.
+    /// The width of the drawing in pixels.
     pub width: f64,
-    /// Its height in pixels.
+    /// The height of the drawing in pixels.
     pub height: f64,
     /// The content.
     pub content: Markup,

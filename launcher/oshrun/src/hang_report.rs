@@ -1,9 +1,9 @@
 //! Explains a job that hangs: what each PE does, and who waits for whom.
 //!
-//! Works without the network and without the help of the PEs: oshrun and each daemon make snapshots
-//! of their PEs from the memory of the node and from /proc (`snapshots`). Daemons send theirs to
-//! oshrun, where the [`Explainer`] collects them. `rushmem_explain` derives the explanation from
-//! them.
+//! Needs neither the transports of the job nor the help of the PEs: oshrun and each daemon make
+//! snapshots of their PEs from the memory of the node and from /proc (`snapshots`). Daemons send
+//! their snapshots to oshrun, where the [`Explainer`] collects all of them. `rushmem_explain`
+//! derives the explanation.
 
 pub mod snapshots;
 mod stacks;

@@ -25,8 +25,8 @@ use crate::input::{self, InputPipe};
 use crate::output::Output;
 use crate::spawn::PreparedStart;
 
-/// Maximum number of reads from the socket of a PE that has exited. It suffices for a full socket,
-/// and ends if a child of the PE continues to write.
+/// Maximum number of reads from the socket of a PE that has exited. These suffice to empty a full
+/// socket. Without a limit, a child of the PE that goes on writing would keep oshrun busy.
 const MAX_LAST_READS: usize = 16;
 
 /// The PEs of this host.

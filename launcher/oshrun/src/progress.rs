@@ -120,11 +120,11 @@ impl ProgressLine {
 /// A phase that each PE goes through.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase {
-    /// Its process has been started.
+    /// The process of the PE has been started.
     Started,
-    /// It has entered `shmem_init`.
+    /// The PE has entered `shmem_init`.
     Initialized,
-    /// Its process has ended.
+    /// The process of the PE has ended.
     Ended,
 }
 

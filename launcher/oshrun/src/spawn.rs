@@ -236,7 +236,7 @@ fn before_exec(
     limit: Option<Rlimit>,
     placement: &Placement,
 ) -> io::Result<()> {
-    // This comes first, so that the guard knows every process that runs a program.
+    // The first step registers the process, so that the guard knows every one that runs a program.
     let pid = rustix::process::getpid().as_raw_nonzero().get().to_ne_bytes();
     rustix::io::write(borrow(guard), &pid)?;
     // Ends the PE with oshrun even if the guard is killed. The kernel sends the signal when the

@@ -1,5 +1,5 @@
-//! `--doctor`: whether this machine, or all hosts of a job, can run a job; and if not, why and what
-//! helps.
+//! `--doctor`: reports whether this machine, or all hosts of a job, can run a job; if not, also the
+//! reason and a remedy.
 //!
 //! `host` examines the machine, and `transports` the providers, each in a process of its own
 //! (`examination`); both return lists of findings (`finding`). `job` runs short jobs of the program

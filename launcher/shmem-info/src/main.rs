@@ -62,7 +62,7 @@ struct Answer {
     is_ok: bool,
 }
 
-/// Does what the command line asks for.
+/// Carries out the command line. Returns the text to print.
 fn answer(flags: InfoFlags) -> Result<Answer, String> {
     let of_doctor = |(text, is_ok)| Answer { text, is_ok };
     if flags.doctor {

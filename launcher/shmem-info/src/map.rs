@@ -49,7 +49,7 @@ pub struct NicBox {
     pub name: String,
     pub about: String,
     pub pes: Vec<u32>,
-    /// Its index in [`Topology::choice`]; `None` for a NIC that no PE may use.
+    /// The index of the NIC in [`Topology::choice`]; `None` for one that no PE may use.
     pub choice: Option<usize>,
     near: CpuSet,
 }

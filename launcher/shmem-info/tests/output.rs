@@ -286,7 +286,7 @@ fn programs_read_the_same_as_json() {
     assert!(transports.iter().any(|one| one["name"] == "tcp" && one["found"].is_string()), "{all}");
 }
 
-/// Returns what the doctor prints with these variables, and whether a job can run.
+/// Runs the doctor with these variables. Returns its stdout, and true if a job can run.
 fn doctor_of(words: &[&str], variables: &[(&str, &str)]) -> (String, bool) {
     let mut command = command();
     for name in ["SHMEM_TRANSPORT", "SHMEM_TCP_INTERFACE", "SHMEM_AMOS", "UCX_TLS"] {

@@ -176,7 +176,7 @@ pub(super) fn end_without_manager(me: u32, what: &str) -> ! {
         // The standard error may have been a pipe to the manager.
         let _ = writeln!(std::io::stderr(), "PE 0: {what}");
     }
-    // It runs no exit handlers, which could wait for other PEs.
+    // `_exit` runs no exit handlers, which could wait for other PEs.
     // SAFETY: the call ends the process immediately; other threads may be in any state.
     unsafe { libc::_exit(1) }
 }
@@ -352,7 +352,7 @@ mod tests {
         let mut manager = Socket { stream, has_left: false };
         assert!(is_needed(&manager));
         manager.has_left = true;
-        // It returns instead of ending this process.
+        // The watch returns instead of ending this process.
         watch(0, Vec::new(), &manager);
     }
 

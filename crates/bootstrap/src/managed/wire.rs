@@ -171,7 +171,7 @@ pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
 /// invalid.
 ///
 /// # Errors
-/// Those of `part`.
+/// The errors of `part`.
 pub(crate) fn join<E>(
     mut part: impl FnMut(usize) -> Result<String, E>,
 ) -> Result<Option<Vec<u8>>, E> {

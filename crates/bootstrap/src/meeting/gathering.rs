@@ -2,7 +2,7 @@
 //! on, [`Server`] decides what is sent and when the job ends, as for `oshrun`.
 //!
 //! The thread blocks only to wait for the next event, so that one member cannot delay the others;
-//! at the end of the job, also until the members have been told, for [`END_LIMIT`] at most.
+//! at the end of the job, also until the members have received the end, for [`END_LIMIT`] at most.
 #![allow(unsafe_code)]
 
 use std::collections::{BTreeMap, VecDeque};

@@ -33,7 +33,7 @@ const MEETING: &[u8] = b"meeting";
 /// Why a greeting is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoGreeting {
-    /// It is not the greeting of a meeting.
+    /// The bytes are not the greeting of a meeting.
     Foreign,
     /// The meeting has this version of the job protocol.
     Version(u8),

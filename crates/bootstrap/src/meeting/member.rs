@@ -295,7 +295,7 @@ fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, state: &MemberState)
 
 /// Ends this process.
 fn end(status: i32) -> ! {
-    // It runs no exit handlers, which could wait for other PEs.
+    // `_exit` runs no exit handlers, which could wait for other PEs.
     // SAFETY: the call ends the process immediately; other threads may be in any state.
     unsafe { libc::_exit(status) }
 }

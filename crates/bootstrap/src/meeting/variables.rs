@@ -35,11 +35,11 @@ type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// A variable with the rank or the number of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenVariable {
-    /// Its name.
+    /// The name of the variable.
     pub name: &'static str,
-    /// Its value.
+    /// The value of the variable, which is not checked yet.
     pub value: String,
-    /// The scheduler that sets it; `None` if it is one of ours.
+    /// The scheduler that sets the variable; `None` for `SHMEM_RANK` and `SHMEM_SIZE`.
     pub scheduler: Option<&'static str>,
 }
 

@@ -184,7 +184,7 @@ fn the_end_of_a_failed_pe_names_what_it_was_refused() {
             "{killed}; if it used a null pointer, that may be because it was refused 8 bytes"
         );
         assert_ends(&refused(2).exited(0, Exit::Signal(signal)), 128 + signal, Some(&message));
-        // It has come to its end without that memory.
+        // A PE that has finalized did not need that memory.
         let mut finalized = refused(2);
         say(&mut finalized, 0, &FromPe::Finalized);
         assert_ends(&finalized.exited(0, Exit::Signal(signal)), 128 + signal, Some(&killed));

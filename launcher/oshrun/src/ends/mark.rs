@@ -2,7 +2,7 @@
 //! even if they have left the process group, the session and the parent of their PE.
 //!
 //! The variable is a colon-separated list. A nested job appends its mark to that of the outer job.
-//! It does not identify the PE; see `rushmem_bootstrap::env`.
+//! The variables of `rushmem_bootstrap::env` identify the PE; the mark does not.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -80,8 +80,8 @@ pub struct SnapshotTask {
 }
 
 impl SnapshotTask {
-    /// Makes the snapshots, in batches. If the request asks for stacks, those of PEs outside the library
-    /// include the functions that gdb shows.
+    /// Makes the snapshots, in batches. If the request asks for stacks, those of PEs outside the
+    /// library include the functions that gdb shows.
     pub fn run(&self, request: &SnapshotRequest) -> Vec<SnapshotBatch> {
         let pause = (!request.at_once).then_some(PAUSE);
         let mut snapshots = self.collector.snapshots(&self.pes, pause);

@@ -4,9 +4,9 @@
 /// A host that may get PEs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSlots {
-    /// Its name, as the user wrote it.
+    /// The name of the host, as the user wrote it.
     pub name: String,
-    /// The maximum number of its PEs.
+    /// The maximum number of PEs on the host; `None` if the user gave none.
     pub slots: Option<u32>,
 }
 

@@ -41,7 +41,7 @@ impl PeSocket {
             let send_error = send_error.clone();
             async move {
                 if let Err(error) = send(&socket, queue).await {
-                    // It is set only here. The receiver may be gone.
+                    // The error is set only here. The receiver may be gone.
                     let _ = send_error.set(error);
                     let _ = readable.send(pe);
                 }

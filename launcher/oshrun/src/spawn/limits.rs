@@ -37,7 +37,7 @@ pub fn raise_descriptors() -> Result<(), StartFailure> {
     let now = getrlimit(Rlimited::Nofile);
     let raised = Rlimit { current: now.maximum, ..now };
     if raised != now && setrlimit(Rlimited::Nofile, raised).is_ok() {
-        // This is the only place that sets it.
+        // The value is set only here.
         let _ = INHERITED.set(now);
     }
     check_descriptors(0, 0, false)
@@ -224,9 +224,8 @@ fn running(loadavg: &str) -> Option<u64> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Returns the limit of this user's processes, if it applies to this process and is below `needed`,
-/// the number of all users' processes and threads with those of the job. A higher limit suffices,
-/// whichever of them belong to this user.
+/// Returns the limit of this user's processes, if it applies to this process and may be too low:
+/// if it is below `needed`, the processes and threads of all users and of the job together.
 fn of_user(needed: u64) -> Option<ResourceLimit> {
     let limit = getrlimit(Rlimited::Nproc).current?;
     if limit >= needed || is_exempt(&fs::read_to_string("/proc/self/status").ok()?) {

@@ -17,13 +17,13 @@ const LIBRARY: &str = "librushmem.so.1";
 
 /// Variables that are not forwarded to other hosts; a trailing `*` matches any suffix.
 const NOT_FORWARDED: &[&str] = &[
-    // They describe the host.
+    // Variables that describe the host.
     "HOST",
     "HOSTNAME",
     "HOSTTYPE",
     "MACHTYPE",
     "OSTYPE",
-    // They belong to the login session.
+    // Variables of the login session.
     "_",
     "DBUS_SESSION_BUS_ADDRESS",
     "LOGNAME",
@@ -42,7 +42,7 @@ const NOT_FORWARDED: &[&str] = &[
     "XDG_SEAT",
     "XDG_SESSION_*",
     "XDG_VTNR",
-    // They connect this process to the launcher that has started it.
+    // Variables that connect this process to the launcher that has started it.
     "PMI_*",
     "PMIX_*",
     "OSHRUN_JOB",
@@ -51,7 +51,7 @@ const NOT_FORWARDED: &[&str] = &[
     "RUSHMEM_MEMORY",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",
-    // They describe the task of Slurm.
+    // Variables that describe a task of Slurm.
     "SLURMD_NODENAME",
     "SLURM_GTIDS",
     "SLURM_LOCALID",

@@ -282,7 +282,7 @@ fn a_reader_that_stops_does_not_keep_a_failed_job_alive() {
 fn a_time_limit_counts_for_a_reader_that_stops_too() {
     let mut job = TestJob::new(&["-n", "2", "--timeout", "0.5", &pe(), "lines:20000"]).start();
     let reader = job.stdout();
-    // Its stdout is a full pipe whose reader waits here for oshrun to end.
+    // The stdout of oshrun is a full pipe, whose reader waits here for oshrun to end.
     assert_eq!(job.wait().expect_nothing_left().status, 124);
     drop(reader);
 }

@@ -42,7 +42,7 @@ fn variables_are_set_for_the_pes() {
 }
 
 fn a_program_started_by_a_pe_is_a_job_of_its_own() {
-    // It inherits values that were read from files, and the variable that names them.
+    // The program inherits values that were read from files, and the variable that names them.
     let program = format!(
         "run:env | grep RUSHMEM | grep -v ^RUSHMEM_CONFIG_READ; echo $SHMEM_LOCAL_ID; {} init who finalize",
         pe()

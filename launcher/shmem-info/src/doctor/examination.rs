@@ -86,7 +86,7 @@ fn prepare() {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }
 
-/// Returns what a command prints.
+/// Runs a command and returns its stdout.
 ///
 /// # Errors
 /// If it fails, is killed by a signal, or does not end within the limit: the predicate of a

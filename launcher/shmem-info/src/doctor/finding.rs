@@ -11,9 +11,9 @@ use crate::terminal::wrapped;
 /// The severity of a finding for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Grade {
-    /// As it should be.
+    /// The property is as it should be.
     Ok,
-    /// Jobs do without it.
+    /// A part that jobs do not use.
     Unused,
     /// A finding that does no harm to most jobs.
     Note,
@@ -23,7 +23,7 @@ pub enum Grade {
     Bad,
 }
 
-/// A property of a machine, with what it means.
+/// A property of a machine, with its meaning for jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub name: String,

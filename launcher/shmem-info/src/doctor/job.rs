@@ -31,7 +31,7 @@ const CLOCKS: f64 = 1.0;
 pub struct Examined {
     /// `oshrun`, and its options that name the hosts and how to reach them.
     pub oshrun: Vec<OsString>,
-    /// Its options that distribute the PEs.
+    /// The options of `oshrun` that distribute the PEs.
     pub layout: Vec<String>,
 }
 
@@ -321,7 +321,7 @@ impl Examined {
         Ok(own.with_file_name(""))
     }
 
-    /// Returns what a user types for this job.
+    /// Returns the command line with which a user starts this job.
     fn command_line(&self, layout: &[String]) -> String {
         let options = self.oshrun[1..].iter().map(|word| word.to_string_lossy().into_owned());
         let quoted = |word: String| match word.contains([' ', '*', '$', '"', '\'', ';']) {

@@ -65,7 +65,7 @@ impl CheckOutcome {
         reports
     }
 
-    /// Returns what its PEs printed, without the tags.
+    /// Returns the lines of stdout that PEs have printed, without the tags.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.stdout.lines().filter_map(|line| Some(Tag::split(line)?.1))
     }

@@ -197,22 +197,22 @@ settings! {
         "form a job without a launcher: the host and a free port of the process with rank 0, such as node1:5000, the same for all \
          processes, or a unique id that one of them has made";
         |value| Some(value.map(str::to_owned)), "a host and a port, or a unique id";
-    /// The rank of this process in such a job.
+    /// The rank of this process in a job without a launcher; `None` for that of a scheduler.
     rank: Option<String> = env::RANK, &[], None;
         "with SHMEM_JOB, the rank of this process; by default the one that torchrun (RANK), Flux (FLUX_TASK_RANK), Slurm \
          (SLURM_PROCID) or an Indexed Job of Kubernetes (JOB_COMPLETION_INDEX) has set";
         |value| Some(value.map(str::to_owned)), "a number";
-    /// The number of processes of such a job.
+    /// The number of processes of a job without a launcher; `None` for that of a scheduler.
     size: Option<String> = env::SIZE, &[], None;
         "with SHMEM_JOB, the number of processes; by default the one that torchrun (WORLD_SIZE), Flux (FLUX_JOB_SIZE) or Slurm \
          (SLURM_STEP_NUM_TASKS) has set";
         |value| Some(value.map(str::to_owned)), "a number";
-    /// The secret of such a job.
+    /// The secret of a job without a launcher, or `@` and the file that holds it.
     job_secret: Option<String> = env::JOB_SECRET, &[], None;
         "with a host and a port in SHMEM_JOB, a text that only the processes of the job know, or @ and the name of a file that \
          holds it";
         |value| Some(value.map(str::to_owned)), "a text, or @ and the name of a file";
-    /// The time for which PEs of such a job wait for each other.
+    /// The time for which the PEs of a job without a launcher wait for each other at the start.
     join_limit: Duration = meeting::LIMIT_VARIABLE, &[], Some(meeting::LIMIT_DEFAULT);
         "how long the PEs of a job without a launcher (SHMEM_JOB, or a unique id) wait for those that have not come";
         |value| time_limit::parse(value?), time_limit::EXPECTED;

@@ -1,5 +1,6 @@
-//! Atomic memory operations (OpenSHMEM 1.6, §9.7). This CPU carries them out if the word is mapped
-//! here, otherwise the transport does.
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7). This CPU carries out an operation on a word that
+//! is mapped here, unless the job leaves all atomic operations to the network. Otherwise the
+//! transport does.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
@@ -227,7 +228,7 @@ fetching! {
 /// As [`add`].
 #[inline(always)]
 pub unsafe fn inc<T: ArithmeticAmo, C: Context>(call: Call, ctx: C, dest: *mut T, pe: c_int) {
-    // SAFETY: the caller's promises are those that the callee asks for.
+    // SAFETY: the caller keeps the contract of `add`.
     unsafe { add(call, ctx, dest, T::ONE, pe) }
 }
 
@@ -242,7 +243,7 @@ pub unsafe fn fetch_inc<T: ArithmeticAmo, C: Context>(
     dest: *mut T,
     pe: c_int,
 ) -> T {
-    // SAFETY: the caller's promises are those that the callee asks for.
+    // SAFETY: the caller keeps the contract of `fetch_add`.
     unsafe { fetch_add(call, ctx, dest, T::ONE, pe) }
 }
 
@@ -258,6 +259,6 @@ pub unsafe fn fetch_inc_nbi<T: ArithmeticAmo, C: Context>(
     dest: *mut T,
     pe: c_int,
 ) {
-    // SAFETY: the caller's promises are those that the callee asks for.
+    // SAFETY: the caller keeps the contract of `fetch_add_nbi`.
     unsafe { fetch_add_nbi(call, ctx, fetch, dest, T::ONE, pe) }
 }

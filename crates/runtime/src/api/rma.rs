@@ -30,7 +30,7 @@ macro_rules! forms {
             nelems: usize,
             pe: c_int,
         ) {
-            // SAFETY: the caller's promises are those that the callee asks for.
+            // SAFETY: the caller promises that the local elements are valid until the completion.
             unsafe { $transfer::<T, C, $at_quiet>(call, ctx, dest, source, nelems, pe) }
         }
     )*};
@@ -82,7 +82,7 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     match mapped(dest, nbytes, pe) {
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller promises.
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `source` is valid until the put is complete.
         None => unsafe {
             remote::put::<C, AT_QUIET, false>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
         },
@@ -108,7 +108,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
     match mapped_polled(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid, as the caller promises.
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `dest` is valid until the get is complete.
         None => unsafe {
             remote::get::<C, AT_QUIET, false>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
         },
@@ -280,7 +280,7 @@ pub unsafe fn iput<T: Element, C: Context>(
     nelems: usize,
     pe: c_int,
 ) {
-    // SAFETY: the caller's promises are those that the callee asks for.
+    // SAFETY: the caller keeps the contract of `ibput` for blocks of one element.
     unsafe { ibput(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
 }
 
@@ -301,7 +301,7 @@ pub unsafe fn iget<T: Element, C: Context>(
     nelems: usize,
     pe: c_int,
 ) {
-    // SAFETY: the caller's promises are those that the callee asks for.
+    // SAFETY: the caller keeps the contract of `ibget` for blocks of one element.
     unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
 }
 
@@ -323,10 +323,10 @@ pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
     nelems: usize,
 ) {
     if size_of::<T>() == 1 {
-        // SAFETY: the caller's promises; an element is a byte here.
+        // SAFETY: an element is a byte, and the caller promises `nelems` valid elements.
         unsafe { mem::copy_bytes::<L>(dest.cast(), source.cast(), nelems) }
     } else {
-        // SAFETY: the caller's promises are those that the callee asks for.
+        // SAFETY: the caller promises `nelems` valid elements.
         unsafe { mem::copy_elements::<L, T>(dest, source, nelems) }
     }
 }

@@ -36,7 +36,7 @@ macro_rules! forms {
             pe: c_int,
         ) {
             let (update, end) = ((sig_addr, signal, sig_op), Completion::$completion);
-            // SAFETY: the caller's promises are those that the callee asks for.
+            // SAFETY: the caller promises that `source` is valid until the completion.
             unsafe { put_signal_until(call, ctx, dest, source, nelems, update, pe, end) }
         }
     )*};
@@ -100,7 +100,7 @@ unsafe fn put_signal_until<T: Element, C: Context>(
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
-    // SAFETY: the caller's promises are those that the callee asks for.
+    // SAFETY: the caller promises the precondition of all routines.
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_ADD, pe) }
 }
 
@@ -110,7 +110,7 @@ pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
-    // SAFETY: the caller's promises are those that the callee asks for.
+    // SAFETY: the caller promises the precondition of all routines.
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_SET, pe) }
 }
 
@@ -172,6 +172,6 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
 /// # Safety
 /// `sig_addr` is valid for reads.
 pub unsafe fn wait_until(call: Call, sig_addr: *mut u64, cmp: c_int, cmp_value: u64) -> u64 {
-    // SAFETY: the caller's promises are those that the callee asks for.
+    // SAFETY: the caller promises that `sig_addr` is valid for reads.
     unsafe { wait::wait_for(call, sig_addr, cmp, cmp_value) }
 }

@@ -43,8 +43,8 @@ pub struct TargetBlocks {
 /// of `target`, and the size of that block in `t_sizes[k]`.
 ///
 /// # Safety
-/// The arrays have an entry for each member: `t_offsets` and those of `blocks` valid for reads,
-/// `t_sizes` for writes.
+/// Each array has an entry for each member: `t_offsets` and the arrays of `blocks` are valid for
+/// reads, `t_sizes` is valid for writes.
 pub unsafe fn alltoallv(
     call: Call,
     members: TeamOrActiveSet,

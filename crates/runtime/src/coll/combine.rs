@@ -298,15 +298,16 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
 ) {
     let (dest, left, right) = (dest.cast::<T>(), left.cast::<T>(), right.cast::<T>());
     if nelems < const { MANY / size_of::<T>() } {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of `CombineFunction`.
         return unsafe { combine_few::<T, O>(dest, left, right, nelems) };
     }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: this CPU has AVX2; the rest is the caller's promise.
+        // SAFETY: this CPU has AVX2, and the caller keeps the contract of `CombineFunction`.
         return unsafe { combine_avx2::<T, O>(dest, left, right, nelems) };
     }
-    // SAFETY: the caller's promise, and every processor has these vectors.
+    // SAFETY: the caller keeps the contract of `CombineFunction`, and every processor has these
+    // vectors.
     unsafe { combine_many::<T, O, Baseline>(dest, left, right, nelems) }
 }
 
@@ -324,7 +325,7 @@ unsafe fn combine_avx2<T: Element, O: Operator<T>>(
     right: *const T,
     nelems: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller keeps the contract of `CombineFunction`, and promises AVX2.
     unsafe { combine_many::<T, O, std::arch::x86_64::__m256d>(dest, left, right, nelems) }
 }
 
@@ -341,14 +342,15 @@ unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
 ) where
     [V; 4]: Lanes,
 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract is the callee's; a processor that has a vector has four.
     let done = unsafe { combine_by::<T, O, [V; 4]>(dest, left, right, 0, nelems) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract is the callee's, and `done` is not above `nelems`.
     let done = unsafe { combine_by::<T, O, V>(dest, left, right, done, nelems) };
     if done < nelems {
         let (dest, left, right) =
             (dest.wrapping_add(done), left.wrapping_add(done), right.wrapping_add(done));
-        // SAFETY: the caller's promise about the elements from `done` on.
+        // SAFETY: the pointers lead to the last `nelems - done` elements of arrays for which the
+        // caller keeps the contract of `CombineFunction`.
         unsafe { combine_few::<T, O>(dest, left, right, nelems - done) }
     }
 }
@@ -365,10 +367,11 @@ unsafe fn combine_few<T: Element, O: Operator<T>>(
     right: *const T,
     nelems: usize,
 ) {
-    // SAFETY: the caller's promise, and every processor has these vectors.
+    // SAFETY: the caller keeps the contract of `CombineFunction`, and every processor has these
+    // vectors.
     let done = unsafe { combine_by::<T, O, Baseline>(dest, left, right, 0, nelems) };
     if const { size_of::<T>() < size_of::<Baseline>() } {
-        // SAFETY: the caller's promise.
+        // SAFETY: as above, and `done` is not above `nelems`.
         unsafe { combine_by::<T, O, OneLane<T>>(dest, left, right, done, nelems) };
     }
 }
@@ -378,7 +381,7 @@ unsafe fn combine_few<T: Element, O: Operator<T>>(
 /// the operands meanwhile, so they are loaded and stored as `transport::mem` describes.
 ///
 /// # Safety
-/// As [`CombineFunction`], and the processor has the vectors.
+/// As [`CombineFunction`], `first` is at most `nelems`, and the processor has the vectors.
 #[inline(always)]
 unsafe fn combine_by<T: Element, O: Operator<T>, V: Lanes>(
     dest: *mut T,

@@ -273,7 +273,7 @@ impl<'a> Executor<'a> {
         self.sync_by(self.choose(0));
     }
 
-    /// Syncs by flags of the team, without those of pairs of PEs.
+    /// Syncs by an algorithm that uses flags of the team, not those of pairs of PEs.
     pub(crate) fn sync_without_pair_flags(&mut self) {
         let facts = ChoiceFacts { pair_flags: false, ..self.facts() };
         self.sync_by(self.job.algorithms.table().choose(0, || facts));

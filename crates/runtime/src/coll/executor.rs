@@ -125,7 +125,7 @@ impl CollectiveCall<'_> {
     pub(crate) fn observe(&self, action: impl FnOnce(Membership) -> Action) -> ObservedCall {
         observers::call(|| {
             let (me, n, nth) = (self.team.me().0, self.team.members().n, self.nth);
-            // The teams of one split have the same number, but not the same first member.
+            // The first member distinguishes the teams of one split, which have the same number.
             let first = self.team.members().world_pe(0);
             let team = digest(&[self.team.number(), u64::from(first.0)]);
             let follows = (FollowedMembers::All, 0);
@@ -337,8 +337,8 @@ impl PlanArrays<'_> {
         self.combine.expect("a reduction or scan has an operator")
     }
 
-    /// Copies parts of a buffer of `pe` to a buffer of this PE. If there is an operand, stores their
-    /// combination with it in that buffer instead.
+    /// Copies parts of a buffer of `pe` to a buffer of this PE. If there is an operand, combines
+    /// the parts with it and stores the result in that buffer instead.
     fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
         let (source, dest) = (self.own_range(from.buffer), self.own_range(to.buffer));
         let (source, dest) = self

@@ -73,7 +73,7 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
 fn private(memory: &mut [u8]) -> SymmetricRange {
     let memory: *mut [u8] = memory;
     // SAFETY: the same bytes, still borrowed exclusively. The type allows writing uninitialized
-    // bytes, but what is copied into a range has values.
+    // bytes, but only initialized ones are copied into a range.
     SymmetricRange::of_private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
 }
 

@@ -251,8 +251,8 @@ pub fn complete_on(object: Range<usize>) {
     }
 }
 
-/// Completes and forgets the requests of all teams. With `SHMEM_CHECK`, warns of those that the
-/// program has neither tested nor waited for.
+/// Completes and forgets the requests of all teams. With `SHMEM_CHECK`, warns if there are requests
+/// that no test or wait has found complete.
 pub(crate) fn complete_all(call: Call, job: &Job) {
     let held = std::mem::take(&mut lock(&REQUESTS).held);
     for request in held.values() {

@@ -50,9 +50,9 @@ pub(crate) fn require_bytes(
 }
 
 /// Returns the location of `nbytes` symmetric bytes at `addr` for a transport. Ends the job with an
-/// error if they are not symmetric, if there is no PE `pe`, or if the bytes are not mapped here and
-/// no network is open. `is_reachable` says whether one is. `argument` is the name of the address in
-/// the call.
+/// error if they are not symmetric, if there is no PE `pe`, or if `pe`'s copy is not mapped here
+/// and no network is open. `is_reachable` is true if a network is open. `argument` is the name of
+/// the address in the call.
 #[cold]
 #[inline(never)]
 pub(crate) fn remote(

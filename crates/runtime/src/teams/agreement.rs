@@ -142,12 +142,12 @@ pub(crate) fn slots() -> &'static Slots {
     &SLOTS
 }
 
-/// The slots of a PE.
+/// The slots of a PE that teams can get, and its sets of receive buffers.
 pub(crate) struct Slots(Mutex<SlotState>);
 
 struct SlotState {
     free: [u64; WINDOWS],
-    /// The windows of which an agreement in progress has proposed the slots.
+    /// True for each window whose slots an agreement in progress has proposed.
     offered: [bool; WINDOWS],
     /// The highest generation that any team of this PE has had.
     generation: u64,

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 pub(crate) enum HeldTeam {
     /// The world, which lives as long as the process.
     Lasting(&'static Team),
-    /// A team of the registry, perhaps destroyed meanwhile.
+    /// A team of the registry. It may be destroyed while it is held.
     Counted(Arc<Team>),
     /// The team of an active set that the members do not keep: it ends when this is dropped.
     OfCall(Box<Team>),

@@ -4,9 +4,11 @@
 //! `process`, `call`, `job`, `memory`, `observers`, `net`, `diagnosis`, `sync`, `teams`, `coll`,
 //! `api`, `end`, `start`. The functions of the standard are in [`setup`], [`heap`], [`team`],
 //! [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and [`lock`]. They
-//! take the arguments of the C functions, preceded by the name of the call for messages. They check
-//! the arguments, find the PE's copy of an address and pass the access to `transport::mem`. The
-//! on-node path contains nothing else: no lock, no allocation, no system call, no log.
+//! take the name of the call, for messages, and then the arguments of the C function.
+//!
+//! An access to a PE of the same node checks its arguments, finds the PE's copy of the address and
+//! calls `transport::mem`. This path contains nothing else: no lock, no allocation, no system call,
+//! no log.
 //!
 //! # Safety
 //!
@@ -16,7 +18,8 @@
 //! points to the memory that they access, here or on the other PE. Other PEs may access symmetric
 //! memory at any time.
 //!
-//! The runtime names no provider and no launcher.
+//! The runtime depends on no provider and on no launcher: `init` gets the providers as an argument,
+//! and `rushmem_bootstrap` knows the launchers.
 
 mod api;
 mod call;

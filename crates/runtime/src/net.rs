@@ -1,5 +1,6 @@
-//! Access to memory of other PEs outside the fast path: the open transport, contexts and their
-//! endpoints, ordering and completion, and the library's own flags. It names no transport.
+//! Access to memory of other PEs off the fast path: the open transport, contexts and their
+//! endpoints, order and completion, and the library's own flags. The transport is any
+//! implementation of the trait `Transport`.
 
 pub mod contexts;
 pub(crate) mod copy;

@@ -72,17 +72,15 @@ pub(crate) fn inits() -> u32 {
     INITS.load(Ordering::Acquire)
 }
 
-/// Adds 1 to the number of inits.
 pub(crate) fn increment_inits() {
     INITS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Subtracts 1 from the number of inits, for a finalize.
 pub(crate) fn decrement_inits() {
     INITS.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Sets the number of this PE and the handle that ends the job.
+/// Marks this process as the PE `me`, and sets the handle that ends the job.
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     rushmem_log::identify(me.0);
     mark_process();
@@ -171,8 +169,7 @@ const PAGE: usize = 4096;
 
 /// A word that is 1 in the PE and that the kernel sets to 0 in a child process, even in one that
 /// the bare system call `fork` has created. So a load instead of a system call distinguishes the
-/// two.
-/// Null if the kernel does not support pages that it clears in children (before Linux 4.14).
+/// two. Null if the kernel does not support pages that it clears in children (before Linux 4.14).
 static WORD: AtomicPtr<u32> = AtomicPtr::new(null_mut());
 
 /// Marks the calling process as the PE.

@@ -1,5 +1,5 @@
-//! Chooses the NIC of each PE of a machine: the nearest one, so that all NICs get the same number
-//! of PEs.
+//! Chooses the NIC of each PE of a machine: one of the nearest, such that NICs which are equally
+//! near get equal numbers of PEs.
 
 use crate::cpus::CpuSet;
 use crate::model::Nic;

@@ -47,7 +47,7 @@ struct Events<'a, W> {
 }
 
 impl<W: Write> Events<'_, W> {
-    /// Writes an event on the track of a record, with `more` members.
+    /// Writes an event on the track of a record. `more` has further members of the JSON object.
     fn put(
         &mut self,
         index: RecordIndex,

@@ -373,7 +373,7 @@ mod tests {
         let late = job([root, vec![broadcast((30, 40))]]);
         assert_eq!(late.flows(), [Flow { from: (0, 1), to: (1, 0) }]);
         assert!(late.longest_waits(2).iter().all(|wait| wait.cause.is_none()));
-        // What moves to the root cannot have ended there before it began.
+        // Data that move to the root cannot have ended its broadcast before they were sent.
         let wrong = vec![broadcast((30, 40)), record(Kind::Move, Some(0), (35, 36), [0; 2])];
         assert_eq!(job([vec![broadcast((0, 10))], wrong]).flows(), []);
     }

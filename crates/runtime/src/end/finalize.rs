@@ -59,7 +59,8 @@ pub(crate) fn close(call: Call) {
     // PEs that wait for this one elsewhere see that it is in finalize.
     status::set_finalizing(Some(registry::entered_collectives()));
     finalizing::enter(job);
-    // Other PEs may call another routine here, so the name of the call is fixed.
+    // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
+    // may finalize by another routine, so all use this name.
     collectives::finalize(call!("shmem_finalize"));
     status::set_finalizing(None);
     if !is_last {
@@ -74,8 +75,8 @@ pub(crate) fn close(call: Call) {
     ctx::destroy_of(call, None);
     rushmem_log::debug!("every PE finalizes");
     if network::is_open() {
-        // A PE must not leave while others still have operations on its memory, for example on the
-        // flags of the barrier.
+        // A PE must not close its network while others still have operations on its memory, for
+        // example on the flags of the barrier.
         endpoints::complete(call);
         let waits = status::show(nanoseconds(), (call, Subject::Exit));
         if let Err(error) = job.session().barrier() {

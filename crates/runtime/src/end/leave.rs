@@ -150,7 +150,7 @@ fn have_all_ended(job: &Job) -> bool {
     let ended =
         || area.areas().exits().iter().flat_map(|at| area.words_of(first(), *at)).sum::<u64>();
     let _waits = show_exit();
-    // Every earlier end was a barrier, at which all PEs were counted.
+    // Each PE is counted once for each end. Every earlier end was a barrier, so all were counted.
     let all = u64::from(job.n_pes) * ENDED.load(Ordering::Relaxed);
     let end = Instant::now() + grace(job);
     while ended() < all {

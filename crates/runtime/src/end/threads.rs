@@ -158,7 +158,7 @@ mod tests {
             let sender = sender.clone();
             std::thread::spawn(move || {
                 sender.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
-                // Until the other side hangs up.
+                // Until the sender is dropped.
                 end.map(|end| end.recv())
             });
             receiver.recv().expect("it says its number")

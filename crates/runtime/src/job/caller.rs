@@ -1,5 +1,5 @@
-//! Checks of the caller with `SHMEM_CHECK`: that it is not a child process, a signal handler, or a
-//! thread that the thread level does not allow.
+//! Checks with `SHMEM_CHECK` of who calls the library: a child process or a signal handler is an
+//! error, and a thread that the thread level does not allow gets a warning.
 
 use crate::call::location;
 use crate::call::stack;
@@ -82,8 +82,8 @@ pub(crate) fn calls() -> u64 {
     CALLS.load(Relaxed)
 }
 
-/// Ends the job with an error if another thread finalizes the library than the one that has
-/// initialized it.
+/// With `SHMEM_CHECK`, ends the job with an error if another thread finalizes the library than the
+/// one that has initialized it.
 pub(crate) fn check_finalizer(call: Call, job: &Job) {
     if job.settings.checks() && !is_main() {
         fail!(

@@ -1,4 +1,4 @@
-//! Compares the job with that of the program's MPI.
+//! Compares the number of PEs with the number of processes of the program's MPI.
 
 use crate::call::warning::warning;
 use crate::job::Job;
@@ -12,7 +12,8 @@ static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 static IS_AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a warning if MPI has started with one process although the job has several PEs: the
-/// launcher of the job does not start MPI. Once MPI has started, later calls do nothing.
+/// launcher of the job does not start MPI. Once MPI has started or cannot start any more, later
+/// calls do nothing.
 pub(crate) fn warn_if_alone(job: &Job) {
     if job.n_pes == 1 || IS_KNOWN.load(Relaxed) {
         return;

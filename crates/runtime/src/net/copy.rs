@@ -27,7 +27,7 @@ impl SymmetricRange {
         }
     }
 
-    /// Copies the image of `source` on `pe` to these bytes.
+    /// Copies `source` on `pe` to these bytes.
     pub(crate) fn copy_from(self, pe: Pe, source: SymmetricRange) {
         let nbytes = source.nbytes();
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
@@ -42,7 +42,7 @@ impl SymmetricRange {
         endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
     }
 
-    /// Returns the bytes of the image on `pe`, which `pe` must not change during the call.
+    /// Returns a copy of these bytes on `pe`, which `pe` must not change during the call.
     pub(crate) fn read(self, pe: Pe) -> Vec<u8> {
         let mut bytes = vec![MaybeUninit::uninit(); self.nbytes()];
         SymmetricRange::of_private(&mut bytes).copy_from(pe, self);
@@ -65,8 +65,8 @@ impl SymmetricRange {
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
-    /// Copies the images of these bytes on `pes`, which are not mapped here, to the private memory
-    /// `into`, one behind the other.
+    /// Copies these bytes on each of `pes`, which are not mapped here, to the private memory
+    /// `into`, one copy behind the other.
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());

@@ -1,8 +1,9 @@
 //! The endpoints of contexts, found by the index of the context, and the endpoint of the library.
 //!
-//! An endpoint serves one thread at a time. Every use takes the lock of its entry, with one
-//! exception: below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at once, so a context
-//! that has an endpoint to itself uses it without the lock ([`use_existing`]).
+//! One thread at a time uses an endpoint. Every use takes the lock of its entry, with one
+//! exception: below `SHMEM_THREAD_MULTIPLE` no two threads of the program are in the library at
+//! once, and threads of the library use only the library's endpoint. So a context that has an
+//! endpoint to itself uses it without the lock ([`use_existing`]).
 //!
 //! An entry and its lock exist for the life of the process. So a thread that uses a destroyed
 //! context or a closed network finds an entry without an endpoint, and ends the job with a message.
@@ -25,15 +26,15 @@ use std::sync::{Mutex, MutexGuard, Once};
 /// The entry of a context: its endpoint, or a pointer to the entry whose endpoint it shares.
 #[repr(align(64))]
 struct ContextEndpoint {
-    /// The handle of the context if it has an endpoint to itself and no two threads are in the
-    /// library at once, or else 0.
+    /// The handle of the context if it has an endpoint to itself and no two threads of the program
+    /// are in the library at once, or else 0.
     sole: AtomicUsize,
     /// The handle of the context if it has an endpoint, or else 0, the handle of no context.
     context: AtomicUsize,
     /// The entry that has that endpoint: this one, or the one whose endpoint the context shares.
     uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
-    /// Used by the only thread in the library, or by a thread that has the lock.
+    /// Used by the only thread of the program in the library, or by a thread that has the lock.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
 }
 
@@ -60,7 +61,7 @@ static ENDPOINTS: [ContextEndpoint; MAX_CONTEXTS + 2] = [const {
 /// The use of an endpoint by one thread, until it is dropped.
 struct EndpointUse {
     endpoint: &'static mut dyn Endpoint,
-    /// `None` if no other thread is in the library. Dropped last.
+    /// `None` if no other thread uses the endpoint. Dropped last.
     _guard: Option<MutexGuard<'static, ()>>,
 }
 
@@ -112,7 +113,8 @@ fn use_existing(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     // Acquire pairs with the release store in `make`.
     if entry.sole.load(Ordering::Acquire) == ctx.0 {
         set_call(call);
-        // SAFETY: the calling thread is the only one in the library.
+        // SAFETY: `make` has found that no two threads of the program are in the library at once,
+        // and threads of the library do not use the endpoint of a context.
         return unsafe { entry.endpoint(None) };
     }
     entry.use_with_lock(ctx)
@@ -197,13 +199,13 @@ impl ContextEndpoint {
     /// Returns the endpoint of this entry.
     ///
     /// # Safety
-    /// `guard` is the guard of this entry's lock, or no other thread is in the library.
+    /// `guard` is the guard of this entry's lock, or no other thread uses the endpoint meanwhile.
     #[inline(always)]
     unsafe fn endpoint(
         &'static self,
         guard: Option<MutexGuard<'static, ()>>,
     ) -> Option<EndpointUse> {
-        // SAFETY: the caller has the lock or is alone, so that no other thread uses the endpoint.
+        // SAFETY: the caller has the lock or is the only user, so no other thread has a reference.
         let endpoint = unsafe { &mut *self.endpoint.get() }.as_deref_mut()?;
         Some(EndpointUse { endpoint, _guard: guard })
     }
@@ -229,7 +231,8 @@ impl ContextEndpoint {
     /// Calls `f` with the endpoint of this entry, which it may set, while it holds the lock.
     fn with_endpoint<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
         let _guard = process::lock(&self.lock);
-        // SAFETY: the lock keeps out other threads; below `SHMEM_THREAD_MULTIPLE` there are none.
+        // SAFETY: the lock excludes threads that take it. A thread that uses the endpoint without
+        // the lock is the only one of the program in the library, and so is this one.
         f(unsafe { &mut *self.endpoint.get() })
     }
 

@@ -71,6 +71,8 @@ impl Access {
         unsafe { self.transfer_strided::<false>(blocks) }
     }
 
+    /// Puts or gets blocks, and shows the access to observers.
+    ///
     /// # Safety
     /// Every local block is valid, for reads if this is a put, for writes if this is a get.
     unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {

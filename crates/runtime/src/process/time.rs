@@ -9,8 +9,8 @@ pub(crate) fn nanoseconds() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Returns the time in nanoseconds at the last tick of the kernel, some milliseconds ago at most.
-/// It takes an eighth of the time of [`nanoseconds`].
+/// Returns the time in nanoseconds at the last tick of the kernel, which was a few milliseconds ago
+/// at most. Takes an eighth of the time of [`nanoseconds`].
 pub(crate) fn coarse_nanoseconds() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

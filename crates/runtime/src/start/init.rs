@@ -109,7 +109,8 @@ fn enter(
     address::open(heap, heap_bytes, observed);
     caller::record_initializer();
     process::increment_inits();
-    // Other PEs may call another routine here, so the name of the call is fixed.
+    // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
+    // may initialize by another routine, so all use this name.
     barrier_all(call!("shmem_init"));
     mpi::warn_if_alone(job);
     status::enter(Stage::Initialized);

@@ -29,7 +29,7 @@ fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
     let list = entry(Members::listed(vec![7, 1, 2]));
     let third = registry.assign_slot(&list, 9, false).expect("there are slots");
     assert_eq!([0, 1, 2].map(|pe| third.world_pe(CALL, pe)), [7, 1, 2]);
-    // A context with checks leaves nothing to the short path.
+    // With checks, the slot of a context translates no PE.
     let checked = registry.assign_slot(&pair, 9, true).expect("there are slots");
     assert_eq!(slot_of(checked).map(|slot| slot.n.load(Relaxed)), Some(0));
 }

@@ -1,4 +1,4 @@
-//! Unit tests of `endpoints`: one test, since the places are those of the process.
+//! Unit tests of `endpoints`: one test, since the table of endpoints belongs to the process.
 
 use super::*;
 use crate::call::call;
@@ -9,7 +9,8 @@ use std::thread;
 
 const CALL: Call = call!("test");
 
-/// Returns the entry whose endpoint a context uses by a lock, if it does.
+/// Returns the index of the entry whose endpoint a context uses under its lock; `None` if it uses
+/// an endpoint without a lock, or none.
 fn locked(ctx: ContextHandle) -> Option<usize> {
     let entry = &ENDPOINTS[ctx.index()];
     if entry.sole.load(Ordering::Relaxed) == ctx.0 {
@@ -23,8 +24,8 @@ fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
     use_existing(CALL, ctx).map(|mut endpoint| endpoint.quiet())
 }
 
-/// A thread that visits all endpoints visits those `before` while a user of `ctx` is inside, and
-/// goes on when the user has left.
+/// Checks that a thread which visits all endpoints waits for one in use: while a thread uses the
+/// endpoint of `ctx`, it visits only those of the contexts `before`, and afterwards the others.
 fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
     let done = Mutex::new(Vec::new());
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
@@ -44,7 +45,7 @@ fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
         while done.lock().unwrap().len() < before.len() {
             thread::yield_now();
         }
-        // A visitor that does not wait goes on meanwhile.
+        // A visitor that did not wait would go on meanwhile.
         (0..100).for_each(|_| thread::yield_now());
         leave.wait();
     });
@@ -73,7 +74,7 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     assert_eq!(locked(serialized), Some(serialized.index()));
     assert_eq!(locked(late), Some(0), "it shares that of the default context, with its lock");
 
-    // Before the default context has one there is the library's.
+    // While the default context has no endpoint, contexts share that of the library.
     forget(default);
     forget(late);
     make(late, || Err(Error::Unavailable("no more".to_owned())));

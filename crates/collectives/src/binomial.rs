@@ -10,8 +10,8 @@ use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{behind, rounds};
 use crate::{Buffer, Step};
 
-/// Returns the plan of a broadcast of `Source` of `root`, one part, in ⌈log2 n⌉ rounds. It arrives
-/// in `Dest` of every other member; `Dest` of the root itself is not touched.
+/// Returns the plan of a broadcast of `Source` of `root`, one part, in ⌈log2 n⌉ rounds. The part is
+/// put to `Dest` of every other member; `Dest` of the root itself is not touched.
 pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
     let from = if rank == 0 { Buffer::Source } else { Buffer::Dest };
@@ -34,8 +34,8 @@ pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clon
 }
 
 /// Returns the plan of a sync that gathers at index 0, which then releases the others. A member
-/// sleeps until its subtree has entered, and again until it is released. If PEs share cores, this
-/// takes fewer turns of the scheduler than the rounds of a dissemination.
+/// waits until its subtree has entered, and again until it is released. If PEs share CPUs, the
+/// scheduler has to run members less often than for the rounds of a dissemination.
 pub fn gather_sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     gather(n, me, me).chain(release(n, me, me))
 }

@@ -5,9 +5,9 @@
 //! communications in multiport message-passing systems. IEEE Transactions on Parallel and
 //! Distributed Systems 8 (11), 1997.
 //!
-//! The original all-gather gathers blocks in the order of arrival and rotates them at the end. Here
-//! a block is put at its final place at once, at the price of a second put when the run of blocks
-//! wraps.
+//! The original all-gather stores blocks in the order of arrival and rotates them at the end. Here
+//! a block is put to its final location at once, at the cost of a second put if the run of blocks
+//! wraps around.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind, rounds};
@@ -17,7 +17,7 @@ use crate::{Buffer, Span, Step};
 /// part `i` of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
-    // Before a round a member holds `distance` blocks, its own and those that follow.
+    // Before a round a member has `distance` blocks: its own and those of the next members.
     let rounds = rounds(n).flat_map(move |k| {
         let distance = 1 << k;
         let count = distance.min(n - distance);
@@ -35,8 +35,9 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds)
 }
 
-/// Returns the plan by which members learn that those to whom they will put in [`all_gather`] have
-/// entered it. It is needed if a destination may not be ready before its member enters.
+/// Returns the plan by which members learn that the members to which they will put in
+/// [`all_gather`] have entered it. It is needed if a destination may not be ready before its member
+/// enters.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_behind(n, me, k) }))
@@ -46,9 +47,9 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// part `i` of `Dest` of member `j`. In each round a member puts up to [`receive_buffer_parts`]
 /// parts to a receive buffer. No member leaves it before all have entered it.
 ///
-/// The block that must go `distance` places ahead goes 2^k places in round k, if bit k of the
-/// distance is set. A member packs the blocks that go on, in the order of distances, from its
-/// source and from the receive buffers of earlier rounds.
+/// A block whose receiver is `distance` places ahead is sent 2^k places ahead in round k if bit k
+/// of the distance is set. For each round a member packs the blocks to send, in the order of
+/// distances, from its source and from the receive buffers of earlier rounds.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
     let rounds = rounds(n).flat_map(move |k| {
@@ -75,8 +76,8 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds).chain(unpack)
 }
 
-/// Returns the plan by which members learn that those to whom they will put in [`all_to_all`] have
-/// entered it, so that their receive buffers are free.
+/// Returns the plan by which members learn that the members to which they will put in
+/// [`all_to_all`] have entered it, so that their receive buffers are free.
 pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_ahead(n, me, k) }))
@@ -87,8 +88,9 @@ pub fn receive_buffer_parts(n: u32) -> u32 {
     rounds(n).map(|k| below(n, k)).max().unwrap_or(0)
 }
 
-/// Returns the location, at a member, of the block that must go `distance` places and has gone `gone`
-/// of them: the source, or the receive buffer of the round of the highest bit of `gone`.
+/// Returns the location of a block at the member that has it after it was sent `gone` of the
+/// `distance` places to its receiver: the source, or the receive buffer of the round of the highest
+/// bit of `gone`.
 fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
     match gone.checked_ilog2() {
         None => Buffer::Source.at(ahead(n, me, distance)),

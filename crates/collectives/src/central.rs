@@ -1,5 +1,5 @@
-//! The central counter: a sync and an all-reduce of a few bytes for PEs that share CPUs. Each member
-//! needs a CPU only once.
+//! The central counter: a sync and an all-reduce of a few bytes for PEs that share CPUs. The
+//! scheduler has to run each member only once.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
 //! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991.

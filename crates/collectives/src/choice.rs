@@ -1,9 +1,9 @@
 //! Chooses among the algorithms of a collective.
 //!
-//! A table decides: the first row whose conditions hold names the algorithm. A row that the user
-//! forces comes first, then the rows of the user's file, then those that are built in. Conditions
+//! A table decides: the first row whose conditions hold names the algorithm. The first rows are
+//! those that the user forces, then the rows of the user's file, then the built-in ones. Conditions
 //! depend on facts that are the same on every PE, never on load, time or the state of one PE.
-//! Otherwise members would run plans that do not fit together.
+//! Otherwise members would run plans that do not match.
 
 mod algorithms;
 mod facts;

@@ -1,5 +1,5 @@
-//! Direct plans, for members that load from each other's memory: each copies what it needs from the
-//! sources of the others, so that every byte is moved once.
+//! Direct plans, for members that access each other's memory by loads and stores: each copies or
+//! combines data from the sources of the others, so that every byte is copied once.
 //!
 //! R. L. Graham, G. Shipman: MPI support for multi-core architectures: Optimized shared memory
 //! collectives. Recent Advances in Parallel Virtual Machine and Message Passing Interface
@@ -55,8 +55,8 @@ pub fn all_to_all(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = 
     blocks(n, me, me, sync)
 }
 
-/// Returns the plan that copies part `part` of the source of each member, beginning with the own
-/// one, so that members load from different peers at a time.
+/// Returns the plan that copies part `part` of the source of each member. Each member begins with
+/// its own source, so that members read from different peers at any time.
 fn blocks(n: u32, me: u32, part: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
     let from = Buffer::Source.at(part);
     let own = Step::Copy { from, to: Buffer::Dest.at(me), count: 1 };

@@ -1,4 +1,5 @@
-//! Dissemination: a sync in which every member does the same, in the fewest rounds.
+//! Dissemination: a sync in the fewest rounds, in which every member sends the same number of
+//! signals.
 //!
 //! D. Hensgen, R. Finkel, U. Manber: Two algorithms for barrier synchronization. International
 //! Journal of Parallel Programming 17 (1), 1988.

@@ -1,12 +1,11 @@
-//! Edges: which member sends a message of a plan to which other one.
-//!
-//! Plans use few kinds of edges, so that a team needs few flags.
+//! Edges: the relation between the sender and the receiver of a message of a plan. Plans use few
+//! kinds of edges, so that a team needs few flags.
 
 use crate::index::{ahead, behind, log2_ceil};
 
-/// The relation between the sender and the receiver of a message. Of each kind but the last three,
-/// one edge leads to each member and one from each. So an executor needs one flag for each kind
-/// instead of one for each peer: O(log n) flags.
+/// The relation between the sender and the receiver of a message. On an edge of each kind but the
+/// last three, a member receives from exactly one member and sends to exactly one. So an executor
+/// needs one flag for each kind instead of one for each peer: O(log n) flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// To the member 2^k places ahead, around the circle.
@@ -19,13 +18,13 @@ pub enum Edge {
     /// message from each other one, and no member leaves the plan before all have entered it. So
     /// messages can be counted instead of distinguished, by two alternating counters.
     Any,
-    /// Between any two members. An executor needs a flag for each pair of PEs; all teams share
-    /// these.
+    /// Between any two members. An executor needs a flag for each pair of PEs, which all teams
+    /// share.
     Pair,
     /// Between any two members that share memory: the flag and up to [`LINE_BYTES`] bytes of data
-    /// are in one cache line. A plan sends at most one such message from one member to another, to a
-    /// receive buffer, and no member ends the plan before all have entered it. So two lines, used in
-    /// turn, suffice: none is overwritten before it is read.
+    /// are in one cache line. A plan sends at most one such message from one member to another, to
+    /// a receive buffer, and no member ends the plan before all have entered it. So two lines, used
+    /// in turn, suffice: none is overwritten before it is read.
     Line,
 }
 
@@ -43,7 +42,7 @@ pub struct Partner {
 }
 
 impl Edge {
-    /// Returns the number of edges that lead to a member of a team of `n`, without those of the last
+    /// Returns the number of edges on which a member of a team of `n` receives, without the last
     /// three kinds.
     pub const fn count(n: u32) -> usize {
         3 * log2_ceil(n) as usize
@@ -82,22 +81,22 @@ impl Partner {
     }
 }
 
-/// Returns the receiver of a message that goes 2^`k` places ahead.
+/// Returns the receiver of a message to the member 2^`k` places ahead.
 pub(crate) const fn to_ahead(n: u32, me: u32, k: u8) -> Partner {
     Partner { index: ahead(n, me, 1 << k), edge: Edge::Ahead(k) }
 }
 
-/// Returns the sender of a message that comes from 2^`k` places behind.
+/// Returns the sender of a message from the member 2^`k` places behind.
 pub(crate) const fn from_behind(n: u32, me: u32, k: u8) -> Partner {
     Partner { index: behind(n, me, 1 << k), edge: Edge::Ahead(k) }
 }
 
-/// Returns the receiver of a message that goes 2^`k` places back.
+/// Returns the receiver of a message to the member 2^`k` places behind.
 pub(crate) const fn to_behind(n: u32, me: u32, k: u8) -> Partner {
     Partner { index: behind(n, me, 1 << k), edge: Edge::Behind(k) }
 }
 
-/// Returns the sender of a message that comes from 2^`k` places ahead.
+/// Returns the sender of a message from the member 2^`k` places ahead.
 pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Partner {
     Partner { index: ahead(n, me, 1 << k), edge: Edge::Behind(k) }
 }

@@ -1,7 +1,8 @@
 //! Runs an algorithm for a power of two of members on a team of any size: each surplus member is
 //! folded onto its neighbor, which then takes part with the contributions of both.
 //!
-//! Since neighbors are folded, a run of positions stands for a run of neighboring indices.
+//! Since neighbors are folded, the members at a run of positions in the core have the contributions
+//! of a run of neighboring indices.
 
 use crate::Partner;
 

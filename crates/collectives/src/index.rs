@@ -13,18 +13,19 @@ pub(crate) const fn behind(n: u32, me: u32, distance: u32) -> u32 {
     ahead(n, me, n - distance)
 }
 
-/// Returns how many powers of two are below `n`: the logarithm of `n`, rounded up.
+/// Returns the logarithm of `n` to base 2, rounded up.
 pub(crate) const fn log2_ceil(n: u32) -> u32 {
     u32::BITS - (n - 1).leading_zeros()
 }
 
-/// Returns the logarithms of the powers of two below `n`: 0, 1, 2 ..
+/// Returns the numbers of the rounds for `n` members, from 0: the logarithms of the powers of two
+/// below `n`.
 pub(crate) fn rounds(n: u32) -> std::ops::Range<u8> {
     0..log2_ceil(n) as u8
 }
 
-/// Returns the parts that member `me` of `n` works on, as the first part and the one after the last.
-/// The shares of members differ by at most one part.
+/// Returns the share of member `me` of `n` of a vector, as the first part and the one after the
+/// last. The sizes of shares differ by at most one part.
 pub(crate) fn share(n: u32, me: u32, parts: u32) -> (u32, u32) {
     let at = |member: u64| (member * u64::from(parts) / u64::from(n)) as u32;
     (at(u64::from(me)), at(u64::from(me) + 1))

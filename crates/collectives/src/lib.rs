@@ -1,9 +1,9 @@
 //! Collective algorithms as pure plans.
 //!
 //! A plan is an iterator of [`Step`]s, which one member of a team carries out in order. It is
-//! computed from the team's size and the member's own index alone; the runtime executes it.
-//! Therefore every algorithm can be checked for thousands of teams without a process, a thread or a
-//! byte of shared memory.
+//! computed only from the member's own index and from numbers that all members know, such as the
+//! team's size; the runtime executes it. Therefore every algorithm can be checked for thousands of
+//! teams without a process, a thread or a byte of shared memory.
 //!
 //! A plan is lazy and of constant size: it holds a few indices, never a list of steps. In every
 //! function `n` is the size of the team, at least 1, and `me` the own index, less than `n`. All

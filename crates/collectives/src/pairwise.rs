@@ -1,5 +1,5 @@
-//! Pairwise all-to-all: each member sends each block directly to its receiver, and members send to
-//! different receivers at a time.
+//! Pairwise all-to-all: each member sends each block directly to its receiver, and at any time
+//! members send to different receivers.
 //!
 //! R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
 //! MPICH. International Journal of High Performance Computing Applications 19 (1), 2005.
@@ -33,7 +33,9 @@ pub fn all_gather_in_lines(n: u32, me: u32) -> impl Iterator<Item = Step> + Clon
     in_lines(n, me, |_| 0)
 }
 
-/// Returns the plan in which each member puts a part of `Source` to each other one.
+/// Returns the plan in which each member puts a part of `Source` to a receive buffer of each other
+/// member: the part that `part` returns for the receiver. Each member copies what it receives to
+/// `Dest`.
 fn in_lines(
     n: u32,
     me: u32,

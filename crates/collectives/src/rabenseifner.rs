@@ -10,15 +10,16 @@
 //! neighboring indices, and the operation needs to be associative only. No buffers are needed
 //! besides source and destination, and no acknowledgements:
 //!
-//! - In round `k` of the halving, two partners whose partial results are in the same range of the
-//!   vector keep a half of it each. A member gets its half from the partner, and writes this half
-//!   of its own destination, which nobody reads before its next signal. The half that it leaves it
-//!   never writes again itself: it works on ever smaller parts of the half that it keeps.
-//! - So what it leaves was read, after it had signalled, by one member alone: the partner of that
-//!   round. And the same partner alone writes it again, in the all-gather, after it has read it.
-//!   The same holds for a member that is folded onto another one and its whole vector.
-//! - Nobody ends the plan before it has got the other half of the last round of the all-gather,
-//!   which is that of the first round of the halving; so all that peers read of it was read.
+//! - In round `k` of the halving, two partners whose partial results cover the same range of the
+//!   vector keep one half of it each. A member combines its half with the partner's, and writes the
+//!   result to its own destination, which no peer reads before the member's next signal. It never
+//!   writes the half that it gives up again: later rounds work on parts of the half that it keeps.
+//! - So the half that a member gives up is read by one peer only, after the member's signal: by the
+//!   partner of that round. The same partner overwrites it in the all-gather, after it has read it.
+//!   The same is true of the whole vector of a member that is folded onto another one.
+//! - A member ends the plan only when the partners of all rounds have overwritten the halves that
+//!   it
+//!   gave up, so no peer still reads its memory.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::FoldCore;
@@ -26,16 +27,16 @@ use crate::index::share;
 use crate::{Buffer, Operand, Step};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two
-/// more unless `n` is a power of two. A member gets and puts 2 (1 - 1/n) of a vector in all if `n`
-/// is a power of two; the others get one more, and put one more. No member leaves it before all
-/// have entered it.
+/// more unless `n` is a power of two. If `n` is a power of two, a member gets 1 - 1/n of a vector,
+/// and puts as much. Otherwise, a member onto which another one is folded gets a whole vector more,
+/// and puts one more. No member leaves it before all have entered it.
 ///
 /// A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     of_contributions_in(Buffer::Source, n, me, parts)
 }
 
-/// Returns the plan for contributions that may be in `Dest` already.
+/// Returns the plan of an [`all_reduce`] of contributions that are in `buffer`: `Source` or `Dest`.
 pub(crate) fn of_contributions_in(
     buffer: Buffer,
     n: u32,
@@ -45,7 +46,7 @@ pub(crate) fn of_contributions_in(
     let core = FoldCore::of(n);
     let position = core.position(me);
     let folds = core.folded_onto(me).is_some();
-    // A member that has folded in a contribution continues with its destination.
+    // A member onto which another one is folded has the combined contribution in its destination.
     let held = move |member| if core.folded_onto(member).is_some() { Buffer::Dest } else { buffer };
 
     let alone = (n == 1 && buffer == Buffer::Source && parts > 0).then_some(Step::Copy {
@@ -89,8 +90,8 @@ pub(crate) fn of_contributions_in(
 }
 
 /// Returns the parts, as the first and the one after the last, that the member at a position works
-/// on when the vector was halved `k` times: bit 0 of the position says which half, bit 1 which half
-/// of that.
+/// on after the vector was halved `k` times. Bit 0 of the position selects the half, bit 1 the half
+/// of that half, and so on.
 fn range(position: u32, k: u8, parts: u32) -> (u32, u32) {
     let number = u64::from(position.reverse_bits()) >> (u32::BITS - u32::from(k));
     share(1 << k, number as u32, parts)

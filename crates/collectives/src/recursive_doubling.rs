@@ -56,8 +56,9 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         .chain(passive.into_iter().flatten())
 }
 
-/// Returns the plan by which members learn that those to whom they will put in [`all_reduce`] have
-/// entered it: before the first of several with receive buffers that other teams use, too.
+/// Returns the plan by which members learn that the members to which they will put in
+/// [`all_reduce`] have entered it. It precedes the first of several all-reduces with receive
+/// buffers that other teams use, too.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = FoldCore::of(n);
     let partners = core
@@ -70,12 +71,12 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     signals.chain(peers.map(|peer| Step::Wait { peer }))
 }
 
-/// Returns the plan of an inclusive scan in ⌈log2 n⌉ rounds: the accumulator holds the own
-/// contribution at the start, those of the indices `0..=me` combined at the end.
+/// Returns the plan of an inclusive scan in ⌈log2 n⌉ rounds. The accumulator has the own
+/// contribution at the start, and the combined contributions of the indices `0..=me` at the end.
 ///
-/// A member may end it before a higher one has entered it, hence the credits: each member first
-/// announces to those that will put to it that it has entered, so that all its scan receive buffers
-/// are free.
+/// A member may end it before a higher one has entered it. Therefore the plan has credits: each
+/// member first signals the members that will put to it that it has entered, so that its receive
+/// buffers are free.
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let credits = rounds(me + 1).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
     let rounds = rounds(n).flat_map(move |k| {
@@ -91,17 +92,19 @@ pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     credits.chain(rounds)
 }
 
-/// Returns the plan of an exclusive scan: an [`inclusive_scan`] whose results move up by one index.
+/// Returns the plan of an exclusive scan: an [`inclusive_scan`] whose results are then passed to
+/// the next index.
 ///
-/// At the end the accumulator of every index but 0 holds the contributions of `0..me` combined.
-/// That of index 0 is meaningless: there is no contribution before it, and the executor writes zero
-/// to its destination instead.
+/// At the end the accumulator of every index but 0 has the combined contributions of `0..me`. The
+/// accumulator of index 0 is meaningless: there is no contribution before it, and the executor
+/// writes zero to its destination instead.
 pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     inclusive_scan(n, me).chain(shifted(n, me))
 }
 
-/// Returns the plan by which the results of an inclusive scan move up by one index. The credit that
-/// the neighbor has sent in the scan holds for this receive buffer as well.
+/// Returns the plan by which each member puts its result of an inclusive scan to the next index.
+/// The credit that the neighbor has sent in the scan is also for the receive buffer that is used
+/// here.
 pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let receive_buffer = log2_ceil(n) as u8;
     let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), receive_buffer));

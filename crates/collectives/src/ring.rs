@@ -1,4 +1,5 @@
-//! The ring (bucket): every byte moves between neighbors only, good for long blocks and vectors.
+//! The ring (bucket): members exchange data with their neighbors only, good for long blocks and
+//! vectors.
 //!
 //! All-reduce: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
 //! workstations. Journal of Parallel and Distributed Computing 69 (2), 2009. All-gather: E. Chan,
@@ -25,14 +26,14 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// Returns the plan of an all-reduce of a vector of `parts` parts in 2 (n - 1) rounds: a member
 /// gets 1 - 1/n of a vector, and puts as much. No member leaves it before all have entered it.
 ///
-/// Each share goes around the ring: it begins at the member after the one whose share it is, and
-/// each member combines its own contribution with what its left neighbor has. So contributions are
-/// combined around the circle, and the operation needs to be commutative. Then the finished shares
-/// go around.
+/// Each share is combined around the ring, from the member after its owner to the owner: each
+/// member combines its own contribution with the partial result of its left neighbor. Since
+/// contributions are combined around the circle, the operation must be commutative. Then an
+/// all-gather passes the complete shares around.
 ///
-/// What a member has of a share is read by its right neighbor alone, after a signal, and written
-/// again in the all-gather, by its left neighbor. The share was finished by then, so the right
-/// neighbor had read it. A source may be the destination.
+/// A member's partial result of a share is read only by its right neighbor, after a signal, and is
+/// overwritten in the all-gather by its left neighbor. The share is complete by then, so the right
+/// neighbor has read the partial result. A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
@@ -43,7 +44,7 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
         count: parts,
     });
     let rounds = (1..n).flat_map(move |age| {
-        // The left neighbor, with which the first share begins, has it in its source.
+        // In the first round the left neighbor's partial result is its contribution, in its source.
         let from = if age == 1 { Buffer::Source } else { Buffer::Dest };
         let with = Operand { buffer: Buffer::Source, is_left: false };
         let share = share(behind(n, me, age + 1));

@@ -11,8 +11,8 @@ use crate::index::{ahead, behind, share};
 use crate::{Buffer, Step};
 
 /// Returns the plan of a broadcast of `parts` parts of `Source` of `root` in ⌈log2 n⌉ + n - 1
-/// rounds at most; a member puts less than 2 vectors. They arrive in `Dest` of every other member;
-/// `Dest` of the root itself is not touched.
+/// rounds at most; a member puts less than 2 vectors. The parts are put to `Dest` of every other
+/// member; `Dest` of the root itself is not touched.
 ///
 /// The parts that a member receives in the scatter, for itself and its subtree, are not sent to it
 /// around the ring again. So the root receives nothing, and no part is written twice.

@@ -8,12 +8,12 @@ pub enum Buffer {
     /// The caller's source array. Peers read it in [`Step::Get`], [`Step::ReduceDirect`] and
     /// [`Step::ScanDirect`] alone.
     Source,
-    /// The caller's destination array. Those of all members are ready before any member calls
-    /// (OpenSHMEM 1.6, collective routines), so a peer may write to it at once. A plan writes to a
-    /// part of it again only after the first write, and all reads of what that wrote, are over.
+    /// The caller's destination array. OpenSHMEM requires that the arrays of all members are ready
+    /// before any member calls (1.6, collective routines), so a peer may write to it at once. A
+    /// plan writes to a part again only after the first write, and all reads of it, are complete.
     Dest,
-    /// Private memory of the member that holds its partial result: one part, the whole vector. In
-    /// an all-to-all it holds the blocks that are sent together.
+    /// Private memory of the member. It has the partial result as one part, the whole vector, or in
+    /// an all-to-all the blocks that are sent together.
     Accumulator,
     /// The receive buffer of this number, in the internal area. One peer writes to it once, and the
     /// data are read once: see [`receive_buffer`](crate::receive_buffer).
@@ -37,13 +37,13 @@ pub struct Span {
     pub first: u32,
 }
 
-/// The operand of a combination that this member has; the other operand is a peer's.
+/// The operand of a combination that is in this member's memory; the other operand is a peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// The own buffer that holds it, in the same parts as those of the destination to which the
-    /// result is written.
+    /// The own buffer that contains the operand, at the same parts as those of the destination to
+    /// which the result is written.
     pub buffer: Buffer,
-    /// True if it holds the contribution of the lower indices, and so is the left operand.
+    /// True if this is the contribution of the lower indices, and so the left operand.
     pub is_left: bool,
 }
 
@@ -51,8 +51,8 @@ pub struct Operand {
 ///
 /// On each edge from one member to another messages are matched in order: the k-th `Put` or
 /// `Signal` of `a` on an edge to `b` is matched with the k-th `Wait` of `b` on that edge. On
-/// [`Edge::Any`](crate::Edge::Any) a `Wait` is matched with a message of any member, so the data of a
-/// given member are certain to have arrived only after the last `Wait`. The signal of a `Put` is
+/// [`Edge::Any`](crate::Edge::Any) a `Wait` is matched with a message of any member, so the data of
+/// a given member are certain to have arrived only after the last `Wait`. The signal of a `Put` is
 /// never visible before its data. Every plan waits for as many signals as its peers' plans send, so
 /// that plans can follow one another on the same counters without an agreement between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,10 +80,10 @@ pub enum Step {
         /// The sender.
         peer: Partner,
     },
-    /// Copy `count` parts of `Source` or `Dest` of another member to the own ones; or combine them
-    /// with an own operand, and store the result there. This step signals no member: the plan waits
-    /// before it for a signal that the parts are complete, and signals their owner after it, before
-    /// the owner ends the plan or writes to the parts.
+    /// Copy `count` parts of `Source` or `Dest` of another member to the own `to`, or combine them
+    /// with an own operand and store the result in `to`. This step signals no member. Before it,
+    /// the plan waits for a signal that the parts are complete. After it, the plan signals their
+    /// owner, which waits for that before it ends the plan or writes to the parts.
     Get {
         /// The owner of the parts.
         peer: u32,
@@ -105,21 +105,21 @@ pub enum Step {
         /// The number of parts, at least 1.
         count: u32,
     },
-    /// Increment the counter of member `at`, which may be this one. The last of all members to do so
-    /// releases all of them. Only such steps use the counter.
+    /// Increment the counter of member `at`, which may be this one. The last of all members to do
+    /// so releases all of them.
     Arrive {
         /// The owner of the counter.
         at: u32,
     },
     /// Store the accumulator beside the counter of member `at`, and increment the counter as
-    /// [`Step::Arrive`]. The last of all members combines the stored contributions, in the order of
-    /// the indices, before it releases the members.
+    /// [`Step::Arrive`] does. The last of all members combines the stored contributions, in the
+    /// order of the indices, before it releases the members.
     Contribute {
         /// The owner of the counter.
         at: u32,
     },
-    /// Copy the combined contributions from the counter of member `at`, which has released the
-    /// members, to the accumulator.
+    /// Copy the combined contributions from beside the counter of member `at`, which has released
+    /// the members, to the accumulator.
     TakeCombined {
         /// The owner of the counter.
         at: u32,
@@ -160,8 +160,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns the step that puts parts, given as the first and the one after the last, to the same
-    /// parts of `Dest` of `peer`. If there are none, the step only signals.
+    /// Returns the step that puts the parts from `first` to before `end` to the same parts of
+    /// `Dest` of `peer`. If there are none, the step only signals.
     pub(crate) const fn put_to_dest(peer: Partner, from: Buffer, (first, end): (u32, u32)) -> Step {
         match end - first {
             0 => Step::Signal { peer },
@@ -169,9 +169,9 @@ impl Step {
         }
     }
 
-    /// Returns the step that combines parts of `from` of `peer` with the same parts of an own
-    /// operand, and stores the result in the same parts of the own `Dest`; `None` if there are no
-    /// parts.
+    /// Returns the step that combines the parts from `first` to before `end` of `from` of `peer`
+    /// with the same parts of an own operand, and stores the result in the same parts of the own
+    /// `Dest`. `None` if there are no parts.
     pub(crate) fn get_combined(
         peer: u32,
         from: Buffer,
@@ -182,8 +182,8 @@ impl Step {
         (first < end).then(|| Step::Get { peer, from, to, count: end - first, with: Some(with) })
     }
 
-    /// Returns the same step with the index of its peer, if it has one, replaced by what `number`
-    /// returns for it.
+    /// Returns the same step with the index of its peer, if it has one, replaced by the result of
+    /// `number` for it.
     pub fn with_peer(self, number: impl Fn(u32) -> u32) -> Step {
         self.renumbered(number, |edge| edge)
     }
@@ -214,7 +214,7 @@ impl Step {
         }
     }
 
-    /// Returns the same step for parts that are `first` places further on.
+    /// Returns the same step with `first` added to the numbers of its parts.
     pub(crate) fn parts_after(self, first: u32) -> Step {
         let moved = |span: Span| span.buffer.at(first + span.first);
         match self {

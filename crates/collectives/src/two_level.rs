@@ -6,9 +6,10 @@
 //! (IPDPS), 2003.
 //!
 //! Members of a node need not be neighbors in the team, and nodes may have different numbers of
-//! members: [`Nodes`] has the position of a member. Everything else is a plan of one level over the
-//! members of a node or over leaders. All messages are sent along
-//! [`Edge::Pair`](crate::Edge::Pair), because leaders are at other distances than members.
+//! members: [`Nodes`] has the position of a member. The rest are plans of one level, over the
+//! members of a node or over one member of each node. All messages are sent along
+//! [`Edge::Pair`](crate::Edge::Pair), because members at a distance in such a plan are at another
+//! distance in the team.
 
 use crate::{Step, binomial, dissemination};
 use nodes::{in_lane, on_node};

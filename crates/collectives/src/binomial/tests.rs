@@ -1,14 +1,14 @@
-//! Unit tests of `binomial`.
+//! Tests of the tree: its edges, and the order of its steps.
 
 use super::*;
 use crate::{Edge, Partner};
 
-/// Returns the receiver of what goes down the tree, or its sender.
+/// Returns the receiver, or the sender, of a message from a parent to a child.
 fn down(index: u32, k: u8) -> Partner {
     Partner { index, edge: Edge::Ahead(k) }
 }
 
-/// Returns the receiver of what goes up the tree, or its sender.
+/// Returns the receiver, or the sender, of a message from a child to its parent.
 fn up(index: u32, k: u8) -> Partner {
     Partner { index, edge: Edge::Behind(k) }
 }
@@ -32,7 +32,7 @@ fn an_inner_member_passes_on_what_it_received() {
 
 #[test]
 fn those_that_put_have_heard_from_those_they_put_to() {
-    // Miri takes minutes for more.
+    // Miri takes minutes for larger teams.
     for n in 1..40 {
         for root in 0..n {
             for me in 0..n {

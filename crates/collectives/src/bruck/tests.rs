@@ -1,4 +1,4 @@
-//! Unit tests of `bruck`.
+//! Tests of the rounds of Bruck's algorithms, and of the blocks that are sent in each.
 
 use super::*;
 use crate::{Edge, Partner};
@@ -47,8 +47,8 @@ fn one_member_copies_its_block() {
 
 #[test]
 fn a_block_takes_the_bits_of_its_distance_in_turn() {
-    // Among 4, what goes 3 places goes 1, from the source, then 2, from the receive buffer of the
-    // first round.
+    // Among 4 members, a block for the member 3 places ahead is sent 1 place, from the source, then
+    // 2 places, from the receive buffer of the first round.
     let copies: Vec<_> = all_to_all(4, 1).filter(|s| matches!(s, Step::Copy { .. })).collect();
     let copy = |from, to| Step::Copy { from, to, count: 1 };
     let (source, dest, packed) = (Buffer::Source, Buffer::Dest, Buffer::Accumulator);

@@ -1,4 +1,5 @@
-//! The algorithms of each operation: their names, where they can be used, and their plans.
+//! The algorithms of each operation: their names, the conditions under which they can be used, and
+//! their plans.
 //!
 //! Another algorithm is a variant here and rows in `built_in.txt`.
 
@@ -10,11 +11,12 @@ use crate::{
 use std::fmt::Debug;
 
 /// Maximum number of pieces in which recursive doubling reduces a vector. A piece fits a receive
-/// buffer, and pieces are reduced one after another, so other algorithms are faster for more.
+/// buffer, and pieces are reduced one after another, so other algorithms are faster for longer
+/// vectors.
 const MAX_PIECES: usize = 4;
 
-/// A function that returns true if an algorithm can be used for this number of bytes:
-/// [`Row`](super::Row) defines which bytes count.
+/// A function that returns true if an algorithm can be used for this number of bytes. The condition
+/// on bytes of [`Row`](super::Row) defines which bytes count.
 pub type Limit = fn(usize, &ChoiceFacts) -> bool;
 
 /// One of the algorithms of an operation.
@@ -40,8 +42,8 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
     }
 }
 
-/// Makes an enumeration of algorithms with their names, and where those can be used that cannot be
-/// used everywhere.
+/// Makes an enumeration of algorithms with their names. An algorithm that cannot always be used has
+/// its [`Limit`] after `if`.
 macro_rules! algorithms {
     ($(#[doc = $doc:literal])+ $algorithms:ident of $operation:ident;
         $($(#[doc = $about:literal])+ $name:literal => $algorithm:ident $(if $fits:expr)?,)+) => {
@@ -199,7 +201,7 @@ impl AllGatherAlgorithm {
     }
 }
 
-/// One of two iterators, in place.
+/// One of two iterators, without an allocation.
 #[derive(Clone)]
 enum Either<L, R> {
     Left(L),

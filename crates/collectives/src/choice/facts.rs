@@ -13,16 +13,17 @@ pub struct ChoiceFacts {
     pub members: u32,
     /// The number of members on the node with the most members.
     pub per_node: u32,
-    /// PEs of the job share CPUs on some node.
+    /// True if PEs of the job share CPUs on some node.
     pub oversubscribed: bool,
     /// Bytes of a receive buffer. 0 if the members must not use receive buffers, because one of
     /// them may be in another collective that uses the same ones.
     pub receive_buffer_bytes: usize,
-    /// The members may use the flags of pairs of PEs, the data beside these flags, and the
+    /// True if the members may use the flags of pairs of PEs, the data beside these flags, and the
     /// contributions to counters. All teams share these, so this is false if another team may use
     /// them at the same time.
     pub pair_flags: bool,
-    /// The members share memory, and may exchange messages along [`Edge::Line`](crate::Edge::Line).
+    /// True if the members share memory, and may exchange messages along
+    /// [`Edge::Line`](crate::Edge::Line).
     pub lines: bool,
 }
 

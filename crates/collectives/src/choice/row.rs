@@ -31,7 +31,7 @@ pub struct Row<A> {
     /// The range of bytes: of the message or vector, of a block of an all-to-all, of the whole
     /// result of an all-gather.
     bytes: Bounds,
-    /// `bytes` is a number of bytes per member.
+    /// True if `bytes` is a number of bytes per member.
     bytes_per_member: bool,
     /// The range of team sizes.
     members: Bounds,
@@ -41,7 +41,7 @@ pub struct Row<A> {
     per_node: Bounds,
     /// The required value of [`ChoiceFacts::oversubscribed`]; `None` for any.
     oversubscribed: Option<bool>,
-    /// All conditions but `bytes` hold on every team of this job.
+    /// True if all conditions but `bytes` hold on every team of this job.
     everywhere: bool,
     /// The algorithm to use.
     pub algorithm: A,
@@ -108,7 +108,8 @@ impl<A: Algorithm> Row<A> {
         })
     }
 
-    /// Returns true if the conditions hold for `nbytes` bytes, so that the algorithm is to be used.
+    /// Returns true if the conditions hold for `nbytes` bytes and the algorithm can be used for
+    /// them.
     #[inline]
     pub(super) fn holds(&self, nbytes: usize, facts: &impl Fn() -> ChoiceFacts) -> bool {
         match self.everywhere {

@@ -1,4 +1,4 @@
-//! Unit tests of `recursive_doubling`.
+//! Tests of the rounds of recursive doubling, and of the members that are folded.
 
 use super::*;
 

@@ -1,5 +1,6 @@
-//! The position of a member among the nodes of its team, for nodes that can be computed and for any
-//! others, and the conversion of plans for a node or a lane to plans for the team.
+//! The position of a member among the nodes of its team, for nodes of equal numbers of neighboring
+//! members and for any others, and the conversion of plans for a node or a lane to plans for the
+//! team.
 
 use crate::Step;
 use std::collections::HashMap;
@@ -13,14 +14,15 @@ pub struct Levels {
     pub node: u32,
     /// The number of members on this node.
     pub members: u32,
-    /// The index of the member among these. The one with index 0 is the leader.
+    /// The index of the member among the members of its node. The member with index 0 is the
+    /// leader.
     pub local: u32,
     /// The number of lanes: the minimum number of members of a node. A lane consists of the members
     /// with the same `local`, one on each node.
     pub lanes: u32,
 }
 
-/// What a member knows of the nodes of its team.
+/// The nodes of a team, as one of its members needs them.
 pub trait Nodes: Copy {
     /// Returns the position of the member.
     fn levels(self) -> Levels;
@@ -47,9 +49,9 @@ pub(super) fn in_lane(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
 pub struct NodeBlocks {
     /// The size of the team.
     pub n: u32,
-    /// The member.
+    /// The index of the member.
     pub me: u32,
-    /// Members of a node.
+    /// The number of members of each node; the last node may have fewer.
     pub p: u32,
 }
 
@@ -71,12 +73,12 @@ impl Nodes for NodeBlocks {
     }
 }
 
-/// The position of a member, and the members that it exchanges messages with.
+/// The position of a member, and the members with which it exchanges messages, for any nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLists {
     levels: Levels,
     on_node: Box<[u32]>,
-    /// By node; empty if some node has no member in this lane.
+    /// The member of the own lane on each node; empty if some node has no member in this lane.
     in_lane: Box<[u32]>,
 }
 
@@ -87,8 +89,8 @@ impl NodeLists {
         let own = node_of(me);
         let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
         let local = on_node.iter().position(|&member| member == me).expect("it is on its node");
-        // For each node, its number, in the order of the nodes' first members, and how many of its
-        // members were found so far.
+        // For each node, its number in the order of the nodes' first members, and the number of its
+        // members found so far.
         let mut found: HashMap<u32, (usize, u32)> = HashMap::new();
         let mut in_lane = Vec::new();
         for member in 0..n {

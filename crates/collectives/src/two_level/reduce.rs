@@ -1,9 +1,9 @@
 //! All-reduces over two levels, for vectors of three lengths.
 //!
-//! Vectors of a few bytes are sent up and down the tree of a node together with the signals. Longer
-//! ones are read in place: a leader combines the sources of the members of its node, the leaders
-//! combine their results, and the other members copy the result from their leader. Long ones are
-//! divided among lanes, so that all members of a node combine and send.
+//! Vectors of a few bytes are sent to a node's leader and back together with the signals of a tree.
+//! Longer ones are read in place: a leader combines the sources of the members of its node, the
+//! leaders combine their results, and the other members copy the result from their leader. Long
+//! ones are divided among lanes, so that several members of a node combine and send.
 //!
 //! J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication.
 //! IEEE International Conference on Cluster Computing (CLUSTER), 2020.
@@ -16,8 +16,8 @@ use crate::{Buffer, Operand, Span, Step, binomial, rabenseifner, recursive_doubl
 
 const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 
-/// The minimum number of parts that the member of a lane combines, counted over all members of its
-/// node, if there is more than one lane.
+/// The minimum number of parts that the member of a lane reads, of all members of its node
+/// together, if there is more than one lane.
 const LANE_PARTS: u64 = 2048;
 /// The number of parts that a member combines at a time: few enough to stay in its caches.
 const BLOCK_PARTS: u32 = 64;
@@ -61,9 +61,9 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
 /// on a node of p members, and those of [`recursive_doubling::all_reduce`] over the leaders. No
 /// member leaves it before all have entered it.
 ///
-/// If `are_receive_buffers_shared` with other teams, each leader first signals to the other leaders
-/// that it has entered, and receives their signals while it waits for its node. A source may be the
-/// destination.
+/// If `are_receive_buffers_shared` with other teams, each leader first signals the leaders that
+/// will put to it that it has entered, and waits for their signals after its node has entered. A
+/// source may be the destination.
 pub fn all_reduce_piece(
     at: impl Nodes,
     are_receive_buffers_shared: bool,
@@ -117,8 +117,8 @@ pub fn all_reduce(at: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item 
         .chain(spread(at, lanes, parts))
 }
 
-/// Returns the plan by which the first members of a node, one for each lane, learn that all there
-/// have entered.
+/// Returns the plan by which the members of the lanes learn that all members of their node have
+/// entered.
 fn entered(at: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let gather = binomial::gather(members, local, local);
@@ -126,8 +126,8 @@ fn entered(at: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
     gather.chain(release.into_iter().flatten()).map(on_node(at))
 }
 
-/// Returns the plan by which the member of a lane combines the lane's share of the sources of its
-/// node, in its destination.
+/// Returns the plan by which the member of a lane combines the lane's share of the sources of all
+/// members of its node, and stores the result in its destination.
 fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let (first, end) = if local < lanes { share(lanes, local, parts) } else { (0, 0) };
@@ -135,8 +135,8 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
         let count = BLOCK_PARTS.min(end - first);
         let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         let alone = (members == 1).then_some(Step::Copy { from, to, count });
-        // From the own contribution up to the last one, then from the one before the own down to
-        // the first: each is a neighbor of the run that is combined already.
+        // After the own contribution those behind it follow, up to the last one, then those before
+        // it, down to the first: so each is adjacent to the run that is combined already.
         let others = (local + 1..members).chain((0..local).rev()).enumerate();
         let gets = others.map(move |(turn, peer)| {
             let buffer = if turn == 0 { Buffer::Source } else { Buffer::Dest };
@@ -148,7 +148,8 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
     combine.map(on_node(at))
 }
 
-/// Returns the plan by which all members of a node copy the results of the lanes.
+/// Returns the plan by which all members of a node copy the results of the lanes to their
+/// destinations.
 fn spread(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = at.levels();
     let gather = move || binomial::gather(members, local, local);

@@ -1,4 +1,4 @@
-//! Unit tests of plans of two levels.
+//! Tests of the positions of members on nodes, and of plans of two levels.
 
 use super::*;
 use crate::{Edge, Partner};
@@ -43,7 +43,7 @@ fn blocks_are_listed_alike() {
 
 #[test]
 fn members_of_a_node_need_not_be_neighbors() {
-    // Nodes 5, 9 and 7, in the order of their first members.
+    // The nodes are 5, 9 and 7, in the order of their first members.
     let marks = [5, 9, 5, 7, 9, 5];
     let of = |me| NodeLists::of(6, me, |member| marks[member as usize]);
     let levels = |node, members, local| Levels { nodes: 3, node, members, local, lanes: 1 };

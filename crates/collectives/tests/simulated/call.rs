@@ -1,4 +1,5 @@
-//! The collectives that a simulated program may call: their plans and what they must achieve.
+//! The collectives that a simulated program may call: their plans and the results that they must
+//! have.
 
 use crate::value::Value;
 use rushmem_collectives::choice::{LINE_MEMBERS, SyncAlgorithm};
@@ -12,8 +13,7 @@ pub enum Call {
     Dissemination,
     GatherSync,
     CentralSync,
-    /// An all-reduce of vectors of this many parts, from sources to destinations, which may be the
-    /// same.
+    /// An all-reduce of vectors from sources to destinations, which are the same if `in_place`.
     Reduce {
         by: Reduction,
         parts: u32,
@@ -25,7 +25,7 @@ pub enum Call {
     Broadcast {
         root: u32,
     },
-    /// A broadcast of this many parts.
+    /// A broadcast by [`scatter_all_gather`].
     LongBroadcast {
         root: u32,
         parts: u32,
@@ -34,9 +34,9 @@ pub enum Call {
     TwoLevelShort {
         p: u32,
     },
-    /// With receive buffers that all teams use.
+    /// An all-reduce with receive buffers that all teams use.
     LongAllReduce,
-    /// One more piece of the vector of the long all-reduce before it.
+    /// One more piece of the vector of the preceding long all-reduce.
     NextPiece,
     CentralReduce,
     InclusiveScan,
@@ -45,13 +45,13 @@ pub enum Call {
     Ring,
     /// An all-gather to memory that all teams use.
     Words,
-    /// All-gathers by other algorithms.
+    /// An all-gather by another algorithm.
     Gather(Gathering),
     AllToAll,
     AllToAllInLines,
-    /// With receive buffers, which all teams use.
+    /// An all-to-all with receive buffers that all teams use.
     BruckAllToAll,
-    /// With receive buffers that no other team uses.
+    /// An all-to-all with receive buffers that no other team uses.
     OwnBruckAllToAll,
     DirectAllToAll,
     DirectScan {
@@ -61,7 +61,7 @@ pub enum Call {
     },
 }
 
-/// All-reduces without an accumulator.
+/// The algorithms of all-reduces without an accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     Direct(SyncAlgorithm),
@@ -91,12 +91,12 @@ pub enum Gathering {
 pub enum Expected {
     /// Never written.
     Untouched,
-    /// The content of this member's source at this part.
+    /// The content of this part of the source of `owner`.
     Source { call: usize, owner: u32, part: u32 },
-    /// The contributions of the members below this combined in order: of a scan.
+    /// The contributions of the members `0..end`, combined in order.
     Prefix { call: usize, end: u32, part: u32 },
-    /// The contributions of all members combined, in the same way everywhere; in order, or around
-    /// the circle.
+    /// The contributions of all members, combined in the same way on all of them: in order, or
+    /// around the circle.
     Combined { call: usize, n: u32, part: u32, in_order: bool },
 }
 
@@ -230,12 +230,12 @@ impl Call {
         }
     }
 
-    /// Returns true if the plan is one for `n` members, and no step of it is without effect.
+    /// Returns true if the plan can be used for `n` members, and needs each of its steps there.
     pub fn fits(self, n: u32) -> bool {
         match self {
-            // On one node leaders have nobody to send a piece to.
+            // On one node the leader has no other leader to which it could send a piece.
             Call::Reduce { by: Reduction::TwoLevelPiece { p, .. }, .. } if n <= p => false,
-            // In place a member that is alone on its node has nothing to copy.
+            // In place, a member that is alone on its node has nothing to copy.
             Call::Reduce {
                 by: Reduction::TwoLevel { p, .. } | Reduction::TwoLevelPiece { p, .. },
                 in_place: true,
@@ -248,7 +248,7 @@ impl Call {
         }
     }
 
-    /// Returns how many parts the source has.
+    /// Returns the number of parts of the source.
     pub fn source_parts(self, n: u32) -> u32 {
         match self {
             Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => 1,
@@ -264,7 +264,7 @@ impl Call {
         }
     }
 
-    /// Returns how many parts the destination has.
+    /// Returns the number of parts of the destination.
     pub fn dest_parts(self, n: u32) -> u32 {
         match self {
             Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => n,
@@ -306,7 +306,8 @@ impl Call {
         )
     }
 
-    /// The accumulator must hold the contributions of the indices below this at the end, if of any.
+    /// Returns the number of members from 0 on whose contributions the accumulator must have at the
+    /// end; `None` if its content does not matter.
     pub fn expected_prefix(self, n: u32, me: u32) -> Option<u32> {
         match self {
             call if call.is_all_reduce() => Some(n),
@@ -321,12 +322,12 @@ impl Call {
         self.is_all_reduce() || self.is_scan()
     }
 
-    /// Returns true if accumulators hold the results of a scan at the end.
+    /// Returns true if accumulators have the results of a scan at the end.
     fn is_scan(self) -> bool {
         matches!(self, Call::InclusiveScan | Call::ExclusiveScan)
     }
 
-    /// Returns true if every accumulator holds the contributions of all at the end.
+    /// Returns true if every accumulator has the contributions of all members at the end.
     pub fn is_all_reduce(self) -> bool {
         matches!(
             self,
@@ -338,7 +339,7 @@ impl Call {
         )
     }
 
-    /// Returns true if no other team uses its receive buffers.
+    /// Returns true if no other team uses the receive buffers of the call.
     pub fn has_own_receive_buffers(self) -> bool {
         match self {
             Call::AllReduce | Call::TwoLevelShort { .. } | Call::OwnBruckAllToAll => true,
@@ -348,7 +349,7 @@ impl Call {
         }
     }
 
-    /// Returns true if the plan has so few steps that those of huge teams can be looked at.
+    /// Returns true if plans for huge teams have few enough steps to examine them.
     pub fn is_logarithmic(self) -> bool {
         let is_linear = match self {
             Call::Ring | Call::Reduce { by: Reduction::Ring, .. } => true,
@@ -364,7 +365,7 @@ impl Call {
         !is_linear
     }
 
-    /// Returns how many parts each receive buffer of a team of `n` holds.
+    /// Returns the number of parts of a receive buffer in a team of `n`.
     pub fn receive_buffer_parts(self, n: u32, receive_buffer: u8) -> u32 {
         let exists = (receive_buffer as usize) < receive_buffer::count(n);
         match self {
@@ -380,7 +381,7 @@ impl Call {
         }
     }
 
-    /// Returns true if no member may leave it before all have entered it.
+    /// Returns true if no member may leave the call before all have entered it.
     pub fn depends_on_all(self) -> bool {
         !matches!(self, Call::Broadcast { .. } | Call::LongBroadcast { .. }) && !self.is_scan()
     }

@@ -1,4 +1,4 @@
-//! Vector clocks: the causes of each action.
+//! Vector clocks: they tell which actions precede an action in every schedule.
 
 /// An action of a member.
 #[derive(Clone, Copy, Default)]
@@ -7,8 +7,8 @@ pub struct Event {
     pub time: u32,
 }
 
-/// For each member, how many of its actions came before. Empty in a run without clocks: then
-/// everything that has happened counts as known.
+/// The number of actions of each member that precede the owner's next action. Empty in a run
+/// without clocks, in which all actions so far count as preceding.
 #[derive(Clone)]
 pub struct Clock(Vec<u32>);
 
@@ -17,7 +17,7 @@ impl Clock {
         Self(vec![0; if kept { n as usize } else { 0 }])
     }
 
-    /// `me`, whose clock this is, acts.
+    /// Counts an action of the owner of the clock, `me`.
     pub fn tick(&mut self, me: u32) -> Event {
         let member = me;
         let time = self.0.get_mut(me as usize).map_or(0, |time| {
@@ -27,13 +27,13 @@ impl Clock {
         Event { member, time }
     }
 
-    /// Returns true if an event comes before the owner's next one in every schedule.
+    /// Returns true if an event precedes the owner's next action in every schedule.
     pub fn knows(&self, event: Event) -> bool {
         let known = self.0.get(event.member as usize);
         known.is_none_or(|&known| known >= event.time)
     }
 
-    /// A message with this clock was taken.
+    /// Adds the clock of a message that the owner has received.
     pub fn join(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             *mine = (*mine).max(*theirs);

@@ -1,4 +1,5 @@
-//! Counts the messages that must follow one another until a plan is done.
+//! Counts the messages that must follow one another until a plan ends, and compares them with the
+//! documented numbers of rounds.
 
 use crate::call::Call::{
     self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, Dissemination, ExclusiveScan,

@@ -1,4 +1,5 @@
-//! Every plan at sizes up to 130, around the powers of two, and at samples up to 1,100.
+//! Runs every plan for team sizes up to 130, and for some sizes up to 1,100. Unless every size is
+//! asked for, only some of those up to 130 are used, among them those around the powers of two.
 
 use crate::call::Call::{self, *};
 use crate::call::{Gathering, Reduction};
@@ -8,8 +9,8 @@ use testkit::every_size;
 const LARGE: [u32; 16] =
     [150, 200, 255, 256, 257, 300, 333, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1100];
 
-/// Returns the sizes up to 130: all with `every_size`, otherwise those up to 33, around the powers
-/// of two, and tens.
+/// Returns the sizes up to 130: all with `every_size`, otherwise those up to 33, those around the
+/// powers of two, and multiples of 10.
 fn small() -> impl Iterator<Item = u32> {
     let is_special =
         |n: u32| n <= 33 || n.is_multiple_of(10) || (n - 1..=n + 1).any(|n| n.is_power_of_two());
@@ -21,7 +22,7 @@ fn large() -> impl Iterator<Item = u32> {
     LARGE.into_iter().filter(|n| every_size() || [257, 512, 777].contains(n))
 }
 
-/// Calls of logarithmic plans, so that kinds follow one another in many ways.
+/// Returns calls with logarithmic plans, such that different kinds of calls follow one another.
 fn mixed(n: u32) -> [Call; 18] {
     [
         AllReduce,
@@ -122,7 +123,7 @@ fn lines_are_not_overwritten_unread() {
     }
 }
 
-/// Plans that need few messages, each twice: with other calls between them.
+/// Returns calls on vectors and with direct plans, each twice, with other calls between the two.
 fn vectors(n: u32) -> Vec<Call> {
     let reductions = [
         Reduction::Rabenseifner,

@@ -1,4 +1,4 @@
-//! The simulator has teeth: it finds what is wrong with broken plans.
+//! Checks the simulator itself: it must find the faults of broken plans.
 
 use crate::call::{Call, Call::*, Plan};
 use crate::simulator::Team;
@@ -6,7 +6,7 @@ use rushmem_collectives::Step;
 
 const SCHEDULES: u64 = 300;
 
-/// Returns whether some schedule shows a fault when plans are changed like this.
+/// Returns true if some schedule shows a fault when plans are changed by `change`.
 fn is_found(n: u32, program: &[Call], clocks: bool, change: &dyn Fn(u32, Plan) -> Plan) -> bool {
     fails(&Team {
         n,
@@ -17,7 +17,8 @@ fn is_found(n: u32, program: &[Call], clocks: bool, change: &dyn Fn(u32, Plan) -
     })
 }
 
-/// Returns true if some schedule shows a fault; with clocks any one must.
+/// Returns true if some schedule shows a fault. With clocks one schedule is enough, since any must
+/// show it.
 fn fails(team: &Team) -> bool {
     let schedules = if team.clocks { 1 } else { SCHEDULES };
     (0..schedules).any(|seed| team.run(seed).is_err())
@@ -49,7 +50,8 @@ fn every_step_is_needed() {
     }
 }
 
-/// Returns a scan without its credits: only they are signals without data, and come from above.
+/// Returns a scan without its credits: only these are signals without data, and only for these a
+/// member waits for a higher one.
 fn without_credits(me: u32, plan: Plan) -> Plan {
     Box::new(plan.filter(move |step| match step {
         Step::Signal { .. } => false,
@@ -86,7 +88,7 @@ fn reductions_need_a_second_copy_of_the_receive_buffers() {
     }
 }
 
-/// Each wait is put off until after the next step.
+/// Returns the plan with each wait moved behind the next step.
 fn late_waits(_: u32, plan: Plan) -> Plan {
     let mut steps: Vec<Step> = plan.collect();
     let mut index = 0;

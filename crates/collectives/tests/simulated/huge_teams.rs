@@ -1,5 +1,5 @@
-//! Teams too large to simulate: plans of single members still fit those of their peers, up to the
-//! largest size that an index can number.
+//! Checks teams that are too large to simulate, up to the largest size that an index can number:
+//! the plans of some members must match those of their peers.
 
 use crate::call::Call::{self, Broadcast};
 use crate::schedule::Random;
@@ -18,7 +18,7 @@ const SIZES: [u32; 9] = [
     u32::MAX,
 ];
 
-/// Returns how many signals `me` sends to each peer, and takes from each, by edge.
+/// Returns the numbers of signals that `me` sends to each peer and waits for from each, by edge.
 fn signals(call: Call, n: u32, me: u32) -> (HashMap<Partner, u32>, HashMap<Partner, u32>) {
     let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
     for (count, step) in call.plan(n, me).enumerate() {

@@ -1,4 +1,4 @@
-//! All plans, run by a simulated executor: no process, no thread, no shared memory.
+//! Runs all plans by a simulated executor, without processes, threads or shared memory.
 
 mod call;
 mod clock;

@@ -6,31 +6,31 @@ use crate::value::Value;
 use rushmem_collectives::{Buffer, Span};
 use std::collections::HashMap;
 
-/// A run of parts, in the memory of the member that is meant.
+/// A run of parts in the memory of a member, which the caller names.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     pub call: usize,
-    /// True if the receive buffers are ones that no other team uses, and the number of the copy.
+    /// Of receive buffers: true if no other team uses them, and the number of the copy.
     pub copy: (bool, usize),
     pub span: Span,
     pub count: u32,
 }
 
-/// An access to memory, and what is known to have happened before.
+/// An access to memory, and the clock of the member that makes it.
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
     pub event: Event,
     pub clock: &'a Clock,
 }
 
-/// The memory of a member that peers may write. `Source` and the accumulator are not; but where a
-/// call is in place, `Source` is the destination.
+/// The memory of a member that peers may write: destinations and receive buffers. If a call is in
+/// place, `Source` is the destination.
 pub struct Memory {
     n: u32,
     program: Vec<Call>,
-    /// Destination of each call, until the member has left it.
+    /// The destination of each call, until the member has left the call.
     dest: Vec<Vec<Cell>>,
-    /// By copy, number and part.
+    /// The parts of receive buffers, by copy, number and part.
     receive_buffers: HashMap<((bool, usize), u8, usize), Cell>,
 }
 
@@ -38,7 +38,7 @@ pub struct Memory {
 #[derive(Clone, Default)]
 struct Cell {
     content: Content,
-    /// The reads of what it holds; and of what it held, if it is empty.
+    /// The reads of the content, or if the cell is empty, of its last content.
     reads: Vec<Event>,
 }
 
@@ -46,7 +46,7 @@ struct Cell {
 enum Content {
     #[default]
     Empty,
-    /// A put was issued, and may be seen from now on.
+    /// A put was issued, and may become visible at any time.
     UnderWay,
     Holds {
         value: Value,
@@ -65,15 +65,15 @@ impl Memory {
         }
     }
 
-    /// The owner enters a call whose source is its destination.
+    /// Fills the destination with the contribution of the owner, who enters a call in place.
     pub fn fill(&mut self, call: usize, owner: u32, written: Event) {
         for (part, cell) in (0..).zip(&mut self.dest[call]) {
             cell.content = Content::Holds { value: Value::source(call, owner, part), written };
         }
     }
 
-    /// A write is issued: the area must be empty, or what it holds no longer needed; and that must
-    /// be known.
+    /// Issues a write. The writer must know that the area is empty, or that its content is complete
+    /// and was read.
     pub fn announce(&mut self, area: Area, writer: Access) -> Result<(), String> {
         for part in 0..area.count {
             let cell = self.cell(area, part)?;
@@ -92,7 +92,7 @@ impl Memory {
         Ok(())
     }
 
-    /// An announced write is seen.
+    /// Makes the values of an announced write visible.
     pub fn place(&mut self, area: Area, values: &[Value], written: Event) -> Result<(), String> {
         for (part, &value) in (0..area.count).zip(values) {
             self.cell(area, part)?.content = Content::Holds { value, written };
@@ -100,7 +100,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Somebody reads: the area must be written, and known to be so. That empties a receive buffer.
+    /// Reads an area. The reader must know that it was written. This empties a receive buffer.
     pub fn read(&mut self, area: Area, reader: Access) -> Result<Vec<Value>, String> {
         let mut values = Vec::with_capacity(area.count as usize);
         for part in 0..area.count {
@@ -119,12 +119,13 @@ impl Memory {
         Ok(values)
     }
 
-    /// Returns whether a part was never written.
+    /// Returns true if a part was never written.
     pub fn is_untouched(&mut self, area: Area) -> Result<bool, String> {
         Ok(matches!(self.cell(area, 0)?.content, Content::Empty))
     }
 
-    /// The owner ends a call: nobody may access its destination from now on.
+    /// Ends a call of the owner, after which no access to its destination is allowed. The owner
+    /// must know that all reads of it are complete.
     pub fn close(&mut self, call: usize, owner: &Clock) -> Result<(), String> {
         let cells = std::mem::take(&mut self.dest[call]);
         let mut reads = cells.iter().flat_map(|cell| &cell.reads);
@@ -134,7 +135,7 @@ impl Memory {
         }
     }
 
-    /// Returns a receive buffer that somebody wrote and the owner did not read.
+    /// Returns the number of a receive buffer that was written and that the owner did not read.
     pub fn unread(&self) -> Option<u8> {
         (self.receive_buffers.iter())
             .find(|(_, cell)| !matches!(cell.content, Content::Empty))

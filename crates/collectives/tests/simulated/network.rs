@@ -1,4 +1,5 @@
-//! The channels between members: first in, first out for each edge, of any delay.
+//! The channels between members. Messages of one sender along one edge keep their order; a delivery
+//! may be delayed for any time.
 
 use crate::clock::{Clock, Event};
 use crate::memory::Area;
@@ -14,9 +15,9 @@ pub struct Data {
     pub issued: Event,
 }
 
-/// The announcement of a message to the member that waits for it.
+/// The signal of a message, for which its receiver waits.
 pub struct Signal {
-    /// Length of the chain of messages that ends with this one.
+    /// The length of the longest chain of messages that ends with this one.
     pub depth: u32,
     pub clock: Clock,
 }
@@ -24,10 +25,10 @@ pub struct Signal {
 /// A message that becomes visible.
 pub struct Delivery {
     pub to: u32,
-    /// The receiver's name for the sender.
+    /// The sender, as the receiver's `Wait` names it.
     pub peer: Partner,
     pub data: Option<Data>,
-    /// True if more messages are in flight.
+    /// True if the channel has more messages in flight.
     pub more: bool,
 }
 
@@ -43,31 +44,32 @@ pub struct Channel {
 struct Message {
     data: Option<Data>,
     signal: Signal,
-    /// Which of the receiver's counters it is counted by, if it is counted.
+    /// The receiver's counter that counts the message, for a message on [`Edge::Any`].
     counter: Option<usize>,
 }
 
 pub struct Network {
     channels: Vec<Channel>,
-    /// By sender, receiver and edge.
+    /// The channels by sender, receiver and edge.
     index: HashMap<(u32, u32, Edge), usize>,
-    /// The sender on each edge to a member, which is one.
+    /// The only sender to a member on each edge that has one sender.
     senders: HashMap<(u32, Edge), u32>,
     /// The number of messages that each member has sent on [`Edge::Any`].
     sent: HashMap<u32, u32>,
     counted: HashMap<u32, Counted>,
-    /// The number of messages that each member sends and gets in a plan that uses [`Edge::Any`].
+    /// The number of messages that each member sends and receives in a plan that uses
+    /// [`Edge::Any`].
     n_peers: u32,
 }
 
 /// The signals that a member received on [`Edge::Any`].
 #[derive(Default)]
 struct Counted {
-    /// The signals that each counter has counted and nobody has waited for.
+    /// The signals that each counter has counted and the member has not waited for.
     counters: [VecDeque<Signal>; 2],
-    /// The number of signals that were waited for.
+    /// The number of signals for which the member has waited.
     taken: u32,
-    /// The signals that were waited for since the last time that each peer was.
+    /// The signals for which the member has waited in the current plan.
     heard: Vec<Signal>,
 }
 
@@ -116,7 +118,7 @@ impl Network {
         (channel.in_flight.len() == 1).then_some(Actor::Channel(index))
     }
 
-    /// The oldest message of a channel arrives. Its data are the caller's to place.
+    /// Delivers the oldest message of a channel. The caller makes its data visible.
     pub fn deliver(&mut self, index: usize) -> Delivery {
         let channel = &mut self.channels[index];
         let Message { data, signal, counter } =
@@ -132,7 +134,7 @@ impl Network {
         Delivery { to, peer: Partner { index: from, edge }, data, more }
     }
 
-    /// Returns what the next `Wait` of `to` for `from` takes, if it is there.
+    /// Removes and returns the signal for the next `Wait` of `to` for `from`, if it was delivered.
     pub fn wait(&mut self, Partner { index: from, edge }: Partner, to: u32) -> Option<Signal> {
         if edge == Edge::Any {
             return self.wait_for_any(to);
@@ -141,8 +143,8 @@ impl Network {
         self.channels[index].delivered.pop_front()
     }
 
-    /// Waits for one more message of any member. Only the last one announces something: that all
-    /// are there.
+    /// Removes and returns the next signal of any member. Only the last one of a plan has a clock:
+    /// the receiver cannot tell the messages apart, so it learns only that all have arrived.
     fn wait_for_any(&mut self, to: u32) -> Option<Signal> {
         let counted = self.counted.entry(to).or_default();
         let counter = (counted.taken / self.n_peers) as usize % 2;
@@ -160,7 +162,7 @@ impl Network {
         Some(signal)
     }
 
-    /// Returns a channel with signals that nobody waited for.
+    /// Returns a channel with signals for which the receiver has not waited.
     pub fn undrained(&self) -> Option<&Channel> {
         let is_counted = |channel: &Channel| {
             let counted = self.counted.get(&channel.to);

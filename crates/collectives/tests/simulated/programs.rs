@@ -1,4 +1,4 @@
-//! Programs, sizes and schedules by chance.
+//! Runs random programs of collectives, of random team sizes, under random schedules.
 
 use crate::call::Call::{self, *};
 use crate::call::Reduction;

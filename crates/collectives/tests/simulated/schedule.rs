@@ -1,7 +1,7 @@
-//! Chooses the next actor: an adversary with a seed.
+//! Chooses the next actor at random, from a seed.
 //!
-//! Beside the fair dice it plays two tricks. It starves a random share of the members and channels,
-//! who act only when nobody else can; and it lets the member that came last run on.
+//! To provoke faults, the choice is not uniform. A random share of the members and channels is
+//! starved: they act only when no other one can. And often the actor that was added last continues.
 
 #[derive(Clone, Copy, Debug)]
 pub enum Actor {
@@ -31,7 +31,7 @@ impl Schedule {
         }
     }
 
-    /// `actor` can act, and is not in the schedule yet.
+    /// Adds an actor that can act and is not in the schedule yet.
     pub fn add(&mut self, actor: Actor) {
         let id = match actor {
             Actor::Member(index) => u64::from(index) * 2,
@@ -44,7 +44,7 @@ impl Schedule {
         }
     }
 
-    /// Takes one out of the schedule.
+    /// Removes the next actor from the schedule and returns it.
     pub fn take(&mut self) -> Option<Actor> {
         let ready = if self.favored.is_empty() { &mut self.starved } else { &mut self.favored };
         if ready.is_empty() || self.random.next() % 256 < self.run_on_of_256 {
@@ -56,7 +56,7 @@ impl Schedule {
     }
 }
 
-/// SplitMix64.
+/// A generator of pseudorandom numbers: SplitMix64.
 pub struct Random(pub u64);
 
 impl Random {

@@ -1,10 +1,11 @@
 //! A model of the executor: members that run a program of collectives on one team.
 //!
-//! A `Put` reads its data when it is issued and may be seen at once or at any later time. Apart
-//! from wrong results the model reports deadlock, signals that nobody takes, parts written twice,
-//! receive buffers overwritten or left unread. With clocks it reports such races also where the
-//! schedule at hand happened to be kind: members only ever wait for a given message, so what comes
-//! before what is the same in every schedule, and one run speaks for all.
+//! A `Put` reads its data when it is issued, and may become visible at once or at any later time.
+//! Apart from wrong results the model reports deadlocks, signals for which no member waits, parts
+//! written twice, and receive buffers that are overwritten or left unread. With clocks it also
+//! reports races that do no harm in the schedule at hand: members only wait for certain messages,
+//! so the order of actions that is enforced is the same in every schedule, and one run finds the
+//! races of all.
 
 use crate::call::{Call, Expected, Plan};
 use crate::clock::{Clock, Event};
@@ -19,14 +20,14 @@ use std::collections::HashMap;
 pub struct Team<'a> {
     pub n: u32,
     pub program: &'a [Call],
-    /// The plan of a call, by its number in the program, for a member.
+    /// Returns the plan of a call, given by its number in the program, for a member.
     pub plan: &'a dyn Fn(usize, u32) -> Plan,
     /// The number of copies of the receive buffers.
     pub receive_buffer_copies: usize,
     pub clocks: bool,
 }
 
-/// Runs a program as it should be. Returns the longest chain of messages.
+/// Runs a program with unchanged plans. Returns the length of the longest chain of messages.
 pub fn run(n: u32, program: &[Call], clocks: bool, seed: u64) -> Result<u32, String> {
     let team = Team {
         n,
@@ -39,7 +40,8 @@ pub fn run(n: u32, program: &[Call], clocks: bool, seed: u64) -> Result<u32, Str
 }
 
 impl Team<'_> {
-    /// Runs to the end under the schedule of `seed`. Returns the longest chain of messages.
+    /// Runs the program to its end under the schedule of `seed`. Returns the length of the longest
+    /// chain of messages.
     pub fn run(&self, seed: u64) -> Result<u32, String> {
         let mut simulation = Simulation::new(self, seed);
         while let Some(actor) = simulation.schedule.take() {
@@ -63,13 +65,13 @@ struct Simulation<'a> {
     network: Network,
     members: Vec<Member>,
     memories: Vec<Memory>,
-    /// When each member entered the calls that it has entered.
+    /// For each member, the events in which it has entered its calls so far.
     entered: Vec<Vec<Event>>,
-    /// The counter of each member: who was counted in, what they knew, and how often it released.
+    /// The counter of each member.
     counters: Vec<Counter>,
-    /// When each member's source was last read by a peer, in the call that both are in.
+    /// For each member, the reads of its source by peers in the current call.
     source_reads: Vec<Vec<Event>>,
-    /// Each part of the result of each all-reduce, at the first member that has it.
+    /// Each part of the result of each all-reduce, as the first member that ended the call has it.
     agreed: HashMap<(usize, u32), Value>,
 }
 
@@ -78,25 +80,26 @@ struct Counter {
     depth: u32,
     clock: Clock,
     releases: u32,
-    /// The values given to it since the last release, with their givers; then the result.
+    /// The contributions since the last release, with their members.
     given: Vec<(u32, Value)>,
+    /// The combined contributions of the last release.
     combined: Option<Value>,
-    /// The result that released members receive.
+    /// The depth and the clock that the released members receive.
     released: (u32, Clock),
 }
 
 struct Member {
     me: u32,
-    /// Number of the call in the program that it is in, or is about to enter.
+    /// The number of the call in the program that the member is in, or enters next.
     call: usize,
     plan: Option<Plan>,
-    /// A step it could not take yet.
+    /// The step that the member could not carry out yet.
     blocked: Option<Step>,
-    /// Its parts; more than one where blocks are packed.
+    /// The parts of the accumulator; more than one if blocks are packed.
     accumulator: Vec<Value>,
-    /// The number of releases of the counter it has waited for.
+    /// The number of releases for which the member has waited.
     awaited: u32,
-    /// The number of all-reduces it has left.
+    /// The number of calls with receive buffers of their own that the member has left.
     epoch: usize,
     depth: u32,
     clock: Clock,
@@ -147,7 +150,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Lets a member act. Returns whether it can act again.
+    /// Lets a member act. Returns true if it can act again.
     fn act(&mut self, me: u32) -> Result<bool, String> {
         let member = &mut self.members[me as usize];
         member.now = member.clock.tick(me);
@@ -160,7 +163,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Lets a channel deliver a message. Returns whether it can act again.
+    /// Lets a channel deliver a message. Returns true if it can act again.
     fn deliver(&mut self, index: usize) -> Result<bool, String> {
         let delivery = self.network.deliver(index);
         let to = delivery.to as usize;
@@ -193,7 +196,7 @@ impl<'a> Simulation<'a> {
         true
     }
 
-    /// Takes a step. Returns whether that was possible.
+    /// Carries out a step. Returns false if the member has to wait first.
     fn execute(&mut self, me: u32, step: Step) -> Result<bool, String> {
         match step {
             Step::Put { peer, from, to, count } => {
@@ -305,7 +308,8 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Combines a part of the sources of all, and stores it in the destinations of all.
+    /// Combines a part of the sources of all members, and stores the result in the destinations of
+    /// all.
     fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
         let n = self.team.n;
         let values = (0..n).map(|peer| Ok(self.read_of(me, peer, Buffer::Source.at(part), 1)?[0]));
@@ -315,7 +319,8 @@ impl<'a> Simulation<'a> {
         (0..n).try_for_each(|peer| self.store(me, peer, Buffer::Dest.at(part), vec![value]))
     }
 
-    /// Reads the contributions of a scan directly.
+    /// Combines a part of the sources of the members in order, and stores the result for each
+    /// member in its destination.
     fn scan_direct(&mut self, me: u32, part: u32, exclusive: bool) -> Result<(), String> {
         let mut before: Option<Value> = None;
         for peer in 0..self.team.n {
@@ -332,7 +337,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Checks what the call must have achieved for `me`, and leaves it.
+    /// Checks the result of the call for `me`, which then leaves the call.
     fn leave(&mut self, me: u32) -> Result<(), String> {
         let n = self.team.n;
         let index = self.members[me as usize].call;
@@ -384,7 +389,8 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// The whole program is done, or nobody can act any more.
+    /// Checks the state after the last action: no member may be in a call, and no signal, release
+    /// or receive buffer may be left over. Returns the length of the longest chain of messages.
     fn finish(self) -> Result<u32, String> {
         for member in &self.members {
             if member.plan.is_some() {
@@ -409,7 +415,7 @@ impl<'a> Simulation<'a> {
         self.read_of(me, me, span, count)
     }
 
-    /// `me` reads memory of `owner`.
+    /// Reads memory of `owner` for `me`.
     fn read_of(
         &mut self,
         me: u32,
@@ -464,13 +470,13 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// `me` writes to `owner` at once.
+    /// Writes to memory of `owner` for `me`, visible at once.
     fn store(&mut self, me: u32, owner: u32, span: Span, values: Vec<Value>) -> Result<(), String> {
         let data = self.write(me, owner, span, values)?;
         self.memories[owner as usize].place(data.area, &data.values, data.issued)
     }
 
-    /// Announces that `me` writes to `owner`; the data can be placed from now on.
+    /// Issues a write of `me` to memory of `owner`, whose data may become visible from now on.
     fn write(
         &mut self,
         me: u32,
@@ -491,8 +497,8 @@ impl<'a> Simulation<'a> {
         Ok(Data { area, values, issued: member.now })
     }
 
-    /// Returns the call that the owner of a buffer must be known to have entered before a peer
-    /// writes to it, if any.
+    /// Returns the call that the owner of a buffer must have entered, and the writer must know
+    /// this, before a peer writes to the buffer; `None` if there is none.
     fn must_have_entered(&self, call: usize, buffer: Buffer) -> Option<usize> {
         let program = self.team.program;
         let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);
@@ -511,12 +517,12 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Parts as `me` means them now, in its own memory or a peer's.
+    /// Returns the area of parts in the current call of `me`, in its own memory or a peer's.
     fn area(&self, me: u32, span: Span, count: u32) -> Area {
         let member = &self.members[me as usize];
         let program = self.team.program;
-        // Short all-reduces, and those among all PEs, have receive buffers of their own; in turn
-        // over all of them. The plans of another one use those of all teams in turn.
+        // Calls with receive buffers of their own use the copies in turn, over all such calls. The
+        // plans of another call use the copies of the shared receive buffers in turn.
         let (is_own, turn) = match program.get(member.call) {
             Some(call) if call.has_own_receive_buffers() => (true, member.epoch),
             _ => {

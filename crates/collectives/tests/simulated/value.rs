@@ -1,8 +1,8 @@
-//! Symbolic contents of buffers. They know which call and which members they come from, so that a
-//! mix-up can never look right by chance.
+//! Symbolic contents of buffers. A value names its call and its members, so that values that were
+//! mixed up cannot look right by chance.
 
-/// One part: the contributions of a run of members to a call, and how they were combined. A run may
-/// go on around the circle of members.
+/// The content of one part: the contributions of a run of members to a call, and how they were
+/// combined. A run may wrap around the circle of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
     call: usize,
@@ -14,12 +14,13 @@ pub struct Value {
 }
 
 impl Value {
-    /// Returns what `owner` holds as part `part` of its source when it enters `call`.
+    /// Returns the content of part `part` of the source of `owner` when it enters `call`.
     pub fn source(call: usize, owner: u32, part: u32) -> Self {
         Self { call, first: owner, end: owner + 1, part, tree: 1 }
     }
 
-    /// Returns the value that stands for both, if these are neighboring runs in this order.
+    /// Returns the combination of two values; an error if they are not of adjacent runs in this
+    /// order.
     pub fn combine(self, right: Self, n: u32) -> Result<Self, String> {
         let end = self.end + (right.end - right.first);
         let follows = self.end % n == right.first && end - self.first <= n;

@@ -1,10 +1,11 @@
-//! Counts the bytes that a member moves, as far as algorithms promise it: a part is a byte.
+//! Counts the parts that a member puts and gets, and compares them with the documentation of the
+//! algorithms.
 
 use crate::call::Call::{self, *};
 use crate::call::{Gathering, Reduction};
 use rushmem_collectives::Step;
 
-/// Returns the most parts that a member puts, and gets.
+/// Returns the maximum numbers of parts that a member puts, and gets.
 fn volume(n: u32, call: Call) -> (u32, u32) {
     let of = |me| {
         call.plan(n, me).fold((0, 0), |(put, got), step| match step {
@@ -19,7 +20,7 @@ fn volume(n: u32, call: Call) -> (u32, u32) {
 #[test]
 fn long_vectors_are_moved_as_rarely_as_documented() {
     for n in 2..=130_u32 {
-        // A multiple of every share.
+        // All shares have equal sizes.
         let parts = n * n.next_power_of_two();
         let once = parts - parts / n;
         assert_eq!(volume(n, Call::reduce(Reduction::Ring, parts)), (once, once));

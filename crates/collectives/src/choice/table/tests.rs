@@ -1,4 +1,4 @@
-//! Unit tests of the table.
+//! Tests of tables: rows that are read, forced and built in, and the choices that they make.
 
 use super::*;
 use crate::choice::facts::SHORT_MAX_BYTES;

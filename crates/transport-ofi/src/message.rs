@@ -87,7 +87,7 @@ mod tests {
         let reply = Reply { pe: Pe(9), ack: Ack { origin: 3, count: 4 }, old: Some((5, 6)) };
         let request = Request {
             stream: Stream { pe: Pe(9), origin: 4 },
-            place: StreamPosition { number: 7, after: 6, asks: true },
+            position: StreamPosition { number: 7, after: 6, asks: true },
             ack: None,
             slot: None,
             update: None,

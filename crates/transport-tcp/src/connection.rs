@@ -177,7 +177,7 @@ impl Connection {
     /// anything has arrived.
     pub(crate) fn receive(&mut self, receiving: &ReceivingPe) -> Result<bool, ConnectionEnd> {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
-        let mut came = false;
+        let mut has_arrived = false;
         for _ in 0..READS {
             let whole = self.direct(&receiving.local.segments)?;
             let is_bounced = self.reader.body().is_some() && whole.nbytes == 0;
@@ -188,17 +188,17 @@ impl Connection {
             match self.receive_once(receiving, whole, buffer)? {
                 Received::Nothing => break,
                 Received::All => {
-                    came = true;
+                    has_arrived = true;
                     break;
                 }
-                Received::MoreToCome => came = true,
+                Received::MoreToCome => has_arrived = true,
             }
         }
-        self.received |= came;
+        self.received |= has_arrived;
         let rest = self.reader.body().map_or(0, |(head, done)| head.body() - done);
         let followed = self.low_water.follow(&self.socket, rest);
         followed.map_err(|error| end(&error))?;
-        Ok(came)
+        Ok(has_arrived)
     }
 
     /// Returns the memory into which the kernel may receive the current body without a copy: a

@@ -112,16 +112,16 @@ impl WholeWords {
         let is_last = bytes.len() == rest.nbytes;
         let (mut rest, mut bytes) = (rest, bytes);
         if self.n_held > 0 {
-            let place = rest.base.addr() % WORD;
-            let (word, after) = bytes.split_at(bytes.len().min(WORD - place));
-            self.hold(place, word);
+            let offset = rest.base.addr() % WORD;
+            let (word, after) = bytes.split_at(bytes.len().min(WORD - offset));
+            self.hold(offset, word);
             (rest, bytes) = (rest.skip(word.len()), after);
-            let is_whole = place + word.len() == WORD;
+            let is_whole = offset + word.len() == WORD;
             if !is_whole && !is_last {
                 return;
             }
             let n_held = std::mem::take(&mut self.n_held);
-            let from = &self.held[place + word.len() - n_held..][..n_held];
+            let from = &self.held[offset + word.len() - n_held..][..n_held];
             let to = rest.base.wrapping_sub(n_held);
             // SAFETY: the bytes before `rest`, valid by contract; a slice is valid for reads.
             unsafe { mem::copy_bytes::<VolatileLoads>(to, from.as_ptr(), n_held) };
@@ -134,8 +134,8 @@ impl WholeWords {
         self.hold((end - cut.len()) % WORD, cut);
     }
 
-    fn hold(&mut self, place: usize, bytes: &[u8]) {
-        self.held[place..place + bytes.len()].copy_from_slice(bytes);
+    fn hold(&mut self, offset: usize, bytes: &[u8]) {
+        self.held[offset..offset + bytes.len()].copy_from_slice(bytes);
         self.n_held += bytes.len();
     }
 }

@@ -131,7 +131,7 @@ impl Requests {
             // SAFETY: the data are valid for reads, by the contract of this function.
             Payload::Data(data) => unsafe { self.queue.push_copy::<mem::VolatileLoads>(data) },
         }
-        let is_answered = request.slot.is_some() || request.place.asks;
+        let is_answered = request.slot.is_some() || request.position.asks;
         if !is_answered {
             self.ledger.issue();
             return;

@@ -87,7 +87,7 @@ pub(crate) struct Service {
     /// round.
     muted: bool,
     /// The time since which accepting has failed although a connection waits.
-    refusing: Option<Instant>,
+    refusing_since: Option<Instant>,
     /// Connections in their handshake, by the numbers of their descriptors.
     unauthenticated: HashMap<u32, Unauthenticated>,
     reserved: HashMap<u32, Reserved>,
@@ -110,7 +110,7 @@ impl Service {
         Service {
             listeners,
             muted: true,
-            refusing: None,
+            refusing_since: None,
             unauthenticated: HashMap::new(),
             reserved: HashMap::new(),
             expected: Expected::default(),
@@ -180,7 +180,7 @@ impl Service {
         for _ in 0..ACCEPTS {
             match self.listeners[number as usize].accept() {
                 Ok((socket, _)) => {
-                    self.refusing = None;
+                    self.refusing_since = None;
                     self.greet(shared, socket);
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
@@ -193,13 +193,13 @@ impl Service {
                     // No descriptor or memory is left. The kernel may report this although no
                     // connection waits.
                     if !is_waiting(&self.listeners[number as usize]) {
-                        self.refusing = None;
+                        self.refusing_since = None;
                         return;
                     }
                     // Make room, and do not try again at once.
                     self.drop_oldest(shared.tuning.round);
                     self.mute(shared);
-                    let since = *self.refusing.get_or_insert_with(Instant::now);
+                    let since = *self.refusing_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > shared.tuning.refuse_limit {
                         let why = DESCRIPTORS.explain(&e);
                         shared

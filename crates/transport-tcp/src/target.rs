@@ -158,7 +158,7 @@ impl Target {
         let unknown = Violation::Unknown("request");
         let (head, data) = message.split_at_checked(REQUEST).ok_or(unknown)?;
         let request = Request::decode(head).map_err(|_| unknown)?;
-        let Request { stream, place, slot, .. } = request;
+        let Request { stream, position, slot, .. } = request;
         if stream.pe != self.peer || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
         }
@@ -166,10 +166,10 @@ impl Target {
         if origin >= self.carried_out.len() {
             self.carried_out.resize(origin + 1, 0);
         }
-        if place.number != self.carried_out[origin].wrapping_add(1) {
-            return Err(Violation::Number(place.number));
+        if position.number != self.carried_out[origin].wrapping_add(1) {
+            return Err(Violation::Number(position.number));
         }
-        self.carried_out[origin] = place.number;
+        self.carried_out[origin] = position.number;
         if let Some(ack) = request.ack {
             local.acks.acknowledge(self.peer, ack)?;
         }
@@ -178,15 +178,15 @@ impl Target {
         let body = if is_batch { Body::Batch(data) } else { Body::Data(data) };
         let mut answers = Vec::new();
         let old = request.carry_out(body, &local.segments, &*local.host, &mut answers)?;
-        if place.asks || slot.is_some() {
-            let ack = Ack { origin: stream.origin, count: place.number };
+        if position.asks || slot.is_some() {
+            let ack = Ack { origin: stream.origin, count: position.number };
             let reply = Reply { pe: local.me, ack, old: slot.map(|slot| (slot, old)) };
             let nbytes = (REPLY + answers.len()) as u32;
             self.replies.push(&ReplyFrame::Message { nbytes }.encode());
             self.replies.push(&reply.encode());
             self.replies.push_all(&answers);
         } else {
-            local.acks.mark_carried_out(stream, place.number);
+            local.acks.mark_carried_out(stream, position.number);
         }
         self.check_waiting()
     }

@@ -129,13 +129,13 @@ impl Wire for TcpWire {
         WriteEnd { awaited, sent, .. }: WriteEnd,
     ) -> Result<PostOutcome<TcpToken>, Error> {
         let copy = source.nbytes <= shared.tuning.copy_up_to;
-        let how = (copy, self.in_parts && !copy);
+        let in_parts = self.in_parts && !copy;
         let written = shared.with_link(pe, |connection| {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
             // SAFETY: valid by contract until the write is over, which is not before it is sent.
-            let number = unsafe { connection.requests.put(to, source, how) };
+            let number = unsafe { connection.requests.put(to, source, (copy, in_parts)) };
             let sends_now = match sent {
                 WriteSent::Now => true,
                 WriteSent::WithNext => {
@@ -169,14 +169,14 @@ impl Wire for TcpWire {
     ) -> Result<PostOutcome<TcpToken>, Error> {
         let in_parts = self.in_parts && dest.nbytes > shared.tuning.copy_up_to;
         let segments = &shared.local().segments;
-        let how = (!in_parts && segments.holding(dest).is_some(), in_parts);
+        let is_shared = !in_parts && segments.holding(dest).is_some();
         let read = shared.with_link(pe, |connection| {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
             // SAFETY: valid by contract until the read is over; after a loss the connection is not
             // used any more.
-            let number = unsafe { connection.requests.get(from, dest, how) };
+            let number = unsafe { connection.requests.get(from, dest, (is_shared, in_parts)) };
             if awaited || connection.requests.is_full(&shared.tuning) {
                 connection.flush()?;
             }
@@ -217,7 +217,7 @@ impl Wire for TcpWire {
         })?;
         let Some(is_unsent) = is_unsent else { return Ok(self.full(pe)) };
         self.hold(pe, is_unsent);
-        if request.slot.is_some() || request.place.asks {
+        if request.slot.is_some() || request.position.asks {
             self.expected = Some(pe);
         }
         Ok(PostOutcome::Done)
@@ -304,13 +304,13 @@ impl Wire for TcpWire {
         // When PEs outnumber the CPUs, the peer may need this CPU to answer.
         let polls = if shared.local().state.oversubscribed() { 1 } else { POLLS };
         for _ in 0..polls {
-            let came = shared.try_link(pe, |connection| {
+            let received = shared.try_link(pe, |connection| {
                 if connection.has_unsent() {
                     connection.flush()?;
                 }
                 connection.receive(&shared.receiving)
             });
-            if came == Some(true) {
+            if received == Some(true) {
                 return take_replies(take).map(|_| true);
             }
         }

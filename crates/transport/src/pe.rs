@@ -47,56 +47,56 @@ impl fmt::Display for TeamPe {
 /// A table for one thread. Each PE has the default value until its entry is changed.
 #[derive(Debug)]
 pub struct PeMap<T> {
-    /// For each PE, the index of its entry in `made`. Zeros, which take no memory before they are
-    /// written, refer to the default value at index 0.
-    places: Vec<u32>,
-    made: Vec<(Pe, T)>,
+    /// For each PE, the index of its entry. Zeros, which take no memory before they are written,
+    /// refer to the default value at index 0.
+    indices: Vec<u32>,
+    entries: Vec<(Pe, T)>,
 }
 
 impl<T: Default> PeMap<T> {
     /// Returns a table without entries for a job of `n_pes` PEs.
     pub fn new(n_pes: usize) -> PeMap<T> {
-        PeMap { places: vec![0; n_pes], made: vec![(Pe(u32::MAX), T::default())] }
+        PeMap { indices: vec![0; n_pes], entries: vec![(Pe(u32::MAX), T::default())] }
     }
 
     /// Returns the number of PEs of the job.
     pub fn n_pes(&self) -> usize {
-        self.places.len()
+        self.indices.len()
     }
 
     /// Returns the entry of a PE, if there is one.
     #[inline]
     pub fn get(&self, pe: Pe) -> Option<&T> {
-        let place = *self.places.get(pe.index())?;
-        (place != 0).then(|| &self.made[place as usize].1)
+        let index = *self.indices.get(pe.index())?;
+        (index != 0).then(|| &self.entries[index as usize].1)
     }
 
     /// Returns the mutable entry of a PE, if there is one.
     #[inline]
     pub fn get_mut(&mut self, pe: Pe) -> Option<&mut T> {
-        let place = *self.places.get(pe.index())?;
-        (place != 0).then(|| &mut self.made[place as usize].1)
+        let index = *self.indices.get(pe.index())?;
+        (index != 0).then(|| &mut self.entries[index as usize].1)
     }
 
     /// Returns the entry of a PE. Calls `make` for it if there is none.
     #[inline]
     pub fn get_or_insert_with(&mut self, pe: Pe, make: impl FnOnce() -> T) -> &mut T {
-        let place = &mut self.places[pe.index()];
-        if *place == 0 {
-            *place = self.made.len() as u32;
-            self.made.push((pe, make()));
+        let index = &mut self.indices[pe.index()];
+        if *index == 0 {
+            *index = self.entries.len() as u32;
+            self.entries.push((pe, make()));
         }
-        &mut self.made[*place as usize].1
+        &mut self.entries[*index as usize].1
     }
 
     /// Returns the PEs that have entries, with the entries.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
-        self.made[1..].iter().map(|(pe, entry)| (*pe, entry))
+        self.entries[1..].iter().map(|(pe, entry)| (*pe, entry))
     }
 
     /// Returns the mutable entries.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.made[1..].iter_mut().map(|(_, entry)| entry)
+        self.entries[1..].iter_mut().map(|(_, entry)| entry)
     }
 }
 
@@ -105,7 +105,7 @@ impl<T: Default> Index<Pe> for PeMap<T> {
 
     #[inline]
     fn index(&self, pe: Pe) -> &T {
-        &self.made[self.places[pe.index()] as usize].1
+        &self.entries[self.indices[pe.index()] as usize].1
     }
 }
 

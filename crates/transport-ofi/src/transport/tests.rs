@@ -220,7 +220,7 @@ fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<
 fn a_message_that_no_pe_sends_is_a_loss() {
     let request = Request {
         stream: Stream { pe: Pe(2), origin: 0 },
-        place: StreamPosition { number: 1, after: 0, asks: true },
+        position: StreamPosition { number: 1, after: 0, asks: true },
         ack: None,
         slot: None,
         update: None,
@@ -233,7 +233,7 @@ fn a_message_that_no_pe_sends_is_a_loss() {
     let reply = Reply { pe: Pe(2), ack: Ack { origin: 9, count: 1 }, old: None };
     let cases: [(&str, Forge<'_>); 5] = [
         ("it used an invalid offset", &|ofi| data(ofi, request, 8)),
-        ("it sent request 3 twice", &|ofi| data(ofi, Request { place: again, ..request }, 0)),
+        ("it sent request 3 twice", &|ofi| data(ofi, Request { position: again, ..request }, 0)),
         ("it sent an unknown request", &|ofi| {
             let mut bytes = data(ofi, request, 0);
             // The operation.

@@ -223,7 +223,7 @@ fn a_request_after_the_farewell_is_refused() {
 fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
     let request = Request {
         stream: Stream { pe, origin: 0 },
-        place: StreamPosition { number, after, asks: false },
+        position: StreamPosition { number, after, asks: false },
         ack: None,
         slot: None,
         update: None,

@@ -37,7 +37,7 @@ fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
     let (width, operand, condition) = (AmoWidth::Eight, random.next_u64(), random.next_u64());
     let request = Request {
         stream: Stream { pe: Pe(1), origin: 0 },
-        place: StreamPosition { number: *number, after: *number - 1, asks },
+        position: StreamPosition { number: *number, after: *number - 1, asks },
         ack: None,
         slot: (random.below(2) == 0).then_some(3),
         update: (!is_batch).then_some(Update { op, width, dest, operand, condition }),

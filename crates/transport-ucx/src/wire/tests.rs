@@ -40,7 +40,7 @@ fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
     let (op, width) = (AmoOp::Add, AmoWidth::Eight);
     let request = Request {
         stream: Stream { pe: ME, origin: 0 },
-        place: StreamPosition { number: 1, after: 0, asks: false },
+        position: StreamPosition { number: 1, after: 0, asks: false },
         ack: None,
         slot: None,
         update: Some(Update { op, width, dest: update, operand: 1, condition: 0 }),

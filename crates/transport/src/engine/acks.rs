@@ -131,21 +131,21 @@ impl IssuedRequests {
         self.all = self.all.wrapping_add(1);
         let (issued, acked) = self.issued_to(pe);
         let before = issued.before_fence(fences, acked);
-        let all = issued.count;
-        issued.count = all.wrapping_add(1);
+        let previous = issued.count;
+        issued.count = previous.wrapping_add(1);
         let number = issued.count;
         let is_late =
             number.wrapping_sub(acked) * 2 >= window && has_reached(acked, issued.last_asking);
-        let place_asks = asks || is_late;
-        if place_asks {
+        let asks = asks || is_late;
+        if asks {
             issued.last_asking = number;
         }
         let is_new = !std::mem::replace(&mut issued.awaits_ack, true);
         if is_new {
             self.awaiting_ack.push(pe);
         }
-        let after = if ordered || place_asks { all } else { before };
-        StreamPosition { number, after, asks: place_asks }
+        let after = if ordered || asks { previous } else { before };
+        StreamPosition { number, after, asks }
     }
 
     /// Returns true if some requests are unacknowledged and the last one does not ask for an

@@ -32,7 +32,7 @@ pub struct Request {
     /// The stream of the request.
     pub stream: Stream,
     /// Its position in the stream.
-    pub place: StreamPosition,
+    pub position: StreamPosition,
     /// Acknowledges requests of the target that the sender has carried out.
     pub ack: Option<Ack>,
     /// The slot of the origin that awaits the old value or the results of the batch, if the request
@@ -61,8 +61,8 @@ pub struct Reply {
 impl Request {
     /// Encodes the request.
     pub fn encode(&self) -> [u8; REQUEST] {
-        let Request { stream, place, ack, slot, update, dest } = *self;
-        let asks = if place.asks { ASKS } else { 0 };
+        let Request { stream, position, ack, slot, update, dest } = *self;
+        let asks = if position.asks { ASKS } else { 0 };
         let (op, width, segment, [operand, condition, offset]) = match update {
             None => (NO_OP, 0, 0, [0; 3]),
             Some(Update { op, width, dest, operand, condition }) => {
@@ -72,7 +72,7 @@ impl Request {
         };
         let head = u32::from_le_bytes([op, width | asks, segment, dest.segment as u8]);
         let ack = ack.unwrap_or(Ack { origin: NONE, count: 0 });
-        let (Stream { pe, origin }, StreamPosition { number, after, .. }) = (stream, place);
+        let (Stream { pe, origin }, StreamPosition { number, after, .. }) = (stream, position);
         let slot = slot.unwrap_or(NONE);
         let numbers = [head, pe.0, origin, number, after, slot, ack.origin, ack.count];
         bytes(&numbers, &[operand, condition, offset, dest.offset])
@@ -109,7 +109,7 @@ impl Request {
         };
         Some(Request {
             stream: Stream { pe: Pe(pe), origin },
-            place: StreamPosition { number, after, asks: width & ASKS != 0 },
+            position: StreamPosition { number, after, asks: width & ASKS != 0 },
             ack: (acked_origin != NONE).then_some(Ack { origin: acked_origin, count }),
             slot: (slot != NONE).then_some(slot),
             update,

@@ -135,12 +135,12 @@ impl<W: Wire> Origin<W> {
         let local = network.local();
         Request {
             stream: self.issued.stream(local.me),
-            place: self.issued.issue(pe, (parts.ordered, parts.asks)),
+            position: self.issued.issue(pe, (parts.ordered, parts.asks)),
             ack: local.acks.for_message_to(pe),
             slot: ticket.map(Ticket::number),
             update: parts.update,
             dest: match parts.carried {
-                Carried::Data(_, place) => place,
+                Carried::Data(_, dest) => dest,
                 Carried::Batch => NOWHERE,
             },
         }
@@ -243,16 +243,16 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
         pe: Pe,
-        (data, place): (LocalBuf, RemoteAddr),
+        (data, dest): (LocalBuf, RemoteAddr),
         update: Update,
         parts: RequestParts,
     ) -> Result<(), Error> {
-        let carried = Carried::Data(data, place);
+        let carried = Carried::Data(data, dest);
         let parts = RequestParts { update: Some(update), carried, ..parts };
-        let are_small = is_small(update.dest.segment, 0) && is_small(place.segment, data.nbytes);
+        let are_small = is_small(update.dest.segment, 0) && is_small(dest.segment, data.nbytes);
         let amo = SmallOperation::Amo(update, parts.fetched);
-        let both = [SmallOperation::Put(place, data), amo];
-        let segments = [place.segment, update.dest.segment];
+        let both = [SmallOperation::Put(dest, data), amo];
+        let segments = [dest.segment, update.dest.segment];
         let first = usize::from(data.nbytes == 0);
         let (operations, segments) = (&both[first..], &segments[first..]);
         if !parts.ordered && are_small && self.batches {

@@ -36,9 +36,9 @@ pub trait Serving {
         answers: Vec<u8>,
     ) -> Result<(), Violation>;
 
-    /// Begins to fetch the data of a request to `place`. The provider calls
+    /// Begins to fetch the data of a request to `dest`. The provider calls
     /// [`RequestTarget::finish`] when they have arrived.
-    fn fetch(&self, incoming: Incoming<Self::ReplyTo>, data: Self::Remote, place: LocalBuf);
+    fn fetch(&self, incoming: Incoming<Self::ReplyTo>, data: Self::Remote, dest: LocalBuf);
 }
 
 /// A request that has arrived, and where its reply is sent.
@@ -103,7 +103,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
         data: IncomingData<'_, R>,
     ) -> Result<(), Violation> {
         if let IncomingData::There(_, nbytes) = data {
-            place(serving, &incoming.request, nbytes)?;
+            data_memory(serving, &incoming.request, nbytes)?;
         }
         let request = &incoming.request;
         let order = self.0.borrow_mut().accept(&serving.local().acks, request)?;
@@ -159,7 +159,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
         let body = match data {
             IncomingData::Here(body) => body,
             IncomingData::There(data, nbytes) => {
-                serving.fetch(incoming, data, place(serving, request, nbytes)?);
+                serving.fetch(incoming, data, data_memory(serving, request, nbytes)?);
                 return Ok(());
             }
         };
@@ -216,9 +216,13 @@ impl Request {
 }
 
 /// Returns the memory for the data of a request.
-fn place(serving: &impl Serving, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
-    let place = serving.local().segments.bytes(request.dest, nbytes);
-    place.ok_or(Violation::Address(request.dest.offset))
+fn data_memory(
+    serving: &impl Serving,
+    request: &Request,
+    nbytes: usize,
+) -> Result<LocalBuf, Violation> {
+    let memory = serving.local().segments.bytes(request.dest, nbytes);
+    memory.ok_or(Violation::Address(request.dest.offset))
 }
 
 /// The order of the requests of all streams to PE `me`. `T` is what is kept of a request that has
@@ -241,19 +245,19 @@ impl<T> Streams<T> {
     /// # Errors
     /// When the request violates the protocol: an origin sends no such number at this point.
     pub fn accept(&mut self, acks: &Acks, request: &Request) -> Result<ArrivalOrder, Violation> {
-        let &Request { stream, place, ack, .. } = request;
+        let &Request { stream, position, ack, .. } = request;
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
         }
         if let Some(ack) = ack {
             acks.acknowledge(stream.pe, ack)?;
         }
-        self.carried.entry(stream).or_default().arrival_order(place)
+        self.carried.entry(stream).or_default().arrival_order(position)
     }
 
     /// Keeps what is needed of a request that has arrived [early](ArrivalOrder::Early).
     pub fn keep(&mut self, request: &Request, early: T) {
-        self.carried.entry(request.stream).or_default().keep(request.place, early);
+        self.carried.entry(request.stream).or_default().keep(request.position, early);
     }
 
     /// Removes and returns a kept request of a stream that may be carried out now.
@@ -265,11 +269,11 @@ impl<T> Streams<T> {
     /// asks for an acknowledgment or an answer; otherwise the next message to its PE acknowledges
     /// the request.
     pub fn mark_carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
-        let &Request { stream, place, slot, .. } = request;
+        let &Request { stream, position, slot, .. } = request;
         let carried = self.carried.entry(stream).or_default();
-        carried.mark_carried_out(place.number);
+        carried.mark_carried_out(position.number);
         let count = carried.count();
-        if !place.asks && slot.is_none() {
+        if !position.asks && slot.is_none() {
             acks.mark_carried_out(stream, count);
             return None;
         }
@@ -321,8 +325,8 @@ impl<T> CarriedOut<T> {
     /// # Errors
     /// If no origin sends this number at this point.
     #[inline]
-    pub fn arrival_order(&self, place: StreamPosition) -> Result<ArrivalOrder, Violation> {
-        let StreamPosition { number, after, .. } = place;
+    pub fn arrival_order(&self, position: StreamPosition) -> Result<ArrivalOrder, Violation> {
+        let StreamPosition { number, after, .. } = position;
         let ahead = number.wrapping_sub(self.count);
         let is_new = (1..=MAX_IN_FLIGHT).contains(&ahead)
             && !self.beyond.contains(&number)
@@ -335,8 +339,8 @@ impl<T> CarriedOut<T> {
     }
 
     /// Keeps a request to be carried out later.
-    pub fn keep(&mut self, place: StreamPosition, request: T) {
-        self.early.push((place, request));
+    pub fn keep(&mut self, position: StreamPosition, request: T) {
+        self.early.push((position, request));
     }
 
     /// Records that a request was carried out.
@@ -356,7 +360,8 @@ impl<T> CarriedOut<T> {
     #[inline]
     pub fn take_ready(&mut self) -> Option<T> {
         let count = self.count;
-        let next = self.early.iter().position(|(place, _)| has_reached(count, place.after))?;
+        let next =
+            self.early.iter().position(|(position, _)| has_reached(count, position.after))?;
         Some(self.early.swap_remove(next).1)
     }
 }
@@ -371,7 +376,7 @@ mod tests {
     fn request(stream: Stream, number: u32, after: u32) -> Request {
         Request {
             stream,
-            place: StreamPosition { number, after, asks: false },
+            position: StreamPosition { number, after, asks: false },
             ack: None,
             slot: None,
             update: None,

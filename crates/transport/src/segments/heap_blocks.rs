@@ -51,9 +51,9 @@ impl BlockSizes {
         let doubling = doubling.min(self.0);
         let shift = doubling - PART_SHIFT;
         let before = (doubling - FIRST_SHIFT) << PART_SHIFT;
-        let place = offset >> shift;
-        let index = 1 + u64::from(before) + place - (1 << PART_SHIFT);
-        HeapBlock { index: index as usize, start: place << shift, end: (place + 1) << shift }
+        let position = offset >> shift;
+        let index = 1 + u64::from(before) + position - (1 << PART_SHIFT);
+        HeapBlock { index: index as usize, start: position << shift, end: (position + 1) << shift }
     }
 }
 
@@ -106,10 +106,10 @@ impl<T> HeapBlocks<T> {
     }
 
     /// Records the data on a further block, unless another thread has done so.
-    fn set(&self, block: HeapBlock, what: T) {
+    fn set(&self, block: HeapBlock, data: T) {
         let known = self.known.get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
-        if let Some(place) = block.index.checked_sub(1).and_then(|place| known.get(place)) {
-            let _ = place.set(what);
+        if let Some(slot) = block.index.checked_sub(1).and_then(|index| known.get(index)) {
+            let _ = slot.set(data);
         }
     }
 
@@ -158,9 +158,9 @@ impl<T> HeapBlocks<T> {
 /// Returns the address of the entry of a further block in an internal segment of `internal_bytes`
 /// bytes.
 pub fn entry(block: HeapBlock, internal_bytes: u64) -> Option<RemoteAddr> {
-    let place = block.index.checked_sub(1).filter(|place| *place < MOST)?;
+    let index = block.index.checked_sub(1).filter(|index| *index < MOST)?;
     let table = internal_bytes.checked_sub(TABLE as u64)?;
-    Some(RemoteAddr { segment: Segment::Internal, offset: table + (place * ENTRY) as u64 })
+    Some(RemoteAddr { segment: Segment::Internal, offset: table + (index * ENTRY) as u64 })
 }
 
 /// Returns the end of the block that contains offset `nbytes`.
@@ -234,7 +234,7 @@ impl<T> OwnHeap<T> {
             let at = RemoteAddr { segment: Segment::Heap, offset: start };
             let missing = || Error::Invalid("a segment is not registered".to_owned());
             let memory = segments.bytes(at, (end - start) as usize).ok_or_else(missing)?;
-            let (what, key) = match register(memory) {
+            let (data, key) = match register(memory) {
                 Err(_) if self.stops_growing(start) => continue,
                 registered => registered?,
             };
@@ -248,7 +248,7 @@ impl<T> OwnHeap<T> {
             if !segments.write(table, &self.entry(&key)?) {
                 return Err(missing());
             }
-            self.blocks.set(block, what);
+            self.blocks.set(block, data);
             extent.registered = end as usize;
             rushmem_log::debug!(start, nbytes = memory.nbytes, "registered a block of the heap");
         }

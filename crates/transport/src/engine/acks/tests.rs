@@ -45,26 +45,26 @@ impl Wire {
     }
 
     fn ask(&mut self, ordered: bool, asks: bool) {
-        let place = self.issued.issue(THERE, (ordered, asks));
-        self.requests.push_back((place, self.issued.fences()));
+        let position = self.issued.issue(THERE, (ordered, asks));
+        self.requests.push_back((position, self.issued.fences()));
     }
 
-    fn arrives(&mut self, (place, fences): (StreamPosition, u64)) {
-        match self.carried.arrival_order(place).expect("it was just issued") {
-            ArrivalOrder::Next => self.carry_out(place, fences),
-            ArrivalOrder::Early => self.carried.keep(place, (place, fences)),
+    fn arrives(&mut self, (position, fences): (StreamPosition, u64)) {
+        match self.carried.arrival_order(position).expect("it was just issued") {
+            ArrivalOrder::Next => self.carry_out(position, fences),
+            ArrivalOrder::Early => self.carried.keep(position, (position, fences)),
         }
-        while let Some((place, fences)) = self.carried.take_ready() {
-            self.carry_out(place, fences);
+        while let Some((position, fences)) = self.carried.take_ready() {
+            self.carry_out(position, fences);
         }
     }
 
-    fn carry_out(&mut self, place: StreamPosition, fences: u64) {
-        self.carried.mark_carried_out(place.number);
+    fn carry_out(&mut self, position: StreamPosition, fences: u64) {
+        self.carried.mark_carried_out(position.number);
         self.done.push(fences);
-        if place.asks {
+        if position.asks {
             assert!(
-                has_reached(self.carried.count(), place.number),
+                has_reached(self.carried.count(), position.number),
                 "an acknowledgment is about all before"
             );
             self.acks.push_back(self.carried.count());
@@ -169,22 +169,22 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
 #[test]
 fn what_no_origin_sent_is_refused() {
     let mut carried = CarriedOut::default();
-    let place = |number, after| StreamPosition { number, after, asks: false };
+    let position = |number, after| StreamPosition { number, after, asks: false };
     let never = |number| Err(Violation::Number(number));
-    assert_eq!(carried.arrival_order(place(0, 0)), never(0));
-    assert_eq!(carried.arrival_order(place(MAX_IN_FLIGHT + 1, 0)), never(MAX_IN_FLIGHT + 1));
-    assert_eq!(carried.arrival_order(place(2, 2)), never(2), "after itself");
-    assert_eq!(carried.arrival_order(place(2, 1)), Ok(ArrivalOrder::Early));
-    carried.keep(place(2, 1), 'a');
-    assert_eq!(carried.arrival_order(place(2, 1)), never(2), "it is kept");
-    assert_eq!(carried.arrival_order(place(2, 0)), never(2), "it is kept");
-    assert_eq!(carried.arrival_order(place(3, 0)), Ok(ArrivalOrder::Next));
+    assert_eq!(carried.arrival_order(position(0, 0)), never(0));
+    assert_eq!(carried.arrival_order(position(MAX_IN_FLIGHT + 1, 0)), never(MAX_IN_FLIGHT + 1));
+    assert_eq!(carried.arrival_order(position(2, 2)), never(2), "after itself");
+    assert_eq!(carried.arrival_order(position(2, 1)), Ok(ArrivalOrder::Early));
+    carried.keep(position(2, 1), 'a');
+    assert_eq!(carried.arrival_order(position(2, 1)), never(2), "it is kept");
+    assert_eq!(carried.arrival_order(position(2, 0)), never(2), "it is kept");
+    assert_eq!(carried.arrival_order(position(3, 0)), Ok(ArrivalOrder::Next));
     carried.mark_carried_out(3);
-    assert_eq!(carried.arrival_order(place(3, 0)), never(3), "it was carried out");
+    assert_eq!(carried.arrival_order(position(3, 0)), never(3), "it was carried out");
     carried.mark_carried_out(1);
     assert_eq!((carried.take_ready(), carried.take_ready()), (Some('a'), None));
     carried.mark_carried_out(2);
-    assert_eq!((carried.count(), carried.arrival_order(place(1, 0))), (3, never(1)));
+    assert_eq!((carried.count(), carried.arrival_order(position(1, 0))), (3, never(1)));
     // Acknowledgments for an origin, and by a PE, that does not exist.
     let acks = Acks::new(1);
     let unrequested = Err(Violation::Unrequested);

@@ -2,12 +2,12 @@
 
 use super::*;
 
-const PLACE: StreamPosition = StreamPosition { number: 1 << 31, after: 7, asks: false };
+const POSITION: StreamPosition = StreamPosition { number: 1 << 31, after: 7, asks: false };
 const ACK: Ack = Ack { origin: 2, count: u32::MAX };
 const DEST: RemoteAddr = RemoteAddr { segment: Segment::Static, offset: 3 };
 const NOTHING: Request = Request {
     stream: Stream { pe: Pe(9), origin: 8 },
-    place: PLACE,
+    position: POSITION,
     ack: None,
     slot: None,
     update: None,
@@ -30,7 +30,7 @@ fn updates() -> impl Iterator<Item = Request> {
 
 #[test]
 fn requests_are_decoded_as_they_were_encoded() {
-    let asks = Request { place: StreamPosition { asks: true, ..PLACE }, ..NOTHING };
+    let asks = Request { position: StreamPosition { asks: true, ..POSITION }, ..NOTHING };
     for request in updates().chain([NOTHING, asks]) {
         assert_eq!(Request::decode(&request.encode()), Ok(request));
     }

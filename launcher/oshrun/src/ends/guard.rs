@@ -133,7 +133,7 @@ pub fn run() -> ExitCode {
     let (pes, agents) = (numbers(false), numbers(true));
     kill(&pes);
     end_marked(&pes);
-    // They have just ended. The kernel reuses an ID only after it has assigned all others.
+    // These PEs have just ended. The kernel reuses an ID only after it has assigned all others.
     pes.iter().for_each(|pe| leftovers::remove(*pe));
     let since = Instant::now();
     let is_left = |group: &Pid| rustix::process::test_kill_process_group(*group).is_ok();

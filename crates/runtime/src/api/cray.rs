@@ -177,9 +177,10 @@ pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> 
         return TeamHandle::INVALID;
     }
     let alike = (0..).zip(words).filter(|(_, word)| word >> 32 == own >> 32);
-    let mut places: Vec<(c_int, u32)> = alike.map(|(place, word)| (word as c_int, place)).collect();
-    places.sort_unstable();
-    let pes = places.into_iter().map(|(_, place)| parent.members().world_pe(place).0);
+    let mut by_key: Vec<(c_int, u32)> =
+        alike.map(|(member, word)| (word as c_int, member)).collect();
+    by_key.sort_unstable();
+    let pes = by_key.into_iter().map(|(_, member)| parent.members().world_pe(member).0);
     let tag = digest(&[COLOR, parent.handle().0 as u64, color as u64]);
     make(call, split, Members::listed(pes.collect()), tag, &[("color", color as u64)])
 }

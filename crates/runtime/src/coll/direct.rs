@@ -106,7 +106,7 @@ pub(crate) fn scan(
             SymmetricRange::with_scratch(nbytes, |operand| {
                 let mut fetched = vec![MaybeUninit::uninit(); if is_mapped { 0 } else { nbytes }];
                 for (member, pe) in members.world_pes().enumerate() {
-                    let own = match source.image(pe) {
+                    let theirs = match source.image(pe) {
                         Some(image) => image,
                         None => {
                             source.fetch(&[pe], &mut fetched);
@@ -114,7 +114,7 @@ pub(crate) fn scan(
                         }
                     };
                     // `dest` may be the source, so the source is copied before it is overwritten.
-                    own.copy_here(operand);
+                    theirs.copy_here(operand);
                     if exclusive && member > 0 {
                         prefix.copy_to(pe, dest);
                     }

@@ -252,13 +252,13 @@ impl Executor<'_> {
         });
     }
 
-    /// Copies the accumulator to member `at` and arrives at its counter; the last member to arrive
-    /// combines the contributions of all, and stores the result on each.
-    fn contribute(&mut self, arrays: &PlanArrays<'_>, at: u32) {
+    /// Copies the accumulator to a member and arrives at the counter of that member. The last
+    /// member to arrive combines the contributions of all, and stores the result on each.
+    fn contribute(&mut self, arrays: &PlanArrays<'_>, member: u32) {
         let (slot, areas) = (self.signals.slot(), flags::area().areas());
         let nbytes = arrays.accumulator.nbytes();
         let members = self.collective.team.members();
-        let owner = members.world_pe(at);
+        let owner = members.world_pe(member);
         let range = |at: usize| flags::area().range(at, nbytes);
         arrays.accumulator.copy_to(owner, range(areas.contribution(self.job.me)));
         let contribution = |member| {
@@ -272,7 +272,7 @@ impl Executor<'_> {
         };
         let op = arrays.operator();
         self.signals
-            .arrive(at, || direct::combine(members.n, nbytes, op, None, contribution, store));
+            .arrive(member, || direct::combine(members.n, nbytes, op, None, contribution, store));
     }
 
     /// Returns the receive buffer of `peer` for the next message of this member.
@@ -339,12 +339,12 @@ impl PlanArrays<'_> {
 
     /// Copies parts of a buffer of `pe` to a buffer of this PE. If there is an operand, combines
     /// the parts with it and stores the result in that buffer instead.
-    fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
+    fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), operand: Option<Operand>) {
         let (source, dest) = (self.own_range(from.buffer), self.own_range(to.buffer));
         let (source, dest) = self
             .contiguous((source, from), (dest, to), count)
             .expect("plans put strided parts and never get them");
-        let Some(Operand { buffer, is_left }) = with else {
+        let Some(Operand { buffer, is_left }) = operand else {
             return dest.copy_from(pe, source);
         };
         let own = self.own_range(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());

@@ -207,8 +207,8 @@ fn require_object(
     (addr, nbytes): (usize, usize),
 ) -> bool {
     let ended = ENDED.load(Relaxed);
-    let is_within = |(start, end, at): (usize, usize, u64)| {
-        at == ended && addr >= start && addr < end && nbytes <= end - addr
+    let is_within = |(start, end, ended_then): (usize, usize, u64)| {
+        ended_then == ended && addr >= start && addr < end && nbytes <= end - addr
     };
     let [newer, older] = LAST.get();
     is_within(newer)

@@ -235,7 +235,7 @@ fn yielding(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     while !ready() {
         let is_enough =
             if oversubscribed { yields >= YIELDS } else { since.elapsed() > YIELD_TIME };
-        let is_computing = |with| with == CpuSharing::Computing;
+        let is_computing = |sharing| sharing == CpuSharing::Computing;
         if is_enough
             || is_computing(cpu_sharing::last_seen())
             || is_computing(cpu_sharing::yield_now(oversubscribed))

@@ -198,11 +198,11 @@ impl TeamSignals {
         flags::area().areas().shown(self.slot, self.shown % 2)
     }
 
-    /// Adds 1 to the counter of member `at`. The last member to do so calls `when_last` and
-    /// releases all members.
-    pub(crate) fn arrive(&mut self, at: u32, when_last: impl FnOnce()) {
+    /// Adds 1 to the counter of a member. The last member to do so calls `when_last` and releases
+    /// all members.
+    pub(crate) fn arrive(&mut self, member: u32, when_last: impl FnOnce()) {
         let area = flags::area();
-        let owner = self.members.world_pe(at);
+        let owner = self.members.world_pe(member);
         let counter = area.areas().counter(self.slot);
         if area.count_in(owner, counter, self.members.n) {
             when_last();
@@ -211,17 +211,17 @@ impl TeamSignals {
         }
     }
 
-    /// Waits until the counter of member `at` releases the members.
+    /// Waits until the counter of a member releases the members.
     pub(crate) fn await_release(
         &mut self,
         collective: &impl OngoingCollective,
         job: &Job,
-        at: u32,
+        member: u32,
     ) {
         self.releases += 1;
         self.ring();
         let area = flags::area();
-        let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot));
+        let (owner, counter) = (self.members.world_pe(member), area.areas().counter(self.slot));
         let value = self.mark() + self.releases;
         let is_released = || area.flag_of(owner, counter + 8) >= value;
         backoff::until_rung(job, || collective.describe(None), is_released);

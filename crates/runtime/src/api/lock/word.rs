@@ -60,7 +60,7 @@ pub trait LockWord: Sized + 'static {
     /// Sets the node of this PE, which is in no queue, to zero before the call returns.
     unsafe fn clear_node(own: RemoteWord<Self>);
     /// Sets bits of a node. They may be set as late as at the next quiet of this PE.
-    unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32);
+    unsafe fn add_to_node(remote: RemoteWord<Self>, bits: u32);
     /// Makes `last` the last PE of the queue. Returns the former one.
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32;
     /// Makes `last` the last PE of the queue if that is `cond`. Returns the former one.
@@ -91,9 +91,9 @@ impl LockWord for c_long {
         unsafe { amo::swap(own.call, LockContext, own.node(), 0, own.pe) };
     }
 
-    unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32) {
+    unsafe fn add_to_node(remote: RemoteWord<Self>, bits: u32) {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
-        unsafe { amo::or(at.call, LockContext, at.node(), bits, at.pe) };
+        unsafe { amo::or(remote.call, LockContext, remote.node(), bits, remote.pe) };
     }
 
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32 {
@@ -128,9 +128,9 @@ impl LockWord for c_int {
         unsafe { amo::fetch_and(own.call, LockContext, own.word.cast(), !NODE, own.pe) };
     }
 
-    unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32) {
+    unsafe fn add_to_node(remote: RemoteWord<Self>, bits: u32) {
         // SAFETY: the caller promises that the word is symmetric and aligned.
-        unsafe { amo::or(at.call, LockContext, at.word.cast(), bits, at.pe) };
+        unsafe { amo::or(remote.call, LockContext, remote.word.cast(), bits, remote.pe) };
     }
 
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32 {

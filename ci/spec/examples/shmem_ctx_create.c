@@ -1,5 +1,5 @@
-/* Results go out on a context of their own, so that waiting for them
- * waits for nothing else. */
+/* Results are sent on a context of their own, so that a wait for them
+ * does not wait for other operations. */
 #include <shmem.h>
 #include <stdio.h>
 

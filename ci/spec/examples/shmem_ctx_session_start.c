@@ -1,5 +1,5 @@
 /* A PE announces that many small operations follow, so that they may
- * travel together. */
+ * be sent together. */
 #include <shmem.h>
 #include <stdio.h>
 

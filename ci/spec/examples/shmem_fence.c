@@ -1,5 +1,5 @@
-/* Data are followed by a flag; the fence keeps the flag from overtaking
- * them. */
+/* A PE puts data, and then a flag; the fence keeps the flag from
+ * arriving before the data. */
 #include <shmem.h>
 #include <stdio.h>
 

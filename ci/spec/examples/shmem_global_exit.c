@@ -1,5 +1,5 @@
-/* PE 2 finds what all search for, and ends the job. The others would
- * wait in the barrier for ever. */
+/* PE 2 finds what all PEs search for, and ends the job. The others
+ * would wait in the barrier forever. */
 #include <shmem.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* Every PE says who it is. A function that does not know whether the
- * library is in use asks first. */
+/* Every PE prints its number. A function that may be called before the
+ * initialization tests first whether the library is in use. */
 #include <shmem.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* A function that is given any address and PE looks whether it could
- * put there. */
+/* A function that gets any address and PE tests whether it can put
+ * there. */
 #include <shmem.h>
 #include <stdio.h>
 

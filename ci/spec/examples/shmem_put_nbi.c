@@ -1,5 +1,5 @@
 /* A PE sends to all others, computes meanwhile, and waits before it
- * changes what it sends. */
+ * changes the data that it sends. */
 #include <shmem.h>
 #include <stdio.h>
 

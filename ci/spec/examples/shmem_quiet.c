@@ -1,5 +1,5 @@
-/* PE 0 writes to PE 2, and then sets a flag of PE 1, which reads there.
- * A fence orders nothing between two PEs, so it waits. */
+/* PE 0 writes to PE 2, and then sets a flag of PE 1, which reads from
+ * PE 2. A fence does not order operations on two PEs, so PE 0 waits. */
 #include <shmem.h>
 #include <stdio.h>
 

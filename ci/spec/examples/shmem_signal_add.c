@@ -1,5 +1,5 @@
-/* All other PEs report to PE 0 that they are done. It looks, and then
- * waits. */
+/* All other PEs report to PE 0 that they are done. PE 0 reads the
+ * signal once, and then waits. */
 #include <shmem.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* The first PE of a team of odd PEs looks who its neighbor is in the
- * job, to put there. */
+/* The first PE of a team of odd PEs finds the number that its neighbor
+ * has in the job, to put there. */
 #include <shmem.h>
 #include <stdio.h>
 

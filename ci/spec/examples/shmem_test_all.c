@@ -1,4 +1,4 @@
-/* PE 0 computes until all others have reported. */
+/* PE 0 computes until all others have reported that they are done. */
 #include <shmem.h>
 #include <stdio.h>
 

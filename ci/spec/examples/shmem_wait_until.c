@@ -1,5 +1,5 @@
-/* PE 0 waits until PE 1 has written; meanwhile PE 2 looks now and then,
- * and computes. */
+/* PE 0 waits until PE 1 has written; meanwhile PE 2 computes, and tests
+ * now and then. */
 #include <shmem.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* PE 0 uses what the others send in the order in which it comes, and
- * does not wait for itself. */
+/* PE 0 uses the data of the others in the order in which they arrive,
+ * and does not wait for itself. */
 #include <shmem.h>
 #include <stdio.h>
 

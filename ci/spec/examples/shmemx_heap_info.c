@@ -1,4 +1,4 @@
-/* A program takes half of the room that its heap has. */
+/* A program allocates a block of half of the largest size that fits. */
 #include <shmem.h>
 #include <shmemx.h>
 #include <stdio.h>

@@ -348,7 +348,7 @@ mod tests {
         };
         assert_eq!(of("shmem_team_split_strided", "size"), "the number of PEs of the new team");
         assert_eq!(of("shmem_malloc", "size"), "the number of bytes");
-        assert_eq!(of("shmem_get", "dest"), "where the copy goes; need not be symmetric");
+        assert_eq!(of("shmem_get", "dest"), "where the data are stored; need not be symmetric");
         assert_eq!(of("shmem_put", "dest"), "the symmetric array or variable that is changed");
     }
 

@@ -1,4 +1,4 @@
-//! Compiles the C half of the program in Rust, as that of any user would.
+//! Compiles the C part of the program in Rust, as the build script of a user's program would.
 
 use std::path::PathBuf;
 

@@ -1,11 +1,11 @@
-/* A function in C for a program in Rust: the sum of a number of all PEs, which are in one job in both languages. */
+/* A function in C for a program in Rust, in the same job: adds up a number of each PE. */
 #include <shmem.h>
 
 static long number, sum;
 
 long sum_in_c(long mine, long *inbox)
 {
-    /* Where the library is initialized already, this is counted, and so is its end. */
+    /* The library, which is initialized already, counts this initialization and its end. */
     shmem_init();
     number = mine;
     shmem_barrier_all();

@@ -1,5 +1,5 @@
-//! A shared library in Rust for a program that has no part in the job (c/loads.c): what the library
-//! allocates is symmetric, and its static variables are not.
+//! A shared library in Rust for a program that does not call OpenSHMEM itself (c/loads.c): memory
+//! that the library allocates is symmetric, but its static variables are not.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;

@@ -7,7 +7,8 @@ use core::ffi::c_long;
 // SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn sum_in_rust(mine: c_long) -> c_long {
-    // The program has initialized the library: this is counted, and so is the drop.
+    // The library, which the program has initialized already, counts this initialization and the
+    // drop of the handle.
     let shmem = shmem::init();
     shmem.world().reduce_value(shmem::Sum, mine)
 }

@@ -5,8 +5,8 @@
 use core::ffi::c_long;
 
 unsafe extern "C" {
-    /// Returns the sum of `mine` over all PEs; the number of this PE goes to `inbox` of the next
-    /// one.
+    /// Returns the sum of `mine` over all PEs, and puts the number of this PE to `inbox` of the
+    /// next PE.
     fn sum_in_c(mine: c_long, inbox: *mut c_long) -> c_long;
 }
 
@@ -14,7 +14,8 @@ fn main() {
     let shmem = shmem::init();
     let (me, n) = (i64::from(shmem.my_pe()), i64::from(shmem.n_pes()));
     let inbox = shmem.zeroed::<i64>();
-    // SAFETY: the function of c/in_c.c, and a symmetric word that is no part of an epoch.
+    // SAFETY: the declaration matches c/in_c.c. The pointer is to a symmetric word that no epoch
+    // has borrowed.
     let sum = unsafe { sum_in_c(me + 1, inbox.element().as_ptr()) };
     shmem.barrier_all();
     assert_eq!(sum, n * (n + 1) / 2);

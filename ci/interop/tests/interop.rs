@@ -14,7 +14,7 @@ fn a_program_in_rust_calls_c() {
     }
 }
 
-/// Returns what cargo made of an example of this package.
+/// Returns the path of the file that cargo built of an example of this package.
 fn example(name: &str) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
     let built = this.parent().and_then(Path::parent).expect("it is in target/PROFILE/deps");
@@ -60,7 +60,8 @@ fn a_program_in_c_calls_rust() {
     }
 }
 
-/// Its heap is that of any program, but only the program's own static variables are symmetric.
+/// Memory that the library allocates is symmetric. Its static variables are not, since only those
+/// of the program are.
 #[test]
 fn a_shared_library_in_rust_is_in_a_job() {
     let program = linked("loads.c", &example("libin_library.so"), &[]);

@@ -1,4 +1,5 @@
-//! The constants, from the files in which the runtime defines them.
+//! The constants. Their values and descriptions are read from the sources of the runtime that
+//! define them.
 
 use std::fmt::Write;
 
@@ -14,7 +15,7 @@ pub(crate) fn all() -> Result<Vec<Constant<'static>>> {
     Ok([parse(SOURCE)?, parse(EXTENSIONS)?].concat())
 }
 
-/// Returns the `#define`s of all constants that the standard has, the deprecated names included.
+/// Returns the `#define`s of all constants of the standard, including the deprecated names.
 pub fn defines(table: &SpecTable) -> Result<String> {
     let constants = parse(SOURCE)?;
     let mut text = String::new();
@@ -50,22 +51,26 @@ pub fn extensions() -> Result<String> {
     Ok(text)
 }
 
-/// A constant as the runtime defines it.
+/// A constant of the runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Constant<'a> {
     pub name: &'a str,
+    /// The type in Rust.
     pub kind: &'a str,
+    /// The value as the source has it.
     pub value: &'a str,
     /// The first line of its documentation.
     pub about: &'a str,
 }
 
 impl Constant<'_> {
+    /// Appends the `#define`, after a comment.
     fn define(&self, text: &mut String) -> Result<()> {
         writeln!(text, "/* {} */\n#define {} {}", self.about, self.name, self.in_c()?)?;
         Ok(())
     }
 
+    /// Returns the value in C, with its type.
     fn in_c(&self) -> Result<String> {
         let value = self.value;
         Ok(match self.kind {
@@ -80,6 +85,7 @@ impl Constant<'_> {
     }
 }
 
+/// Returns the constants of a source file. Fails if it contains anything else.
 fn parse(source: &str) -> Result<Vec<Constant<'_>>> {
     let mut constants = Vec::new();
     let mut about = "";

@@ -1,16 +1,17 @@
-//! Every symbol that the library exports, for C and for Fortran.
+//! The symbols that the library exports, for C and for Fortran.
 
 use crate::fortran::Fortran;
 use crate::table::SpecTable;
 
-/// The functions that programs call, sorted.
+/// The exported symbols.
 pub struct Exports {
-    /// The names; a profiling tool may define each of them.
+    /// The names of the functions that programs call, sorted. A profiling tool may define each of
+    /// them.
     pub names: Vec<String>,
 }
 
 impl Exports {
-    /// Reads the tables, which are part of this program.
+    /// Returns the symbols of the tables, which are compiled into the calling program.
     pub fn read() -> Self {
         let table = SpecTable::read();
         let c = table.all().map(|function| function.symbol.clone());
@@ -19,7 +20,7 @@ impl Exports {
         Self { names }
     }
 
-    /// Returns the names that profiling tools call instead.
+    /// Returns the names of the twins of the functions, which profiling tools call.
     pub fn twins(&self) -> impl Iterator<Item = String> + '_ {
         self.names.iter().map(|name| format!("p{name}"))
     }

@@ -1,10 +1,10 @@
-//! Fortran: which routines the library offers, and the text of the include files.
+//! Fortran: the routines that the library offers, and the text of the include files.
 //!
-//! Those hold parameters, and declare the three functions that `shmem.fh` of Open MPI and of Sandia
-//! OpenSHMEM declare: programs that were written for these rely on it. A name may be declared once,
-//! so the other functions that a program calls are for it to declare. The text is read in fixed and
-//! in free form: statements lie between columns 7 and 72, none is continued, comments begin with
-//! `!`.
+//! The include files contain the constants, and declare the three functions that `shmem.fh` of Open
+//! MPI and of Sandia OpenSHMEM declare, since programs for these libraries rely on it. A name may
+//! be declared only once, so programs declare the other functions themselves. Compilers can read
+//! the text in fixed and in free form: statements are between columns 7 and 72, none is continued,
+//! and comments begin with `!`.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ const SHMEM: &str = "\
 ! Rushmem, an OpenSHMEM library: the constants of the Fortran routines.
 !
 ! Made from the tables of the standard. Fixed and free form.
-! A program declares the functions that it calls, but for the three at
+! A program declares the functions that it calls, except the three at
 ! the end.
 ";
 
@@ -37,7 +37,7 @@ const SHMEMX: &str = "\
 ! Rushmem, an OpenSHMEM library: the constants of the extensions.
 !
 ! Made from the tables of the standard. Fixed and free form.
-! It stands beside shmem.fh, not in its place.
+! Include it in addition to shmem.fh.
 ";
 
 /// The routines that the library offers to Fortran.
@@ -49,10 +49,10 @@ pub struct Fortran {
 }
 
 impl Fortran {
-    /// Reads the table, which is part of this program.
+    /// Reads the table, which is compiled into the calling program.
     ///
     /// # Panics
-    /// If it says something that is not understood.
+    /// If a record has an unknown form.
     pub fn read() -> Self {
         let mut fortran = Self { routines: Vec::new(), parameters: Vec::new() };
         for record in records(ROUTINES) {
@@ -67,11 +67,13 @@ impl Fortran {
         fortran
     }
 
+    /// Returns the symbols of the routines, as compilers write them into object files.
     pub fn symbols(&self) -> impl Iterator<Item = String> + '_ {
         self.routines.iter().map(|name| format!("{}_", name.to_lowercase()))
     }
 
-    /// `shmem.fh`: the constants of the standard and the functions that it declares.
+    /// Returns the text of `shmem.fh`: the constants of the standard, and declarations of
+    /// functions.
     pub fn shmem(&self) -> Result<String> {
         let mut text = self.include_file(SHMEM, |name| !is_extension(name))?;
         for (name, kind) in DECLARED {
@@ -81,7 +83,7 @@ impl Fortran {
         Ok(text)
     }
 
-    /// `shmemx.fh`: the constants of the extensions.
+    /// Returns the text of `shmemx.fh`: the constants of the extensions.
     pub fn shmemx(&self) -> Result<String> {
         self.include_file(SHMEMX, is_extension)
     }
@@ -103,11 +105,13 @@ impl Fortran {
     }
 }
 
-/// Teams came to C in 1.5, when the standard had no Fortran any more.
+/// Returns true for constants of teams, which are an extension in Fortran: the standard has teams
+/// since 1.5, when it no longer had Fortran routines.
 fn is_extension(name: &str) -> bool {
     name.starts_with("SHMEM_TEAM_") || name.starts_with("SHMEM_COLOR_")
 }
 
+/// Returns the declaration of a constant as a parameter, after a comment.
 fn parameter(constant: &Constant<'_>) -> Result<String> {
     let Constant { name, kind, value, about } = constant;
     let (kind, value) = match *kind {

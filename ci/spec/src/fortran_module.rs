@@ -1,13 +1,14 @@
 //! `shmem.f90`: a Fortran module with an explicit interface of each C function of the standard, and
 //! the generic names of C11 over kinds and ranks.
 //!
-//! The interfaces bind to the C functions, so the module has no code. A routine by its own name
-//! takes arrays of any type and rank, as C does by pointers; the two directives say so to gfortran
-//! and to flang. Generic names are for the types that Fortran has, of rank 0 to 3.
+//! The interfaces bind to the C functions, so the module has no code. A routine with the name of a
+//! C function takes arrays of any type and rank, as C does by pointers. Two directives in the
+//! interface, one for gfortran and one for flang, allow this. Generic names are for the types that
+//! Fortran has, and for ranks 0 to 3.
 //!
-//! An argument that takes anything takes a `type(c_ptr)` by reference, too: the address of the
-//! variable, not the one in it. Where an argument is an address, or may be null, its routine is
-//! therefore a generic name, with one form for `type(c_ptr)` and others for variables.
+//! An argument of any type also takes a `type(c_ptr)`, and passes the address of this variable, not
+//! the address that the variable contains. So a routine with an argument that is an address, or
+//! that may be null, is a generic name with one form for `type(c_ptr)` and others for variables.
 
 use std::fmt::Write;
 
@@ -40,13 +41,13 @@ module shmem
   end type
 ";
 
-/// Types that generic names are for: each kind of Fortran once.
+/// The types for which generic names have forms: one for each kind of Fortran.
 const GENERIC_TYPES: [&str; 6] = ["schar", "short", "int", "long", "float", "double"];
-/// Arrays of generic names have at most this rank.
+/// Maximum rank of arrays that are arguments of generic names.
 const MAX_RANK: usize = 3;
-/// Arrays whose address a routine takes have at most this rank.
+/// Maximum rank of arrays whose address is an argument.
 const MAX_ADDRESS_RANK: usize = 7;
-/// The parameters that stand for an address, not for what is there.
+/// The routines and their parameters that are addresses, and not the data at the address.
 const ADDRESSES: [(&str, &str); 5] = [
     ("shmem_addr_accessible", "addr"),
     ("shmem_free", "ptr"),
@@ -54,7 +55,8 @@ const ADDRESSES: [(&str, &str); 5] = [
     ("shmem_realloc", "ptr"),
     ("shmem_team_ptr", "dest"),
 ];
-/// Scalars whose address a routine takes. A scalar of any type would also be a `type(c_ptr)`.
+/// The types of scalars whose address may be an argument. A form for scalars of any type would also
+/// match a `type(c_ptr)`.
 const ADDRESS_SCALARS: [&str; 12] = [
     "integer(c_int8_t)",
     "integer(c_int16_t)",
@@ -69,7 +71,7 @@ const ADDRESS_SCALARS: [&str; 12] = [
     "logical(c_bool)",
     "character(kind=c_char)",
 ];
-/// The last column that Fortran reads of a line.
+/// The column after which lines are continued. Fortran allows 132.
 const LAST_COLUMN: usize = 110;
 
 /// Returns the text of the module.
@@ -112,12 +114,13 @@ pub fn text() -> Result<String> {
     Ok(text + "\nend module\n")
 }
 
-/// Returns true if a function is in force, and has a name that Fortran can have.
+/// Returns true if the standard still has a function, and Fortran allows its name.
 fn has_name(function: &CFunction) -> bool {
     function.removed_in.is_empty() && !function.symbol.starts_with('_')
 }
 
-/// Returns a constant as a parameter; `None` for what Fortran has no type for.
+/// Returns the declaration of a constant as a parameter, or `None` if Fortran has no type for it,
+/// or does not allow its name.
 fn parameter(name: &str, kind: &str, value: &str) -> Option<String> {
     if name.starts_with('_') {
         return None;
@@ -138,7 +141,7 @@ fn parameter(name: &str, kind: &str, value: &str) -> Option<String> {
         .then(|| format!("{kind}, parameter :: {name} = {value}"))
 }
 
-/// Returns a predefined handle.
+/// Returns the declaration of a predefined handle, or `None` if the name is not that of one.
 fn handle(name: &str) -> Option<String> {
     let (kind, number) = match name {
         "SHMEM_TEAM_INVALID" => ("shmem_team_t", 0),
@@ -151,7 +154,7 @@ fn handle(name: &str) -> Option<String> {
     Some(format!("type({kind}), parameter :: {name} = {kind}({number}_c_intptr_t)"))
 }
 
-/// Returns the interfaces of a function for each rank of its arrays.
+/// Returns the interfaces of a function for a generic name, for each rank of its arrays.
 fn over_ranks(function: &CFunction) -> Vec<String> {
     let counts = ["nelems", "nreduce", "nblocks"];
     let has_count = function.parameters.iter().any(|p| counts.contains(&split(p).1));
@@ -177,8 +180,9 @@ fn address(function: &CFunction) -> Option<&str> {
     names.into_iter().find(is_address)
 }
 
-/// Returns the interfaces of a function for each form of the parameter that is an address or may be
-/// null; one interface if it has none. The first has the name given.
+/// Returns the interfaces of a function for each form of its parameter that is an address or may be
+/// null, or one interface if it has no such parameter. The first interface gets the name `name`,
+/// and the others names derived from it.
 fn over_addresses(
     function: &CFunction,
     name: &str,
@@ -203,7 +207,7 @@ fn over_addresses(
     })
 }
 
-/// Returns the shape of an array of this rank whose size is assumed.
+/// Returns the shape of an assumed-size array of this rank.
 fn shape(rank: usize) -> String {
     match rank {
         0 => String::new(),
@@ -211,14 +215,14 @@ fn shape(rank: usize) -> String {
     }
 }
 
-/// Returns the type of a parameter, and its name.
+/// Returns the type and the name of a parameter of C.
 fn split(parameter: &str) -> (&str, &str) {
     let at =
         parameter.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
     (parameter[..at].trim(), &parameter[at..])
 }
 
-/// Returns a type of C by value, in Fortran.
+/// Returns the type of Fortran for a type of C, or `None` if there is none.
 fn by_value(c_type: &str) -> Option<&'static str> {
     Some(match c_type.trim_start_matches("const ").trim() {
         "int" | "unsigned int" => "integer(c_int)",
@@ -241,11 +245,12 @@ fn by_value(c_type: &str) -> Option<&'static str> {
     })
 }
 
-/// Scalars that a routine fills in.
+/// The parameters that are scalars in which a routine stores a result.
 const RESULTS: [&str; 8] =
     ["provided", "major", "minor", "new_team", "xaxis_team", "yaxis_team", "ctx", "team"];
 
-/// Returns the declaration of a parameter, and whether it takes any type and rank.
+/// Returns the declaration of a parameter, and true if it takes any type and rank. Returns `None`
+/// if Fortran cannot declare it. `rank` is that of the arrays of a generic name.
 fn declaration(
     function: &CFunction,
     parameter: &str,
@@ -279,13 +284,14 @@ fn declaration(
     }
 }
 
-/// Names of C that Fortran takes for something else.
+/// Returns the name of a parameter in lower case, since Fortran does not distinguish case.
 fn fortran_name(name: &str) -> String {
     name.to_lowercase()
 }
 
-/// Returns the interface of a function under a name of Fortran, with the declaration given for the
-/// parameter that is an address or may be null; `None` if it takes what Fortran has not.
+/// Returns the interface of a function under a name of Fortran. `address_declaration` declares the
+/// parameter that is an address or may be null, if there is one. Returns `None` if Fortran has no
+/// type for a parameter or the result.
 fn interface(
     function: &CFunction,
     name: &str,
@@ -336,7 +342,7 @@ fn interface(
     Some(text)
 }
 
-/// Returns a statement on as many lines as it needs.
+/// Returns a statement, continued on further lines if it is long.
 fn wrapped(statement: &str) -> String {
     let mut text = String::new();
     let mut line = String::new();

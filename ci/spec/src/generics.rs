@@ -1,13 +1,16 @@
 //! The C11 type-generic macros.
 //!
-//! `_Generic` looks at one argument, the first pointer to elements: it is the first argument, or
-//! the second behind a context or team. Where a context is optional, the type of the first argument
-//! shows it; counting arguments would be simpler, but would make nonsense of a call with one
-//! argument missing. The type behind a context must be picked where there may be none, too: the
-//! preprocessor splits a compound literal there at its comma, and no expression of C has the type of
-//! the first of several. The comment in the macro is a part of the error that compilers then print.
-//! An association list must name a type once, and `int32_t` is `int`, so types
-//! are named by what they are on 64-bit Linux, under the first name that has a function.
+//! `_Generic` selects by the type of one argument, the first pointer to elements. This is the first
+//! argument, or the second one after a context or a team. If a context is optional, the type of the
+//! first argument shows whether there is one. The number of arguments would be simpler to examine,
+//! but a call with a missing argument would then select a wrong function.
+//!
+//! A compound literal as the second argument needs parentheses, since the preprocessor splits it at
+//! its commas. If they are missing, compilers print the comment in the macro as a part of their
+//! error.
+//!
+//! An association list may name a type only once, and `int32_t` is `int`. So of several names of a
+//! type on 64-bit Linux, the list has the first one for which there is a function.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -16,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::table::{CFunction, SpecTable};
 
-/// Picks the arguments that decide.
+/// The macros that pick the arguments by whose types a function is selected.
 const PICKERS: &str = "\
 #define RUSHMEM_FIRST_(a, ...) a
 #define RUSHMEM_FIRST(...) RUSHMEM_FIRST_(__VA_ARGS__, 0)
@@ -38,7 +41,7 @@ const PICKERS: &str = "\
                    type(prefix, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), __VA_ARGS__)
 ";
 
-/// Returns all type-generic macros of the standard, with those that they are made of.
+/// Returns all type-generic macros of the standard, and the macros that these use.
 pub fn define(table: &SpecTable) -> Result<String> {
     let mut text = PICKERS.to_owned();
     text.push_str("\n/* The function of a type table for the type that a pointer points to. */\n");
@@ -50,7 +53,7 @@ pub fn define(table: &SpecTable) -> Result<String> {
     Ok(text)
 }
 
-/// Returns those of the extensions, made of the same.
+/// Returns the type-generic macros of the extensions, which use those of the standard.
 pub fn define_extensions(table: &SpecTable) -> Result<String> {
     let mut done = HashSet::new();
     selectors(&table.functions, &mut done)?;
@@ -61,7 +64,8 @@ pub fn define_extensions(table: &SpecTable) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the macros that select from the type tables of functions, but for those that are `done`.
+/// Returns the macros that select from the type tables of functions, except those in `done`, to
+/// which it adds their names.
 fn selectors(functions: &[CFunction], done: &mut HashSet<&'static str>) -> Result<String> {
     let mut text = String::new();
     for example in functions {
@@ -76,13 +80,12 @@ fn selectors(functions: &[CFunction], done: &mut HashSet<&'static str>) -> Resul
     Ok(text)
 }
 
-/// Returns the functions that a macro has to select from, without those that share a type with an
-/// earlier one.
+/// Returns the functions among which a macro selects, each type once.
 pub(crate) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CFunction> {
     let mut seen = HashSet::new();
     let mut functions: Vec<_> =
         functions.iter().filter(|function| function.generic == name).collect();
-    // A name of C before a name of stdint.h or stddef.h.
+    // Names of C precede names of stdint.h and stddef.h.
     functions.sort_by_key(|function| function.c_type.ends_with("_t"));
     functions.retain(|function| {
         function.type_name.is_empty()
@@ -91,8 +94,8 @@ pub(crate) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CF
     functions
 }
 
-/// Returns the macro `name` that selects from the type table of `example`, which all functions of a
-/// kind share.
+/// Returns the macro `name`, which selects by the type table of `example`. All functions with this
+/// table use the macro.
 fn selector(functions: &[CFunction], name: &str, example: &CFunction) -> Result<String> {
     let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
     for function in selected(functions, &example.generic) {
@@ -105,8 +108,9 @@ fn selector(functions: &[CFunction], name: &str, example: &CFunction) -> Result<
     Ok(text)
 }
 
+/// Returns the type-generic macro `name`.
 fn generic(functions: &[CFunction], name: &str) -> Result<String> {
-    // Two macros share the name of a function; they take what it takes, too.
+    // shmem_sync is also a function, which this macro calls unless the argument is a team.
     if name == "shmem_sync" {
         return Ok(format!(
             "#define {name}(...) \\\n    _Generic((RUSHMEM_FIRST(__VA_ARGS__)), \\\n        \
@@ -145,7 +149,7 @@ fn generic(functions: &[CFunction], name: &str) -> Result<String> {
     ))
 }
 
-/// Returns the macro of a type table.
+/// Returns the name of the macro that selects by a type table of the standard.
 pub(crate) fn named(rule: &str) -> Result<&'static str> {
     Ok(match rule {
         "stdrmatypes" => "RUSHMEM_RMA",

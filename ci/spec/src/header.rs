@@ -1,4 +1,4 @@
-//! The text of the headers.
+//! The texts of the C headers, made from templates and the tables.
 
 use std::fmt::Write;
 
@@ -25,8 +25,8 @@ const TYPES: &str = "\
 #include <stdint.h>
 
 /*
- * Complex numbers, of which functions take pointers only. C++ has two kinds, its own and the
- * compiler's: a pointer to either will do.
+ * Functions take only pointers to complex numbers. C++ has two kinds of these, its own and the
+ * compiler's; a pointer to either can be passed.
  */
 #if defined(__cplusplus)
 typedef void rushmem_complexf;
@@ -89,8 +89,8 @@ const SHMEM: &str = "\
 #define RUSHMEM_SHMEM_H
 
 /*
- * shmem4py chooses by the header what it has to make up for. It does not know this library; for
- * Sandia's it makes up for nothing.
+ * shmem4py replaces functions that a library lacks, depending on the vendor that the header shows. It
+ * does not know this library; for Sandia's it replaces nothing.
  */
 #define PySHMEM_VENDOR_Sandia 1
 
@@ -115,7 +115,7 @@ const PSHMEM: &str = "\
 const EXTENSION_TYPES: &str = "\
 #ifndef RUSHMEM_EXTENSION_TYPES
 #define RUSHMEM_EXTENSION_TYPES
-/* Sandia: operations that were issued (pending) and completed on a context. */
+/* Sandia: the numbers of operations that were issued (pending) and completed on a context. */
 typedef struct {
     uint64_t pending_put;
     uint64_t pending_get;
@@ -124,10 +124,10 @@ typedef struct {
     uint64_t target;
 } shmemx_pcntr_t;
 
-/* A non-blocking collective that was not yet waited for. */
+/* A non-blocking collective for which the program has not waited yet. */
 typedef struct rushmem_req *shmemx_req_t;
 
-/* The symmetric heap of this PE, in bytes. */
+/* The sizes of the symmetric heap of this PE, in bytes. */
 typedef struct {
     size_t total;
     size_t used;
@@ -138,7 +138,7 @@ typedef struct {
 /* NVSHMEM and rocSHMEM: the unique id of a job, here a printable text that ends with a null byte. */
 typedef struct { char text[128]; } shmemx_uniqueid_t;
 
-/* What shmemx_init_attr needs; the thread level is SHMEM_THREAD_SINGLE unless it is changed. */
+/* The attributes of shmemx_init_attr. By default, the thread level is SHMEM_THREAD_SINGLE. */
 typedef struct {
     int rank;
     int nranks;
@@ -180,7 +180,7 @@ const PSHMEMX: &str = "\
 #endif /* RUSHMEM_PSHMEMX_H */
 ";
 
-/// `shmem.h`: all that the standard defines for C.
+/// Returns the text of `shmem.h`: all definitions of the standard for C.
 pub fn shmem(table: &SpecTable) -> Result<String> {
     let body = expanded(SHMEM)
         .replace("@TYPES@", &types(table)?)
@@ -190,7 +190,7 @@ pub fn shmem(table: &SpecTable) -> Result<String> {
     Ok(notice("the functions, constants and types of the standard.") + &body)
 }
 
-/// `pshmem.h`: the twins of all functions, with the types they need.
+/// Returns the text of `pshmem.h`: the twins of all functions, with the types that these need.
 pub fn pshmem(table: &SpecTable) -> Result<String> {
     let body = expanded(PSHMEM)
         .replace("@TYPES@", &types(table)?)
@@ -198,7 +198,8 @@ pub fn pshmem(table: &SpecTable) -> Result<String> {
     Ok(notice("the entry points that profiling tools call.") + &body)
 }
 
-/// `shmemx.h`: the extensions, which the standard wants in a header of their own.
+/// Returns the text of `shmemx.h`: the extensions, for which the standard requires a separate
+/// header.
 pub fn shmemx(table: &SpecTable) -> Result<String> {
     let body = expanded(SHMEMX)
         .replace("@CONSTANTS@", &constants::extensions()?)
@@ -208,19 +209,19 @@ pub fn shmemx(table: &SpecTable) -> Result<String> {
     Ok(notice("what vendors add to the standard.") + &body)
 }
 
-/// `pshmemx.h`: the twins of the extensions.
+/// Returns the text of `pshmemx.h`: the twins of the extensions.
 pub fn pshmemx(table: &SpecTable) -> Result<String> {
     let body =
         expanded(PSHMEMX).replace("@PROTOTYPES@", &prototypes(&table.extensions, CFunction::twin)?);
     Ok(notice("the entry points of the extensions that profiling tools call.") + &body)
 }
 
-/// `mpp/NAME`: the deprecated place of `NAME`.
+/// Returns the text of `mpp/NAME`, the deprecated place of the header `NAME`.
 pub fn deprecated(name: &str) -> String {
     notice(&format!("the deprecated place of {name}.")) + &format!("#include \"../{name}\"\n")
 }
 
-/// Returns a template with the parts that it shares with others.
+/// Returns a template in which the parts that templates share are inserted.
 fn expanded(template: &str) -> String {
     template
         .replace("@EXTENSION_TYPES@\n", EXTENSION_TYPES)
@@ -236,7 +237,8 @@ fn types(table: &SpecTable) -> Result<String> {
     Ok(TYPES.replace("@CONSTANTS@", &constants::defines(table)?))
 }
 
-/// Returns the declarations of functions under the names that `name` gives them.
+/// Returns the declarations of functions, with a comment before each group. `name` returns the name
+/// to declare.
 fn prototypes(functions: &[CFunction], name: impl Fn(&CFunction) -> String) -> Result<String> {
     let mut text = String::new();
     let mut heading = String::new();

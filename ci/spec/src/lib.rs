@@ -1,11 +1,11 @@
-//! The tables of the standard and of its extensions, which are the files beside this crate, and
-//! what is made of them: the headers of C, the include files and the module of Fortran, and the
+//! The tables of the standard and of its extensions, which are files of this crate, and the texts
+//! that are made from them: the headers of C, the include files and the module of Fortran, and the
 //! list of symbols.
 //!
-//! No header is in the repository: installations and tests make them. What they must contain is
-//! `abi-1.txt`, with which `cargo xtask symbols` compares what a compiler reads in them.
-//! Code is not generated: crates/shmem-c declares the functions by itself, and its tests compare it
-//! with the headers.
+//! No header is in the repository: installations and tests make them. `abi-1.txt` lists the
+//! interface that they must have; `cargo xtask symbols` compares it with the one that a compiler
+//! reads in them. No code is generated: crates/shmem-c declares the functions itself, and its tests
+//! compare these declarations with the headers.
 
 mod constants;
 mod exports;
@@ -26,7 +26,7 @@ pub use exports::Exports;
 use fortran::Fortran;
 use table::SpecTable;
 
-/// Returns the files of an installation's directory `include`: their names and texts.
+/// Returns the names and the texts of the files in the directory `include` of an installation.
 ///
 /// # Errors
 /// If the tables contradict each other or the constants of the runtime.
@@ -52,7 +52,7 @@ pub fn headers() -> Result<Vec<(&'static str, String)>> {
     ])
 }
 
-/// Writes all of them into a directory.
+/// Writes all headers into a directory.
 ///
 /// # Errors
 /// As [`headers`], or if a file cannot be written.

@@ -1,8 +1,9 @@
-//! The type-generic interface of C++: what is a macro in C11 is a set of overloads there.
+//! The type-generic interface of C++: a set of overloads for each macro of C11.
 //!
-//! All functions of a type table have the same overloads, so these are one macro, which the types
-//! of the table expand. A program may include the header within its own `extern "C"`, where there
-//! are no overloads, so they end that.
+//! All generic names with the same type table have overloads for the same types. So one macro has
+//! the definitions of these overloads, and is expanded for each type of the table. The overloads
+//! are within `extern "C++"`, since a program may include the header within its own `extern "C"`,
+//! which allows no overloads.
 
 use std::fmt::Write;
 
@@ -11,17 +12,19 @@ use anyhow::{Context, Result};
 use crate::generics::{named, selected};
 use crate::table::{CFunction, SpecTable};
 
-/// Overloads for the same types.
+/// The overloads of generic names with the same types.
 struct OverloadSet<'a> {
-    /// The macro of C that selects from their type table.
+    /// The macro of C11 that selects by their type table; the name of the macro for C++ begins with
+    /// it.
     selector: &'static str,
-    /// The types, with their names in functions.
+    /// The types, and their names in the names of functions.
     types: Vec<(&'a str, &'a str)>,
-    /// The expansion of the macro, one definition a line.
+    /// The lines of the macro, one definition each.
     definitions: Vec<String>,
 }
 
-/// Types one of which every type table has, and that no function has for anything but elements.
+/// Element types for which functions serve as examples. Each type table has one of them, and
+/// functions use them only for elements.
 const EXAMPLES: [&str; 3] = ["long long", "unsigned long long", "double"];
 
 /// Returns the overloads of the standard.
@@ -50,7 +53,7 @@ fn overloads(functions: &[CFunction], names: &[&String]) -> Result<String> {
         let definitions =
             examples.map(|example| of_any_type(name, example)).collect::<Result<Vec<_>>>()?;
         let selector = named(&of_name.first().context("a name of nothing")?.type_rule)?;
-        // A deprecated function of C may be the overload for a type already.
+        // A deprecated function with this name may already serve as the overload for a type.
         let namesake = functions.iter().find(|function| function.symbol == *name);
         let types = types(&of_name, namesake);
         match sets.iter_mut().find(|set| set.selector == selector && set.types == types) {
@@ -69,8 +72,9 @@ fn overloads(functions: &[CFunction], names: &[&String]) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the types of the functions that a name stands for, without that of its `namesake`. C++
-/// has several complex numbers, of which the library's functions take pointers to anything.
+/// Returns the types for which a generic name needs an overload: those of its functions, without
+/// that of its `namesake`, a function with the same name, and without complex types. C++ has
+/// several complex types, and the functions for them take `void` pointers.
 fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<(&'a str, &'a str)> {
     let form = functions[0].takes_context();
     let is_overload = |function: &&&CFunction| {
@@ -82,7 +86,8 @@ fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<(
     functions.map(|function| (&*function.c_type, &*function.type_name)).collect()
 }
 
-/// Returns the overload `name` that calls a function, for the type `T` called `N`.
+/// Returns the overload `name` that calls a function, with the parameter `T` of the macro for the
+/// type and `N` for its name.
 fn of_any_type(name: &str, example: &CFunction) -> Result<String> {
     let (before, after) =
         example.symbol.split_once(&example.type_name).context("a type in the name")?;

@@ -1,9 +1,10 @@
-//! The standard's symbols and prototypes, read from ci/spec.
+//! Reads the symbols and prototypes of the standard and of the extensions from the tables.
 //!
 //! `openshmem-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
-//! functions, in which TYPE stands for the element type. `shmemx.csv` lists the extensions in the
-//! same form: a family that is `like` one of the standard's has its prototype, followed by `args`
-//! if there are any, and its types unless it names others. A family of its own may have types, too.
+//! functions, in which TYPE stands for the element type. `shmemx.csv` lists families of extensions.
+//! If such a family is `like` one of the standard, it has the prototype of that family, followed by
+//! the further parameters `args`, and its types, unless the record lists others. Otherwise the
+//! record has the whole prototype, and may have types.
 
 use std::collections::HashMap;
 
@@ -28,15 +29,15 @@ pub struct SpecTable {
 pub struct CFunction {
     /// Its name.
     pub symbol: String,
-    /// The functions that differ from it in their element types only, by a pattern of names.
+    /// The pattern of the names of the functions that differ from it only in the element type.
     pub family: String,
-    /// The section that describes it, or the vendor.
+    /// The section that describes it; for an extension the vendor, followed by a colon.
     pub section: String,
-    /// The chapter, in a word.
+    /// The chapter, as one word.
     pub group: String,
     /// The version that deprecated it, or nothing.
     pub deprecated_since: String,
-    /// The version that removed it, or nothing. Programs of before still find it here.
+    /// The version of the standard that removed it, or nothing. Older programs can still call it.
     pub removed_in: String,
     /// The type-generic macro that selects it, or nothing.
     pub generic: String,
@@ -44,21 +45,22 @@ pub struct CFunction {
     pub type_name: String,
     /// Its element type in C, or nothing.
     pub c_type: String,
-    /// Name of the table that the standard takes its types from, or nothing.
+    /// The name of the standard's table of element types, or nothing.
     pub type_rule: String,
     /// The type of its result.
     pub returns: String,
-    /// The result and the parameters of all of its family, in which TYPE is the element type.
+    /// The type of the result and the parameters for the whole family, where TYPE is the element
+    /// type.
     pub pattern: (String, String),
-    /// Its parameters, type and name; none for `void`.
+    /// The type and the name of each parameter.
     pub parameters: Vec<String>,
 }
 
 impl SpecTable {
-    /// Reads the tables, which are part of this program.
+    /// Reads the tables, which are compiled into the calling program.
     ///
     /// # Panics
-    /// If they contradict each other.
+    /// If the tables contradict each other.
     pub fn read() -> Self {
         let families: HashMap<String, HashMap<String, String>> =
             records(FAMILIES).map(|family| (family["family"].clone(), family)).collect();
@@ -107,7 +109,7 @@ impl SpecTable {
 impl CFunction {
     fn new(record: &HashMap<String, String>, family: &HashMap<String, String>) -> Self {
         let c_type = match record["c_type"].as_str() {
-            // Names of our headers: C++ writes complex types differently.
+            // The headers define these names, since C++ writes complex types differently.
             "float _Complex" => "rushmem_complexf".to_owned(),
             "double _Complex" => "rushmem_complexd".to_owned(),
             c_type => c_type.to_owned(),
@@ -144,7 +146,7 @@ impl CFunction {
         self.symbol.starts_with("shmem_ctx_") || self.symbol.starts_with("shmemx_ctx_")
     }
 
-    /// Returns its element type on 64-bit Linux.
+    /// Returns the type of C that its element type is on 64-bit Linux.
     pub fn base_type(&self) -> &str {
         match self.c_type.as_str() {
             "int8_t" => "signed char",
@@ -168,11 +170,12 @@ impl CFunction {
     }
 }
 
-/// Returns the parameters of a prototype, type and name.
+/// Returns the type and the name of each parameter in a list; none for `void`.
 fn parameters(args: &str) -> impl Iterator<Item = &str> {
     args.split(", ").filter(|parameter| *parameter != "void")
 }
 
+/// Returns the functions of a family of extensions.
 fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<CFunction> {
     let (family, like) = (&record["family"], &record["like"]);
     let added = || parameters(&record["args"]).filter(|args| !args.is_empty()).map(str::to_owned);
@@ -185,7 +188,7 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
         generic: String::new(),
         ..of.clone()
     };
-    // A generic of ours stands for functions of ours alone.
+    // A type-generic name with `shmemx_` selects among functions with `shmemx_` only.
     let suffix = family.strip_prefix(&like.replacen("shmem_", "shmemx_", 1));
     let generic = |of: &CFunction| match of.generic.as_str() {
         "" => String::new(),
@@ -244,7 +247,7 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
     types.split(", ").map(of_type).collect()
 }
 
-/// Returns the records of a table with a heading line, by column.
+/// Returns the records of a table whose first line names the columns: the values by column.
 pub(crate) fn records(text: &str) -> impl Iterator<Item = HashMap<String, String>> {
     let records = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
     records.map(|record| record.expect("a table of this repository"))

@@ -1,9 +1,9 @@
-//! `cargo xtask bindings [--check]`: the committed bindings of C libraries, made from their
-//! headers.
+//! `cargo xtask bindings [--check]`: writes the committed bindings of C libraries from their
+//! headers, or checks that they are current.
 //!
-//! Each crate under sys/ has a program that writes its bindings; it needs libclang and the headers
-//! of one version, which is why the bindings are committed. Where either is missing nothing can be
-//! checked.
+//! Each crate under sys/ has a program that writes its bindings. It needs libclang and the headers
+//! of one version of the library. Few machines have both, so the bindings are committed; bindings
+//! whose headers or libclang are missing are skipped.
 
 use std::fs;
 use std::path::Path;
@@ -12,16 +12,16 @@ use anyhow::{Context, Result, bail};
 use task_support::process;
 use task_support::workspace::Workspace;
 
-/// One crate's bindings.
+/// The bindings of one crate.
 struct Bindings {
     package: &'static str,
-    /// The program of the package, behind the feature `regenerate`.
+    /// The program of the package that writes them, behind the feature `regenerate`.
     program: &'static str,
-    /// The file to write, relative to the top of the repository.
+    /// The file of the bindings, relative to the top of the repository.
     file: &'static str,
-    /// The library's version that they are made from.
+    /// The version of the library whose headers they are made from.
     version: &'static str,
-    /// The package of pkg-config that has its version.
+    /// The name of the library for pkg-config.
     library: &'static str,
 }
 
@@ -59,18 +59,18 @@ const ALL: &[Bindings] = &[
 /// Writes the bindings, or with `check` says which of them are stale.
 pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
-    for skipped in each(&workspace, check)? {
+    for skipped in make_all(&workspace, check)? {
         println!("skipped: {skipped}");
     }
     Ok(())
 }
 
 /// Makes the bindings of each library, and writes them, or with `check` fails if the committed ones
-/// are stale. Returns those that cannot be made here, with the reason.
-pub fn each(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
+/// are stale. Returns a line for each crate whose bindings cannot be made here, with the reason.
+pub fn make_all(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
     let mut skipped = Vec::new();
     for bindings in ALL {
-        if let Err(why) = bindings.headers() {
+        if let Err(why) = bindings.require_headers() {
             skipped.push(format!("{}: {why:#}", bindings.package));
             continue;
         }
@@ -99,8 +99,8 @@ fn read(path: &Path) -> Result<String> {
 }
 
 impl Bindings {
-    /// Fails unless the headers of the right version are here.
-    fn headers(&self) -> Result<()> {
+    /// Fails unless the headers of the right version are installed.
+    fn require_headers(&self) -> Result<()> {
         if process::on_path("pkg-config").is_none() {
             bail!("pkg-config, which reports versions of headers, is not here");
         }
@@ -114,7 +114,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Writes the bindings to `path`; false where there is no libclang.
+    /// Writes the bindings to `path`. Returns false if there is no libclang.
     fn make(&self, workspace: &Workspace, path: &Path) -> Result<bool> {
         let mut cargo = workspace.cargo();
         cargo

@@ -1,7 +1,7 @@
-//! `cargo xtask book`: the documentation as one site that can be searched, under target/book: the
-//! pages of docs/ in the order of docs/SUMMARY.md, and a page for each routine, as its man page.
+//! `cargo xtask book`: makes a site with a search of the documentation, under target/book: the
+//! pages of docs/ in the order of docs/SUMMARY.md, and the man pages of the routines.
 //!
-//! mdBook makes it. Afterwards every link of the site must lead to a file of it.
+//! mdBook makes the site. Afterwards, each link within the site must lead to one of its files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::install::copy_tree;
 /// The prefix of a link to another file of the repository.
 const OUTSIDE: &str = "../";
 
-/// Returns the first tool that is missing, with what installs it.
+/// Returns a message about the first tool that is missing, with how to install it.
 pub fn missing() -> Option<&'static str> {
     let tools = [
         ("mdbook", "mdbook is not here: cargo install --locked mdbook"),
@@ -67,21 +67,22 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     Ok(site.join("index.html"))
 }
 
-/// A page as mandoc makes it begins and ends with a table that repeats its name.
+/// Removes the tables at the start and the end of a page of mandoc, which repeat its name.
 fn without_head_and_foot(html: &str) -> &str {
     let body = html.split_once("</table>").map_or(html, |(_, body)| body);
     body.rsplit_once("<table").map_or(body, |(body, _)| body)
 }
 
-/// Markdown ends HTML at a blank line, which a program may have: a space that is written as an
-/// entity looks the same. Before an indented line mandoc breaks the line once more.
+/// Makes HTML of mandoc a block in Markdown. A blank line, as in a program, would end the block, so
+/// it becomes a space that is written as an entity. Also removes the line breaks that mandoc adds
+/// before indented lines.
 fn as_markdown(html: &str) -> String {
     let html = html.trim().replace("\n<br/>\n", "\n");
     let lines = html.lines().map(|line| if line.trim().is_empty() { "&#32;" } else { line });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Links to files that the site does not have become their text.
+/// Replaces links to files that the site does not have by their text.
 fn without_links_outside(text: &str) -> String {
     let mut parts = text.split("](");
     let mut result = parts.next().unwrap_or_default().to_owned();
@@ -104,7 +105,7 @@ fn without_links_outside(text: &str) -> String {
     result
 }
 
-/// Links whose text is the name of a file get the title of that page instead.
+/// Replaces the text of links that is the name of a file by the title of that page.
 fn with_titles(text: &str, title: impl Fn(&str) -> Option<String>) -> String {
     let mut parts = text.split("](");
     let mut result = parts.next().unwrap_or_default().to_owned();
@@ -120,7 +121,7 @@ fn with_titles(text: &str, title: impl Fn(&str) -> Option<String>) -> String {
     result
 }
 
-/// Checks that every link of the site leads to a file of it.
+/// Checks that each link within the site leads to one of its files.
 fn check(site: &Path) -> Result<()> {
     let mut broken = Vec::new();
     for page in files(site, ".html")? {

@@ -1,5 +1,6 @@
-//! `cargo xtask codegen [--check]`: what the documentation says about the structure of the code and
-//! about the settings, written from the code, and committed, so that it can be read without a build.
+//! `cargo xtask codegen [--check]`: writes the parts of the documentation that are generated from
+//! the code: the diagram of the crates and the page of settings. They are committed, so that they
+//! can be read without a build.
 
 mod diagram;
 pub mod manual;
@@ -41,7 +42,7 @@ pub fn run(check: bool) -> Result<()> {
 
 /// Returns the page of all settings, which shmem-info prints.
 fn settings(workspace: &Workspace) -> Result<String> {
-    // Of the whole workspace, so that cargo compiles what it shares with the tests once.
+    // With `--workspace`, cargo compiles the dependencies that it shares with the tests only once.
     let made = workspace.build(&["build", "--workspace", "--bin", "shmem-info"])?;
     let program = made.iter().find(|path| path.ends_with("shmem-info"));
     process::capture(Command::new(program.context("cargo made no shmem-info")?).arg("--markdown"))

@@ -1,13 +1,13 @@
-//! `cargo xtask counts`: how many instructions the paths on a node and to a network take, against
-//! the pinned numbers.
+//! `cargo xtask counts`: compares the number of instructions of short routines, on a node and over
+//! a network, with the pinned numbers.
 //!
-//! Times depend on the machine and its day; instruction counts do not, so that they can be checked
-//! on every change. callgrind counts inside the routine alone, trampoline included: the program
-//! that calls it, and the compiler that built that, do not matter. A Rust program has the library
-//! in itself; what is counted there are functions of one operation each.
+//! Times depend on the machine and its load. Numbers of instructions do not, so every change can be
+//! checked. callgrind counts only within the routine, including the jump from `shmem_x` to
+//! `pshmem_x`: the calling program and the compiler that built it do not matter. A Rust program
+//! contains the library; there, functions that make one operation each are counted.
 //!
-//! Only what is counted is built as for a release, with the optimization across crates that takes
-//! minutes. The wrapper and the launcher are those of the prefix of the tests.
+//! Only the counted code is built as for a release, with optimization across crates, which takes
+//! minutes. The wrapper and the launcher are those of the prefix for tests.
 
 use std::fmt::Write;
 use std::fs;
@@ -25,8 +25,8 @@ use crate::libraries;
 
 mod network;
 
-/// The routines that are counted on a node, which benches/counts.c knows how to call, and the same
-/// operations of the Rust interface, which take at most two more (benches/counts).
+/// The routines that are counted on a node, which benches/counts.c calls, and the functions of
+/// benches/counts that make the same operations through the Rust interface.
 const ROUTINES: &[(&str, &str)] = &[
     ("shmem_putmem", "rust_put"),
     ("shmem_getmem", "rust_get"),
@@ -34,13 +34,14 @@ const ROUTINES: &[(&str, &str)] = &[
     ("shmem_long_g", "rust_g"),
     ("shmem_long_atomic_fetch_add", "rust_fetch_add"),
 ];
-/// A call that may wait, of a job of one PE; it checks more in Rust.
+/// A routine that may wait, counted in a job of one PE. It is not compared with its Rust form,
+/// which checks more.
 const BARRIER: &str = "shmem_barrier_all";
 const SOURCE: &str = "benches/counts.c";
-/// The library, and what else is built with its optimization.
+/// The packages that are built with the optimization of a release.
 const PACKAGES: [&str; 3] = [LIBRARY, "counts", "strict-fabric"];
-/// Bytes of a small Rust program with the whole library in it, stripped. The explanations of hangs,
-/// the writer of traces and JSON take about 500,000 of them.
+/// Maximum number of bytes of a small stripped Rust program, which contains the whole library. The
+/// explanations of hangs, the writer of traces and JSON take about 500,000 of them.
 const LARGEST: u64 = 3_400_000;
 const PINNED: &str = "benches/counts.txt";
 const CALLS: u64 = 10_000;
@@ -59,7 +60,7 @@ pub fn run(CountsFlags { pin }: CountsFlags) -> Result<()> {
     let prefix = workspace.target.join(TEST_PREFIX);
     install::quickly_into(&workspace, &prefix)?;
     if pin {
-        let counts = counted(&workspace, &prefix)?;
+        let counts = count_all(&workspace, &prefix)?;
         let file = workspace.root.join(PINNED);
         fs::write(&file, pinned_anew(&fs::read_to_string(&file)?, &counts))?;
         println!("Written to {PINNED}");
@@ -68,12 +69,14 @@ pub fn run(CountsFlags { pin }: CountsFlags) -> Result<()> {
     check(&workspace, &prefix)
 }
 
-/// Counts the instructions of the release, with the wrapper and the launcher of a prefix; an error
-/// when a routine takes more than is pinned.
+/// Counts the instructions of the release, with the wrapper and the launcher of a prefix.
+///
+/// # Errors
+/// If a routine takes more instructions than are pinned, or has no pinned number.
 pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    let counts = counted(workspace, prefix)?;
+    let counts = count_all(workspace, prefix)?;
     let pinned = fs::read_to_string(workspace.root.join(PINNED))?;
-    let mut complaints = decided(&pinned, &counts)?;
+    let mut complaints = compare(&pinned, &counts)?;
     complaints.extend(slower_in_rust(&counts));
     if complaints.is_empty() {
         return Ok(());
@@ -81,11 +84,12 @@ pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
     bail!("{}", complaints.join("; "))
 }
 
-/// Builds the library as for a release, and returns the instructions of one call of each routine.
-fn counted(workspace: &Workspace, of_tests: &Path) -> Result<Vec<(String, u64)>> {
+/// Builds the library as for a release. Returns the name of each routine, and the number of
+/// instructions of one call.
+fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<(String, u64)>> {
     let release = Release::build_packages(workspace, &["build", "--release"], &PACKAGES)?;
     let prefix = workspace.target.join("counts-prefix");
-    install::copy_tree(of_tests, &prefix)?;
+    install::copy_tree(test_prefix, &prefix)?;
     libraries::link(release.file("librushmem.a")?, &prefix.join("lib/librushmem.so.1"), "cc")?;
     let program = workspace.target.join("counts");
     process::run(
@@ -98,14 +102,14 @@ fn counted(workspace: &Workspace, of_tests: &Path) -> Result<Vec<(String, u64)>>
     let rust = rust_program(workspace, release.file("counts")?)?;
     let mut counts = Vec::new();
     for (in_c, in_rust) in ROUTINES {
-        counts.push(on_node(workspace, &program, in_c)?);
-        counts.push(on_node(workspace, &rust, in_rust)?);
+        counts.push(count_on_node(workspace, &program, in_c)?);
+        counts.push(count_on_node(workspace, &rust, in_rust)?);
     }
-    counts.push(on_node(workspace, &program, BARRIER)?);
+    counts.push(count_on_node(workspace, &program, BARRIER)?);
     if process::on_path(LIBFABRIC.program).is_some() {
-        let provider = network::provider(workspace, release.file("libstrict_fabric.so")?)?;
+        let provider = network::copy_provider(workspace, release.file("libstrict_fabric.so")?)?;
         for routine in network::ROUTINES {
-            counts.push(network::counted(workspace, (&prefix, &provider), &program, routine)?);
+            counts.push(network::count(workspace, (&prefix, &provider), &program, routine)?);
         }
     }
     for (routine, each) in &counts {
@@ -114,7 +118,8 @@ fn counted(workspace: &Workspace, of_tests: &Path) -> Result<Vec<(String, u64)>>
     Ok(counts)
 }
 
-/// Returns the program that calls operations of the Rust interface, small when stripped.
+/// Copies the built program that calls operations of the Rust interface. Returns the path of the
+/// copy. Fails if the program has more than [`LARGEST`] bytes when it is stripped.
 fn rust_program(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     let program = workspace.target.join("counts-in-rust");
     let stripped = workspace.target.join("counts-in-rust.stripped");
@@ -128,8 +133,9 @@ fn rust_program(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Instructions of one call of a routine by `program`, which is a job of one.
-fn on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<(String, u64)> {
+/// Counts the instructions of one call of a routine by `program`, which runs as a job of one PE.
+/// Returns the name of the routine, and the number.
+fn count_on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<(String, u64)> {
     let log = workspace.target.join("counts.log");
     process::run(
         process::limited(LIMIT, "valgrind")
@@ -149,14 +155,15 @@ fn on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<(Stri
     Ok((routine.to_owned(), each))
 }
 
-/// Returns the number of instructions in callgrind's report.
+/// Returns the number of collected instructions in callgrind's report.
 fn collected(log: &str) -> Option<u64> {
     let (_, number) = log.lines().find_map(|line| line.split_once("Collected : "))?;
     number.trim().parse().ok()
 }
 
-/// Returns the errors of `counts`, one sentence each.
-fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
+/// Compares numbers of instructions with the pinned ones. Returns a sentence for each that is
+/// larger, or not pinned; prints one for each that is smaller.
+fn compare(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     for (routine, now) in counts {
         let now = *now;
@@ -176,18 +183,19 @@ fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// Returns by how many instructions a routine may exceed its pinned number: 2 % on a node, by which
-/// compilers differ, and 15 % to a network, where an operation takes a microsecond.
+/// Returns by how many instructions a routine may exceed its pinned number: by 2 % on a node, since
+/// compilers differ, and by 15 % over a network, where an operation takes a microsecond anyway.
 fn tolerated(routine: &str, pinned: u64) -> u64 {
     let percent = if routine.starts_with(network::PREFIX) { 15 } else { 2 };
     pinned * percent / 100
 }
 
-/// The instructions that an operation in Rust may take beyond the one in C: a comparison of the
-/// lengths of the source and the destination, and a jump.
+/// The number of instructions that an operation in Rust may take more than the one in C: those for
+/// a comparison of the lengths of the source and the destination, and a jump.
 const LENGTHS: u64 = 2;
 
-/// Operations that take more instructions in Rust than they may beside C, one sentence each.
+/// Returns a sentence for each operation that takes over [`LENGTHS`] more instructions in Rust than
+/// in C.
 fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
     let count = |name: &str| counts.iter().find(|(counted, _)| counted == name);
     ROUTINES
@@ -213,8 +221,8 @@ fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
     Ok(None)
 }
 
-/// Returns the text of the file with this processor's numbers replaced; its comments and other
-/// lines stay.
+/// Returns the text of the file of pinned numbers with the numbers of this kind of processor
+/// replaced; comments and other lines stay.
 fn pinned_anew(pinned: &str, counts: &[(String, u64)]) -> String {
     let arch = std::env::consts::ARCH;
     let mut text = String::new();
@@ -249,13 +257,13 @@ mod tests {
     fn only_a_larger_or_unknown_count_is_a_complaint() {
         let pinned = [count("shmem_p", 5), count("shmem_g", 49), count("shmem_put", 150)];
         let pinned = pinned_anew("# note\nother shmem_g 1\n", &pinned);
-        let complaints = |routine, now| decided(&pinned, &[count(routine, now)]).unwrap().len();
+        let complaints = |routine, now| compare(&pinned, &[count(routine, now)]).unwrap().len();
         assert_eq!([4, 5, 6].map(|now| complaints("shmem_p", now)), [0, 0, 1]);
         assert_eq!([49, 50].map(|now| complaints("shmem_g", now)), [0, 1]);
         assert_eq!([147, 153, 154].map(|now| complaints("shmem_put", now)), [0, 0, 1]);
         assert_eq!(complaints("shmem_get", 1), 1);
         let pinned = pinned_anew("", &[count("until-provider:shmem_put", 200)]);
-        let now = |now| decided(&pinned, &[count("until-provider:shmem_put", now)]).unwrap().len();
+        let now = |now| compare(&pinned, &[count("until-provider:shmem_put", now)]).unwrap().len();
         assert_eq!([230, 231].map(now), [0, 1]);
     }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: from sources to two programs that run, with nothing but Rust and a C
-//! compiler.
+//! `cargo xtask demo`: builds and installs the library, and compiles and runs two programs. It
+//! needs only Rust and a C compiler.
 
 use std::fs;
 use std::process::Command;
@@ -11,15 +11,15 @@ use task_support::{needs, process};
 
 use crate::install;
 
-/// An example of crates/shmem-c/examples, and how many PEs run it.
+/// An example of crates/shmem-c/examples.
 pub struct Example {
-    /// Its name, without `.c`.
+    /// The name of the file, without `.c`.
     pub name: &'static str,
-    /// On how many PEs it is shown.
+    /// The number of PEs that run it.
     pub pes: u32,
 }
 
-/// The two programs that the library must always run.
+/// The programs of the demonstration and of the step `ordinary-user`.
 pub const EXAMPLES: &[Example] =
     &[Example { name: "split_3d", pes: 12 }, Example { name: "max_to_all", pes: 8 }];
 

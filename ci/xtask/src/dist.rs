@@ -1,10 +1,11 @@
-//! `cargo xtask dist`: the files of a release, under target/dist: a directory that can be moved, as
-//! an archive; the same as a Python wheel and as packages for Debian and RPM; the sources with
-//! those of all dependencies; checksums.
+//! `cargo xtask dist`: makes the files of a release, under target/dist: the prefix as an archive,
+//! as a Python wheel and as packages for Debian and RPM; the sources with those of all
+//! dependencies; checksums.
 //!
 //! The programs are linked against the symbols of an old C library, by zig (`cargo zigbuild`), so
-//! that they run on every distribution that has a newer one. What is made is checked: no symbol
-//! newer than that, and no library that a machine may not have. Two runs make equal files.
+//! that they run on every distribution that has this version or a newer one. [`check`] verifies
+//! that they need no newer symbol, and no library that a machine may lack. Two runs make equal
+//! files.
 
 mod archive;
 mod check;
@@ -57,12 +58,13 @@ pub fn run(DistFlags { arch, output, only }: DistFlags) -> Result<()> {
     Ok(())
 }
 
-/// Returns the first tool that is missing, with what installs it.
+/// Returns the name of the first tool that is missing, and how to install it.
 pub fn missing() -> Option<String> {
     dependencies::missing().or_else(|| tools_missing(None))
 }
 
-/// Returns the missing tools that build programs, and those for one kind of files.
+/// Returns the name of the first missing tool, of those that build programs and those for one kind
+/// of files, and how to install it.
 fn tools_missing(only: Option<FileKind>) -> Option<String> {
     let of_kind = match only {
         Some(FileKind::Deb) => Some("dpkg-deb"),
@@ -88,7 +90,7 @@ fn tools_missing(only: Option<FileKind>) -> Option<String> {
     python.map(|name| format!("{name} is not here: pip install {name}"))
 }
 
-/// Makes all files, or one kind of them, in `output`; their checksums and names.
+/// Makes all files, or one kind of them, in `output`. Returns their checksums and names.
 pub fn make(
     workspace: &Workspace,
     arch: &str,
@@ -103,8 +105,8 @@ pub fn make(
     done(std::fs::create_dir_all(output), output)?;
     let epoch = epoch(workspace)?;
     if only == Some(FileKind::Source) {
-        let (sources, _) = archive::of_sources(workspace, output, &epoch)?;
-        return sums(output, &[sources]);
+        let (sources, _) = archive::pack_sources(workspace, output, &epoch)?;
+        return write_sums(output, &[sources]);
     }
     let name = format!("rushmem-{VERSION}-linux-{arch}");
     let prefix = output.join(&name);
@@ -114,7 +116,7 @@ pub fn make(
     if let Some(missing) = no_licenses {
         eprintln!("The licenses of dependencies are left out, so do not publish this: {missing}");
     } else {
-        let (sources, dir) = archive::of_sources(workspace, output, &epoch)?;
+        let (sources, dir) = archive::pack_sources(workspace, output, &epoch)?;
         dependencies::install(workspace, &dir, &prefix, (arch, &epoch))?;
         dependencies::license_linked(workspace, &prefix)?;
         made.extend(only.is_none().then_some(sources));
@@ -122,23 +124,23 @@ pub fn make(
     release::permit_all(&prefix)?;
     let is_wanted = |kind| only.is_none_or(|only| only == kind);
     if is_wanted(FileKind::Archive) {
-        made.push(archive::of_dir(output, &name, &epoch)?);
+        made.push(archive::pack_dir(output, &name, &epoch)?);
     }
     if is_wanted(FileKind::Wheel) {
-        made.push(wheel::of_prefix(&prefix, output, arch, &epoch)?);
+        made.push(wheel::pack_prefix(&prefix, output, arch, &epoch)?);
     }
     let packages = Packages { workspace, prefix: &prefix, output, arch, epoch: &epoch };
     if is_wanted(FileKind::Deb) && is_here("dpkg-deb") {
-        made.extend(packages.deb()?);
+        made.extend(packages.build_deb()?);
     }
     if is_wanted(FileKind::Rpm) && is_here("rpmbuild") {
-        made.extend(packages.rpm()?);
+        made.extend(packages.build_rpm()?);
     }
-    sums(output, &made)
+    write_sums(output, &made)
 }
 
-/// Writes the checksums of files, and returns them with the names.
-fn sums(output: &Path, made: &[PathBuf]) -> Result<String> {
+/// Writes the checksums of files. Returns the text, which has the names of the files, too.
+fn write_sums(output: &Path, made: &[PathBuf]) -> Result<String> {
     let names = made.iter().filter_map(|path| path.file_name());
     let sums = capture(Command::new("sha256sum").args(names).current_dir(output))?;
     let list = output.join("SHA256SUMS");
@@ -146,8 +148,8 @@ fn sums(output: &Path, made: &[PathBuf]) -> Result<String> {
     Ok(sums)
 }
 
-/// Returns the time of all files, in seconds: that of the last commit; where the sources are those
-/// of an archive, that of its files.
+/// Returns the time that all files of the release get, in seconds: that of the last commit, or in
+/// an unpacked archive of the sources that of its files.
 fn epoch(workspace: &Workspace) -> Result<String> {
     if workspace.is_checkout() {
         let time = capture(workspace.git().args(["log", "-1", "--format=%ct"]))?;
@@ -158,7 +160,7 @@ fn epoch(workspace: &Workspace) -> Result<String> {
     Ok(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string())
 }
 
-/// Returns true if a tool that makes packages is installed.
+/// Returns true if a tool that makes packages is installed; otherwise prints that it is missing.
 fn is_here(tool: &str) -> bool {
     let is_here = process::on_path(tool).is_some();
     if !is_here {
@@ -167,7 +169,8 @@ fn is_here(tool: &str) -> bool {
     is_here
 }
 
-/// Returns the directory of cargo's sources of dependencies, whose paths are in messages of panics.
+/// Returns the directory in which cargo keeps the sources of dependencies. Messages of panics name
+/// paths in it.
 fn home() -> Result<String> {
     let of_user = || std::env::var("HOME").map(|home| format!("{home}/.cargo"));
     std::env::var("CARGO_HOME")
@@ -191,9 +194,9 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Res
         keeps_debug_information: false,
         epoch: Some(epoch.to_owned()),
     };
-    install::place_all(workspace, &release, prefix, &tools)?;
+    install::install_release(workspace, &release, prefix, &tools)?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
         install::copy_file(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
     }
-    check::all(prefix, GLIBC, &tools)
+    check::check_prefix(prefix, GLIBC, &tools)
 }

@@ -1,6 +1,7 @@
-//! `cargo xtask install --prefix DIR`: the release as one directory that can be moved.
+//! `cargo xtask install --prefix DIR`: builds a release and installs it as a prefix, a directory
+//! that can be moved.
 //!
-//! This file says what lies where; [`files`] puts it there.
+//! This file defines the contents of the prefix; [`files`] moves them there.
 
 mod files;
 mod man_pages;
@@ -21,39 +22,40 @@ pub use files::{copy_file, copy_tree};
 
 /// The package that makes librushmem.so and librushmem.a.
 pub const LIBRARY: &str = "librushmem";
-/// The package that makes librushmem-race.so, and what cargo calls the library.
+/// The package that makes librushmem-race.so, and the file that cargo makes of it.
 const DETECTOR: &str = "librushmem-race";
 const DETECTOR_FILE: &str = "librushmem_race_detector.so";
-/// The programs that come with it; each is its package's.
+/// The installed programs, each with the name of its package.
 const PROGRAMS: [&str; 2] = ["oshrun", "shmem-info"];
-/// The program that measures any library: half of it is C, which the installed oshcc compiles.
+/// The program that measures any OpenSHMEM library. One part is in C, and each library's own oshcc
+/// compiles it; the other part is a static library in Rust.
 const PERF: &str = "shmem-perf";
-/// The two halves in the prefix, of which `shmem-perf build` makes the program for other libraries.
+/// The directory of both parts in the prefix: `shmem-perf build` makes the program for other
+/// libraries of them.
 const PERF_PARTS: &str = "share/rushmem/shmem-perf";
 const PERF_SOURCES: &str = "benches/shmem-perf/c";
-/// The function of its Rust half that the C half calls.
+/// The function of the Rust part that the C part calls.
 const PERF_MAIN: &str = "shmem_perf_main";
-/// One script by the names of three wrappers.
+/// The names under which the one script of the compiler wrappers is installed.
 const WRAPPERS: [&str; 3] = ["oshcc", "oshcxx", "oshfort"];
 /// Other names of the wrapper for C++: the one in the standard's annex, and a customary one.
 const OTHER_NAMES: [(&str, &str); 2] = [("oshc++", "oshcxx"), ("oshCC", "oshcxx")];
 
-/// Names of the library in other implementations, by which build systems of programs ask for it:
-/// Cray's and the oldest one's, Sandia's, Open MPI's.
+/// Names of the library in other implementations, which build systems of programs look for: Cray's
+/// and the oldest one's, Sandia's, Open MPI's.
 const OTHER_LIBRARIES: [&str; 3] = ["libsma", "libshmem", "liboshmem"];
 
 const WRAPPER: &str = "crates/shmem-c/wrappers/oshcc";
-/// The files that other build systems and `man` read, with `@VERSION@` and the like to be filled
-/// in.
+/// The templates of the files for build systems and `man`, with placeholders such as `@VERSION@`.
 const PACKAGES: &str = "crates/shmem-c/packages";
 
 /// Names of LLVM's Fortran compiler.
 const FLANG: [&str; 3] = ["flang", "flang-new", "flang-new-19"];
 
-/// The specs file by which GCC marks loads and stores, for `oshcc --race`.
+/// The specs file for `oshcc --race`, which makes GCC report loads and stores to the race detector.
 const SPECS: &str = "race.specs";
 
-/// The prefix of the tests, in the build directory.
+/// The name of the prefix for tests, in the build directory.
 pub const TEST_PREFIX: &str = "test-prefix";
 
 /// The version of all packages.
@@ -81,8 +83,8 @@ pub fn run(InstallFlags { prefix }: InstallFlags) -> Result<()> {
     Ok(())
 }
 
-/// Returns where the files of a prefix are put: below the root that DESTDIR names, from which a
-/// package is made.
+/// Returns the directory into which the files of a prefix are installed: below `root` if the
+/// variable DESTDIR names one, of which the user makes a package.
 fn staged(prefix: &Path, root: Option<PathBuf>) -> PathBuf {
     match root.filter(|root| !root.as_os_str().is_empty()) {
         Some(root) => root.join(prefix.strip_prefix("/").unwrap_or(prefix)),
@@ -99,12 +101,12 @@ pub fn packages() -> impl Iterator<Item = &'static str> {
 pub struct Release(Vec<PathBuf>);
 
 impl Release {
-    /// Builds what is installed, by a command of cargo.
+    /// Builds all packages that are installed, by the arguments `command` of cargo.
     pub fn build(workspace: &Workspace, command: &[&str]) -> Result<Self> {
         Self::build_packages(workspace, command, &packages().collect::<Vec<_>>())
     }
 
-    /// Builds some packages by a command of cargo, which compiles what they share once.
+    /// Builds some packages by one call of cargo, which compiles their common dependencies once.
     pub fn build_packages(
         workspace: &Workspace,
         command: &[&str],
@@ -114,27 +116,28 @@ impl Release {
         Ok(Self(workspace.build(&[command, &packages].concat())?))
     }
 
+    /// Returns the path of a built file.
     pub fn file(&self, name: &str) -> Result<&Path> {
         let found = self.0.iter().find(|path| path.file_name().is_some_and(|file| file == name));
         found.map(PathBuf::as_path).with_context(|| format!("the release build made no {name}"))
     }
 }
 
-/// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
+/// Builds the release and installs it under `prefix`, in place of an earlier installation.
 pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let release = Release::build(workspace, &["build", "--release"])?;
-    place_all(workspace, &release, prefix, &Toolchain::of_system())
+    install_release(workspace, &release, prefix, &Toolchain::of_system())
 }
 
-/// Installs for tests and demonstrations, which need not be as fast as the release: it is built in
-/// less time, without optimization across crates.
+/// Installs a build for tests and demonstrations under `prefix`. It is not as fast as a release,
+/// but takes less time to build, since it has no optimization across crates.
 pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let release = Release::build(workspace, &["build", "--profile", "quick"])?;
-    place_all(workspace, &release, prefix, &Toolchain::of_system())
+    install_release(workspace, &release, prefix, &Toolchain::of_system())
 }
 
 /// Installs a release that was built.
-pub fn place_all(
+pub fn install_release(
     workspace: &Workspace,
     release: &Release,
     prefix: &Path,
@@ -143,7 +146,7 @@ pub fn place_all(
     let built = |name: &str| release.file(name);
     let prefix = Prefix::new(prefix)?;
 
-    // Links first: where file names differ in case alone, oshCC gives way to oshcc.
+    // Links first: where file names do not distinguish case, oshcc then replaces oshCC.
     for (name, wrapper) in OTHER_NAMES {
         prefix.link(wrapper, &format!("bin/{name}"))?;
     }
@@ -170,26 +173,27 @@ pub fn place_all(
     for (name, text) in spec::headers()? {
         prefix.write(&format!("include/{name}"), &text)?;
     }
-    fortran_module(&prefix)?;
+    compile_fortran_module(&prefix)?;
 
     prefix.copy_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
     let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
     libraries::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[], tools)?;
-    perf(&prefix, tools)?;
+    build_perf(&prefix, tools)?;
 
     prefix
         .copy_file(&workspace.root.join(PACKAGES).join(SPECS), &format!("share/rushmem/{SPECS}"))?;
-    for_build_systems(workspace, &prefix)?;
-    documents(workspace, &prefix, tools)?;
+    write_build_files(workspace, &prefix)?;
+    write_documents(workspace, &prefix, tools)?;
     prefix.finish()
 }
 
-/// Strips a program or a library of the prefix. Debug information, if these tools keep it, becomes
-/// a file in the directory `.debug` beside it, where gdb and valgrind look for it. It is larger
-/// than all the rest, and messages do not need it: they name lines of the user's program.
+/// Strips a program or a library of the prefix. If `tools` keep debug information, moves it to a
+/// file in the directory `.debug` beside the program, where gdb and valgrind look for it. This
+/// information is larger than all other files, and messages do not need it: they name lines of the
+/// user's program.
 fn strip(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
     let file = prefix.path(name);
-    // A program that runs keeps the file that it has mapped.
+    // objcopy writes another file, so that a running program keeps the one that it has mapped.
     let new = file.with_extension("stripped");
     let mut strip = tools.binutil("objcopy");
     strip.arg("--strip-unneeded");
@@ -207,9 +211,9 @@ fn strip(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
     Ok(std::fs::rename(&new, &file)?)
 }
 
-/// Compiles the Fortran module with gfortran and flang where they are installed; other compilers
-/// have formats of their own.
-fn fortran_module(prefix: &Prefix) -> Result<()> {
+/// Compiles the Fortran module with gfortran and flang, if they are installed. Other compilers have
+/// other formats of modules.
+fn compile_fortran_module(prefix: &Prefix) -> Result<()> {
     let is_here = |name: &&str| process::on_path(name).is_some();
     for (names, dir) in [(&["gfortran"][..], "include"), (&FLANG[..], "include/flang")] {
         let Some(compiler) = names.iter().find(|name| is_here(name)) else { continue };
@@ -218,15 +222,15 @@ fn fortran_module(prefix: &Prefix) -> Result<()> {
         let mut command = Command::new(compiler);
         let source = if dir == "include" { "shmem.f90" } else { "../shmem.f90" };
         command.args(["-w", "-fsyntax-only", source]).current_dir(&within);
-        // Old versions of flang cannot compile it.
+        // Old versions of flang cannot compile the module, so a failure is ignored.
         process::succeeds(&mut command);
     }
     Ok(())
 }
 
-/// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is
-/// moved. The wrapper would write the prefix into it.
-fn perf(prefix: &Prefix, tools: &Toolchain) -> Result<()> {
+/// Builds shmem-perf from its parts, as a program that finds the library relative to itself, so
+/// that the prefix can be moved. The wrapper would write the path of the prefix into the program.
+fn build_perf(prefix: &Prefix, tools: &Toolchain) -> Result<()> {
     let program = prefix.add(&format!("bin/{PERF}"))?;
     let (oshcc, parts) = (prefix.path("bin/oshcc"), prefix.path(PERF_PARTS));
     let new = parts.join(PERF);
@@ -240,7 +244,7 @@ fn perf(prefix: &Prefix, tools: &Toolchain) -> Result<()> {
 }
 
 /// Writes the files of pkg-config and CMake.
-fn for_build_systems(workspace: &Workspace, prefix: &Prefix) -> Result<()> {
+fn write_build_files(workspace: &Workspace, prefix: &Prefix) -> Result<()> {
     for (template, dir) in [
         ("rushmem.pc", "lib/pkgconfig"),
         ("RushmemConfig.cmake", "lib/cmake/Rushmem"),
@@ -252,23 +256,23 @@ fn for_build_systems(workspace: &Workspace, prefix: &Prefix) -> Result<()> {
     Ok(())
 }
 
-/// Installs man pages and completions.
-fn documents(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) -> Result<()> {
+/// Writes man pages and completions.
+fn write_documents(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) -> Result<()> {
     for name in PROGRAMS.into_iter().chain([PERF]) {
-        man_pages::of_program(prefix, name, tools)?;
+        man_pages::write_generated(prefix, name, tools)?;
     }
     let [wrapper, others @ ..] = WRAPPERS;
     for (name, section) in [(wrapper, 1), ("rushmem", 7)] {
         let page = format!("{name}.{section}");
         let template = read(workspace, &page)?;
-        man_pages::page(prefix, &format!("share/man/man{section}/{page}"), &template, tools)?;
+        man_pages::write(prefix, &format!("share/man/man{section}/{page}"), &template, tools)?;
     }
     for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
         prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;
     }
     for page in codegen::manual::pages() {
         let file = |name: &str| format!("share/man/man3/{name}.3");
-        man_pages::page(prefix, &file(&page.name), &page.text, tools)?;
+        man_pages::write(prefix, &file(&page.name), &page.text, tools)?;
         for routine in page.routines {
             prefix.link(&format!("{}.3", page.name), &file(&routine))?;
         }
@@ -276,12 +280,13 @@ fn documents(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) -> Resul
     Ok(())
 }
 
+/// Reads a template of [`PACKAGES`].
 fn read(workspace: &Workspace, template: &str) -> Result<String> {
     let path = workspace.root.join(PACKAGES).join(template);
     std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
 }
 
-/// Returns the next steps of a user.
+/// Returns the text that is printed after an installation: the contents and the user's next steps.
 fn summary(prefix: &str) -> String {
     format!(
         r#"Rushmem {VERSION} is installed in {prefix}, which may be moved:

@@ -1,13 +1,14 @@
-//! The libraries as they are installed.
+//! Makes the installed libraries from the static libraries that cargo built.
 //!
-//! A static library is one object file that shows the C names and nothing else. What rustc writes
-//! has every Rust symbol in it, and in librushmem.a `shmem_x` as strong as `pshmem_x`; a profiling
-//! tool could not define a `shmem_x` of its own. GNU ld and objcopy make one object of it in which
-//! the names of the standard are weak, their twins are strong, and all others are local.
+//! An installed static library is one object file whose only global names are the C names. The
+//! output of rustc also has all Rust symbols, and its `shmem_x` is as strong as `pshmem_x`, so that
+//! a profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy join it to one
+//! object in which the names of the standard are weak, their twins are strong, and all others are
+//! local.
 //!
-//! The shared library is linked from the static library that cargo built, by a script that gives
-//! each C and Fortran name a version and hides all others. rustc passes a script without versions
-//! for its own shared libraries, beside which the linker allows no other.
+//! The shared library is linked from the static library with a version script, which gives each C
+//! and Fortran name a version and hides all others. rustc cannot make it: for a shared library it
+//! passes a script without versions, and the linker accepts only one script.
 
 use std::fs;
 use std::path::Path;
@@ -22,10 +23,10 @@ use crate::toolchain::Toolchain;
 /// The prefix that the linker gives to the C library's `_Fork` in static programs (`--wrap`).
 pub const WRAPPED: &str = "__wrap__Fork";
 
-/// Makes librushmem.a of the static library that cargo built.
+/// Makes librushmem.a from the static library that cargo built.
 ///
 /// # Errors
-/// When binutils are missing or refuse; the message shows the command.
+/// If binutils are missing or fail; the message shows the command.
 pub fn pack(staticlib: &Path, out: &Path, tools: &Toolchain) -> Result<()> {
     let table = Exports::read();
     let mut kept = table.all();
@@ -33,8 +34,8 @@ pub fn pack(staticlib: &Path, out: &Path, tools: &Toolchain) -> Result<()> {
     join(staticlib, out, &kept, &table.names, tools)
 }
 
-/// Joins the sections of each kind, of which rustc makes one for each function: the list of them is
-/// as large as the code.
+/// The linker script that joins the sections of each kind. rustc makes a section for each function;
+/// the table of all these sections would be as large as the code.
 const SECTIONS: &str = "SECTIONS {
     .text 0 : { *(.text .text.*) }
     .rodata 0 : { *(.rodata .rodata.*) }
@@ -48,11 +49,12 @@ const SECTIONS: &str = "SECTIONS {
 }
 ";
 
-/// Makes `out` of the static library that cargo built: one object with no other global names than
-/// `kept`, of which some are weak, and with what these use.
+/// Makes the archive `out` from the static library that cargo built: one object with the functions
+/// `kept` and the code that these use. Its only global names are `kept`, of which `are_weak` are
+/// weak.
 ///
 /// # Errors
-/// When binutils are missing or refuse; the message shows the command.
+/// If binutils are missing or fail; the message shows the command.
 pub fn join(
     staticlib: &Path,
     out: &Path,
@@ -69,8 +71,8 @@ pub fn join(
     write(&roots, &kept.iter().map(|name| format!("--undefined={name}")).collect::<Vec<_>>())?;
     write(&script, &[SECTIONS.to_owned()])?;
 
-    // The members of split debug information have no note on the stack, so that ld would mark it as
-    // executable.
+    // Without the option, ld would request an executable stack: the members with split debug
+    // information have no note about the stack.
     run(tools
         .binutil("ld")
         .args(["-r", "-z", "noexecstack", "--gc-sections", "--script"])
@@ -82,7 +84,7 @@ pub fn join(
         .arg(&object))?;
     run(tools
         .binutil("objcopy")
-        // The LLVM plug-in of binutils fails on this bitcode.
+        // The LLVM plug-in of binutils cannot read this bitcode.
         .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd", "--strip-unneeded"])
         .arg(format!("--keep-global-symbols={}", exports.display()))
         .arg(format!("--weaken-symbols={}", weak.display()))
@@ -102,27 +104,27 @@ fn write(path: &Path, names: &[String]) -> Result<()> {
         .with_context(|| format!("could not write {}", path.display()))
 }
 
-/// The version of all symbols. It changes with the soname, when a program that was linked with an
-/// older library would no longer work; docs/installing.md has the policy.
+/// The version of all symbols. It changes together with the soname, if programs that were linked
+/// with an older library no longer work; docs/installing.md has the policy.
 pub const VERSION: &str = "RUSHMEM_1";
 
-/// The flags of the shared library for the linker.
+/// The flags for linking the shared library.
 const SHARED: [&str; 6] = [
     "-Wl,-soname,librushmem.so.1",
-    // Threads run in it, and what it did to the program's static data outlives any dlclose.
+    // dlclose must not unload the library: its threads run, and the static data stay remapped.
     "-Wl,-z,nodelete",
-    // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.
+    // Each shmem_x jumps directly to pshmem_x of this library, and not through the PLT.
     "-Wl,-Bsymbolic",
-    // As rustc links.
+    // The flags of rustc.
     "-Wl,-z,relro,-z,now,-z,noexecstack",
     "-Wl,--gc-sections,--as-needed,-O1",
     "-Wl,--no-undefined-version",
 ];
 
-/// Links librushmem.so.
+/// Links librushmem.so from the static library that cargo built.
 ///
 /// # Errors
-/// When the compiler is missing or refuses; the message shows the command.
+/// If the compiler is missing or fails; the message shows the command.
 pub fn link(staticlib: &Path, out: &Path, compiler: &str) -> Result<()> {
     let (script, new) = (out.with_extension("map"), out.with_extension("new"));
     let names: String = Exports::read().all().iter().map(|name| format!("  {name};\n")).collect();

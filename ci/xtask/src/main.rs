@@ -1,8 +1,9 @@
-//! `cargo xtask`: everything that is done with this repository beyond compiling it.
+//! `cargo xtask`: the tasks of this repository beyond compiling it, such as tests, installation and
+//! releases.
 //!
-//! One file per task, but for virtual machines (ci/verbs) and benchmarks (benches/driver), which
-//! are crates of their own. A task drives programs (cargo, compilers, oshrun) and reports; it does
-//! not depend on how the library works inside.
+//! Each task has a file, except those of virtual machines (ci/verbs) and benchmarks
+//! (benches/driver), which are crates of their own. A task calls programs (cargo, compilers,
+//! oshrun) and reports; it does not depend on the library's code.
 #![forbid(unsafe_code)]
 
 mod bindings;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Everything that is done with this repository beyond compiling it.
+/// Run a task of this repository
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 struct Xtask {
@@ -35,7 +36,7 @@ struct Xtask {
 enum Task {
     /// Build, install under target/demo, compile and run two examples
     Demo,
-    /// Check everything that must hold
+    /// Run the tests and checks that every change must pass
     Test(test::TestFlags),
     /// Test the networks over verbs, in virtual machines
     Verbs(verbs::VerbsFlags),
@@ -49,7 +50,7 @@ enum Task {
     Book,
     /// Write the bindings of C libraries from their headers
     Bindings(GenerateFlags),
-    /// Compare what an installed librushmem exports with the standard and with its promised ABI
+    /// Compare the exports of an installed librushmem with the standard and with its promised ABI
     Symbols(symbols::SymbolsFlags),
     /// Check the structure of the repository
     Tidy,
@@ -59,11 +60,11 @@ enum Task {
     BenchCrowded(bench_driver::crowded::CrowdedFlags),
     /// Compare with another OpenSHMEM
     BenchPeer(bench_driver::peer::PeerFlags),
-    /// Measure what the race detector costs
+    /// Measure the time and the memory that the race detector takes
     BenchRaces(bench_driver::races::RacesFlags),
     /// Measure time and memory of jobs of many PEs
     BenchSize(bench_driver::size::SizeFlags),
-    /// Measure what collectives cost at SHMEM_THREAD_MULTIPLE
+    /// Compare collectives at SHMEM_THREAD_MULTIPLE and at SHMEM_THREAD_SINGLE
     BenchThreads(bench_driver::threads::ThreadsFlags),
 }
 

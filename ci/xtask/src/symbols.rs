@@ -1,9 +1,10 @@
-//! `cargo xtask symbols PREFIX`: what an installed library exports, against the tables of the
-//! standard (ci/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of Fortran
+//! `cargo xtask symbols PREFIX`: compares the exports of an installed library with the tables of
+//! the standard (ci/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of Fortran
 //! (fortran.csv).
 //!
-//! Every function and its twin, nothing missing and nothing else, and the interface that [`abi`]
-//! promises. That the signatures are right is for the tests of crates/shmem-c.
+//! The library must export each function and its twin for profiling tools, and no other symbol.
+//! [`abi`] compares the headers with the promised interface. The tests of crates/shmem-c check the
+//! signatures.
 
 mod abi;
 
@@ -22,12 +23,12 @@ use crate::libraries::{VERSION as ABI, WRAPPED};
 pub struct SymbolsFlags {
     /// Prefix of the installed library
     pub prefix: PathBuf,
-    /// Write what is there to ci/spec/abi-1.txt
+    /// Write the interface of the installed headers to ci/spec/abi-1.txt
     #[arg(long)]
     accept: bool,
 }
 
-/// Letters of nm(1).
+/// Letters with which nm(1) marks kinds of symbols.
 const GLOBAL: &str = "T";
 const WEAK: &str = "W";
 const ABSOLUTE: &str = "A";
@@ -36,12 +37,13 @@ pub fn run(SymbolsFlags { prefix, accept }: SymbolsFlags) -> Result<()> {
     check(&Workspace::open()?, &prefix, accept)
 }
 
-/// Checks lib/librushmem.so, lib/librushmem.a and the headers under the directory given.
+/// Checks lib/librushmem.so, lib/librushmem.a and the headers of a prefix. With `accept`, writes
+/// the interface of the headers as the new promise.
 pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     let lib = prefix.join("lib");
     let table = Exports::read();
-    shared(&table, &lib.join("librushmem.so"))?;
-    archive(&table, &lib.join("librushmem.a"))?;
+    check_shared(&table, &lib.join("librushmem.so"))?;
+    check_archive(&table, &lib.join("librushmem.a"))?;
     println!(
         "librushmem.so and librushmem.a export the {} names of the tables.",
         table.all().len()
@@ -49,8 +51,9 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     abi::check(workspace, prefix, accept)
 }
 
-/// Checks that all names in the shared library are global, of one version.
-fn shared(table: &Exports, library: &Path) -> Result<()> {
+/// Checks that the shared library exports the names of the table, global and of one version, and
+/// has the right soname.
+fn check_shared(table: &Exports, library: &Path) -> Result<()> {
     let all = table.all().into_iter();
     let names = all.map(|name| (format!("{name}@@{ABI}"), GLOBAL.to_owned()));
     let expected = names.chain([(ABI.to_owned(), ABSOLUTE.to_owned())]).collect();
@@ -63,8 +66,9 @@ fn shared(table: &Exports, library: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the standard's names in the static library are weak, so that a tool can define them.
-fn archive(table: &Exports, library: &Path) -> Result<()> {
+/// Checks that the names of the table are weak in the static library, so that a tool can define
+/// them, that their twins are not, and that programs get no executable stack.
+fn check_archive(table: &Exports, library: &Path) -> Result<()> {
     let weak = table.names.iter().map(|name| (name.clone(), WEAK.to_owned()));
     let strong = table.twins().chain([WRAPPED.to_owned()]).map(|name| (name, GLOBAL.to_owned()));
     let expected = weak.chain(strong).collect();
@@ -86,7 +90,7 @@ fn executable_stack(sections: &str) -> bool {
     }
 }
 
-/// Names and letters in what nm prints.
+/// Returns the names of symbols and the letters of their kinds, from the output of nm.
 fn symbols(listing: &str) -> BTreeMap<String, String> {
     listing
         .lines()

@@ -1,8 +1,8 @@
-//! `cargo xtask test`: everything that must hold, step by step.
+//! `cargo xtask test`: runs the tests and checks of this repository in steps.
 //!
 //! A tier is a table of steps. Each step prints its name and its time. After a failed step the
-//! others run, except those that need what it makes. Some steps run beside each other. A table at
-//! the end has all steps, and why some were skipped.
+//! others run, except those that need its result. Some steps run at the same time. A table at the
+//! end has the outcome of all steps, with the reasons why some were skipped.
 
 mod bare;
 mod fuzz;
@@ -24,22 +24,25 @@ use tools::StepOutcome;
 
 struct TestStep {
     name: &'static str,
-    /// The step that makes what this one needs. If it fails, this one is skipped.
+    /// The step whose result this one needs. If that step fails, this one is skipped.
     after: Option<&'static str>,
-    /// True if it runs beside the steps next to it that have this, too: it waits, or keeps one CPU
-    /// busy, for most of its time.
+    /// True if the step may run at the same time as its neighbors in the table for which this is
+    /// true, too: for most of its time it waits, or keeps only one CPU busy.
     is_beside: bool,
     run: fn(&TestSession) -> Result<StepOutcome>,
 }
 
+/// Returns a step that needs no other one.
 const fn step(name: &'static str, run: fn(&TestSession) -> Result<StepOutcome>) -> TestStep {
     TestStep { name, after: None, is_beside: false, run }
 }
 
+/// Returns a step that needs the prefix of the step `install`.
 const fn installed(name: &'static str, run: fn(&TestSession) -> Result<StepOutcome>) -> TestStep {
     TestStep { name, after: Some("install"), is_beside: false, run }
 }
 
+/// Returns the step as one that may run at the same time as its neighbors.
 const fn beside(step: TestStep) -> TestStep {
     TestStep { is_beside: true, ..step }
 }
@@ -58,11 +61,11 @@ const TEST: &[TestStep] = &[
     installed("ordinary-user", ordinary::user),
 ];
 
-/// The steps of `--bare` before those.
+/// The steps of `--bare` before those of [`TEST`].
 const BARE: &[TestStep] = &[step("bare", bare::step)];
 
-/// The steps of `--providers`: the networks by themselves, the programs without shared memory and
-/// with some, and steps that take as long.
+/// The steps of `--providers`: the conformance suite over the networks, the test programs on
+/// several nodes, and other steps that take long.
 const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
     step("docs", steps::docs),
@@ -78,7 +81,7 @@ const PROVIDERS: &[TestStep] = &[
     beside(installed("faults-sample", steps::faults_sample)),
 ];
 
-/// The steps of `--full`, after both.
+/// The steps of `--full` after those of [`TEST`] and [`PROVIDERS`].
 const FULL: &[TestStep] = &[
     installed("slurm", steps::slurm),
     installed("hosts", steps::hosts),
@@ -99,7 +102,7 @@ const FULL: &[TestStep] = &[
     step("oldest-rust", steps::oldest_rust),
 ];
 
-/// Returns the steps of all tiers, those that two of them have once.
+/// Returns the steps of `--full`: those of all tiers, each once.
 fn all() -> Vec<&'static TestStep> {
     let mut all: Vec<&TestStep> = Vec::new();
     for step in [TEST, PROVIDERS, FULL].into_iter().flatten() {
@@ -110,7 +113,7 @@ fn all() -> Vec<&'static TestStep> {
     all
 }
 
-/// Explains why a tier has no step of this name.
+/// Returns a sentence that says which tier has a step of this name, or that there is none.
 fn elsewhere(name: &str) -> String {
     let has = |tier: &[TestStep]| tier.iter().any(|step| step.name == name);
     let tier = [(TEST, ""), (PROVIDERS, " --providers"), (FULL, " --full"), (BARE, " --bare")];
@@ -128,7 +131,7 @@ pub struct TestFlags {
     /// Everything, also soaks, sanitizers and virtual machines
     #[arg(long, conflicts_with = "providers")]
     full: bool,
-    /// Hide the libraries of networks and the launchers of others, as if they were not installed
+    /// Hide the libraries of networks and other launchers, as if they were not installed
     #[arg(long, conflicts_with_all = ["providers", "full"])]
     bare: bool,
     /// This step alone
@@ -158,7 +161,7 @@ pub fn run(TestFlags { providers, full, bare, only, list }: TestFlags) -> Result
     let prefix = workspace.target.join(TEST_PREFIX);
     let session = TestSession { prefix, workspace, suites: Suites::default(), tier };
     if bare {
-        // No package can be installed while files are hidden.
+        // Packages cannot be installed while files are hidden.
         if chosen.iter().any(|step| step.name == "needs") {
             steps::needs(&session)?;
         }
@@ -173,7 +176,7 @@ pub fn run(TestFlags { providers, full, bare, only, list }: TestFlags) -> Result
     }
 }
 
-/// One line of the table at the end.
+/// The outcome of a step: one line of the table at the end.
 struct StepReport {
     name: &'static str,
     took: Duration,

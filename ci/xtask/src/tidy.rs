@@ -1,8 +1,8 @@
-//! `cargo xtask tidy`: the structure that the repository promises, checked.
+//! `cargo xtask tidy`: checks the structure of the repository.
 //!
-//! A rule is a function from the [`Tree`] to complaints; it reads nothing else, so that each is
-//! tested on a few lines of text. The tables that rules compare with, such as which crate may
-//! import which, are at the top of the rule's file.
+//! A rule is a function from the [`Tree`] to complaints. It reads nothing else, so its tests need
+//! only a few lines of text. The tables of a rule, such as which crate may import which, are at the
+//! top of its file.
 
 mod files;
 mod imports;
@@ -47,8 +47,9 @@ pub fn run() -> Result<()> {
     }
 }
 
-/// Returns the lines of code of all sources that people write. A line that is only a comment does
-/// not count, nor does an inline module of tests, which is the last item of its file.
+/// Returns the number of lines of code of all sources that are not generated. Blank lines and lines
+/// of comments do not count, nor does an inline module of tests, which is the last item of its
+/// file.
 fn code_lines(tree: &Tree) -> usize {
     tree.files
         .iter()

@@ -1,25 +1,25 @@
-//! The tools that build, pack and run the programs of an installation: the system's, or those for
-//! another processor or an older C library.
+//! The tools that build, strip and run the programs of an installation: those of this machine, or
+//! those for another processor or an older C library.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// The tools.
+/// The tools of an installation, and how they are used.
 pub struct Toolchain {
     /// The compiler and linker of C: a command and its first arguments.
     pub compiler: String,
-    /// The prefix of the names of binutils.
+    /// The prefix of the names of binutils, such as `aarch64-linux-gnu-`, or nothing.
     pub binutils: String,
-    /// The command that runs a program, with its first arguments, or nothing.
+    /// The command that runs a program for this processor, with its first arguments, or nothing.
     pub runner: String,
-    /// True if debug information is installed, in files of its own.
+    /// True if debug information is installed, in separate files.
     pub keeps_debug_information: bool,
-    /// The date that documents have, in seconds; that of today if there is none.
+    /// The date of man pages, in seconds since 1970; `None` for today.
     pub epoch: Option<String>,
 }
 
 impl Toolchain {
-    /// Returns those of this machine.
+    /// Returns the tools of this machine.
     pub fn of_system() -> Toolchain {
         let (compiler, binutils, runner) = ("cc".to_owned(), String::new(), String::new());
         Toolchain { compiler, binutils, runner, keeps_debug_information: true, epoch: None }
@@ -41,7 +41,7 @@ impl Toolchain {
     }
 }
 
-/// Returns the command whose words are those of `first`, which may have none, and then `rest`.
+/// Returns the command that consists of the words of `first`, which may be empty, and of `rest`.
 fn of_words<'a>(first: &'a str, rest: impl Iterator<Item = &'a OsStr>) -> Command {
     let mut words = first.split_whitespace().map(OsStr::new).chain(rest);
     let mut command = Command::new(words.next().expect("a command has a word"));

@@ -1,5 +1,4 @@
-//! The compiler wrappers, in a prefix whose path holds a blank: what they add, and when they do
-//! not.
+//! The commands that the compiler wrappers run, in a prefix whose path contains a space.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +7,7 @@ use std::process::{Command, Output};
 
 const WRAPPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/wrappers/oshcc");
 
-/// A prefix with the wrappers, gone with this value.
+/// A prefix with the wrappers and the headers. Dropping it deletes the prefix.
 struct InstalledPrefix(PathBuf);
 
 impl InstalledPrefix {
@@ -27,12 +26,13 @@ impl InstalledPrefix {
         Self(path.canonicalize().unwrap())
     }
 
-    /// Returns the wrapper with `true` for a compiler, which is everywhere.
+    /// Returns a command that runs the wrapper with `true` as the compiler, which every machine
+    /// has.
     fn wrapper(&self, name: &str) -> Command {
         script(&self.0.join("bin").join(name))
     }
 
-    /// Returns what the wrapper would run.
+    /// Returns the command that `oshcc` would run.
     fn shown(&self, arguments: &[&str]) -> String {
         text(self.wrapper("oshcc").arg("--show").args(arguments))
     }
@@ -54,8 +54,8 @@ impl Drop for InstalledPrefix {
     }
 }
 
-/// Run by the shell, not by the kernel: that refuses a file that another test's child, between fork
-/// and exec, still holds open for writing.
+/// Returns a command by which the shell runs a script. The kernel would refuse to run it while a
+/// child of another test, between fork and exec, still has the file open for writing.
 fn script(path: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg(path);
@@ -131,7 +131,7 @@ fn each_wrapper_has_its_compiler() {
     assert!(blank.starts_with("-I"), "{blank}");
 }
 
-/// The standard's annex names the one, the field the other.
+/// `oshc++` is the name in the standard's annex, `oshCC` a customary one.
 #[test]
 fn each_name_of_the_wrapper_for_cxx_compiles_cxx() {
     let prefix = InstalledPrefix::make("names");
@@ -150,7 +150,7 @@ fn the_command_is_shown_in_every_spelling() {
         let mut wrapper = prefix.wrapper("oshcc");
         assert_eq!(text(wrapper.args([option, "a.c", "-o", "a"])), shown, "{option}");
     }
-    // Build systems ask so for all that is added.
+    // Build systems call it without arguments to get all options that are added.
     assert_eq!(prefix.shown(&[]), format!("true {} {}", prefix.include(), prefix.link()));
 }
 
@@ -185,7 +185,7 @@ fn each_part_of_the_command_is_shown_alone() {
     }
 }
 
-/// A compiler that came after the installation.
+/// The case of a Fortran compiler that was installed after the library.
 #[test]
 fn a_module_that_is_missing_is_named_with_the_remedy() {
     let prefix = InstalledPrefix::make("module");
@@ -215,7 +215,7 @@ fn the_options_of_old_dialects_are_named() {
     assert!(!text(prefix.wrapper("oshcc").arg("--help")).contains("-fdollar-ok"));
 }
 
-/// gfortran's library refers to them weakly.
+/// gfortran's library refers to the functions of threads weakly, so the linker would omit some.
 #[test]
 fn a_static_fortran_program_gets_all_of_the_threads() {
     let prefix = InstalledPrefix::make("static Fortran");

@@ -1,33 +1,33 @@
-//! The diagram of the crates, docs/diagrams/crates.svg, drawn from what cargo knows.
+//! Draws the diagram of the crates, docs/diagrams/crates.svg, from the metadata of cargo.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use task_support::workspace::Package;
 
-/// Directories whose crates only measure or test the others.
+/// The directories whose crates are not drawn: they only measure or test the others.
 const OMITTED: &[&str] = &["benches/", "ci/"];
 
-/// For each crate those that it imports.
+/// The directories of the crates that each crate imports.
 type Imports<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// The width of the diagram.
+/// The width of the diagram in pixels, as all sizes here.
 const WIDTH: usize = 780;
-/// Distance between boxes, and from the border.
+/// The distance between boxes, and from the border.
 const GAP: usize = 16;
-/// Height of a line of text.
+/// The height of a line of text.
 const LINE: usize = 21;
-/// Imports of a box are wrapped at this many letters.
+/// The number of letters after which the imports of a box are wrapped.
 const LETTERS: usize = 26;
 
-/// A crate with those that it imports, as a box of lines of text.
+/// The box of a crate: its name, and the lines of text with its imports.
 struct CrateBox<'a> {
     name: &'a str,
     imports: Vec<String>,
 }
 
-/// Draws each crate as a box, above the boxes of all that it imports. A box names its imports, but
-/// not those that follow from others.
+/// Draws each crate as a box, above the boxes of the crates that it imports. A box names its
+/// imports, except those that follow from others.
 pub fn draw(packages: &[Package]) -> String {
     let imports = imports(packages);
     let mut names: Vec<&str> = imports.keys().copied().collect();
@@ -55,7 +55,7 @@ pub fn draw(packages: &[Package]) -> String {
     )
 }
 
-/// Returns boxes of one level in as many rows as they need.
+/// Returns the boxes of one level in rows that fit the width.
 fn rows<'a, 'b>(boxes: &'b [CrateBox<'a>]) -> Vec<&'b [CrateBox<'a>]> {
     let (mut rows, mut first, mut width) = (Vec::new(), 0, GAP);
     for (index, next) in boxes.iter().enumerate() {
@@ -118,6 +118,7 @@ impl<'a> CrateBox<'a> {
     }
 }
 
+/// Returns the imports of all crates that are drawn, without those of their tests.
 fn imports(packages: &[Package]) -> Imports<'_> {
     let is_drawn = |dir: &str| !OMITTED.iter().any(|start| dir.starts_with(start));
     packages
@@ -131,12 +132,12 @@ fn imports(packages: &[Package]) -> Imports<'_> {
         .collect()
 }
 
-/// Returns the length of the longest way down from a crate.
+/// Returns the length of the longest chain of imports that begins at a crate.
 fn depth(imports: &Imports<'_>, name: &str) -> usize {
     imports[name].iter().map(|import| depth(imports, import) + 1).max().unwrap_or(0)
 }
 
-/// Returns true if another of `targets` imports `to`, directly or through others.
+/// Returns true if a crate of `targets` imports `to`, directly or through others.
 fn is_implied(imports: &Imports<'_>, targets: &BTreeSet<&str>, to: &str) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), targets.iter().copied().collect::<Vec<_>>());
     while let Some(name) = open.pop() {

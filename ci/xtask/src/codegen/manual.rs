@@ -1,12 +1,16 @@
-//! The man pages of section 3: one for each group of routines, and for each routine a link to it.
+//! The man pages of section 3: one for each group of routines, and a link to it for each routine.
 //!
-//! Prototypes come from the tables that make the headers, and what a routine does from
-//! ci/spec/manual.txt. A page there begins with `# NAME: SECTIONS` of the standard, and a line that
-//! says what the routines do (a page of extensions names these, or their families, instead of
-//! sections); paragraphs follow, and lines that begin with `Returns:`, `Note:`, `Rust:`, for
-//! extensions `Fortran:`, and `Argument NAME:` for one that means something else there than in the
-//! last part, which names the arguments. The example of a page is the program
-//! ci/spec/examples/NAME.c.
+//! Prototypes are made from the tables of the headers, descriptions from ci/spec/manual.txt. A page
+//! in that file has these parts:
+//! - `# NAME: SECTIONS`: the name of the page and the sections of the standard that it describes;
+//!   for extensions, the routines or families of routines instead of sections;
+//! - a line that summarizes the routines;
+//! - paragraphs;
+//! - lines that begin with `Returns:`, `Note:`, `Rust:`, `Fortran:` (of extensions only), and
+//!   `Argument NAME:`, for an argument whose meaning differs from the common one.
+//!
+//! The last part of the file has the common meanings of the arguments. The example of a page is the
+//! program ci/spec/examples/NAME.c.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,15 +22,16 @@ use spec::table::{CFunction, SpecTable};
 
 const TEXT: &str = include_str!("../../../spec/manual.txt");
 
-/// A page: its name, and its text in the language of man pages.
+/// A man page.
 pub struct ManPage {
     pub name: String,
-    /// Routines that are described here, by their names.
+    /// The names of the routines that it describes, without that of the page.
     pub routines: Vec<String>,
+    /// The text in the language of man pages.
     pub text: String,
 }
 
-/// A page as the text has it.
+/// A page of ci/spec/manual.txt.
 struct Described<'a> {
     name: &'a str,
     sections: Vec<&'a str>,
@@ -35,6 +40,7 @@ struct Described<'a> {
 }
 
 impl Described<'_> {
+    /// Returns the texts of all lines that begin with a label.
     fn labeled(&self, label: &str) -> impl Iterator<Item = &str> {
         self.paragraphs.iter().filter_map(move |line| line.strip_prefix(label)).map(str::trim)
     }
@@ -43,7 +49,7 @@ impl Described<'_> {
 /// Returns all pages.
 ///
 /// # Panics
-/// If the text has no page for a section of the standard, or no words for an argument.
+/// If manual.txt has no page for a function of the standard, or does not describe an argument.
 pub fn pages() -> Vec<ManPage> {
     let table = SpecTable::read();
     let (described, arguments) = read();
@@ -58,11 +64,12 @@ pub fn pages() -> Vec<ManPage> {
     described.iter().map(|page| write(page, &described, &table, &arguments)).collect()
 }
 
-/// Routines that do nothing, and have no section.
+/// Returns true for a routine without a section in the standard: those do nothing.
 fn is_obsolete(function: &CFunction) -> bool {
     function.section.is_empty() || !function.section.starts_with(|c: char| c.is_ascii_digit())
 }
 
+/// Returns the pages of manual.txt, and the common meanings of arguments by name.
 fn read() -> (Vec<Described<'static>>, BTreeMap<&'static str, &'static str>) {
     let (pages, arguments) = TEXT.split_once("# arguments\n").expect("the names of arguments");
     let pages = pages.split("# ").filter(|page| !page.is_empty()).map(|page| {
@@ -76,6 +83,7 @@ fn read() -> (Vec<Described<'static>>, BTreeMap<&'static str, &'static str>) {
     (pages.collect(), arguments.lines().filter_map(|line| line.split_once(": ")).collect())
 }
 
+/// Returns the man page for a page of manual.txt.
 fn write(
     page: &Described<'_>,
     all: &[Described<'_>],
@@ -172,7 +180,7 @@ fn write(
     ManPage { name: page.name.to_owned(), routines, text: roff.to_roff() }
 }
 
-/// Writes the first comment of the example, then its program.
+/// Adds the example: its first comment as text, then the program.
 fn example(roff: &mut Roff, name: &str) {
     let file = format!("../spec/examples/{name}.c");
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file))
@@ -187,7 +195,8 @@ fn example(roff: &mut Roff, name: &str) {
     roff.control("fi", []);
 }
 
-/// Returns the routines that the standard deprecates: a family where it deprecates all of it.
+/// Returns the names of the deprecated routines. A family all of whose routines are deprecated
+/// appears as one name.
 fn deprecated(functions: &[&CFunction]) -> Vec<String> {
     let is_old = |function: &CFunction| !function.deprecated_since.is_empty();
     let mut names: Vec<String> = Vec::new();
@@ -203,7 +212,7 @@ fn deprecated(functions: &[&CFunction]) -> Vec<String> {
     names
 }
 
-/// Returns the prototypes of the families, with names of types for what differs, and those of C11.
+/// Returns the prototypes of the families, with placeholders for the types, and those of C11.
 fn synopsis(functions: &[&CFunction]) -> (Vec<String>, Vec<String>) {
     let (mut families, mut generics): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
@@ -233,7 +242,8 @@ fn synopsis(functions: &[&CFunction]) -> (Vec<String>, Vec<String>) {
     (families, generics)
 }
 
-/// Calls by the module of Fortran: of the routines of C11, or of C where there are none.
+/// Returns the calls through the Fortran module: of the routines of C11, or of those of C that have
+/// no C11 form.
 fn fortran(functions: &[&CFunction]) -> Vec<String> {
     let mut calls: Vec<String> = Vec::new();
     for function in functions.iter().filter(|function| function.deprecated_since.is_empty()) {
@@ -252,7 +262,7 @@ fn fortran(functions: &[&CFunction]) -> Vec<String> {
     if calls.is_empty() { calls } else { [vec!["use shmem".to_owned()], calls].concat() }
 }
 
-/// Returns what stands for TYPENAME and SIZE in the names of the families.
+/// Returns sentences that list the types for TYPENAME and SIZE in the names of the families.
 fn types(functions: &[&CFunction]) -> Vec<String> {
     let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for placeholder in ["<TYPENAME>", "<SIZE>"] {
@@ -289,7 +299,7 @@ fn names(functions: &[&CFunction]) -> Vec<String> {
     names
 }
 
-/// Returns a paragraph, in which what stands between backquotes is bold.
+/// Returns a paragraph in which words between backquotes are bold.
 fn inline(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
     parts.map(|(i, part)| if i % 2 == 1 { bold(part) } else { roman(part) }).collect()

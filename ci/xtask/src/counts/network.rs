@@ -1,10 +1,10 @@
-//! Counts the instructions that the library executes of an operation over a network until
-//! libfabric's provider is called: those that a NIC waits for.
+//! Counts the instructions of the library in an operation over a network, from the call until
+//! libfabric's provider is called first: a NIC cannot start before that.
 //!
 //! The provider is `strict` (ci/strict-fabric), whose domain `copy` completes every operation
 //! before its call returns. So no call waits, and each takes the same number of instructions unless
-//! the service thread polls at the same time: the median of some calls is the same every day. Each
-//! call begins with nothing in flight.
+//! the service thread polls at the same time. The median of several calls is therefore
+//! reproducible. No operation is in flight when a call begins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,40 +14,41 @@ use anyhow::{Context, Result, bail};
 use task_support::process;
 use task_support::workspace::Workspace;
 
-/// The routines that are counted; benches/counts.c knows how to call each.
+/// The routines that are counted, which benches/counts.c calls.
 pub const ROUTINES: &[&str] = &["shmem_putmem", "shmem_getmem", "shmem_long_atomic_fetch_add"];
 
 /// The prefix of a routine's name among the pinned numbers.
 pub const PREFIX: &str = "until-provider:";
-/// The functions of the provider.
+/// The pattern of the names of the provider's functions, for callgrind.
 const PROVIDER: &str = "strict_fi_*";
 
 const LIBRARY: &str = "/librushmem.so.1";
 const CALLS: usize = 21;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Returns the directory in which libfabric finds the provider that was built.
-pub fn provider(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
+/// Copies the built provider into a directory for libfabric. Returns the directory.
+pub fn copy_provider(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     let dir = workspace.target.join("strict-fabric");
     fs::create_dir_all(&dir)?;
     fs::copy(built, dir.join("libstrict-fi.so")).context("the provider for tests")?;
     Ok(dir)
 }
 
-/// Counts the instructions of one call of a routine by `program` to another PE until the provider
-/// is called first. Returns the name among the pinned numbers, and the number.
-pub fn counted(
+/// Counts the instructions of one call of a routine by `program`, which accesses another PE, until
+/// the provider is called first. Returns the name among the pinned numbers, and the number.
+pub fn count(
     workspace: &Workspace,
     (prefix, provider): (&Path, &Path),
     program: &Path,
     routine: &str,
 ) -> Result<(String, u64)> {
     let job = CountedJob { prefix, provider, program, routine };
-    let counts = until_provider(&job.parts(workspace)?);
+    let counts = until_provider(&job.run(workspace)?);
     Ok((format!("{PREFIX}{routine}"), median(routine, counts)?))
 }
 
-/// Returns for each call the instructions until the first call of the provider.
+/// Returns for each call the number of instructions until the first call of the provider; for a
+/// call that does not call the provider, all of its instructions.
 fn until_provider(parts: &[CallgrindPart]) -> Vec<u64> {
     let mut calls = Vec::new();
     let (mut until, mut all) = (None, 0);
@@ -75,17 +76,17 @@ struct CountedJob<'a> {
 
 /// The counts of callgrind from one dump to the next.
 struct CallgrindPart {
-    /// It comes after all parts with lower numbers.
+    /// The position among all parts of the process.
     number: u64,
-    /// It ends where the provider is called, and not where the routine returns.
+    /// True if the part ends at a call of the provider, false if it ends where the routine returns.
     is_before_provider: bool,
-    /// The library's instructions.
+    /// The number of instructions of the library.
     own: u64,
 }
 
 impl CountedJob<'_> {
-    /// Returns the parts of the first PE in their order.
-    fn parts(&self, workspace: &Workspace) -> Result<Vec<CallgrindPart>> {
+    /// Runs the job. Returns the parts of the first PE in their order.
+    fn run(&self, workspace: &Workspace) -> Result<Vec<CallgrindPart>> {
         let CountedJob { prefix, provider, program, routine } = *self;
         let dir = workspace.target.join("counts-parts");
         let _ = fs::remove_dir_all(&dir);
@@ -95,7 +96,8 @@ impl CountedJob<'_> {
         job.args(["-n", "2", "valgrind", "--tool=callgrind", "--compress-strings=no"])
             .arg(format!("--toggle-collect={routine}"))
             .arg(format!("--dump-after={routine}"))
-            // Callgrind 3.19 forgets the options of a function that another one's come between.
+            // All options of `routine` come before this one: callgrind 3.19 ignores options of a
+            // function that follow those of another function.
             .arg(format!("--dump-before={PROVIDER}"))
             .arg(format!("--callgrind-out-file={}", into("out")))
             .arg(format!("--log-file={}", into("log")))
@@ -138,8 +140,8 @@ fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {
     Ok(counts[counts.len() / 2])
 }
 
-/// Returns the instructions in a part of callgrind's output that are the library's. A line of costs
-/// that follows `calls=` repeats what the callee took.
+/// Returns the number of instructions of the library in a part of callgrind's output. The line
+/// after `calls=` is skipped: it has the instructions of the callee, which are counted there.
 fn own(part: &str) -> u64 {
     let (mut object, mut is_callee, mut all) = ("", false, 0);
     for line in part.lines() {
@@ -164,8 +166,8 @@ mod tests {
     #[test]
     fn a_call_ends_where_the_routine_returns() {
         let part = |is_before_provider, own| CallgrindPart { number: 0, is_before_provider, own };
-        // The second call goes to the provider twice, the third one never; other calls of the
-        // library go there between them.
+        // The second call calls the provider twice, the third one never. Calls of other routines
+        // call it in between.
         let parts = [
             part(true, 0),
             part(true, 9),

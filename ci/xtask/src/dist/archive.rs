@@ -1,4 +1,5 @@
-//! Archives that are equal whenever their contents are: sorted, of one time and owner.
+//! Archives with reproducible bytes: files are sorted and have one time and owner, so equal
+//! contents make equal archives.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,7 @@ use super::release::{self, VERSION, done, empty_dir};
 const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
                         [source.vendored-sources]\ndirectory = \"vendor\"\n";
 
-/// Returns what makes archives equal.
+/// Returns a command of tar with the options that make archives reproducible.
 fn tar(epoch: &str) -> Command {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
@@ -21,16 +22,21 @@ fn tar(epoch: &str) -> Command {
     tar
 }
 
-/// Returns the directory `name` of `parent`.
-pub fn of_dir(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
+/// Makes an archive of the directory `name` of `parent`, beside it. Returns the path of the
+/// archive.
+pub fn pack_dir(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     let file = parent.join(format!("{name}.tar.gz"));
     run(tar(epoch).arg("-C").arg(parent).arg("-cf").arg(&file).arg(name))?;
     Ok(file)
 }
 
-/// Returns the sources, and those of all dependencies, with which cargo builds them without a
-/// network; and their directory.
-pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<(PathBuf, PathBuf)> {
+/// Makes an archive of the sources and of those of all dependencies, so that cargo builds them
+/// without a network. Returns the path of the archive, and the directory that was packed.
+pub fn pack_sources(
+    workspace: &Workspace,
+    output: &Path,
+    epoch: &str,
+) -> Result<(PathBuf, PathBuf)> {
     let name = format!("rushmem-{VERSION}-source");
     let dir = output.join(&name);
     empty_dir(&dir)?;
@@ -38,7 +44,7 @@ pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<(
     if workspace.is_checkout() {
         run(workspace.git().arg("archive").arg("-o").arg(&archive).arg("HEAD"))?;
     } else {
-        // They came from such an archive.
+        // The workspace is an unpacked archive, which contains the dependencies.
         let mut tar = Command::new("tar");
         tar.args(["--exclude=./target", "-cf"]).arg(&archive).arg("-C").arg(&workspace.root);
         run(tar.arg("."))?;
@@ -49,10 +55,10 @@ pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<(
         vendor(&dir)?;
     }
     release::permit_all(&dir)?;
-    Ok((of_dir(output, &name, epoch)?, dir))
+    Ok((pack_dir(output, &name, epoch)?, dir))
 }
 
-/// Adds the sources of all dependencies, and the configuration by which cargo takes these.
+/// Adds the sources of all dependencies to `dir`, and the configuration with which cargo uses them.
 fn vendor(dir: &Path) -> Result<()> {
     let vendor = ["vendor", "--locked", "--versioned-dirs", "--quiet", "vendor"];
     run(Command::new("cargo").args(vendor).current_dir(dir))?;

@@ -8,7 +8,7 @@ use task_support::process::capture;
 
 use crate::toolchain::Toolchain;
 
-/// Libraries that every machine has, and the own one.
+/// Libraries that every machine has, and librushmem itself.
 const LIBRARIES: [&str; 8] = [
     "libc.so.6",
     "libm.so.6",
@@ -20,11 +20,15 @@ const LIBRARIES: [&str; 8] = [
     "librushmem.so.1",
 ];
 
-/// Checks what all programs and shared libraries of a prefix need.
-pub fn all(prefix: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
+/// Checks all programs and shared libraries of a prefix.
+///
+/// # Errors
+/// If one needs a symbol of a C library newer than `glibc` or a library that a machine may lack, or
+/// looks for libraries in a directory of this machine.
+pub fn check_prefix(prefix: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     for dir in ["bin", "lib"] {
         for file in files(&prefix.join(dir))? {
-            one(&file, glibc, tools)?;
+            check_file(&file, glibc, tools)?;
         }
     }
     Ok(())
@@ -45,7 +49,7 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn one(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
+fn check_file(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     let limit = version(glibc);
     let symbols = capture(tools.binutil("objdump").arg("-T").arg(file))?;
     let newest = symbols.split("GLIBC_").skip(1).map(|rest| {
@@ -71,7 +75,7 @@ fn one(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     Ok(())
 }
 
-/// Returns a version as numbers, which compare as it does.
+/// Returns the numbers of a version, which compare as versions do.
 fn version(text: &str) -> Vec<u32> {
     text.split('.').filter_map(|part| part.parse().ok()).collect()
 }

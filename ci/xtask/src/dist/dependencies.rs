@@ -1,5 +1,6 @@
-//! Lists what the programs of a release contain: the texts of licenses, and a software bill of
-//! materials for each (CycloneDX). Licenses of what the compilers add are with these.
+//! Lists the packages that the programs of a release contain: writes the texts of their licenses,
+//! and for each program a software bill of materials (CycloneDX). Adds the licenses of the
+//! libraries that the compilers link.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,20 +12,20 @@ use task_support::workspace::Workspace;
 use super::release::done;
 use crate::install;
 
-/// The programs of cargo that this takes, and what installs them.
+/// The subcommands of cargo that are needed, and how to install them.
 pub const TOOLS: [(&str, &str); 2] = [
     ("cargo-about", "cargo install --locked cargo-about --features cli"),
     ("cargo-cyclonedx", "cargo install --locked cargo-cyclonedx"),
 ];
 
-/// Returns the first of these programs that is not here, with what installs it.
+/// Returns the name of the first of [`TOOLS`] that is missing, and how to install it.
 pub fn missing() -> Option<String> {
     let tool = TOOLS.iter().find(|(tool, _)| process::on_path(tool).is_none());
     tool.map(|(tool, command)| format!("{tool} is not here: {command}"))
 }
 
-/// Places both in share/rushmem of a prefix. `sources` is a copy of the repository, in which
-/// cargo-cyclonedx leaves its files.
+/// Writes the licenses and the bills of materials into share/rushmem of a prefix. `sources` is a
+/// copy of the repository, in which cargo-cyclonedx leaves its files.
 pub fn install(
     workspace: &Workspace,
     sources: &Path,
@@ -51,7 +52,7 @@ pub fn install(
         let name = format!("{package}.cdx.json");
         let made = sources.join(&dir).join(&name);
         let bill = done(std::fs::read_to_string(&made), &made)?;
-        // The path of the build is of no interest, and differs.
+        // The path of the build differs from machine to machine.
         let bill = bill.replace(&sources.display().to_string(), "/rushmem");
         let bills = bills.join(name);
         done(std::fs::write(&bills, bill), &bills)?;
@@ -59,8 +60,8 @@ pub fn install(
     Ok(())
 }
 
-/// Places the licenses of what the compilers link: Rust's library, with what that contains, and
-/// LLVM's unwinder.
+/// Writes the licenses of the libraries that the compilers link: Rust's library with its
+/// dependencies, and LLVM's unwinder.
 pub fn license_linked(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let licenses = prefix.join("share/rushmem/licenses");
     let sysroot =
@@ -75,7 +76,7 @@ pub fn license_linked(workspace: &Workspace, prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the directory of a package, from the root of the repository.
+/// Returns the directory of a package, relative to the root of the repository.
 fn dir(workspace: &Workspace, package: &str) -> Result<PathBuf> {
     let id = capture(workspace.cargo().args(["pkgid", "-p", package]))?;
     let path = id.split_once("file://").and_then(|(_, rest)| rest.split('#').next());

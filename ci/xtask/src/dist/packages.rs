@@ -1,8 +1,8 @@
-//! The prefix as packages of Debian and of distributions that use RPM: the runtime, what compiles C
-//! and C++, and what compiles Fortran.
+//! The prefix as three packages of Debian and of distributions that use RPM: the runtime, the files
+//! that compile C and C++, and those that compile Fortran.
 //!
-//! The prefix stays one directory, /usr/lib/rushmem, with links in /usr/bin whose names other
-//! OpenSHMEM libraries do not have: their packages may be installed at the same time.
+//! The prefix stays one directory, /usr/lib/rushmem. Links in /usr/bin have names that other
+//! OpenSHMEM libraries do not use, so that the packages of these can be installed at the same time.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use task_support::workspace::Workspace;
 
 use super::release::{self, HOMEPAGE, VERSION, done, empty_dir};
 
-/// The prefix in a package.
+/// The directory of the prefix in a package.
 const PREFIX: &str = "usr/lib/rushmem";
-/// The packages, and who they are in the names of files.
+/// The packages: the names of Debian, which are also those of directories and templates here.
 const PACKAGES: [&str; 3] = ["rushmem", "rushmem-dev", "rushmem-fortran"];
-/// Commands that have a link in /usr/bin, and its name.
+/// The commands that have a link in /usr/bin, each with the name of the link.
 const COMMANDS: [(&str, &str); 6] = [
     ("oshrun", "oshrun.rushmem"),
     ("shmem-info", "shmem-info"),
@@ -28,32 +28,32 @@ const COMMANDS: [(&str, &str); 6] = [
     ("oshfort", "oshfort.rushmem"),
 ];
 
-/// The contents of all packages.
+/// The input of all packages, and where they are made.
 pub struct Packages<'a> {
-    /// The text files, which are in the repository.
+    /// The repository, which has the templates of the text files.
     pub workspace: &'a Workspace,
-    /// The prefix.
+    /// The installed files.
     pub prefix: &'a Path,
-    /// The directory of the packages.
+    /// The directory in which the packages are made.
     pub output: &'a Path,
-    /// The processor as the Linux kernel names it.
+    /// The name of the processor in the Linux kernel.
     pub arch: &'a str,
-    /// The time of all files, in seconds.
+    /// The time that all files get, in seconds.
     pub epoch: &'a str,
 }
 
 impl Packages<'_> {
-    /// Returns the packages for Debian.
-    pub fn deb(&self) -> Result<Vec<PathBuf>> {
+    /// Builds the packages for Debian. Returns their paths.
+    pub fn build_deb(&self) -> Result<Vec<PathBuf>> {
         let arch = if self.arch == "aarch64" { "arm64" } else { "amd64" };
         let texts = self.workspace.root.join("ci/packaging/debian");
-        self.trees("deb")?
+        self.make_trees("deb")?
             .iter()
             .zip(PACKAGES)
             .map(|(tree, name)| {
                 let documents = tree.join("usr/share/doc").join(name);
                 self.copy(&texts.join("copyright"), &documents.join("copyright"))?;
-                self.changelog(name, &documents)?;
+                self.write_changelog(name, &documents)?;
                 let overrides = texts.join(format!("{name}.lintian-overrides"));
                 self.copy(&overrides, &tree.join("usr/share/lintian/overrides").join(name))?;
                 let size = capture(Command::new("du").args(["-sk", "--apparent-size"]).arg(tree))?;
@@ -63,12 +63,12 @@ impl Packages<'_> {
                 let control = control.replace("@MODULE@", &self.module()?);
                 self.write(&tree.join("DEBIAN/control"), &control)?;
                 if name == PACKAGES[0] {
-                    // By this, packages of programs depend on the library.
+                    // dpkg-shlibdeps reads this to make packages of programs depend on the library.
                     let library = format!("librushmem 1 rushmem (>= {VERSION})\n");
                     self.write(&tree.join("DEBIAN/shlibs"), &library)?;
                 }
-                self.sums(tree)?;
-                self.same_time(tree)?;
+                self.write_sums(tree)?;
+                self.set_times(tree)?;
                 let file = self.output.join(format!("{name}_{VERSION}-1_{arch}.deb"));
                 let mut deb = Command::new("dpkg-deb");
                 deb.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(&file);
@@ -78,10 +78,10 @@ impl Packages<'_> {
             .collect()
     }
 
-    /// Returns the packages for RPM.
-    pub fn rpm(&self) -> Result<Vec<PathBuf>> {
+    /// Builds the packages for RPM. Returns their paths.
+    pub fn build_rpm(&self) -> Result<Vec<PathBuf>> {
         let dir = self.output.join("rpm");
-        let trees = self.trees("rpm")?;
+        let trees = self.make_trees("rpm")?;
         let all = dir.join("all");
         for (tree, name) in trees.iter().zip(PACKAGES) {
             let mut list = String::new();
@@ -97,7 +97,7 @@ impl Packages<'_> {
             done(std::fs::create_dir_all(&all), &all)?;
             run(Command::new("cp").arg("-a").arg(tree.join(".")).arg(&all))?;
         }
-        self.same_time(&all)?;
+        self.set_times(&all)?;
         let spec = self.text(&self.workspace.root.join("ci/packaging/rpm/rushmem.spec"))?;
         let spec = spec.replace("@TREE@", &all.display().to_string());
         let spec = spec.replace("@LISTS@", &dir.join("lists").display().to_string());
@@ -114,8 +114,9 @@ impl Packages<'_> {
         Ok(names.map(file).to_vec())
     }
 
-    /// Returns the files of each package in a directory of its own, below `kind`.
-    fn trees(&self, kind: &str) -> Result<Vec<PathBuf>> {
+    /// Makes a directory with the files of each package, below the directory `kind` of the output.
+    /// Returns these directories, in the order of [`PACKAGES`].
+    fn make_trees(&self, kind: &str) -> Result<Vec<PathBuf>> {
         let dir = self.output.join(kind);
         empty_dir(&dir)?;
         let trees = PACKAGES.map(|name| dir.join(name));
@@ -134,13 +135,14 @@ impl Packages<'_> {
             self.copy(&page.canonicalize().unwrap_or(page), &copy)?;
             run(Command::new("gzip").args(["-9n", "--force"]).arg(&copy))?;
         }
-        self.where_others_look(&trees)?;
+        self.add_outside_prefix(&trees)?;
         Ok(trees.to_vec())
     }
 
-    /// Adds what finds the library without PATH: for pkg-config, CMake and man. The section of man
-    /// pages of routines has a name of its own, since Open MPI has pages of the same routines.
-    fn where_others_look(&self, trees: &[PathBuf]) -> Result<()> {
+    /// Adds the files outside the prefix by which pkg-config, CMake and man find the library
+    /// without PATH. Man pages of routines are in the section `3rushmem`, since Open MPI has pages
+    /// of the same routines.
+    fn add_outside_prefix(&self, trees: &[PathBuf]) -> Result<()> {
         let development = &trees[package(Path::new("lib/pkgconfig"))];
         let described = self
             .text(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?
@@ -175,6 +177,7 @@ impl Packages<'_> {
         Ok(())
     }
 
+    /// Copies a file or a link, and makes the directory of the copy.
     fn copy(&self, from: &Path, to: &Path) -> Result<()> {
         let dir = to.parent().unwrap_or(to);
         done(std::fs::create_dir_all(dir), dir)?;
@@ -185,19 +188,21 @@ impl Packages<'_> {
         done(std::fs::copy(from, to).map(drop), from)
     }
 
+    /// Writes a file, and makes its directory.
     fn write(&self, path: &Path, text: &str) -> Result<()> {
         let dir = path.parent().unwrap_or(path);
         done(std::fs::create_dir_all(dir), dir)?;
         done(std::fs::write(path, text), path)
     }
 
+    /// Returns the text of a file, with the placeholders of the version and the address replaced.
     fn text(&self, path: &Path) -> Result<String> {
         let text = done(std::fs::read_to_string(path), path)?;
         Ok(text.replace("@VERSION@", VERSION).replace("@HOMEPAGE@", HOMEPAGE))
     }
 
-    /// Writes the changelog of a Debian package, which names that of the project.
-    fn changelog(&self, name: &str, dir: &Path) -> Result<()> {
+    /// Writes the changelog of a Debian package, which refers to that of the project.
+    fn write_changelog(&self, name: &str, dir: &Path) -> Result<()> {
         let date = capture(Command::new("date").args(["-uRd", &format!("@{}", self.epoch)]))?;
         let file = dir.join("changelog.Debian");
         let text = format!(
@@ -209,15 +214,16 @@ impl Packages<'_> {
         run(Command::new("gzip").args(["-9n", "--force"]).arg(&file))
     }
 
-    /// Returns the version of gfortran's format of modules, of which each compiler reads one.
+    /// Returns the version of the format of gfortran's module. Each gfortran reads one version
+    /// only.
     fn module(&self) -> Result<String> {
         let module = self.prefix.join("include/shmem.mod");
         let text = capture(Command::new("gzip").args(["-dc"]).arg(module))?;
         Ok(text.split('\'').nth(1).unwrap_or_default().to_owned())
     }
 
-    /// Writes the checksums by which dpkg --verify finds files that were changed.
-    fn sums(&self, tree: &Path) -> Result<()> {
+    /// Writes the checksums by which `dpkg --verify` finds files that were changed.
+    fn write_sums(&self, tree: &Path) -> Result<()> {
         let files = paths(tree)?.into_iter().filter(|path| {
             let full = tree.join(path);
             full.is_file() && !full.is_symlink() && !path.starts_with("DEBIAN")
@@ -226,10 +232,10 @@ impl Packages<'_> {
         self.write(&tree.join("DEBIAN/md5sums"), &sums)
     }
 
-    /// Gives all files one time, and permissions that do not depend on who makes the package.
-    fn same_time(&self, tree: &Path) -> Result<()> {
+    /// Gives all files the time of the release, and permissions that do not depend on the umask.
+    fn set_times(&self, tree: &Path) -> Result<()> {
         release::permit_all(tree)?;
-        // Nobody runs a library.
+        // A library is not a program.
         let libraries = ["-name", "*.so.1", "-exec", "chmod", "a-x", "{}", "+"];
         run(Command::new("find").arg(tree).args(libraries))?;
         let mut touch = Command::new("find");
@@ -246,7 +252,7 @@ impl Packages<'_> {
     }
 }
 
-/// Returns the package of a file of the prefix.
+/// Returns the index in [`PACKAGES`] of the package that has this file of the prefix.
 fn package(path: &Path) -> usize {
     let text = path.to_string_lossy();
     let is_one_of = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
@@ -273,7 +279,7 @@ fn package(path: &Path) -> usize {
     }
 }
 
-/// Returns all that is in a directory, sorted, from there.
+/// Returns the sorted paths of all contents of a directory, relative to it.
 fn paths(dir: &Path) -> Result<Vec<PathBuf>> {
     let listed = capture(Command::new("find").args([".", "-mindepth", "1"]).current_dir(dir))?;
     let mut paths: Vec<PathBuf> =

@@ -1,4 +1,4 @@
-//! The facts that the files of a release have in common.
+//! The versions, the address and the permissions that all files of a release share.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,19 +6,19 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use task_support::process::run;
 
-/// The oldest C library on which the programs run, as its symbols have it.
+/// The version of the oldest C library with which the programs run.
 pub const GLIBC: &str = "2.28";
 /// The version of all packages.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The address of the documentation for users of a package.
 pub const HOMEPAGE: &str = env!("CARGO_PKG_HOMEPAGE");
 
-/// Returns what was done with a file or directory, whose name an error has.
+/// Returns the result of an operation on a file or directory. An error gets the path.
 pub fn done<T>(result: std::io::Result<T>, path: &Path) -> Result<T> {
     result.with_context(|| format!("could not use {}", path.display()))
 }
 
-/// Removes a directory of an earlier run, and makes an empty one.
+/// Makes an empty directory, in place of that of an earlier run.
 pub fn empty_dir(path: &Path) -> Result<()> {
     if path.exists() {
         done(std::fs::remove_dir_all(path), path)?;
@@ -26,7 +26,7 @@ pub fn empty_dir(path: &Path) -> Result<()> {
     done(std::fs::create_dir_all(path), path)
 }
 
-/// Gives all files permissions that do not depend on who makes them.
+/// Gives all files permissions that do not depend on the umask of the user.
 pub fn permit_all(tree: &Path) -> Result<()> {
     run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))
 }

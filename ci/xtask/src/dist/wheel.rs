@@ -1,8 +1,9 @@
-//! The prefix as a Python wheel: `pip install` puts its directories into those of the environment,
-//! so that `oshrun` and `oshcc` are on PATH, and packages that are built there find the library.
+//! The prefix as a Python wheel: `pip install` copies its directories into those of the
+//! environment, so that `oshrun` and `oshcc` are on PATH, and packages that are built there find
+//! the library.
 //!
-//! A wheel has no links: where the prefix has one, it has a copy, or a text by which the linker
-//! finds the library, or man the page.
+//! A wheel cannot contain links. Instead of a link to a library it has a linker script, instead of
+//! a link to a man page a page that includes the other one, and instead of other links a copy.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,8 +14,8 @@ use task_support::process::run;
 use super::release::{self, GLIBC, HOMEPAGE, VERSION, done, empty_dir};
 use crate::install::copy_file;
 
-/// Makes the wheel of a prefix in `output`.
-pub fn of_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
+/// Makes the wheel of a prefix in `output`. Returns its path.
+pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
     let tag = format!("py3-none-manylinux_{}_{arch}", GLIBC.replace('.', "_"));
     let dir = output.join("wheel");
     empty_dir(&dir)?;
@@ -32,6 +33,7 @@ pub fn of_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Resul
     Ok(output.join(format!("rushmem-{VERSION}-{tag}.whl")))
 }
 
+/// Copies a directory with all of its contents, and replaces links.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut entries: Vec<PathBuf> =
         done(std::fs::read_dir(from), from)?.map(|e| Ok(e?.path())).collect::<Result<_>>()?;

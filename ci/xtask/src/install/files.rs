@@ -1,6 +1,6 @@
-//! Files on their way into a prefix: all are made in a directory of their own in it, and then moved
-//! to their places and listed, so that an installation can be removed. One that fails leaves
-//! nothing.
+//! The files of a prefix during an installation. They are made in a directory of their own within
+//! the prefix, and at the end moved to their places and listed, so that the installation can be
+//! removed. An installation that fails changes nothing.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -15,7 +15,7 @@ pub const MANIFEST: &str = "share/rushmem/manifest";
 /// The directory of a prefix in which the files are made.
 const STAGE: &str = ".rushmem-new";
 
-/// A prefix that is being filled. Unless it is finished, it is as before.
+/// A prefix into which files are being installed. It does not change before [`Prefix::finish`].
 pub struct Prefix {
     root: PathBuf,
     /// The prefix and the directories around it that did not exist, the innermost first.
@@ -23,26 +23,27 @@ pub struct Prefix {
 }
 
 impl Prefix {
+    /// Creates the prefix, if it does not exist, and the directory for new files.
     pub fn new(root: &Path) -> Result<Self> {
         let missing = root.ancestors().filter(|dir| !dir.exists()).map(Path::to_owned).collect();
         let prefix = Self { root: root.to_owned(), missing };
-        // One that was killed may have left its files.
+        // An installation that was killed may have left its files.
         let _ = fs::remove_dir_all(root.join(STAGE));
         make_dirs(&root.join(STAGE))?;
         Ok(prefix)
     }
 
-    /// Returns where a file is until all are there.
+    /// Returns the path of a file until [`Prefix::finish`] moves it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(STAGE).join(name)
     }
 
-    /// Copies a file, its mode too.
+    /// Copies a file with its mode.
     pub fn copy_file(&self, from: &Path, name: &str) -> Result<()> {
         copy_file(from, &self.add(name)?)
     }
 
-    /// Copies a directory with all that is in it.
+    /// Copies a directory with all of its contents.
     pub fn copy_tree(&self, from: &Path, name: &str) -> Result<()> {
         copy_tree(from, &self.path(name))
     }
@@ -57,20 +58,20 @@ impl Prefix {
         write(&self.add(name)?, text)
     }
 
-    /// Returns the path at which the caller makes a file, in a directory that is there.
+    /// Makes the directory of a file. Returns the path at which the caller makes the file.
     pub fn add(&self, name: &str) -> Result<PathBuf> {
         let path = self.path(name);
         make_dirs(path.parent().unwrap_or(&self.root))?;
         Ok(path)
     }
 
-    /// Makes a directory, and those that it is in.
+    /// Makes a directory and its parent directories.
     pub fn make_dir(&self, name: &str) -> Result<()> {
         make_dirs(&self.path(name))
     }
 
-    /// Moves all files to their places, lists them, and removes what only an earlier installation
-    /// had. Everybody may read what is installed, whatever the umask.
+    /// Moves all files to their places, lists them, and removes files that only an earlier
+    /// installation had. All users may read the installed files, whatever the umask.
     pub fn finish(self) -> Result<()> {
         self.write(MANIFEST, "")?;
         let stage = self.root.join(STAGE);
@@ -95,14 +96,14 @@ impl Prefix {
                 let is_program = from.metadata()?.permissions().mode() & 0o100 != 0;
                 permit(&from, if is_program { 0o755 } else { 0o644 })?;
             }
-            // Programs that run keep the file that they have mapped.
+            // A running program keeps the old file, which it has mapped.
             fs::rename(&from, &to).with_context(|| format!("could not place {}", to.display()))?;
         }
         Ok(())
     }
 
-    /// Removes what an earlier installation had besides these files. Returns the directories that
-    /// it made and that remain, since they are not empty.
+    /// Removes the files of an earlier installation that are not among `files`. Returns the
+    /// directories that it made and that remain, since they are not empty.
     fn remove_earlier(&self, files: &[String]) -> Result<Vec<String>> {
         let earlier = fs::read_to_string(self.root.join(MANIFEST)).unwrap_or_default();
         // The contents of a directory precede the directory.
@@ -131,12 +132,13 @@ impl Prefix {
 impl Drop for Prefix {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(self.root.join(STAGE));
-        // Fails for one that has something in it.
+        // Fails for a directory that is not empty.
         self.missing.iter().for_each(|dir| drop(fs::remove_dir(dir)));
     }
 }
 
-/// Returns all that is in a directory, from there, a directory before its contents.
+/// Returns the paths of all contents of a directory, relative to it, each directory before its
+/// contents.
 fn below(dir: &Path) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).with_context(|| format!("could not read {}", dir.display()))? {
@@ -149,7 +151,7 @@ fn below(dir: &Path) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// Returns true if the path is a directory, and no link to one.
+/// Returns true if the path is a directory, but not if it is a link to one.
 fn is_dir(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
@@ -168,7 +170,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
 }
 
-/// Copies a directory with all that is in it; links stay links.
+/// Copies a directory with all of its contents; links stay links.
 pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     make_dirs(to)?;
     for name in below(from)? {
@@ -184,7 +186,7 @@ pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file, its mode too, in place of what was there.
+/// Copies a file with its mode, in place of an existing one.
 pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
     let _ = fs::remove_file(to);
     fs::copy(from, to)
@@ -192,7 +194,7 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
         .with_context(|| format!("could not copy {} to {}", from.display(), to.display()))
 }
 
-/// Makes a link in place of what was there.
+/// Makes a link, in place of an existing file.
 fn place_link(points_at: impl AsRef<Path>, to: &Path) -> Result<()> {
     let _ = fs::remove_file(to);
     symlink(points_at, to).with_context(|| format!("could not make the link {}", to.display()))
@@ -257,7 +259,7 @@ mod tests {
         assert_eq!(below(&root).unwrap().iter().filter(|name| name.contains("new")).count(), 0);
     }
 
-    /// In a process of its own, whose umask is no other test's.
+    /// Runs in a process of its own, since the umask is shared by all tests of a process.
     #[test]
     fn everybody_may_use_what_is_installed_under_any_umask() {
         if let Some(root) = std::env::var_os("INSTALL_UNDER_UMASK").map(PathBuf::from) {

@@ -1,5 +1,5 @@
-//! Man pages and completions, which the installed programs print themselves; the pages of the
-//! wrappers and the library are files.
+//! Man pages and completions. The installed programs print their own; the pages of the wrappers, of
+//! the library and of its routines are templates.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,8 @@ use task_support::process;
 use super::files::Prefix;
 use crate::toolchain::Toolchain;
 
-/// Returns what a program generates, and where `man` and the shells look for it.
+/// Returns what a program generates, as values of its option `--generate`, and the file in which
+/// `man` or a shell looks for each.
 fn generated(name: &str) -> [(&'static str, String); 4] {
     [
         ("man", format!("share/man/man1/{name}.1")),
@@ -21,7 +22,8 @@ fn generated(name: &str) -> [(&'static str, String); 4] {
     ]
 }
 
-pub fn of_program(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
+/// Writes the man page and the completions that a program prints.
+pub fn write_generated(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
     let date = date(tools)?;
     for (what, file) in generated(name) {
         let program = prefix.path(&format!("bin/{name}"));
@@ -31,7 +33,8 @@ pub fn of_program(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> 
     Ok(())
 }
 
-pub fn page(prefix: &Prefix, file: &str, template: &str, tools: &Toolchain) -> Result<()> {
+/// Writes the page of a template, with its placeholders replaced.
+pub fn write(prefix: &Prefix, file: &str, template: &str, tools: &Toolchain) -> Result<()> {
     let environment = if template.contains("@ENVIRONMENT@") {
         entries(&printed(&prefix.path("bin/shmem-info"), &["--describe"], tools)?)?
     } else {
@@ -44,7 +47,8 @@ pub fn page(prefix: &Prefix, file: &str, template: &str, tools: &Toolchain) -> R
     prefix.write(file, &page)
 }
 
-/// Returns the variables that shmem-info describes, as a list of a man page.
+/// Returns the list of the environment variables in the language of man pages, from the text that
+/// `shmem-info --describe` prints.
 fn entries(text: &str) -> Result<String> {
     let mut page = Roff::new();
     for line in text.lines() {
@@ -64,7 +68,7 @@ fn date(tools: &Toolchain) -> Result<String> {
     Ok(process::capture(Command::new("date").args(["-u", "+%F", "-d", &when]))?.trim().to_owned())
 }
 
-/// Returns what the program prints, in an environment that sets nothing of ours.
+/// Returns what the program prints, in an environment without settings.
 fn printed(program: &Path, arguments: &[&str], tools: &Toolchain) -> Result<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut command = tools.running(program.as_os_str());

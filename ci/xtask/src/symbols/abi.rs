@@ -1,8 +1,9 @@
-//! The binary interface that programs depend on, against the one that the repository promises
+//! Compares the binary interface of the installed headers with the one that the repository promises
 //! (ci/spec/abi-1.txt): the prototypes of all C functions, the values of constants, and the sizes
 //! of types.
 //!
-//! All come from a compiler that reads the installed headers, not from the tables that made them.
+//! A compiler that reads the headers reports all of these. The tables from which the headers were
+//! made are not used.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +12,9 @@ use anyhow::{Context, Result, bail};
 use task_support::process::{capture, run};
 use task_support::workspace::Workspace;
 
-/// The interface of librushmem.so.1.
+/// The file with the interface of librushmem.so.1.
 const PROMISED: &str = "ci/spec/abi-1.txt";
+/// The types whose sizes are promised.
 const TYPES: [&str; 9] = [
     "shmem_team_t",
     "shmem_ctx_t",
@@ -26,7 +28,8 @@ const TYPES: [&str; 9] = [
 ];
 const HEADERS: &str = "#include <shmem.h>\n#include <shmemx.h>\n#include <stdio.h>\n";
 
-/// Compares, or writes what is there as the new promise.
+/// Compares the headers of a prefix with the promise, or with `accept` writes their interface as
+/// the new promise.
 pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     let path = workspace.root.join(PROMISED);
     let found = read(&prefix.join("include"))?;
@@ -53,7 +56,7 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     )
 }
 
-/// Returns what the headers in a directory promise, sorted.
+/// Returns the interface of the headers in a directory, as sorted lines.
 fn read(include: &Path) -> Result<Vec<String>> {
     let dir = tempfile::tempdir().context("could not make a directory")?;
     let (source, listed) = (dir.path().join("abi.c"), dir.path().join("prototypes"));
@@ -84,14 +87,14 @@ fn read(include: &Path) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Returns a prototype of the library, of a line such as
-/// `/* shmem.h:9:NC */ extern void shmem_init (void);`.
+/// Returns the prototype in a line of gcc's `-aux-info` that is about a header of the library, such
+/// as `/* shmem.h:9:NC */ extern void shmem_init (void);`.
 fn prototype(line: &str) -> Option<String> {
     let (place, text) = line.split_once("*/ extern ")?;
     place.contains("shmem").then(|| text.trim_end_matches(';').to_owned())
 }
 
-/// Returns the name of a constant, of a line such as `#define SHMEM_CMP_EQ 1`.
+/// Returns the name of the constant that a line such as `#define SHMEM_CMP_EQ 1` defines.
 fn constant(line: &str) -> Option<&str> {
     let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
     let is_number = !value.starts_with(['"', '{']);

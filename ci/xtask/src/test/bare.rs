@@ -1,5 +1,5 @@
-//! `cargo xtask test --bare`: the tests as on a machine without the libraries of networks and
-//! without the launchers of others.
+//! `cargo xtask test --bare`: runs the tests as on a machine without the libraries of networks and
+//! without other launchers.
 //!
 //! In a mount namespace, a read-only overlay covers each directory that has some of these files.
 //! The upper layer of the overlay consists of whiteouts with the names of these files, which hide
@@ -81,7 +81,7 @@ pub fn step(_: &TestSession) -> Result<StepOutcome> {
     })
 }
 
-/// Returns the files to be hidden, sorted by directory.
+/// Returns the files to be hidden that exist, sorted by directory.
 fn files() -> BTreeSet<PathBuf> {
     let ldconfig = |path| process::capture(Command::new(path).arg("-p"));
     let known = ldconfig("ldconfig").or_else(|_| ldconfig("/sbin/ldconfig")).unwrap_or_default();

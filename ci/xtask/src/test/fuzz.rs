@@ -1,9 +1,10 @@
-//! libFuzzer on what is read from other processes, hosts and users, for half a minute each.
+//! The step `fuzz`: runs libFuzzer for half a minute on each decoder of data from other processes,
+//! hosts and users.
 //!
-//! The targets are a workspace of their own, since a nightly compiler builds them, with coverage,
-//! and with the address sanitizer where the decoder has unsafe code: the others take some fifty
-//! times as many inputs without it. The corpus stays in the build directory, so that the next run
-//! goes on with it; an input on which a target fails is kept there, too, and named.
+//! The targets are a workspace of their own, since a nightly compiler builds them, with coverage.
+//! The address sanitizer is used for decoders with unsafe code; without it, the others read some
+//! fifty times as many inputs. The corpus stays in the build directory, so that the next run
+//! continues with it. An input on which a target fails is kept there, too, and its name is printed.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,12 +19,13 @@ use super::tools::{self, StepOutcome};
 
 /// The directory of the targets, from the root.
 const DIR: &str = "ci/fuzz";
-/// Targets that are built alike, in a directory of this name.
+/// Targets that are built with the same flags.
 struct FuzzBuild {
+    /// The name of their build directory.
     name: &'static str,
-    /// The flag of the compiler beside [`FLAGS`].
+    /// The flag of the compiler besides [`FLAGS`].
     flag: &'static str,
-    /// Their names, and the most bytes of an input.
+    /// The names of the targets, and the maximum number of bytes of an input.
     targets: &'static [(&'static str, u32)],
 }
 
@@ -51,9 +53,9 @@ const MACHINE: &str = "x86_64-unknown-linux-gnu";
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Ccodegen-units=1";
-/// The limit of a build and of a run.
+/// The time limit of each build and of each run.
 const LIMIT: Duration = Duration::from_secs(900);
-/// The duration of one target's run.
+/// The duration of the run of a target in seconds.
 const SECONDS: u32 = 30;
 
 pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
@@ -70,7 +72,7 @@ pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
         );
     }
     let dir = session.workspace.root.join(DIR);
-    if let Err(error) = tools::crates(&dir, &[])? {
+    if let Err(error) = tools::fetch_crates(&dir, &[])? {
         return skipped(&format!("{error:#}"));
     }
     for FuzzBuild { name, flag, targets } in BUILDS {

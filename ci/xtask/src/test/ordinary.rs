@@ -1,8 +1,8 @@
-//! The library as an ordinary user has it: no privileges, 1,024 descriptors, 64 KiB of locked
-//! memory.
+//! The step `ordinary-user`: runs the examples as an ordinary user, without privileges, with 1,024
+//! descriptors and 64 KiB of locked memory.
 //!
-//! The installed prefix is copied to where that user can read it, the examples are compiled there
-//! by the copy's oshcc and run by its oshrun.
+//! The installed prefix is copied to a directory that this user can read. The oshcc and the oshrun
+//! of the copy compile and run the examples.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +19,7 @@ use super::tools::StepOutcome;
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::install;
 
-/// The user that root becomes: nobody, on every Linux.
+/// The ID of the user `nobody` on every Linux, as whom root runs the examples.
 const NOBODY: &str = "65534";
 const LIMITS: &str = "ulimit -n 1024 && ulimit -l 64 && exec \"$@\"";
 const LIMIT: Duration = Duration::from_secs(60);
@@ -51,8 +51,8 @@ pub fn user(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// A directory that everyone may read, with a directory tmp in it that everyone may write; gone
-/// with this value.
+/// A directory that all users may read, with a directory `tmp` in which all may write. Dropping it
+/// deletes the directory.
 struct PublicDir {
     path: PathBuf,
 }
@@ -70,8 +70,8 @@ impl PublicDir {
         Ok(place)
     }
 
-    /// Returns `program` as the ordinary user: nobody when this is root, else the user of this
-    /// process.
+    /// Returns a command that runs `program` as the ordinary user: as `nobody` if this process is
+    /// root's, otherwise as the user of this process.
     fn command(&self, limit: Duration, program: impl AsRef<OsStr>) -> Command {
         let mut command = if needs::is_root() {
             let mut command = process::limited(limit, "setpriv");

@@ -1,5 +1,6 @@
-//! The files of a release as users have them: the archive unpacked elsewhere, the wheel in a new
-//! Python environment, the packages unpacked.
+//! The step `release`: makes the files of a release, and compiles and runs a program with each:
+//! with the archive unpacked elsewhere, the wheel in a new Python environment, and the packages
+//! unpacked.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +12,7 @@ use super::suites::TestSession;
 use super::tools::StepOutcome;
 use crate::dist;
 
-/// Files of the packages that pkg-config, CMake and man find by themselves.
+/// Files of the packages that pkg-config, CMake and man find without PATH.
 const FOUND_WITHOUT_PATH: [&str; 4] = [
     "usr/share/pkgconfig/rushmem.pc",
     "usr/lib/cmake/Rushmem/RushmemConfig.cmake",
@@ -47,13 +48,14 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
     let mut pip = Command::new(environment.join("bin/pip"));
     process::run(pip.args(["install", "--quiet", "--no-index"]).arg(wheel))?;
     compile_and_run(&environment, &source)?;
-    packages(&output, &source)?;
-    offline(&named("-source.tar.gz")?, &output.join("sources"))?;
+    test_packages(&output, &source)?;
+    check_sources(&named("-source.tar.gz")?, &output.join("sources"))?;
     Ok(StepOutcome::Passed)
 }
 
-/// Checks that the sources have all that cargo needs of its registry.
-fn offline(archive: &Path, dir: &Path) -> Result<()> {
+/// Checks that the archive of the sources contains all packages that cargo would otherwise
+/// download.
+fn check_sources(archive: &Path, dir: &Path) -> Result<()> {
     process::run(Command::new("mkdir").arg("-p").arg(dir))?;
     let mut tar = Command::new("tar");
     process::run(tar.arg("-xzf").arg(archive).arg("-C").arg(dir).arg("--strip-components=1"))?;
@@ -62,8 +64,8 @@ fn offline(archive: &Path, dir: &Path) -> Result<()> {
     process::capture(cargo.env("CARGO_HOME", dir.join("empty"))).map(drop)
 }
 
-/// Tests the packages for Debian, unpacked beside each other.
-fn packages(output: &Path, source: &Path) -> Result<()> {
+/// Tests the packages for Debian, unpacked into one directory.
+fn test_packages(output: &Path, source: &Path) -> Result<()> {
     let listed = process::capture(Command::new("find").arg(output).args([
         "-maxdepth",
         "1",
@@ -87,7 +89,7 @@ fn packages(output: &Path, source: &Path) -> Result<()> {
     compile_and_run(&dir.join("usr/lib/rushmem"), source)
 }
 
-/// Compiles a program by the oshcc of a prefix, and runs it on two PEs.
+/// Compiles a program with the oshcc of a prefix, and runs it on two PEs.
 fn compile_and_run(prefix: &Path, source: &Path) -> Result<()> {
     let program = prefix.join("pes");
     let mut oshcc = Command::new(prefix.join("bin/oshcc"));

@@ -1,16 +1,17 @@
-//! The step `thread-sanitizer`: programs with threads, and the library with all of Rust's,
-//! instrumented.
+//! The step `thread-sanitizer`: runs programs with threads under ThreadSanitizer, with an
+//! instrumented library and an instrumented standard library of Rust.
 //!
-//! Needs the nightly toolchain with its sources, and compiles the standard library. What rustc
-//! instruments calls the runtime of its own LLVM, so that programs are linked with that one; the C
-//! compiler's instrumentation gets along with it.
+//! It needs the nightly toolchain with its sources, and compiles the standard library. Code that
+//! rustc instruments calls the runtime of rustc's LLVM, so the programs are linked with this
+//! runtime, which also works for the instrumentation of the C compiler.
 //!
-//! In such a build the library has no inline assembly (`crates/transport/build.rs`), so that the
-//! detector sees what it accesses.
+//! In such a build the library has no inline assembly (`crates/transport/build.rs`), so that
+//! ThreadSanitizer sees its accesses.
 //!
-//! The detector sees one process. What peers order, the TCP provider reports to it (`order`), which
-//! is more order than there is. It sees neither what the kernel reads nor what fences order, so
-//! that none of these programs may wait for a word that a peer puts.
+//! ThreadSanitizer sees one process only. A counter of the TCP provider (`SENDS`) tells it the
+//! order that messages of peers create, and a little more. It sees neither accesses of the kernel
+//! nor the order that fences create, so none of these programs may wait for a word that a peer
+//! puts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,13 +26,14 @@ use super::tools::{self, StepOutcome};
 use crate::{install, libraries};
 
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
-/// The programs that must be free of races, and their numbers of PEs.
+/// The programs that must be free of races.
 const CLEAN: &[&str] =
     &["stress", "threads", "lock", "contexts", "threads_overlap", "by_way_of_peers", "nonblocking"];
-/// The examples of the Rust interface that must be free of races: they contain the library.
+/// The examples of the Rust interface that must be free of races. They contain the library.
 const CLEAN_IN_RUST: &[&str] = &["threads", "pipeline"];
+/// The numbers of PEs of each program.
 const PES: &[&str] = &["1", "3"];
-/// The program that must have a race: it shows that races are found.
+/// The program whose race must be found, to show that races are found at all.
 const CONTROL: &str = "race";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
@@ -39,20 +41,20 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
     // Miri comes with the sources of the standard library.
-    if let Err(error) = tools::miri() {
+    if let Err(error) = tools::install_miri() {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
-    if let Err(error) = tools::crates(&session.workspace.root, &["-Zbuild-std"])? {
+    if let Err(error) = tools::fetch_crates(&session.workspace.root, &["-Zbuild-std"])? {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return Ok(StepOutcome::Skipped(format!("{error:#}"))),
     };
-    let prefix = prefix(session)?;
+    let prefix = make_prefix(session)?;
     let program = |name: &str| compile(session, &prefix, &runtime, name);
     let in_c: Result<Vec<PathBuf>> = CLEAN.iter().map(|name| program(name)).collect();
-    for program in in_c?.into_iter().chain(examples(session)?) {
+    for program in in_c?.into_iter().chain(build_examples(session)?) {
         for onnode in ["on", "off"] {
             for n in PES {
                 process::run(&mut job(&prefix, &program, onnode, n))?;
@@ -65,7 +67,7 @@ pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// Returns the runtime that the nightly toolchain's code calls.
+/// Returns the runtime of ThreadSanitizer that code of the nightly toolchain calls.
 fn runtime() -> Result<PathBuf> {
     let rustc = ["run", "nightly", "rustc", "--print"];
     let sysroot = process::capture(Command::new("rustup").args(rustc).arg("sysroot"))?;
@@ -82,8 +84,8 @@ pub fn target() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
-/// Returns the prefix of the step `install` with an instrumented library in place of its own.
-fn prefix(session: &TestSession) -> Result<PathBuf> {
+/// Makes a copy of the prefix of the step `install` with an instrumented library. Returns its path.
+fn make_prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
     let prefix = dir(session).join("prefix");
     install::copy_tree(&session.prefix, &prefix)?;
@@ -91,14 +93,15 @@ fn prefix(session: &TestSession) -> Result<PathBuf> {
     Ok(prefix)
 }
 
-/// Returns the instrumented examples in Rust.
-fn examples(session: &TestSession) -> Result<Vec<PathBuf>> {
+/// Builds the instrumented examples in Rust. Returns their paths.
+fn build_examples(session: &TestSession) -> Result<Vec<PathBuf>> {
     let named = CLEAN_IN_RUST.iter().flat_map(|name| ["--example", name]);
     let built = build(session, &["-p", "rushmem"].into_iter().chain(named).collect::<Vec<_>>())?;
     Ok(CLEAN_IN_RUST.iter().map(|name| built.join("examples").join(name)).collect())
 }
 
-/// Builds with the standard library, all instrumented; the directory of what was built.
+/// Builds packages and the standard library, all instrumented. Returns the directory of the
+/// results.
 fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
     let dir = dir(session);
     process::run(
@@ -117,7 +120,7 @@ fn dir(session: &TestSession) -> PathBuf {
     session.workspace.target.join("thread-sanitizer")
 }
 
-/// Compiles with the sanitizer of the C compiler, and links rustc's runtime.
+/// Compiles a C program with ThreadSanitizer, and links rustc's runtime. Returns its path.
 fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> Result<PathBuf> {
     let program = prefix.join(name);
     let object = prefix.join(format!("{name}.o"));
@@ -142,8 +145,9 @@ fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> 
     Ok(program)
 }
 
-/// The detector's own state is static data of the program, which the library must not move while
-/// the detector runs: a limit of file sizes keeps it from that (docs/extensions.md).
+/// Returns a command that runs a program as a job. The state of ThreadSanitizer is static data of
+/// the program, which the library must not remap: a limit of file sizes prevents that
+/// (docs/extensions.md).
 fn job(prefix: &Path, program: &Path, onnode: &str, n: &str) -> Command {
     let mut command = process::limited(RUN_LIMIT, "prlimit");
     command.arg("--fsize=1073741824").arg(prefix.join("bin/oshrun")).args(["-n", n]).arg(program);

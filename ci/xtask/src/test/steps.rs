@@ -1,4 +1,4 @@
-//! The steps of the tiers, one function each. A new step often only adds to the lists at the top.
+//! The steps of the tiers, one function for each. The lists at the top name what they need.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,21 +22,22 @@ use crate::install::{self, Release};
 use crate::toolchain::Toolchain;
 use crate::{bindings, book, codegen, counts, symbols, tidy};
 
-/// Tests of unsafe code that need no process, as arguments of `cargo miri test`. Miri finds nothing
-/// in safe code that the tests themselves do not.
+/// The tests that Miri runs, as arguments of `cargo miri test`: those of unsafe code that start no
+/// process. In safe code Miri finds nothing that the tests themselves do not.
 const MIRI: &[&[&str]] = &[
     &["-p", "rushmem-runtime", "--lib", "combine::"],
     &["-p", "rushmem-transport", "--lib", "mem::"],
     &["-p", "rushmem", "--lib"],
 ];
 
-/// The time limits of each line of [`MIRI`], and of one with every size.
+/// The time limit of each line of [`MIRI`]: the usual one, and that of `--full`, where tests run
+/// with all sizes.
 const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3600)];
 
-/// Programs without which nothing can be tested.
+/// The tools without which nothing can be tested.
 const FOR_ALL: &[&Need] = &[&C_COMPILER, &CXX_COMPILER, &BINUTILS];
 
-/// Programs without which some tests of each tier are skipped.
+/// The tools without which some tests of each tier are skipped.
 const FOR_SOME: &[&Need] = &[
     &VALGRIND,
     &FORTRAN_COMPILER,
@@ -53,19 +54,20 @@ const FOR_SOME: &[&Need] = &[
     &PYTEST,
 ];
 
-/// What `--providers` needs besides.
+/// The further tools of `--providers`.
 const FOR_PROVIDERS: &[&Need] = &[&UCX, &LIBFABRIC, &HYDRA, &MPIRUN];
 
-/// What `--full` needs besides that, apart from its virtual machines.
+/// The further tools of `--full`, without those of its virtual machines.
 const FOR_FULL: &[&Need] = &[&SLURM, &SSH, &PODMAN];
 
-/// With this variable, tests run at every size.
+/// The variable with which tests run with all numbers of PEs.
 const EVERY_SIZE: &str = "RUSHMEM_EVERY_SIZE";
 
-/// Directories of other versions of UCX than the one that the linker finds.
+/// The variable that lists the directories of other versions of UCX than the one that the linker
+/// finds.
 const UCX_DIRS: &str = "RUSHMEM_UCX_DIR";
 
-/// Installs what the steps of the tier call, all at once.
+/// Installs the tools that the steps of the tier need, by one call of the package manager.
 pub fn needs(session: &TestSession) -> Result<StepOutcome> {
     let [providers, full] = [session.tier != Tier::Usual, session.tier == Tier::Full];
     let more =
@@ -74,7 +76,7 @@ pub fn needs(session: &TestSession) -> Result<StepOutcome> {
     let installed = needs::ensure(&FOR_ALL.iter().chain(more).copied().collect::<Vec<_>>());
     match installed {
         Err(error) if !needs::missing(FOR_ALL).is_empty() => Err(error),
-        // A developer who is not root can do with that.
+        // A developer who is not root can run the other tests.
         installed => in_part(installed),
     }
 }
@@ -107,15 +109,15 @@ pub fn install(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// Packages whose programs of tests steps name, by their directories.
+/// The directories of packages whose test programs steps name.
 const SHMEM: &str = "crates/shmem";
 const SHMEM_PERF: &str = "benches/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
 const FAULTS: &str = "ci/faults";
 
-/// The packages whose suites take minutes and have steps of their own in `--providers`; here their
-/// unit tests run.
+/// The packages whose integration tests take minutes. These have steps of their own in
+/// `--providers`; the step `tests` runs only the unit tests of these packages.
 const WITH_LONG_SUITES: [&str; 2] = [TRANSPORT_UCX, TRANSPORT_OFI];
 
 pub fn tests(session: &TestSession) -> Result<StepOutcome> {
@@ -152,7 +154,7 @@ pub fn counts(session: &TestSession) -> Result<StepOutcome> {
 }
 
 pub fn miri(session: &TestSession) -> Result<StepOutcome> {
-    if let Err(error) = tools::miri() {
+    if let Err(error) = tools::install_miri() {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     for arguments in MIRI {
@@ -173,14 +175,14 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
 }
 
 pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
-    match bindings::each(&session.workspace, true)?.as_slice() {
+    match bindings::make_all(&session.workspace, true)?.as_slice() {
         [] => Ok(StepOutcome::Passed),
         skipped => Ok(StepOutcome::Skipped(skipped.join("; "))),
     }
 }
 
-/// Runs the suite of the networks with other versions of their libraries, those in the directories
-/// that a variable names, separated by colons.
+/// Runs the tests of the provider of UCX with other versions of UCX: those in the directories that
+/// [`UCX_DIRS`] lists, separated by colons.
 pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
     let dirs = std::env::var_os(UCX_DIRS).unwrap_or_default();
     let dirs = std::env::split_paths(&dirs).filter(|dir| !dir.as_os_str().is_empty());
@@ -192,12 +194,13 @@ pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
     Ok(outcome)
 }
 
-/// Jobs in which one system call fails, each call in one.
+/// Runs jobs in which one system call fails: one job for each call.
 pub fn faults_sample(session: &TestSession) -> Result<StepOutcome> {
     faulty(session, "faults_sample::")
 }
 
-/// Jobs in which one system call fails, each call with each of its errors at many turns.
+/// Runs jobs in which one system call fails: for each call with each of its errors, jobs in which
+/// it fails at different times.
 pub fn faults(session: &TestSession) -> Result<StepOutcome> {
     faulty(session, "faults_at_every_turn::")
 }
@@ -206,9 +209,9 @@ fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
     suites(session, |program| program.dir == FAULTS)?.args([which, "--ignored"]).run()
 }
 
-/// Runs the programs over each network that is here, each in one of several jobs, and over
-/// libfabric once more with the rules of one fabric that is not here. In one run, since each run
-/// compiles all programs.
+/// Runs each program over each network whose library is installed, in one job of several kinds, and
+/// over libfabric also with the strict fabric. All are in one run, since each run compiles all
+/// programs.
 pub fn samples(session: &TestSession) -> Result<StepOutcome> {
     let mut arguments = vec!["_sample::", "--ignored"];
     let mut absent = Vec::new();
@@ -228,12 +231,13 @@ pub fn samples(session: &TestSession) -> Result<StepOutcome> {
     }
 }
 
-/// Runs the programs over TCP, each at every number of PEs.
+/// Runs each program over TCP with all numbers of PEs.
 pub fn tcp_programs(session: &TestSession) -> Result<StepOutcome> {
     programs(session)?.args(["tcp_at_every_size::", "--ignored"]).run()
 }
 
-/// Runs the suite of the networks over the provider of libfabric that is always tested.
+/// Runs the tests of the provider of libfabric, with the conformance suite over the provider of
+/// libfabric that is always tested.
 pub fn ofi(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));
@@ -241,18 +245,18 @@ pub fn ofi(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| program.dir == TRANSPORT_OFI)?.run()
 }
 
-/// Runs the programs over libfabric, each at every number of PEs.
+/// Runs each program over libfabric with all numbers of PEs.
 pub fn ofi_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
-/// Runs each program over libfabric with the rules of all fabrics that are not here.
+/// Runs each program over all profiles of the strict fabric.
 pub fn strict_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_at_every_profile::")
 }
 
-/// Runs the suite over every provider of libfabric that is here, also those of the library in the
-/// directory that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
+/// Runs the conformance suite over every provider of the installed libfabric, and of the one in the
+/// directory that RUSHMEM_OFI_DIR may name, whose providers are in its subdirectory `libfabric`.
 pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));
@@ -271,7 +275,7 @@ pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     Ok(StepOutcome::Passed)
 }
 
-/// Runs the suite of the networks over UCX.
+/// Runs the tests of the provider of UCX, with the conformance suite.
 pub fn ucx(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(UCX.program).is_none() {
         return Ok(StepOutcome::Skipped("UCX is not here".into()));
@@ -279,7 +283,7 @@ pub fn ucx(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| program.dir == TRANSPORT_UCX)?.run()
 }
 
-/// Runs the programs over UCX, each at every number of PEs.
+/// Runs each program over UCX with all numbers of PEs.
 pub fn ucx_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_at_every_size::")
 }
@@ -299,7 +303,8 @@ pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
     })
 }
 
-/// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
+/// Runs programs under other launchers than oshrun, except Slurm. Launchers that are not installed
+/// are skipped.
 pub fn launchers(session: &TestSession) -> Result<StepOutcome> {
     let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
     let library = suites(session, |program| program.is(SHMEM_C, "sites"))?.args(["launchers::"]);
@@ -307,14 +312,14 @@ pub fn launchers(session: &TestSession) -> Result<StepOutcome> {
     launched(needs, library.and(perf.args(["open_mpi::"])))
 }
 
-/// Programs under a private Slurm.
+/// Runs programs under a Slurm that the tests start.
 pub fn slurm(session: &TestSession) -> Result<StepOutcome> {
     let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM]);
     let run = suites(session, |program| program.is(SHMEM_C, "sites"))?;
     launched(needs, run.args(["slurm::"]))
 }
 
-/// Packages of Debian and its kin that bring sshd.
+/// The packages of Debian and its derivatives that contain sshd and its library.
 const SSHD_PACKAGES: [&str; 2] = ["openssh-server", "libwrap0"];
 
 /// Runs jobs that `oshrun` starts over ssh, between hosts that are network namespaces.
@@ -334,8 +339,8 @@ pub fn hosts(session: &TestSession) -> Result<StepOutcome> {
     run.run()
 }
 
-/// Returns the system's sshd, or one in `dir`, with the directory of its libraries. That one is
-/// unpacked from its package, since the installation of a package would start it.
+/// Returns the system's sshd, or one in `dir` with the directory of its libraries. The latter is
+/// unpacked from its package, since the installation of the package would start it.
 fn sshd(dir: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     let system = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from);
     if let Some(sshd) = system.into_iter().find(|file| file.exists()) {
@@ -370,7 +375,8 @@ fn unpack_sshd(dir: &Path) -> Result<()> {
     fs::rename(&work, dir).with_context(|| format!("making {}", dir.display()))
 }
 
-/// Runs the chosen tests, also those that other steps ignore.
+/// Runs tests, including ignored ones. `needs` is an error if a tool could not be installed, so
+/// that some tests are skipped.
 fn launched(needs: Result<()>, run: Run) -> Result<StepOutcome> {
     match run.args(["--include-ignored"]).run()? {
         StepOutcome::Passed => in_part(needs),
@@ -378,8 +384,7 @@ fn launched(needs: Result<()>, run: Run) -> Result<StepOutcome> {
     }
 }
 
-/// Returns the outcome of steps that passed, some of whose tests may lack what could not be
-/// installed.
+/// Returns the outcome of a step that passed: skipped in part if a tool could not be installed.
 fn in_part(needs: Result<()>) -> Result<StepOutcome> {
     match needs {
         Ok(()) => Ok(StepOutcome::Passed),
@@ -387,7 +392,7 @@ fn in_part(needs: Result<()>) -> Result<StepOutcome> {
     }
 }
 
-/// Returns the test programs whose ignored tests are those of other tiers.
+/// Returns a run of the test programs whose ignored tests belong to `--providers` and `--full`.
 fn programs(session: &TestSession) -> Result<Run> {
     suites(session, |program| {
         program.is(SHMEM_C, "programs")
@@ -396,8 +401,8 @@ fn programs(session: &TestSession) -> Result<Run> {
     })
 }
 
-/// Programs of tests, which find the installed prefix, and those of the Rust interface its
-/// launcher.
+/// Returns a run of the test programs for which `wanted` is true, with the variables by which they
+/// find the installed prefix and its launcher.
 fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
     let run = session
         .suites
@@ -407,15 +412,14 @@ fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Resul
     Ok(if session.tier == Tier::Full { run.env(EVERY_SIZE, "1") } else { run })
 }
 
-/// The processor of the step `aarch64`, whose loads and stores are ordered less than those of
-/// x86-64.
+/// The target of the step `aarch64`.
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 const AARCH64_BINUTILS: &str = "aarch64-linux-gnu-";
-/// Runs programs of that processor.
+/// The command that runs programs of that processor.
 const EMULATOR: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 
-/// Builds the release for aarch64, and runs the programs of the C interface by an emulator, on 2
-/// and 3 PEs.
+/// Builds the release for aarch64, and runs the programs of the C interface under an emulator, on 2
+/// and 3 PEs. The emulator does not show the weaker order of loads and stores of aarch64.
 pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
     let compiler = |name: &str| format!("{AARCH64_BINUTILS}{name}");
     for (tool, package) in
@@ -436,7 +440,7 @@ pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
     let linker = format!("target.{AARCH64}.linker=\"{}\"", tools.compiler);
     let build = ["build", "--release", "--target", AARCH64, "--config", &linker];
     let release = Release::build(&session.workspace, &build)?;
-    install::place_all(&session.workspace, &release, &prefix, &tools)?;
+    install::install_release(&session.workspace, &release, &prefix, &tools)?;
     let run = suites(session, |program| program.is(SHMEM_C, "programs"))?;
     run.env("RUSHMEM_PREFIX", &prefix)
         .env("RUSHMEM_LAUNCHER", oshrun(session))
@@ -448,8 +452,8 @@ pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
         .run()
 }
 
-/// Checks the packages that are depended on: their licenses, versions and sources. Advisories
-/// are not looked at, as their database would have to be fetched.
+/// Checks the licenses, versions and sources of all dependencies. Advisories are not checked, since
+/// their database would have to be downloaded.
 pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path("cargo-deny").is_none() {
         return Ok(StepOutcome::Skipped(
@@ -461,7 +465,7 @@ pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
     passed(deny.args(["licenses", "bans", "sources"]))
 }
 
-/// Builds the documentation as a site, all of whose links lead somewhere.
+/// Builds the documentation as a site, and checks its links.
 pub fn book(session: &TestSession) -> Result<StepOutcome> {
     match book::missing() {
         Some(missing) => Ok(StepOutcome::Skipped(missing.into())),
@@ -473,7 +477,7 @@ pub fn oshrun(session: &TestSession) -> PathBuf {
     session.prefix.join("bin/oshrun")
 }
 
-/// Modules of ignored tests that other steps of the tier run.
+/// Parts of the names of ignored tests that other steps of `--full` run.
 const STEPS_OF_THEIR_OWN: &[&str] = &[
     "slurm::",
     "hydra::",
@@ -492,7 +496,7 @@ pub fn soak(session: &TestSession) -> Result<StepOutcome> {
 
 pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
     let version = session.workspace.rust_version()?;
-    if let Err(error) = tools::toolchain(version) {
+    if let Err(error) = tools::install_rust(version) {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let mut cargo = session.workspace.cargo_of(version);

@@ -1,10 +1,10 @@
-//! What steps share: the workspace, the installed prefix, and the programs of tests, which are
-//! built once.
+//! The state that steps share: the workspace, the installed prefix, and the test programs, which
+//! are built once.
 //!
-//! `cargo test -p PACKAGE` would resolve the features of dependencies anew for each choice of
-//! packages, and compile again those that get others. Here every step runs programs of one build. A
-//! program that fails does not keep those after it from running. A choice of which no test ran is a
-//! failure.
+//! `cargo test -p PACKAGE` would resolve the features of dependencies for each choice of packages,
+//! and compile dependencies again whose features differ. Here every step runs programs of one
+//! build. If a program fails, the others run nevertheless. If no test runs in a step, the step
+//! fails.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -20,27 +20,29 @@ use task_support::workspace::{TestProgram, Workspace};
 
 use super::tools::{self, StepOutcome, TestTally};
 
-/// No program of tests takes longer, soaks included. Each ends its own jobs long before.
+/// The time limit of a test program, which also suffices for soaks. Jobs of tests have shorter
+/// limits.
 const LIMIT: Duration = Duration::from_secs(3 * 3600);
 
-/// The number of programs that run at the same time, and of steps that run beside each other. Many
-/// tests wait more than they compute.
+/// The number of test programs, or of steps, that run at the same time. Many tests wait more than
+/// they compute.
 const LANES: usize = 3;
 
-/// The package whose programs of tests take the longest.
+/// The package whose test programs take the longest.
 pub const SHMEM_C: &str = "crates/shmem-c";
 
 /// The number of programs whose times are printed.
 const SHOWN: usize = 10;
 
-/// Steps that are run together.
+/// A set of steps that are run together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
     /// `cargo xtask test`
     Usual,
     /// `cargo xtask test --providers`
     Providers,
-    /// `cargo xtask test --full`, which has all steps of the others, and runs tests at all sizes.
+    /// `cargo xtask test --full`, which has all steps of the others, and runs tests with all
+    /// numbers of PEs.
     Full,
 }
 
@@ -49,18 +51,17 @@ pub struct TestSession {
     pub workspace: Workspace,
     /// The prefix into which the step `install` installs the library and its tools.
     pub prefix: PathBuf,
-    /// The programs of tests.
     pub suites: Suites,
-    /// The tier that was asked for.
+    /// The requested tier.
     pub tier: Tier,
 }
 
-/// All programs of tests of a workspace, built at the first use.
+/// All test programs of a workspace, built at the first use.
 #[derive(Default)]
 pub struct Suites(Mutex<Vec<TestProgram>>);
 
 impl Suites {
-    /// Returns a run of those for which `wanted` is true.
+    /// Returns a run of the programs for which `wanted` is true. Builds all at the first call.
     pub fn choose(
         &self,
         workspace: &Workspace,
@@ -76,19 +77,20 @@ impl Suites {
             (format!("{} ({})", program.name, program.dir), command)
         };
         let mut wanted: Vec<_> = programs.iter().filter(|program| wanted(program)).collect();
-        // The longest begin first: at the end, one alone would keep the others waiting.
+        // The longest begin first. If one began last, the other lanes would be idle meanwhile.
         wanted.sort_by_key(|program| program.dir != SHMEM_C);
         Ok(Run { programs: wanted.into_iter().map(placed).collect() })
     }
 }
 
-/// Programs that are about to be run.
+/// A run of test programs.
 pub struct Run {
+    /// The name of each program for messages, and its command.
     programs: Vec<(String, Command)>,
 }
 
 impl Run {
-    /// Adds arguments, such as names of tests.
+    /// Adds arguments to all commands, such as names of tests.
     pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str> + Clone) -> Self {
         for (_, command) in &mut self.programs {
             command.args(arguments.clone());
@@ -96,7 +98,7 @@ impl Run {
         self
     }
 
-    /// Sets a variable in their environment.
+    /// Sets an environment variable of all programs.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         let value = value.into();
         for (_, command) in &mut self.programs {
@@ -105,7 +107,7 @@ impl Run {
         self
     }
 
-    /// Adds the programs of another choice.
+    /// Adds the programs of another run.
     pub fn and(mut self, other: Self) -> Self {
         self.programs.extend(other.programs);
         self
@@ -139,7 +141,7 @@ impl Run {
     }
 }
 
-/// Calls `f` with each item, with several at once. Returns the results in no order.
+/// Calls `f` with each item, on [`LANES`] threads. Returns the results in any order.
 pub fn in_lanes<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
     let items = Mutex::new(items.into_iter());
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -1,5 +1,6 @@
-//! The outcome of a step; toolchains that rustup can bring within a bounded wait, crates for them,
-//! and runs of tests that must not be empty.
+//! The parts that steps share: the outcome of a step, the installation of toolchains and the
+//! download of crates within a time limit, and the count of the tests of a run, which must not be
+//! 0.
 
 use std::ops::AddAssign;
 use std::path::Path;
@@ -12,15 +13,18 @@ use task_support::process;
 /// The outcome of a step that did not fail.
 pub enum StepOutcome {
     Passed,
-    /// Left out, and why.
+    /// The step did not run, or only a part of it, for this reason.
     Skipped(String),
 }
 
-/// The time for which something may take to be downloaded before it counts as out of reach.
+/// The time limit of a download. After it, the source counts as out of reach.
 const DOWNLOAD: Duration = Duration::from_secs(300);
 
-/// Makes `cargo miri` of the nightly toolchain available; the error says why it is not.
-pub fn miri() -> Result<()> {
+/// Installs `cargo miri` of the nightly toolchain, unless it is installed.
+///
+/// # Errors
+/// If it cannot be installed; the error has the reason.
+pub fn install_miri() -> Result<()> {
     let here = || {
         process::succeeds(Command::new("rustup").args([
             "run",
@@ -30,7 +34,7 @@ pub fn miri() -> Result<()> {
             "--version",
         ]))
     };
-    rustup()?;
+    require_rustup()?;
     if here() {
         return Ok(());
     }
@@ -49,9 +53,12 @@ pub fn miri() -> Result<()> {
     Ok(())
 }
 
-/// Makes the Rust of `version` available; the error says why it is not.
-pub fn toolchain(version: &str) -> Result<()> {
-    rustup()?;
+/// Installs the Rust of `version`, unless it is installed.
+///
+/// # Errors
+/// If it cannot be installed; the error has the reason.
+pub fn install_rust(version: &str) -> Result<()> {
+    require_rustup()?;
     if process::succeeds(Command::new("rustup").args(["run", version, "cargo", "-V"])) {
         return Ok(());
     }
@@ -66,12 +73,12 @@ pub fn toolchain(version: &str) -> Result<()> {
     .with_context(|| format!("Rust {version} cannot be had"))
 }
 
-/// Makes the crates that the nightly toolchain builds in `dir` available, with `arguments` of
-/// cargo's; the inner error says why they are not.
+/// Downloads the crates that the nightly toolchain needs to build the workspace in `dir`, by `cargo
+/// fetch` with these arguments. The inner error has the reason why they cannot be downloaded.
 ///
 /// # Errors
-/// When the lock file is not that of the manifests, which is no fault of the network.
-pub fn crates(dir: &Path, arguments: &[&str]) -> Result<Result<()>> {
+/// If the lock file does not match the manifests: this is not a fault of the network.
+pub fn fetch_crates(dir: &Path, arguments: &[&str]) -> Result<Result<()>> {
     let mut fetch = process::limited(DOWNLOAD, "rustup");
     fetch.args(["run", "nightly", "cargo", "fetch", "--locked"]).args(arguments);
     fetch.current_dir(dir).env_remove("RUSTUP_TOOLCHAIN");
@@ -85,11 +92,11 @@ pub fn crates(dir: &Path, arguments: &[&str]) -> Result<Result<()>> {
     Ok(process::decide(&fetch, output.status).context("its crates cannot be had"))
 }
 
-/// The numbers of tests by outcome, of one run or several.
+/// The numbers of tests by outcome, of one run or of several.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct TestTally {
     passed: u64,
-    /// Left out: because they are long, or because something that they need is absent.
+    /// Tests that did not run because they are long, or because a tool that they need is missing.
     ignored: u64,
 }
 
@@ -112,8 +119,8 @@ impl TestTally {
         Some(TestTally { passed: number("passed")?, ignored: number("ignored")? })
     }
 
-    /// Returns the outcome of a step that consists of these tests. A filter that matches nothing
-    /// must not look like success.
+    /// Returns the outcome of a step that consists of these tests. It is an error if no test ran: a
+    /// filter that matches nothing must not look like success.
     pub fn outcome(self) -> Result<StepOutcome> {
         match self {
             TestTally { passed: 0, ignored: 0 } => bail!("no test ran"),
@@ -125,13 +132,13 @@ impl TestTally {
     }
 }
 
-/// Runs a test program or `cargo test`, shows what it printed and counts its tests.
+/// Runs a test program or `cargo test`, and prints its output. Returns the number of its tests.
 pub fn tally(command: &mut Command) -> Result<TestTally> {
     let shown = process::shown(command);
     println!("started: {shown}");
     let output = command.output().with_context(|| format!("could not start {shown}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    // By one call, since several programs may run.
+    // One call prints all, since several programs may run at the same time.
     println!("$ {shown}\n{text}{}", String::from_utf8_lossy(&output.stderr));
     let mut tally = TestTally::default();
     text.lines().filter_map(TestTally::read).for_each(|more| tally += more);
@@ -139,7 +146,7 @@ pub fn tally(command: &mut Command) -> Result<TestTally> {
     Ok(tally)
 }
 
-fn rustup() -> Result<()> {
+fn require_rustup() -> Result<()> {
     match process::on_path("rustup") {
         Some(_) => Ok(()),
         None => bail!("rustup is not here"),

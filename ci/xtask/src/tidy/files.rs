@@ -1,9 +1,10 @@
-//! Files: what lies at the top, how long they are, what they begin with, which are unsafe, paths of
-//! one machine, and merges that were not finished.
+//! Rules for files: only known names at the top of the repository, a maximum length, a module doc
+//! at the start, a permission for unsafe code only where there is some, no paths of one machine,
+//! and no conflicts of a merge.
 
 use super::tree::{File, Tree};
 
-/// The names at the top of the repository, besides dot-files.
+/// The allowed names at the top of the repository, besides dot-files.
 const TOP: &[&str] = &[
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -22,17 +23,17 @@ const TOP: &[&str] = &[
     "sys",
 ];
 
-/// Lines of a Rust file; a longer one has more than one subject.
+/// Maximum number of lines of a Rust file; a longer one has more than one subject.
 const LONGEST: usize = 700;
 
 /// The line at the top of a file with unsafe code.
 const ALLOW_UNSAFE: &str = "#![allow(unsafe_code)]";
 
-/// The beginnings of unsafe code.
+/// Strings with which unsafe code begins.
 const UNSAFE: &[&str] =
     &["unsafe {", "unsafe fn ", "unsafe impl", "unsafe extern ", "unsafe trait ", "#[unsafe("];
 
-/// Beginnings of paths that exist on the machine of their author alone.
+/// Beginnings of paths that probably exist only on the machine of their author.
 const OF_ONE_MACHINE: &[&str] =
     &[concat!("/", "home/"), concat!("/", "root/"), concat!("/", "work/")];
 
@@ -79,8 +80,8 @@ fn shape(file: &File) -> Vec<String> {
     complaints
 }
 
-/// Checks that a file allows unsafe code itself, and only if it has some: the compiler would accept
-/// the permission of a parent file.
+/// Checks that a file allows unsafe code if and only if it has some. The compiler does not check
+/// this: it also accepts the permission of a parent module, and an unused one.
 fn unsafe_code(file: &File) -> Option<String> {
     let is_said = file.text.lines().any(|line| line == ALLOW_UNSAFE);
     let is_unsafe = |line: &str| {
@@ -90,7 +91,8 @@ fn unsafe_code(file: &File) -> Option<String> {
         })
     };
     let has_some = file.text.lines().any(is_unsafe);
-    // The compiler itself checks the programs in a directory of tests, each of which is a crate.
+    // A program in a directory of tests is a crate, so the compiler checks that it has the
+    // permission.
     match (is_said, has_some && !file.path.contains("/tests/")) {
         (false, true) => Some(format!("{}: it has unsafe code, but no {ALLOW_UNSAFE}", file.path)),
         (true, false) if !has_some => {

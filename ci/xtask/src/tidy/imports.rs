@@ -1,9 +1,9 @@
-//! Files of a crate: no two import each other in a circle, and where directories are layers,
-//! imports go downwards only.
+//! Rules for imports within a crate: the imports of files form no circle, and where modules are
+//! layers, a layer imports only those before it.
 //!
-//! A file imports another when a `use` declaration or a path names something in it, directly or by
-//! a re-export, also one of all names (`pub use x::*`). `mod` declarations are no imports, tests do
-//! not count, and what macros expand to is not seen, but their arguments are.
+//! A file imports another one if a `use` declaration or a path names something in it, directly or
+//! by a re-export, also by one of all names (`pub use x::*`). `mod` declarations are not imports,
+//! and tests do not count. The arguments of macros are examined, their expansions are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,9 @@ use syn::{Attribute, Item, ItemMod, ItemUse, UseTree};
 
 use super::tree::Tree;
 
-/// Crates whose modules are layers, each importing only those before it. A layer includes the
-/// modules inside it, except those that are layers themselves. Other files are not in any.
+/// The crates whose modules are layers, and the layers in order: each imports only those before it.
+/// A layer includes the modules inside it, except those that are layers themselves. Files that are
+/// in none of these modules belong to no layer.
 const LAYERS: &[(&str, &[&str])] = &[(
     "crates/runtime",
     &[
@@ -79,7 +80,7 @@ fn of_crate(dir: &str, files: &[(&str, &str)]) -> Vec<String> {
     complaints
 }
 
-/// A path of names from the root of the crate.
+/// The names in a path, such as those of a module from the root of the crate.
 type NamePath = Vec<String>;
 
 /// The imports and definitions of a file.
@@ -87,13 +88,13 @@ type NamePath = Vec<String>;
 struct Module {
     /// The path of each imported name, as written.
     names: BTreeMap<String, NamePath>,
-    /// Every path that the file uses, imports among them, as written.
+    /// All paths that the file uses, including imports, as written.
     paths: BTreeSet<NamePath>,
-    /// Modules all of whose names it has by `use x::*`, as written.
+    /// The modules from which the file imports all names (`use x::*`), as written.
     globs: Vec<NamePath>,
-    /// Every name that it defines.
+    /// The names of all items that the file defines.
     defined: BTreeSet<String>,
-    /// The number of modules without a file around what is visited.
+    /// During the visit, the number of inline modules around the current item.
     inner: usize,
 }
 
@@ -108,7 +109,7 @@ impl<'a> Modules<'a> {
             let stem = path.trim_end_matches(".rs");
             let names = stem.split('/').filter(|name| !["lib", "main", "mod"].contains(name));
             let mut module = Module::default();
-            // The compiler reports syntax errors better.
+            // Syntax errors are left to the compiler.
             if let Ok(file) = syn::parse_file(text) {
                 module.visit_file(&file);
             }
@@ -130,7 +131,7 @@ impl<'a> Modules<'a> {
         self.files.iter().map(|(module, file)| of(module, file)).collect()
     }
 
-    /// Returns the file that holds what `path` names where it is used in `module`.
+    /// Returns the module whose file defines the item that `path` names in `module`.
     fn find(&self, module: &NamePath, path: &[String], depth: usize) -> Option<NamePath> {
         let (first, rest) = path.split_first()?;
         let (mut at, mut rest) = match first.as_str() {
@@ -157,7 +158,7 @@ impl<'a> Modules<'a> {
                         let there = [&["self".to_owned()], rest].concat();
                         return self.find(&behind_glob, &there, depth + 1);
                     }
-                    // A name of another crate, or of something that this file defines.
+                    // A name of another crate, or of an item that this file defines.
                     return (!is_relative || rest.len() < path.len()).then_some(at);
                 }
                 at = child;
@@ -169,7 +170,7 @@ impl<'a> Modules<'a> {
 }
 
 impl Modules<'_> {
-    /// Returns the module from which `at` has a name by `use x::*`.
+    /// Returns the module from which the module `at` imports a name by `use x::*`.
     fn by_glob(&self, at: &NamePath, name: &String, depth: usize) -> Option<NamePath> {
         let (_, module) = self.files.get(at)?;
         if depth >= 8 || module.defined.contains(name) {
@@ -194,7 +195,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
 
 impl Module {
     fn add(&mut self, path: NamePath) {
-        // Inside of a module without a file `super` is this file.
+        // In an inline module, `super` names this file or another inline module of it.
         let supers = path.iter().take_while(|name| *name == "super").count().min(self.inner);
         let path = match supers {
             0 => path,
@@ -255,7 +256,8 @@ impl<'ast> Visit<'ast> for Module {
         }
     }
 
-    /// A macro's arguments are not parsed: what begins with `crate` or `super` in them is a path.
+    /// Adds the paths that begin with `crate` or `super` in the arguments of a macro, which are not
+    /// parsed.
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
         let text = called.tokens.to_string().replace(' ', "");
         let is_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -294,7 +296,7 @@ fn defined(item: &Item) -> Option<&syn::Ident> {
     })
 }
 
-/// Files that reach each other, each such set once.
+/// Returns each set of files that import each other, directly or through others, once.
 fn circles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a str>> {
     let reached = |from: &'a str| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);

@@ -1,11 +1,11 @@
-//! The table of the imports that are allowed between crates.
+//! The rule for imports between crates, with the table of the allowed ones.
 
 use task_support::workspace::{Dependency, Package};
 
 use super::tree::Tree;
 
-/// A directory, and the directories of this repository that its crate may depend on. A name that
-/// ends in `*` stands for every directory that begins with it.
+/// For each crate, by its directory, the directories of the crates of this repository on which it
+/// may depend. A name that ends in `*` stands for all directories that begin with it.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
     ("crates/explain", &["crates/wire"]),
@@ -106,12 +106,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ci/interop", &["crates/shmem", "ci/spec"]),
 ];
 
-/// The crates that tests of any crate may import besides: transports of their own are made of the
-/// boundary's.
+/// The crates that tests of any crate may import, too: the test kit, and `crates/transport` for
+/// transports that tests define.
 const TESTS_MAY_IMPORT: &[&str] =
     &["ci/testkit", "ci/spec", "ci/conformance", "ci/strict-fabric", "crates/transport"];
 
-/// Crates of others that only some directories may depend on, and why.
+/// Crates of other projects on which only some directories may depend, with the reason.
 const KEPT_APART: &[(&str, &[&str], &str)] =
     &[("tokio", &["launcher/*"], "the library must not carry a runtime of its own into programs")];
 
@@ -143,6 +143,7 @@ fn complaint(dir: &str, allowed: &[&str], dependency: &Dependency) -> Option<Str
     Some(format!("{dir}: it may not import {name}: {why}"))
 }
 
+/// Returns true if a name of the tables stands for this directory.
 fn matches(name: &str, dir: &str) -> bool {
     match name.strip_suffix('*') {
         Some(start) => dir.starts_with(start),

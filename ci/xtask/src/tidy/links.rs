@@ -1,4 +1,5 @@
-//! Links of the documentation: the file and the heading that each one names exist.
+//! Rules for links: the file and the heading that a link of a page names exist, and so does each
+//! page of docs/ that any file mentions.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,8 @@ fn of_page(tree: &Tree, page: &File) -> Vec<String> {
     complaints
 }
 
-/// Returns the pages under docs/ that a file mentions by their path, but that do not exist.
+/// Returns a complaint for each page under docs/ that a file mentions by its path, but that does
+/// not exist.
 fn mentions(tree: &Tree, file: &File) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
@@ -51,7 +53,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns what the links of a line name.
+/// Returns the targets of the links of a line.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
@@ -71,7 +73,7 @@ fn is_file(tree: &Tree, path: &str) -> bool {
     tree.files.iter().any(|file| file.path == path)
 }
 
-/// Returns the path from the top of the repository of what `page` calls `path`.
+/// Returns the path from the top of the repository for a path that is relative to `page`.
 fn resolve(page: &str, path: &str) -> String {
     let mut dirs: Vec<&str> = page.split('/').collect();
     dirs.pop();
@@ -85,8 +87,8 @@ fn resolve(page: &str, path: &str) -> String {
     dirs.join("/")
 }
 
-/// Returns the anchors that GitHub gives to the headings of a page. A heading that occurs again
-/// gets a number.
+/// Returns the anchors that GitHub gives to the headings of a page. It appends a number to the
+/// anchor of a heading that has occurred before.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text).filter(|(_, line)| line.starts_with('#')) {

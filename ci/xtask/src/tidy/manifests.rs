@@ -1,12 +1,12 @@
-//! Every crate's Cargo.toml inherits the workspace's lints, one oldest Rust is stated everywhere,
-//! and packages contain the licenses.
+//! Rules for manifests: each Cargo.toml inherits the workspace's lints, the oldest supported Rust
+//! is the same everywhere, and published packages contain the licenses.
 
 use super::tree::Tree;
 
-/// Files whose text must name the oldest Rust, as `Rust 1.2`.
+/// Files whose text must name the oldest supported Rust, as `Rust 1.2`.
 const STATE_THE_RUST: &[&str] = &["README.md"];
 
-/// The links in a package to the files at the top, which cargo follows.
+/// The names of the license files at the top, to which each published package has links.
 const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
 pub fn check(tree: &Tree) -> Vec<String> {
@@ -45,7 +45,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// Returns the packages that are published without the licenses at the top.
+/// Returns a complaint for each license that a published package does not contain.
 fn without_licenses(tree: &Tree) -> Vec<String> {
     let text = |path: &str| tree.files.iter().find(|file| file.path == path).map(|file| &file.text);
     tree.files

@@ -6,15 +6,16 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use task_support::workspace::Package;
 
-/// Every text file of the repository, and its packages.
+/// All text files of the repository, and its packages.
 pub struct Tree {
-    /// In no order.
+    /// The files, in any order.
     pub files: Vec<File>,
     pub packages: Vec<Package>,
 }
 
+/// A text file.
 pub struct File {
-    /// Relative to the top of the repository.
+    /// The path, relative to the top of the repository.
     pub path: String,
     pub text: String,
 }
@@ -24,20 +25,22 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Returns the directory of its crate and its path in `src`, if it is a source and no test.
+    /// Returns the directory of the crate and the path in `src`, if the file is a Rust source and
+    /// not a test.
     pub fn source(&self) -> Option<(&str, &str)> {
         let source = self.path.split_once("/src/").filter(|_| self.is_rust());
         source.filter(|(_, path)| !path.ends_with("tests.rs") && !path.contains("tests/"))
     }
 
-    /// Returns true if a program wrote it: then its length and its style are not its authors'
-    /// choice.
+    /// Returns true if a program has written the file, so that rules of length and style do not
+    /// apply.
     pub fn is_generated(&self) -> bool {
         self.text.lines().next().is_some_and(|line| line.contains("@generated"))
     }
 }
 
-/// Reads what lies under `dir`, without git's directory and whatever cargo builds.
+/// Adds all text files below `dir` to `files`, without git's directory and cargo's build
+/// directories.
 pub fn read(root: &Path, dir: &Path, files: &mut Vec<File>) -> Result<()> {
     let entries = fs::read_dir(dir).with_context(|| format!("could not read {}", dir.display()))?;
     for entry in entries {

@@ -1,5 +1,5 @@
-//! Man pages and completions of the installed prefix: readable by the programs that they are for,
-//! and in agreement with what the commands say.
+//! The man pages and completions of the installed prefix have no errors, and name the options that
+//! the commands have.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::support::{is_here, needs, runs, succeed};
 use testkit::prefix;
 
-/// With options of their own, which shells complete.
+/// The programs whose options shells complete.
 const PROGRAMS: [&str; 3] = ["oshrun", "shmem-info", "shmem-perf"];
 const WRAPPERS: [&str; 5] = ["oshcc", "oshcxx", "oshc++", "oshCC", "oshfort"];
 
@@ -21,11 +21,11 @@ fn pages() -> Vec<PathBuf> {
     commands.chain([man.join("man7/rushmem.7")]).collect()
 }
 
-/// Returns the page as a reader sees it, in lines that are never broken.
+/// Returns the page as a reader sees it, in long lines.
 fn rendered(page: &Path) -> String {
     needs("mandoc");
     let text = succeed(runs("mandoc").args(["-Tutf8", "-Owidth=500"]).arg(page));
-    // Each letter in bold or italics comes with what a printer would overstrike it with.
+    // Letters in bold or italics are written twice, with a backspace in between.
     let mut plain = String::new();
     for c in text.chars() {
         match c {
@@ -36,8 +36,7 @@ fn rendered(page: &Path) -> String {
     plain
 }
 
-/// Returns what a command prints about itself, with nothing in the environment that it would
-/// mention.
+/// Returns the output of a command, in an environment without settings.
 fn printed(command: &str, arguments: &[&str]) -> String {
     let mut command = runs(prefix().join("bin").join(command));
     succeed(command.args(arguments).env_clear().env("PATH", std::env::var("PATH").unwrap()))
@@ -46,7 +45,7 @@ fn printed(command: &str, arguments: &[&str]) -> String {
 /// Returns the long options that a command lists.
 fn options(command: &str) -> Vec<String> {
     let help = printed(command, &["--help"]);
-    // Text further to the right describes an entry, and may begin with the name of another.
+    // Text further to the right describes an option, and may begin with the name of another one.
     let is_entry =
         |line: &&str| line.find('-').is_some_and(|at| at <= 6 && line[..at].trim().is_empty());
     let entries = help.lines().filter(is_entry).map(str::trim_start);
@@ -57,7 +56,7 @@ fn options(command: &str) -> Vec<String> {
     options
 }
 
-/// Returns words that start so, without what surrounds them.
+/// Returns the words of a text that begin with `start`, without punctuation.
 fn words<'a>(text: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     let is_part = |c: char| c.is_alphanumeric() || "-_:".contains(c);
     text.split(move |c| !is_part(c))

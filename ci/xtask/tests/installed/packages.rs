@@ -1,5 +1,5 @@
-//! The installed prefix, moved to a path with a blank, as build systems find it: autoconf, CMake,
-//! Meson and pkg-config.
+//! Build systems find the installed prefix after it was moved to a path with a space: autoconf,
+//! CMake, Meson and pkg-config.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::support::{is_here, moved, needs, runs, shell, succeed, temporary};
 use testkit::Job;
 
-/// Small projects of ours, in the way that users have them.
+/// Small projects like those of users.
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/prefix");
 
 /// Runs on two PEs under the moved oshrun.
@@ -18,15 +18,15 @@ fn run(program: &Path) {
     assert_eq!(outcome.stdout.trim(), "2 PEs", "{outcome}");
 }
 
-/// Returns the moved prefix by a path that autoconf can deal with: one without blanks.
-fn without_blank(dir: &Path) -> PathBuf {
+/// Returns a path of the moved prefix without spaces, as autoconf needs.
+fn without_space(dir: &Path) -> PathBuf {
     let link = dir.join("prefix");
     symlink(moved(), &link).unwrap();
     link
 }
 
-/// A configure script of the fixture, made in `dir`.
-fn configure(dir: &Path) {
+/// Makes the configure script of the fixture in `dir`.
+fn make_configure(dir: &Path) {
     let source = dir.join("project");
     fs::create_dir(&source).unwrap();
     for name in ["configure.ac", "Makefile.in"] {
@@ -48,7 +48,7 @@ fn pkg_config_finds_the_moved_library() {
     assert!(Path::new(&oshrun).exists(), "{oshrun}");
     for (name, flags, options) in [("shared", "", ""), ("static", "-static", "--static")] {
         let words = ask(&format!("{options} --cflags --libs"));
-        // The words are for a shell, which removes the hyphens before the blanks.
+        // The words are for a shell, which removes the backslashes before the spaces.
         let compile = format!("cc {flags} -o {name} {FIXTURES}/pes.c {words}");
         succeed(shell(&compile).current_dir(&dir));
         run(&dir.join(name));
@@ -94,7 +94,7 @@ fn cmake_finds_the_moved_library() {
     succeed(runs("ctest").current_dir(&build));
 }
 
-/// As where `/lib` is a link to `/usr/lib`, and Rushmem is installed in `/usr`.
+/// As on systems where `/lib` is a link to `/usr/lib`, with Rushmem installed in `/usr`.
 fn cmake_finds_the_library_by_way_of_a_link() {
     needs("cmake");
     let root = temporary("merged");
@@ -135,8 +135,8 @@ fn a_configure_script_takes_the_wrapper_as_the_compiler() {
     needs("automake");
     needs("pkg-config");
     let dir = temporary("autoconf-wrapper");
-    configure(&dir);
-    let prefix = without_blank(&dir);
+    make_configure(&dir);
+    let prefix = without_space(&dir);
     let build = format!(
         "PATH={}/bin:$PATH && project/configure --srcdir=project CC=oshcc && make",
         prefix.display()
@@ -149,8 +149,8 @@ fn a_configure_script_finds_the_library_by_pkg_config() {
     needs("automake");
     needs("pkg-config");
     let dir = temporary("autoconf-pkg-config");
-    configure(&dir);
-    let prefix = without_blank(&dir);
+    make_configure(&dir);
+    let prefix = without_space(&dir);
     let build = format!(
         "project/configure --srcdir=project --with-rushmem PKG_CONFIG_PATH={}/lib/pkgconfig && make",
         prefix.display()
@@ -165,7 +165,7 @@ fn a_meson_project_finds_the_library_by_pkg_config() {
     let dir = temporary("meson");
     fs::copy(Path::new(FIXTURES).join("meson/meson.build"), dir.join("meson.build")).unwrap();
     fs::copy(Path::new(FIXTURES).join("pes.c"), dir.join("pes.c")).unwrap();
-    let described = without_blank(&dir).join("lib/pkgconfig");
+    let described = without_space(&dir).join("lib/pkgconfig");
     let mut build = shell("meson setup build && meson test -C build");
     succeed(build.current_dir(&dir).env("PKG_CONFIG_PATH", described));
     run(&dir.join("build/pes"));

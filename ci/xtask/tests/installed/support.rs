@@ -1,6 +1,5 @@
-//! The parts that tests of the installed prefix share: a copy of it elsewhere, and commands that
-//! end.
-#![allow(dead_code, reason = "each program needs another part of it")]
+//! The parts that tests of the installed prefix share: a copy of the prefix in another directory,
+//! and commands with a time limit.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// Returns the prefix, copied to a path that holds a blank.
+/// Returns a copy of the prefix in a path that contains a space.
 pub fn moved() -> &'static Path {
     static MOVED: OnceLock<PathBuf> = OnceLock::new();
     MOVED.get_or_init(|| {
@@ -18,7 +17,7 @@ pub fn moved() -> &'static Path {
     })
 }
 
-/// Returns an empty directory of this name, for this test program.
+/// Makes an empty directory of this name, for this test program. Returns its path.
 pub fn temporary(name: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let program = program.file_stem().unwrap();
@@ -34,14 +33,14 @@ pub fn is_here(program: &str) -> bool {
     found.status.success()
 }
 
-/// Ignores the test if the program is not on PATH.
+/// Reports the test as ignored if the program is not on PATH.
 pub fn needs(program: &str) {
     if !is_here(program) {
         testkit::absent(format!("{program} is not here"));
     }
 }
 
-/// Returns the program under a time limit, with nothing to read.
+/// Returns a command that runs the program under a time limit, with an empty standard input.
 pub fn runs(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "600"]).arg(program).stdin(Stdio::null());
@@ -55,7 +54,7 @@ pub fn shell(line: &str) -> Command {
     command
 }
 
-/// Runs it to its end and returns what it printed.
+/// Runs a command, which must succeed. Returns its standard output.
 #[track_caller]
 pub fn succeed(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();

@@ -141,7 +141,7 @@ const TINY_CASES: [(&str, Case); 8] = [
 /// same test.
 ///
 /// # Panics
-/// When the provider fails the case.
+/// If the provider fails the case.
 pub fn run(test: &str, open: Opener, case: Case) {
     match job::position() {
         Some(position) => run_pe(position, open, &case),

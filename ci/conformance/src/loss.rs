@@ -43,7 +43,7 @@ pub enum LossCase {
     Puts,
     /// It leaves puts to the service thread.
     PutsNbi,
-    /// It gets.
+    /// It gets, with a large size.
     Gets,
     /// It issues atomic operations.
     Fetches,

@@ -86,7 +86,7 @@ impl Member {
         member
     }
 
-    /// Returns this PE's number.
+    /// Returns the number of this PE in the job.
     pub fn me(&self) -> usize {
         self.me.index()
     }
@@ -110,7 +110,7 @@ impl Member {
         self.heap.nbytes()
     }
 
-    /// Returns a new endpoint.
+    /// Returns a new endpoint of the transport under test.
     pub fn endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.endpoint();
         TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }

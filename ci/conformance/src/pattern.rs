@@ -1,16 +1,16 @@
-//! Numbers and bytes that look random and are the same in every run.
+//! Pseudorandom numbers and bytes, which are the same in every run.
 
-/// A generator of such numbers (splitmix64).
+/// A generator of pseudorandom numbers (splitmix64).
 #[derive(Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the stream of this seed.
+    /// Returns a generator whose numbers depend only on the seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// Returns the next number.
+    /// Returns the next number, of any 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -24,7 +24,7 @@ impl Random {
         (self.next_u64() % bound as u64) as usize
     }
 
-    /// Returns `nbytes` bytes.
+    /// Returns the next `nbytes` pseudorandom bytes.
     pub fn bytes(&mut self, nbytes: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(nbytes + 8);
         while bytes.len() < nbytes {

@@ -211,7 +211,7 @@ pub(crate) fn own_endpoints(member: &Member) {
     });
 }
 
-/// The report of a soak.
+/// The result of a soak.
 pub struct Soak {
     /// The number of batches of up to 60 operations that this PE issued.
     pub batches: u64,

@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 /// The number of posts that fail with `FI_EAGAIN` after the one that began to set up a connection.
 const DELAY: u32 = 20;
 
-/// The connections of a process.
+/// The numbers of connections of a process, over all endpoints of a domain.
 #[derive(Default)]
 pub(crate) struct ConnectionCounts {
     attempts: usize,

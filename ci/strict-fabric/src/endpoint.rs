@@ -216,7 +216,7 @@ unsafe extern "C" fn getname(fid: *mut fi::fid, to: *mut c_void, nbytes: *mut us
 }
 
 impl StrictEp {
-    /// Returns the location of the engine.
+    /// Returns the location of the engine. It is a violation if the endpoint is not enabled.
     #[inline]
     pub(crate) fn ready(&self) -> &Ready {
         match self.ready.get() {

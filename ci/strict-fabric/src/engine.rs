@@ -69,7 +69,7 @@ pub(crate) struct Engine {
     tx_size: usize,
     remotes: Vec<Option<RemotePeer>>,
     pending: VecDeque<Pending>,
-    /// Unused slots.
+    /// The indices of the free slots of this endpoint.
     slots: Vec<u32>,
     sent: Vec<Sent>,
     receives: VecDeque<Receive>,
@@ -328,7 +328,8 @@ impl Engine {
         0
     }
 
-    /// Makes progress.
+    /// Makes progress: starts pending operations, completes submitted ones, and handles requests of
+    /// peers.
     #[inline]
     pub(crate) fn progress(&mut self, completions: &mut Completions) {
         self.connections.progress(&self.domain.connections, completions);
@@ -490,7 +491,7 @@ impl Engine {
         }
     }
 
-    /// Handles the request of a peer.
+    /// Handles a request of a peer: performs an operation on own memory, or queues a message.
     fn handle(&mut self, reference: RequestRef) {
         let Ok(segment) = self.domain.segment_of(reference.pid, reference.fd) else { return };
         let slot = &segment.slots[reference.endpoint as usize][reference.slot as usize];

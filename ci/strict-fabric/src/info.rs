@@ -26,7 +26,7 @@ pub(crate) fn library() -> Option<&'static Libfabric> {
     LIBRARY.get_or_init(|| Libfabric::open().ok()).as_ref()
 }
 
-/// Returns an optional attribute.
+/// Returns a part of an entry; `None` if it is absent.
 ///
 /// # Safety
 /// Null, or valid for `'a`.

@@ -136,7 +136,7 @@ fn page() -> u64 {
 pub(crate) struct PageMapping {
     base: *mut u8,
     nbytes: usize,
-    /// The offset of the requested range.
+    /// The offset of the requested range from the start of the mapping.
     skip: usize,
 }
 

@@ -83,7 +83,7 @@ impl Posted<'_> {
     }
 }
 
-/// An accepted request.
+/// An operation that an endpoint has accepted.
 #[derive(Clone, Copy)]
 pub(crate) struct AcceptedOp {
     pub(crate) kind: OpKind,
@@ -112,7 +112,7 @@ impl AcceptedOp {
     }
 }
 
-/// A completed operation.
+/// An entry of a completion queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompletedOp {
     pub(crate) context: usize,

@@ -23,7 +23,7 @@ pub(crate) const INLINE: usize = 256;
 /// Maximum number of local pieces of a request.
 pub(crate) const PIECES: usize = 4;
 
-/// Registered memory.
+/// An entry of the table of registrations.
 pub(crate) struct Region {
     /// Odd while the entry describes a registration; different for each one.
     pub(crate) generation: AtomicU64,
@@ -48,7 +48,7 @@ impl Region {
     }
 }
 
-/// Not bound to an endpoint.
+/// The endpoint of a registration that is not bound to one.
 pub(crate) const ANY_ENDPOINT: u32 = u32::MAX;
 
 /// The states of a request.
@@ -84,7 +84,6 @@ impl RequestSlot {
         }
     }
 
-    /// Returns the inline data.
     pub(crate) fn inline(&self) -> [u8; INLINE] {
         let mut bytes = [0; INLINE];
         for (chunk, word) in bytes.chunks_exact_mut(8).zip(&self.bytes) {

@@ -165,8 +165,8 @@ pub const IBVERBS: Need = need(
 pub const IPROUTE: Need =
     need("ip", "makes the networks and NICs of tests", ["iproute2", "iproute", "iproute2"]);
 
-/// The time for which packages may take to be installed. A package manager that reaches no server
-/// may attempt for as long.
+/// The time limit of a call of the package manager, which may retry for long if it reaches no
+/// server.
 const LIMIT: Duration = Duration::from_secs(600);
 
 struct PackageManager {

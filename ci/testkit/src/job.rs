@@ -15,7 +15,7 @@ use crate::permits::{self, Permit};
 use crate::prefix;
 use crate::started::{Overdue, Started, listed};
 
-/// The launcher of the program.
+/// The launcher of the program: `oshrun` of the prefix, another one, or none.
 #[derive(Debug, Clone)]
 enum Launcher {
     OfPrefix,
@@ -106,7 +106,7 @@ impl Job {
     /// Runs the job to its end.
     ///
     /// # Panics
-    /// When it takes longer than its limit or leaves a process behind.
+    /// If the job takes longer than its limit or leaves a process behind.
     #[track_caller]
     pub fn run(self) -> Outcome {
         self.start().finish()
@@ -116,7 +116,7 @@ impl Job {
     /// same order.
     ///
     /// # Panics
-    /// When one takes longer than its limit or leaves a process behind.
+    /// If one takes longer than its limit or leaves a process behind.
     #[track_caller]
     pub fn run_sleepers(jobs: impl IntoIterator<Item = Job>) -> Vec<Outcome> {
         let running: Vec<Running> = jobs.into_iter().map(Job::start_sleeper).collect();
@@ -217,7 +217,7 @@ impl Running {
     /// Waits for the end of the job and of all of its processes.
     ///
     /// # Panics
-    /// When it takes longer than its limit or leaves a process behind.
+    /// If the job takes longer than its limit or leaves a process behind.
     #[track_caller]
     pub fn finish(mut self) -> Outcome {
         let status = match self.started.wait() {

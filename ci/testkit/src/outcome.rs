@@ -4,10 +4,10 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// A job that is over.
+/// A job that has ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The command.
+    /// The command line, with the variables that the test has set.
     pub command: String,
     /// The status of oshrun, or of the program where there was no launcher.
     pub status: ExitStatus,

@@ -58,7 +58,7 @@ impl Page {
         block.clone()
     }
 
-    /// Writes a file of the directory.
+    /// Writes a file in the directory.
     ///
     /// # Panics
     /// If it cannot be written.

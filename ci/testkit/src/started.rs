@@ -32,7 +32,7 @@ pub struct Started {
 /// The error that a process has reached its time limit, and was ended.
 #[derive(Debug)]
 pub struct Overdue {
-    /// The status with which it ended.
+    /// The status with which the process ended.
     pub status: ExitStatus,
     limit: Duration,
     running: Vec<Process>,

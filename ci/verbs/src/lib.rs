@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_secs(5400);
 pub const NEEDS: &[&Need] =
     &[&QEMU, &BUSYBOX, &KMOD, &CPIO, &IBVERBS, &IPROUTE, &C_COMPILER, &UCX, &LIBFABRIC];
 
-/// Flags of the task.
+/// The flags of `cargo xtask verbs`.
 #[derive(clap::Args)]
 pub struct VerbsFlags {
     /// Run only the jobs whose names begin with START, also those that measure
@@ -47,7 +47,8 @@ pub struct VerbsFlags {
     list: bool,
 }
 
-/// Runs the task.
+/// Runs the jobs that the flags select, or lists them. Prints the reason if they cannot be run
+/// here.
 pub fn run(VerbsFlags { only, list }: VerbsFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     if list {

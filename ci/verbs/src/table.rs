@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The end of a job in a guest.
 pub struct GuestReport {
     pub name: String,
-    /// The file of its output.
+    /// The file with the output of the job.
     pub log: PathBuf,
     /// The exit status of the job, and its duration in seconds; `None` if the guest ended before
     /// the job.

@@ -22,7 +22,7 @@ struct Request {
     provider: String,
     domain: String,
     fabric: String,
-    /// What carries out atomic operations.
+    /// Whether the target's CPU or the network carries out atomic operations.
     amos: Amos,
     /// All PEs run on this machine.
     one_machine: bool,

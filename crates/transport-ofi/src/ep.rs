@@ -61,7 +61,7 @@ pub(crate) struct EpFailure {
 
 /// The outcome of a receive.
 pub(crate) enum ReceiveOutcome<'a> {
-    /// A message.
+    /// A whole message.
     Whole(&'a [u8]),
     /// The message did not fit the buffer, so it is longer than any that a PE of the job sends.
     /// `start` is as long as a head; `nbytes` is the length of the message as far as the provider

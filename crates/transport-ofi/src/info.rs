@@ -59,7 +59,7 @@ pub(crate) struct FiInfo {
     pub(crate) ranges: usize,
     /// A message of many kilobytes is sent in one piece.
     pub(crate) sends_whole: bool,
-    /// Writes of an endpoint to one address, and sends after them, arrive in order.
+    /// Writes of an endpoint to one peer, and messages after them, arrive in order.
     pub(crate) ordered: bool,
     /// A read follows the writes before it, so that its completion shows that they have arrived.
     pub(crate) reads_follow: bool,
@@ -77,7 +77,7 @@ pub(crate) struct FiInfo {
     pub(crate) nic: Option<FabricNic>,
 }
 
-/// A NIC.
+/// A NIC, as libfabric reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FabricNic {
     pub(crate) on_pci: bool,
@@ -267,7 +267,7 @@ impl InfoList {
         }
     }
 
-    /// Returns a copy of one entry.
+    /// Returns a list with a copy of one entry; `None` if there is no memory.
     pub(crate) fn copy(library: &'static Libfabric, entry: &fi::fi_info) -> Option<InfoList> {
         // SAFETY: an entry of a list that lives.
         let first = unsafe { library.dupinfo(entry) };
@@ -278,7 +278,6 @@ impl InfoList {
         self.first
     }
 
-    /// Returns the entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &fi::fi_info> {
         // SAFETY: the list lives as long as the borrow, and nothing changes it.
         let entry = |info: *mut fi::fi_info| unsafe { info.as_ref() };

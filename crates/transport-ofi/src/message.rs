@@ -28,7 +28,6 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Encodes the head.
     pub(crate) fn encode(&self, tag: u64) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[..KIND].copy_from_slice(&tag.to_le_bytes());

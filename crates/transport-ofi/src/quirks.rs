@@ -7,14 +7,14 @@ use rushmem_transport::machine::devices;
 use rushmem_transport::{Amos, setting};
 use std::ffi::{CStr, CString};
 
-/// A property of a provider.
+/// A property of a provider that libfabric does not report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quirk {
     /// No job may use the provider; the text says why.
     Defect(&'static str),
     /// The network must not carry out atomic operations over the provider.
     AmoDefect(&'static str),
-    /// The provider connects its endpoints.
+    /// The provider connects endpoints before they exchange data.
     Connects,
     /// The kernel moves the data, as datagrams or by copying between processes.
     ByKernel,

@@ -59,7 +59,8 @@ pub(crate) fn try_open(args: &Open, list: InfoList, info: FiInfo) -> Result<(), 
     Ok(())
 }
 
-/// Opens an entry.
+/// Opens the domain of an entry and the service's ep, and adjusts the entry to `tuning`. Fails if a
+/// job cannot use it.
 fn opened(
     args: &Open,
     tuning: &Tuning,
@@ -216,7 +217,7 @@ impl Transport for Ofi {
         let shared = self.shared();
         let in_blocks = segment == Segment::Heap && shared.fabric.info.heap_in_blocks();
         let first = if in_blocks { shared.own_heap.begin(nbytes) } else { nbytes };
-        // SAFETY: valid until this transport is dropped by contract.
+        // SAFETY: valid until this transport is dropped, by the contract of `Transport::register`.
         let (descriptor, published) = unsafe { self.register_part(segment, base, first) }?;
         // SAFETY: valid until this transport is dropped by contract, and it serves no peer after
         // that.

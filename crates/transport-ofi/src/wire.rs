@@ -26,7 +26,7 @@ pub(crate) struct OfiWire {
     /// `None` after a loss: the ep was closed, so that libfabric accesses no memory of callers any
     /// more.
     ep: Option<FiEndpoint>,
-    /// The replies to the origin's requests.
+    /// The replies to the origin's requests, which the service receives.
     replies: Arc<Replies>,
     /// The PEs to which writes were started since the last flush of each. Empty if the completion
     /// of a write means that the data are in the target's memory.
@@ -72,7 +72,6 @@ impl OfiWire {
         OfiWire { ep: Some(ep), replies, unflushed: Vec::new(), caps }
     }
 
-    /// Returns the ep.
     #[cfg(test)]
     pub(crate) fn ep(&mut self) -> Option<&mut FiEndpoint> {
         self.ep.as_mut()
@@ -102,7 +101,7 @@ impl OfiWire {
     /// caller's injected path keeps it in registers.
     ///
     /// # Safety
-    /// The same.
+    /// As for [`write`](Wire::write).
     #[inline(never)]
     unsafe fn write_uninjected(
         &mut self,
@@ -127,7 +126,7 @@ impl OfiWire {
         // it. Counting as a waiter makes the service thread leave the CPU to this thread meanwhile,
         // for at most a few of its sleeps.
         shared.local.state.enter_wait();
-        // SAFETY: valid until it completes, by contract.
+        // SAFETY: valid until the write completes, by the contract of `Wire::write`.
         let attempt = unsafe { ep.write(remote, source, known, source_free) };
         shared.local.state.leave_wait();
         self.posted(shared, pe, false, attempt)
@@ -218,7 +217,7 @@ impl Wire for OfiWire {
             let attempt = unsafe { ep.write_injected(remote, source) };
             return self.posted(shared, pe, true, attempt);
         }
-        // SAFETY: the same contract.
+        // SAFETY: the contract of both functions is the same.
         unsafe { self.write_uninjected(shared, pe, to, source, copies, end.source_free) }
     }
 
@@ -235,7 +234,7 @@ impl Wire for OfiWire {
         };
         let known = shared.descriptor_of(dest);
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
-        // SAFETY: valid until it completes, by contract.
+        // SAFETY: valid until the read completes, by the contract of `Wire::read`.
         let attempt = unsafe { ep.read(remote, dest, known) };
         self.posted(shared, pe, false, attempt)
     }
@@ -261,7 +260,8 @@ impl Wire for OfiWire {
             return Ok(PostOutcome::Uncovered);
         };
         let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
-        // SAFETY: by contract.
+        // SAFETY: `fetched` is null or valid until the operation ends, by the contract of
+        // `Wire::amo`.
         let attempt = unsafe { ep.atomic(remote, request, fetched) };
         self.posted(shared, pe, false, attempt)
     }
@@ -286,7 +286,8 @@ impl Wire for OfiWire {
             Payload::Data(data) => (Message::Data(*request).encode(shared.tag), data),
         };
         let is_copied = ep.copies_data(data.nbytes);
-        // SAFETY: the same contract; a batch is copied, since a cell has room for the longest one.
+        // SAFETY: the data are valid by the contract of `Wire::send`. A batch is copied, since a
+        // cell has room for the longest one.
         let attempt = unsafe { ep.send(pe.0, to, &head, data) };
         self.posted(shared, pe, is_copied, attempt)
     }

@@ -337,7 +337,8 @@ pub(crate) unsafe extern "C" fn replied(
     length: usize,
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
-    // SAFETY: the same contract.
+    // SAFETY: UCX has passed these arguments, by contract, and the message is not used after this
+    // call.
     let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
     // SAFETY: the state lives as long as the worker that calls.
     let callbacks = unsafe { &*arg.cast_const().cast::<CallbackState>() };

@@ -44,7 +44,7 @@ pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     }
 }
 
-/// The fault of an operation.
+/// The reason why the probe of an operation failed.
 enum ProbeFault {
     /// The result is wrong, or UCX refused the operation.
     Wrong(String),

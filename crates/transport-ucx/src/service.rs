@@ -30,7 +30,7 @@ pub(crate) const BATCH_KIND: u32 = 3;
 /// The identifier of messages that are replies.
 pub(crate) const REPLY_KIND: u32 = 2;
 
-/// The service worker.
+/// The service worker, with the state of its callbacks.
 pub(crate) struct Service {
     pub(crate) worker: Worker,
     /// The state of the worker's callbacks, dropped after the worker.
@@ -42,7 +42,7 @@ pub(crate) struct Service {
 unsafe impl Send for Service {}
 
 impl Service {
-    /// Returns the service of a PE.
+    /// Makes the worker, and registers the callbacks for requests of peers.
     pub(crate) fn new(context: &Arc<UcpContext>, local: Arc<NetworkPe>) -> Result<Service, String> {
         let worker = Worker::new(context)?;
         let target = Rc::new(UcxTarget {
@@ -210,7 +210,7 @@ impl Deferred {
     /// # Safety
     /// `this` was made by `into_raw` and is not used any more.
     unsafe fn end(this: *mut Deferred, status: ucs_status_t) {
-        // SAFETY: by contract.
+        // SAFETY: made by `into_raw` and used for the last time, by contract.
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: it lives as long as the worker that calls.
         let target = unsafe { &*this.target };
@@ -246,7 +246,8 @@ unsafe extern "C" fn requested<const IS_BATCH: bool>(
 ) -> ucs_status_t {
     // SAFETY: it lives as long as the worker that calls.
     let target = unsafe { &*arg.cast_const().cast::<UcxTarget>() };
-    // SAFETY: the same contract.
+    // SAFETY: UCX has passed these arguments, by contract, and the message is not used after this
+    // call.
     let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
     let (data, is_there) = match message.data {
         ReceivedData::There(descriptor, nbytes) => (IncomingData::There(descriptor, nbytes), true),

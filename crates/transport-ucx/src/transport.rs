@@ -119,7 +119,8 @@ impl Transport for Ucx {
             covered: covered as u64,
         };
         if nbytes > 0 {
-            // SAFETY: valid until this transport is dropped by contract.
+            // SAFETY: valid until this transport is dropped, by the contract of
+            // `Transport::register`.
             key.packed = unsafe { self.register_part(segment, base, covered) }?;
         }
         // SAFETY: valid until this transport is dropped by contract, and it serves no peer after

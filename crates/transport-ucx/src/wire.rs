@@ -219,7 +219,7 @@ impl UcxWire {
         self.given_up.len() + self.callbacks.transfers()
     }
 
-    /// Closes an endpoint by force.
+    /// Closes an endpoint by force, and keeps it for callbacks that UCX may still call.
     fn close(&mut self, open: OpenRoute) {
         self.given_up.extend(self.worker.close_by_force(&open.endpoint));
         self.closed.push(open);
@@ -316,7 +316,8 @@ impl Wire for UcxWire {
             (to, nbytes),
             awaited,
             |ucp, (remote, (endpoint, key)), params| {
-                // SAFETY: a live endpoint and its key; the source is valid by contract.
+                // SAFETY: a live endpoint and its key; the source is valid by the contract of
+                // `Wire::write`.
                 unsafe { ucp.ucp_put_nbx(endpoint, base.cast(), nbytes, remote, key, params) }
             },
         )
@@ -336,7 +337,8 @@ impl Wire for UcxWire {
             (from, nbytes),
             awaited,
             |ucp, (remote, (endpoint, key)), params| {
-                // SAFETY: a live endpoint and its key; the destination is valid by contract.
+                // SAFETY: a live endpoint and its key; the destination is valid by the contract of
+                // `Wire::read`.
                 unsafe { ucp.ucp_get_nbx(endpoint, base.cast(), nbytes, remote, key, params) }
             },
         )
@@ -421,7 +423,7 @@ impl Wire for UcxWire {
         }
         let base = data.base.cast_const().cast();
         // SAFETY: a live endpoint, a header that is kept until it is sent, and data that are valid
-        // by contract.
+        // by the contract of `Wire::send`.
         let begun = unsafe {
             let (ucp, params) = (self.ucp(), &raw const params);
             let endpoint = endpoint.handle;

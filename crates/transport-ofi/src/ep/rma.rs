@@ -94,7 +94,7 @@ impl FiEndpoint {
             false => self.completion,
             true => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
         };
-        // SAFETY: by contract.
+        // SAFETY: the source is valid for reads until completion, by contract.
         let code = unsafe { self.write_message(op, to, from, desc, completion) };
         self.begun(code, op)
     }
@@ -135,13 +135,13 @@ impl FiEndpoint {
         known: Option<usize>,
     ) -> Result<PostStatus, i32> {
         if self.staging_mr.is_some() {
-            // SAFETY: the same contract.
+            // SAFETY: the contract of both functions is the same.
             return unsafe { self.read_into_registered(from, dest, known) };
         }
         let Some(op) = self.begin(from.pe, BufferUse::Plain) else {
             return self.defer(from.pe, from.fi_addr);
         };
-        // SAFETY: by contract.
+        // SAFETY: `dest` is valid for writes until completion, by contract.
         let code = unsafe { self.read_into(op, from, dest, null_mut()) };
         self.begun(code, op)
     }
@@ -150,7 +150,7 @@ impl FiEndpoint {
     /// unregistered memory are read into a cell and copied at completion.
     ///
     /// # Safety
-    /// The same.
+    /// As for [`read`](Self::read).
     #[inline(never)]
     unsafe fn read_into_registered(
         &mut self,
@@ -159,7 +159,7 @@ impl FiEndpoint {
         known: Option<usize>,
     ) -> Result<PostStatus, i32> {
         if known.is_none() && dest.nbytes <= self.copy_up_to {
-            // SAFETY: by contract.
+            // SAFETY: `dest`, to which the data are copied, is valid until completion, by contract.
             return unsafe { self.read_staged(from, dest.nbytes, BufferUse::Landing(dest)) };
         }
         if !self.may_begin(from.pe) {
@@ -168,7 +168,7 @@ impl FiEndpoint {
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
         let Some(op) = self.begin(from.pe, use_) else { return self.defer(from.pe, from.fi_addr) };
-        // SAFETY: by contract.
+        // SAFETY: `dest` is valid for writes until completion, by contract.
         let code = unsafe { self.read_into(op, from, dest, desc) };
         self.begun(code, op)
     }

@@ -58,7 +58,7 @@ impl UcpAtomic {
         params.datatype = (width.nbytes() as u64) << UCP_DATATYPE_SHIFT;
         params.reply_buffer = second;
         let params = &raw const params;
-        // SAFETY: by contract.
+        // SAFETY: a live endpoint, its key and valid words, by contract.
         unsafe { ucp.ucp_atomic_op_nbx(endpoint, self.code, first, 1, remote, key, params) }
     }
 }

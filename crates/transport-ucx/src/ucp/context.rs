@@ -28,7 +28,7 @@ const PIECE: usize = (256 << 10) - 512;
 /// hardly use them.
 const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
 
-/// An initialized context.
+/// An initialized context, and the properties of its transports that the rest of the crate uses.
 pub(crate) struct UcpContext {
     pub(crate) ucp: &'static Ucp,
     pub(super) handle: ucp_context_h,
@@ -184,7 +184,7 @@ impl Drop for UcpContext {
     }
 }
 
-/// Registered memory.
+/// Registered memory, which is deregistered when this is dropped.
 pub(crate) struct UcpMemory {
     context: Arc<UcpContext>,
     handle: ucp_mem_h,
@@ -197,7 +197,7 @@ unsafe impl Send for UcpMemory {}
 unsafe impl Sync for UcpMemory {}
 
 impl UcpMemory {
-    /// Registers memory.
+    /// Registers memory with all transports of the context.
     ///
     /// # Safety
     /// The memory is valid for reads and writes until the result is dropped.

@@ -33,10 +33,10 @@ impl ReceivedMessage<'_> {
         (data, length): (*mut c_void, usize),
         param: *const ucp_am_recv_param_t,
     ) -> ReceivedMessage<'a> {
-        // SAFETY: by contract.
+        // SAFETY: UCX passes a valid pointer to a callback.
         let param = unsafe { &*param };
         let has = |attribute: u32| param.recv_attr & u64::from(attribute) != 0;
-        // SAFETY: by contract.
+        // SAFETY: UCX passes valid ranges, which the callback may use until it returns.
         let here = |base, nbytes| unsafe { bytes(base, nbytes) };
         ReceivedMessage {
             header: here(header, header_length),
@@ -54,7 +54,7 @@ impl ReceivedMessage<'_> {
 unsafe fn bytes<'a>(base: *const c_void, nbytes: usize) -> &'a [u8] {
     match nbytes {
         0 => &[],
-        // SAFETY: by contract.
+        // SAFETY: `base` is valid for `nbytes` bytes while the result is used, by contract.
         _ => unsafe { std::slice::from_raw_parts(base.cast(), nbytes) },
     }
 }

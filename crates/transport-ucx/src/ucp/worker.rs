@@ -233,7 +233,7 @@ impl UcpEndpoint {
         started(unsafe { ucp.ucp_ep_flush_nbx(self.handle, &raw const params) })
     }
 
-    /// Destroys the keys that were unpacked.
+    /// Destroys the keys that were unpacked, which are not used any more.
     pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
         let keys = std::mem::replace(&mut self.keys, [null_mut(); Segment::COUNT]);
         let blocks = std::mem::take(&mut self.blocks);

@@ -59,7 +59,7 @@ impl UcxWire {
         Ok(false)
     }
 
-    /// Makes one attempt to connect.
+    /// Starts an attempt to connect: makes an endpoint and flushes it.
     fn attempt(&mut self, shared: &SharedState, pe: Pe) -> Result<Attempted, Error> {
         let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
         let address = connect::address(pe, record)?;

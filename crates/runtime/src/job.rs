@@ -29,31 +29,31 @@ pub(crate) struct Job {
     /// The nodes: the groups of PEs that share memory.
     pub(crate) nodes: NodeMap,
     /// True if some PE of the job shares its heap with others, but not its static data.
-    pub(crate) statics_apart: bool,
+    pub(crate) has_statics_apart: bool,
     /// True if no other PE shares memory with this one.
-    pub(crate) alone: bool,
+    pub(crate) is_alone_on_node: bool,
     pub(crate) memory: &'static NodeMemory,
     /// The allocator of the heap, while the library is initialized.
     pub(crate) allocator: Mutex<Option<Allocator>>,
     /// The number of CPUs for each PE of this machine; 0 if PEs outnumber the usable CPUs.
     pub(crate) cpus_per_pe: u32,
     /// True if the PEs of this machine outnumber the CPUs that they may use.
-    pub(crate) oversubscribed: bool,
+    pub(crate) is_oversubscribed: bool,
     /// True if PEs outnumber the usable CPUs on some machine of the job. It is equal on all PEs, so
     /// the choice of algorithms may depend on it.
-    pub(crate) oversubscribed_somewhere: bool,
+    pub(crate) is_oversubscribed_somewhere: bool,
     /// True if the symmetric heap has the same address on all PEs.
-    pub(crate) equal_heap_addresses: bool,
+    pub(crate) has_equal_heap_addresses: bool,
     pub(crate) thread_level: c_int,
     /// True if several threads of some PE may be in the library at once. It is equal on all PEs.
-    pub(crate) threads_somewhere: bool,
+    pub(crate) has_threads_somewhere: bool,
     pub(crate) settings: Settings,
     /// The table by which algorithms of collectives are chosen.
     pub(crate) algorithms: CurrentTable,
     /// A secret that only the PEs of this job know.
     pub(crate) secret: [u8; 32],
     /// True if all PEs reach each other over loopback.
-    pub(crate) one_stack: bool,
+    pub(crate) is_on_one_stack: bool,
     pub(crate) session: Mutex<JobSession>,
 }
 

@@ -41,11 +41,11 @@ impl<'a> Executor<'a> {
         // In a job whose PEs have one thread in the library at a time, all teams share receive
         // buffers and pair flags. A non-blocking collective must not use them, since a blocking
         // collective may use them at the same time.
-        let is_beside_others = self.collective.in_request && !self.job.threads_somewhere;
+        let is_beside_others = self.collective.in_request && !self.job.has_threads_somewhere;
         ChoiceFacts {
             members: self.n(),
             per_node: team.per_node(),
-            oversubscribed: self.job.oversubscribed_somewhere,
+            oversubscribed: self.job.is_oversubscribed_somewhere,
             receive_buffer_bytes: if is_beside_others {
                 0
             } else {

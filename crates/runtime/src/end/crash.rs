@@ -53,7 +53,7 @@ struct Reporter {
     /// The first PE of the node, which has the counter of crashes.
     first: Pe,
     /// True if `SHMEM_CHECK` is set.
-    checks: bool,
+    has_checks: bool,
 }
 
 static REPORTER: OnceLock<Reporter> = OnceLock::new();
@@ -71,7 +71,7 @@ pub fn install_at_load() {
 /// Installs the handler for a process of this job, unless it was installed before.
 pub(crate) fn install_for(job: &Job) {
     let first = flags::area().first_of_node(job.n_pes);
-    if REPORTER.set(Reporter { first, checks: job.settings.checks() }).is_ok() {
+    if REPORTER.set(Reporter { first, has_checks: job.settings.checks() }).is_ok() {
         install();
     }
 }
@@ -166,7 +166,7 @@ extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) 
     // has that stack, too.
     let crash = unsafe { &*CRASH.load(Acquire) };
     let place = CrashPlace::find(frame);
-    let checks = REPORTER.get().is_some_and(|reporter| reporter.checks);
+    let checks = REPORTER.get().is_some_and(|reporter| reporter.has_checks);
     let what = match touched::describe(crash) {
         Some(Touched { what, remedy: Some(remedy) }) => format!(": {what}; {remedy}"),
         Some(Touched { what, remedy: None }) => format!(": {what}; {}", place.remedy(checks)),

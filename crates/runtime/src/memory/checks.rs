@@ -127,7 +127,7 @@ pub(crate) fn refuse(
         call,
         "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{}",
         shortage::before_null(addr),
-        match job.equal_heap_addresses {
+        match job.has_equal_heap_addresses {
             true => "",
             false =>
                 "; the heap has another address on other PEs, so a pointer from there is not valid here",

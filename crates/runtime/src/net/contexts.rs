@@ -87,7 +87,7 @@ struct ContextSlot {
     /// 0 if the members are listed instead of a triplet.
     stride: AtomicI32,
     /// True if the team of the context is, or was split from, `SHMEM_TEAM_SHARED`.
-    of_shared: AtomicBool,
+    is_of_shared: AtomicBool,
     /// The world PE of each member, if they are listed. The list has an entry for each PE of the
     /// job, so that a later team can use it, too: it is allocated at the first use and never freed.
     /// Null until then, since slots that are zero take no room in the library's file.
@@ -104,7 +104,7 @@ static SLOTS: [ContextSlot; MAX_CONTEXTS] = [const {
         n: AtomicU32::new(0),
         start: AtomicU32::new(0),
         stride: AtomicI32::new(0),
-        of_shared: AtomicBool::new(false),
+        is_of_shared: AtomicBool::new(false),
         list: AtomicPtr::new(null_mut()),
     }
 }; MAX_CONTEXTS];
@@ -266,7 +266,7 @@ impl Registry {
         };
         let slot = &SLOTS[index as usize];
         slot.set(&entry.members, n_pes, check);
-        slot.of_shared.store(entry.is_of_shared(), Relaxed);
+        slot.is_of_shared.store(entry.is_of_shared(), Relaxed);
         // If the network carries out the atomic operations of the world, this CPU must carry out
         // those of the context, so it is not used like one of the world.
         let is_by_cpu = entry.is_of_shared() && address::are_atomics_by_network();
@@ -298,7 +298,7 @@ pub(crate) fn is_by_cpu(ctx: ContextHandle) -> bool {
 /// Guarantees").
 #[inline(always)]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
-    slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
+    slot_of(ctx).is_some_and(|slot| slot.is_of_shared.load(Relaxed))
 }
 
 /// Adds a context of `team`, which was split from `root` or is `root`. Returns the handle, or

@@ -34,7 +34,7 @@ pub(crate) struct ProcessHost {
     me: Pe,
     /// Set once the transport has been chosen: from then on a loss ends the job. While the
     /// transport is tested, the caller of the test gets the error.
-    chosen: AtomicBool,
+    is_chosen: AtomicBool,
     /// The only strong reference, dropped with the transport: afterwards no loss ends the job.
     open: Arc<()>,
     /// `SHMEM_HOST_LIMIT`; unused if the transport is not opened.
@@ -66,13 +66,13 @@ impl Default for ProcessHost {
 impl ProcessHost {
     /// Creates the interface for opening a transport.
     pub(crate) fn with(me: Pe, host_limit: Duration, callbacks: Callbacks) -> ProcessHost {
-        let (chosen, open) = (AtomicBool::new(false), Arc::default());
-        ProcessHost { me, chosen, open, host_limit, callbacks }
+        let (is_chosen, open) = (AtomicBool::new(false), Arc::default());
+        ProcessHost { me, is_chosen, open, host_limit, callbacks }
     }
 
     /// Records that the transport was chosen.
     pub(crate) fn set_chosen(&self) {
-        self.chosen.store(true, Ordering::Release);
+        self.is_chosen.store(true, Ordering::Release);
     }
 }
 
@@ -134,7 +134,7 @@ impl Host for ProcessHost {
         // A PE that can no longer use its own network ends the job even during a test: otherwise
         // the others would wait for it.
         let lost_peer = is_of_another(error, Some(self.me));
-        if lost_peer && !self.chosen.load(Ordering::Acquire) {
+        if lost_peer && !self.is_chosen.load(Ordering::Acquire) {
             return;
         }
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));

@@ -85,7 +85,7 @@ impl ContextCounters {
 
 /// The operations to one PE.
 pub(crate) struct PeerCounters {
-    pub(crate) on_node: bool,
+    pub(crate) is_on_node: bool,
     pub(crate) traffic: Tally,
 }
 
@@ -110,7 +110,9 @@ pub(crate) fn get() -> Option<&'static Counters> {
 /// says whether it is on this node.
 pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
     COUNTERS.get_or_init(|| Counters {
-        peers: on_node.map(|on_node| PeerCounters { on_node, traffic: Tally::default() }).collect(),
+        peers: on_node
+            .map(|is_on_node| PeerCounters { is_on_node, traffic: Tally::default() })
+            .collect(),
         calls: Default::default(),
         default_context: ContextCounters::default(),
         contexts: RwLock::default(),
@@ -124,7 +126,7 @@ impl Counters {
         let (nbytes, is_alone) = (event.remote.total() as u64, thread::is_alone());
         peer.traffic.add(nbytes, is_alone);
         let of_kind = &self.context(event.ctx).accesses[kind as usize];
-        of_kind[usize::from(!peer.on_node)].add(nbytes, is_alone);
+        of_kind[usize::from(!peer.is_on_node)].add(nbytes, is_alone);
     }
 
     /// Returns the counters of a context. Contexts that have the same index one after the other

@@ -45,7 +45,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         fail!(call, "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}", names.join(", "));
     }
     address::set_atomics_by_network(false);
-    if job.nodes.n_nodes() == 1 && !job.statics_apart {
+    if job.nodes.n_nodes() == 1 && !job.has_statics_apart {
         path::record(job, None);
         return;
     }

@@ -105,7 +105,7 @@ fn enter(
     if observed {
         status::locate_waits();
     }
-    address::set_polls_counted(job.oversubscribed);
+    address::set_polls_counted(job.is_oversubscribed);
     address::open(heap, heap_bytes, observed);
     caller::record_initializer();
     process::increment_inits();

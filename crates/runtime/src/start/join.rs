@@ -168,8 +168,8 @@ impl Identified {
             symmetric_size: self.settings.symmetric_size,
             huge_pages: self.settings.huge_pages.to_string(),
             check: self.settings.check.to_string(),
-            statistics: self.settings.statistics != Statistics::No,
-            traced: self.settings.trace.is_some(),
+            is_counted: self.settings.statistics != Statistics::No,
+            is_traced: self.settings.trace.is_some(),
             forced: algorithm_table::forced(&self.algorithms),
             tuned: algorithm_table::tuned(&self.algorithms),
             stack: record::stack(),
@@ -242,8 +242,8 @@ fn equal_settings(record: &StartupRecord) -> [(&str, SettingValue<'_>); 5] {
     [
         ("SHMEM_SYMMETRIC_SIZE", SettingValue::Bytes(record.symmetric_size)),
         ("SHMEM_CHECK", SettingValue::Text(&record.check)),
-        ("SHMEM_STATS", SettingValue::IsSet(record.statistics)),
-        ("SHMEM_TRACE", SettingValue::IsSet(record.traced)),
+        ("SHMEM_STATS", SettingValue::IsSet(record.is_counted)),
+        ("SHMEM_TRACE", SettingValue::IsSet(record.is_traced)),
         ("SHMEM_HUGE_PAGES", SettingValue::Text(&record.huge_pages)),
     ]
 }
@@ -315,8 +315,8 @@ impl Exchanged {
         let reserved =
             reserved.into_iter().find(|reservation| Some(reservation.slice()) == heap_address);
         record::report_addresses(me, &records, heap_address);
-        let equal_heap_addresses = heap_address.is_some() || records.n_pes() == 1;
-        Compatible { identified, reserved, pages, equal_heap_addresses, records }
+        let has_equal_heap_addresses = heap_address.is_some() || records.n_pes() == 1;
+        Compatible { identified, reserved, pages, has_equal_heap_addresses, records }
     }
 }
 
@@ -326,14 +326,14 @@ struct Compatible {
     /// The reserved range at the address that all PEs use for the heap, if there is one.
     reserved: Option<Reservation>,
     pages: Option<ReservedPages>,
-    equal_heap_addresses: bool,
+    has_equal_heap_addresses: bool,
     records: Records<StartupRecord>,
 }
 
 impl Compatible {
     /// Maps the memory of all PEs of the machine.
     fn map(self) -> Mapped {
-        let Compatible { identified: mut pe, reserved, pages, equal_heap_addresses, records } =
+        let Compatible { identified: mut pe, reserved, pages, has_equal_heap_addresses, records } =
             self;
         let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
         let mut files = pe.session.take_node_files().into_iter();
@@ -363,7 +363,7 @@ impl Compatible {
         if pe.local == 0 && !memory.has_reserved_pages() {
             shortage::record(symmetric_size, n_local);
         }
-        Mapped { identified: pe, memory, equal_heap_addresses, records }
+        Mapped { identified: pe, memory, has_equal_heap_addresses, records }
     }
 }
 
@@ -371,7 +371,7 @@ impl Compatible {
 struct Mapped {
     identified: Identified,
     memory: &'static NodeMemory,
-    equal_heap_addresses: bool,
+    has_equal_heap_addresses: bool,
     records: Records<StartupRecord>,
 }
 
@@ -379,7 +379,7 @@ impl Mapped {
     /// Makes the memory of this node's PEs known to accesses and flags, and chooses a NIC if some
     /// memory of peers is not mapped.
     fn publish(self) -> Published {
-        let Mapped { identified: pe, memory, equal_heap_addresses, records } = self;
+        let Mapped { identified: pe, memory, has_equal_heap_addresses, records } = self;
         let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
         let node = nodes.node_of(me.0);
         let deltas = |delta: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
@@ -388,8 +388,8 @@ impl Mapped {
         };
         let heap_deltas = deltas(&|local| Some(memory.delta(local)));
         address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
-        let statics_apart = statics_apart(nodes, &records);
-        if nodes.n_nodes() > 1 || statics_apart {
+        let has_statics_apart = has_statics_apart(nodes, &records);
+        if nodes.n_nodes() > 1 || has_statics_apart {
             let beside = machines.members(pe.machine).map(|pe| &records[pe].cpus);
             locality::choose_nic(&pe.settings.nic, beside, pe.local);
         }
@@ -404,7 +404,7 @@ impl Mapped {
             heap_bytes = memory.layout().heap_bytes(),
             n_nodes = nodes.n_nodes(),
             static_bytes = statics::own().nbytes(),
-            static_data = if statics_apart { "by the transport" } else { "like the heap" },
+            static_data = if has_statics_apart { "by the transport" } else { "like the heap" },
             "joined the job"
         );
         let areas = pe.areas;
@@ -415,7 +415,7 @@ impl Mapped {
         if let Err(error) = pe.session.report_statuses(stride, in_slice as u64) {
             fail!(pe.call, "{error}");
         }
-        Published { identified: pe, memory, equal_heap_addresses, records }
+        Published { identified: pe, memory, has_equal_heap_addresses, records }
     }
 }
 
@@ -423,28 +423,28 @@ impl Mapped {
 struct Published {
     identified: Identified,
     memory: &'static NodeMemory,
-    equal_heap_addresses: bool,
+    has_equal_heap_addresses: bool,
     records: Records<StartupRecord>,
 }
 
 impl Published {
     /// Creates the description of the job and the predefined teams.
     fn job(self) -> Job {
-        let Published { identified: mut pe, memory, equal_heap_addresses, records } = self;
+        let Published { identified: mut pe, memory, has_equal_heap_addresses, records } = self;
         let (me, n_pes) = (pe.me, pe.n_pes);
         let world = Members::world(n_pes);
         let cpus_per_pe = pe.cpus_per_pe(pe.machine, &records);
         let n_cpus = pe.usable_cpus(pe.machine, &records).max(1);
         let pes_per_cpu = (pe.machines.size(pe.machine) as usize).div_ceil(n_cpus);
         cpu_sharing::set_pes_per_cpu(pes_per_cpu as u32);
-        let oversubscribed_somewhere =
+        let is_oversubscribed_somewhere =
             (0..pe.machines.n_nodes()).any(|machine| pe.cpus_per_pe(machine, &records) == 0);
-        let threads_somewhere =
+        let has_threads_somewhere =
             records.position(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE).is_some();
         let facts = ChoiceFacts {
             members: n_pes,
             per_node: world.per_node(&pe.nodes),
-            oversubscribed: oversubscribed_somewhere,
+            oversubscribed: is_oversubscribed_somewhere,
             receive_buffer_bytes: receive_buffer::nbytes(n_pes),
             pair_flags: true,
             lines: true,
@@ -459,19 +459,19 @@ impl Published {
         Job {
             me,
             n_pes,
-            statics_apart: statics_apart(&pe.nodes, &records),
-            alone: pe.nodes.size(pe.nodes.node_of(me.0)) == 1,
+            has_statics_apart: has_statics_apart(&pe.nodes, &records),
+            is_alone_on_node: pe.nodes.size(pe.nodes.node_of(me.0)) == 1,
             nodes: pe.nodes,
             memory,
             allocator: Mutex::new(None),
             cpus_per_pe,
-            oversubscribed: cpus_per_pe == 0,
-            oversubscribed_somewhere,
-            equal_heap_addresses,
+            is_oversubscribed: cpus_per_pe == 0,
+            is_oversubscribed_somewhere,
+            has_equal_heap_addresses,
             thread_level: pe.thread_level,
-            threads_somewhere,
+            has_threads_somewhere,
             secret: records[0].secret.unwrap_or_default(),
-            one_stack: records.position(|record| record.stack != stack).is_none(),
+            is_on_one_stack: records.position(|record| record.stack != stack).is_none(),
             settings: pe.settings,
             algorithms: CurrentTable::new(pe.algorithms),
             session: Mutex::new(pe.session),
@@ -481,7 +481,7 @@ impl Published {
 
 /// Returns true if the static data of some PE are not in shared memory although it shares a node
 /// with other PEs. These need a transport for the static data.
-fn statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
+fn has_statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
     let is_apart = |pe| records[pe].statics_in_slot.is_none() && nodes.size(nodes.node_of(pe)) > 1;
     (0..nodes.n_pes()).any(is_apart)
 }

@@ -27,9 +27,9 @@ pub(super) struct StartupRecord {
     /// The value of `SHMEM_CHECK`, on which the places of blocks in the heap depend.
     pub(super) check: String,
     /// True if the PE counts its operations; all PEs exchange the counters at the last finalize.
-    pub(super) statistics: bool,
+    pub(super) is_counted: bool,
     /// True if the PE records a trace; all PEs compare their clocks for it.
-    pub(super) traced: bool,
+    pub(super) is_traced: bool,
     /// A digest of the algorithms of collectives that the user forces.
     pub(super) forced: u64,
     /// A digest of the rows in the user's file of algorithms of collectives.

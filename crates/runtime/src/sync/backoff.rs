@@ -56,10 +56,10 @@ pub(crate) fn until_rung(
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
-    if network::is_open() && job.alone {
+    if network::is_open() && job.is_alone_on_node {
         // Only a message or another thread of this PE can change the awaited words.
         wait_in_network(job, sleep_limit(job), [], describe, ready);
-    } else if !poll(job.oversubscribed, &mut ready) {
+    } else if !poll(job.is_oversubscribed, &mut ready) {
         sleep_until_rung(describe, ready);
     }
 }
@@ -73,10 +73,10 @@ pub(crate) fn until_raised<const N: usize>(
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
-    if network::is_open() && job.alone {
+    if network::is_open() && job.is_alone_on_node {
         let at_most = if network::wakes_waits() { NETWORK_SLEEP } else { sleep_limit(job) };
         wait_in_network(job, at_most, flags, describe, ready);
-    } else if !poll(job.oversubscribed, &mut ready) {
+    } else if !poll(job.is_oversubscribed, &mut ready) {
         sleep_until_rung(describe, ready);
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn until_seen(
 ) {
     if network::is_open() {
         wait_in_network(job, sleep_limit(job), [], describe, ready);
-    } else if !poll(job.oversubscribed, &mut ready) {
+    } else if !poll(job.is_oversubscribed, &mut ready) {
         sleep_until_seen(describe, ready);
     }
 }
@@ -132,7 +132,7 @@ fn test_after_progress(ready: &mut impl FnMut() -> bool) -> bool {
 
 /// Returns the longest single sleep in the network, in a wait for arbitrary words.
 fn sleep_limit(job: &Job) -> Duration {
-    match (job.alone, job.thread_level) {
+    match (job.is_alone_on_node, job.thread_level) {
         (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => match network::wakes_waits() {
             true => NETWORK_SLEEP,
             false => UNSIGNALED_SLEEP,
@@ -165,7 +165,7 @@ fn wait_in_network<const N: usize>(
         is_over = is_over || ready();
         is_over
     };
-    'waiting: while !poll_network(job.oversubscribed, is_woken, &mut ready) {
+    'waiting: while !poll_network(job.is_oversubscribed, is_woken, &mut ready) {
         wait.check();
         loop {
             let awaited = flags.map(|at| AwaitedWord::new(flags::area().awaited(at)));

@@ -114,7 +114,7 @@ impl Mailboxes {
                 let mut state = self.state();
                 state.take(flags::area(), job.me, source);
                 found = state.next(source, tag);
-                found.is_some() || !job.threads_somewhere && state.has_other_message(source)
+                found.is_some() || !job.has_threads_somewhere && state.has_other_message(source)
             },
         );
         found

@@ -474,7 +474,7 @@ fn until(
     mut ready: impl FnMut() -> bool,
 ) -> Option<Pe> {
     if let Some(pe) = unnotified {
-        let polls = if job.oversubscribed { 0 } else { POLLS_BEFORE_RING };
+        let polls = if job.is_oversubscribed { 0 } else { POLLS_BEFORE_RING };
         for _ in 0..polls {
             if ready() {
                 return unnotified;

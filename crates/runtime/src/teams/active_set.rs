@@ -50,7 +50,7 @@ static KEPT: RwLock<BTreeMap<ActiveSetKey, Arc<Team>>> = RwLock::new(BTreeMap::n
 /// Returns the team of an active set. If the members have not kept one, they agree on a new one.
 pub(crate) fn find_or_make(call: Call, triplet: [c_int; 3], psync: *const c_long) -> HeldTeam {
     let job = job::require(call);
-    let key = ActiveSetKey { triplet, psync: job.threads_somewhere.then(|| psync.addr()) };
+    let key = ActiveSetKey { triplet, psync: job.has_threads_somewhere.then(|| psync.addr()) };
     let kept = KEPT.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
     kept.map_or_else(|| make(call, job, key, psync), HeldTeam::Counted)
 }

@@ -64,7 +64,7 @@ pub(crate) fn require(
     let call = entry.call();
     let words = words(call, group, arguments);
     let request_tag = mailbox::request_tag(digest(&[SAME_COLLECTIVE, team]));
-    let thread_tag = digest(&[SAME_COLLECTIVE, if job.threads_somewhere { team } else { 0 }]);
+    let thread_tag = digest(&[SAME_COLLECTIVE, if job.has_threads_somewhere { team } else { 0 }]);
     let tag = if entry.is_in_request() { request_tag } else { thread_tag };
     let own = digest(&words);
     let all = (0..members.n).map(|member| members.world_pe(member));

@@ -131,7 +131,7 @@ impl Team {
     /// teams use the same set unless threads of a PE may be in several collectives at once.
     #[inline]
     pub(crate) fn receive_buffers(&self, job: &Job) -> Option<u8> {
-        if job.threads_somewhere { self.slot.receive_buffers } else { Some(0) }
+        if job.has_threads_somewhere { self.slot.receive_buffers } else { Some(0) }
     }
 
     /// Returns the size in bytes of each of these receive buffers; 0 if there are none.
@@ -144,7 +144,7 @@ impl Team {
     /// a PE may be in several collectives at once, only those of the world may.
     #[inline]
     pub(crate) fn has_pair_flags(&self, job: &Job) -> bool {
-        !job.threads_somewhere || self.handle == TeamHandle::WORLD
+        !job.has_threads_somewhere || self.handle == TeamHandle::WORLD
     }
 
     /// Returns true if collectives on this team may send messages in the lines of pairs of PEs.
@@ -166,7 +166,7 @@ impl Team {
         let facts = ChoiceFacts {
             members: members.n,
             per_node: *per_node,
-            oversubscribed: job.oversubscribed_somewhere,
+            oversubscribed: job.is_oversubscribed_somewhere,
             receive_buffer_bytes: self.receive_buffer_bytes(job),
             pair_flags: self.has_pair_flags(job),
             lines: self.has_lines(job),

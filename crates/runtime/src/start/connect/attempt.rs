@@ -233,7 +233,7 @@ fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>)
         pe: job.me,
         n_pes: job.n_pes,
         secret: job.secret,
-        one_machine: job.one_stack,
+        one_machine: job.is_on_one_stack,
         cpus_per_pe: job.cpus_per_pe,
         amos,
         part: part.map(str::to_owned),
@@ -288,7 +288,8 @@ fn run_probe(
     mut endpoint: Box<dyn Endpoint>,
 ) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
-    let unmapped = |pe: u32| pe != job.me.0 && (job.statics_apart || job.nodes.node_of(pe) != node);
+    let unmapped =
+        |pe: u32| pe != job.me.0 && (job.has_statics_apart || job.nodes.node_of(pe) != node);
     let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
     if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)).map(Pe) {
         probe::limited(call, transport, (pe, probe_limit(job)), || {
@@ -304,6 +305,6 @@ fn probe_limit(job: &Job) -> Duration {
     let machines = job.session().nodes().clone();
     let n_local = machines.size(machines.node_of(job.me.0));
     let turns =
-        if job.oversubscribed { Duration::from_secs(n_local.into()) } else { Duration::ZERO };
+        if job.is_oversubscribed { Duration::from_secs(n_local.into()) } else { Duration::ZERO };
     3 * job.settings.host_limit + turns
 }

@@ -17,16 +17,21 @@ compile_error!(
 );
 
 mod filter;
-mod line;
 
 pub use filter::Filter;
 pub use tracing::{self, Level};
 
+use filter::CRATES;
+use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use tracing::Dispatch;
 use tracing::dispatcher::with_default;
+use tracing::{Dispatch, Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 
 /// The [`rank`] of the most detailed level that is reported; 0 if nothing is.
 static MAX_RANK: AtomicU8 = AtomicU8::new(0);
@@ -145,7 +150,7 @@ pub fn print(filter: &Filter) {
     let lines = tracing_subscriber::fmt()
         .with_max_level(Level::TRACE)
         .with_ansi(false)
-        .event_format(line::Line)
+        .event_format(Line)
         .with_writer(std::io::stderr);
     PRINTER.get_or_init(|| Dispatch::new(lines.finish().with(filter.targets())));
     MAX_RANK.fetch_max(rank(filter.max_level()), Ordering::Relaxed);
@@ -165,4 +170,26 @@ pub fn identify(pe: u32) {
 /// Returns the number of this PE, for the macros; `None` before [`identify`].
 pub fn me() -> Option<u32> {
     Some(ME.load(Ordering::Relaxed)).filter(|&pe| pe != u32::MAX)
+}
+
+/// A line of the printer: the time, the level, the module as a filter names it, and the event.
+struct Line;
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut line: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let (level, path) = (event.metadata().level(), event.metadata().target());
+        SystemTime.format_time(&mut line)?;
+        write!(line, " {level:>5} {}: ", path.strip_prefix(CRATES).unwrap_or(path))?;
+        context.format_fields(line.by_ref(), event)?;
+        writeln!(line)
+    }
 }

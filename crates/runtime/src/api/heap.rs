@@ -194,7 +194,9 @@ fn allocate_block(
 
 /// Shows observers that a block was allocated or freed.
 fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: bool) {
-    observers::report(|| Event::new(call, Action::Block { is_allocated }).of(block, nbytes));
+    observers::report(|| {
+        Event::new(call, Action::Block { is_allocated }).with_bytes(block, nbytes)
+    });
 }
 
 /// Makes huge pages for a block that was just allocated, and makes the block reachable by all PEs.

@@ -140,7 +140,7 @@ impl<T: LockWord> LockHandle<T> {
     /// Shows observers that the lock was taken or released.
     fn report_held(&self, is_taken: bool) {
         let event = Event::new(self.call, Action::LockHeld(is_taken));
-        observers::report(|| event.of(self.word, size_of::<T>()));
+        observers::report(|| event.with_bytes(self.word, size_of::<T>()));
     }
 
     /// Leaves the queue if this PE is the last one. Returns true if it has left.
@@ -225,7 +225,8 @@ impl<T: LockWord> LockHandle<T> {
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
 pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
-    let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
+    let _observed =
+        observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(true) != TurnResult::Yours {
         fail!(
@@ -249,7 +250,8 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 /// # Safety
 /// As [`set`].
 pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
-    let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
+    let _observed =
+        observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
     network::count_test(is_taken);
@@ -261,7 +263,8 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
 /// # Safety
 /// As [`set`].
 pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
-    let _observed = observers::call(|| Event::new(call, Action::Lock).of(lock, size_of::<T>()));
+    let _observed =
+        observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     if !turns::set_held(lock.address(), false) {
         fail!(

@@ -162,7 +162,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let value = unsafe { u64::fetch(sig_addr) };
     network::count_read();
-    observers::report(|| Event::new(call, Action::Seen).of(sig_addr, size_of::<u64>()));
+    observers::report(|| Event::new(call, Action::Seen).with_bytes(sig_addr, size_of::<u64>()));
     value
 }
 

@@ -76,7 +76,8 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
 ) -> T {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    let _observed = observers::call(|| Event::new(call, Action::Wait).of(ivar, size_of::<T>()));
+    let _observed =
+        observers::call(|| Event::new(call, Action::Wait).with_bytes(ivar, size_of::<T>()));
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let mut value = unsafe { T::load_acquire(ivar) };
     if !holds(call, cmp, value, cmp_value) || job.settings.checks() {
@@ -99,7 +100,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
 /// Shows observers that a word satisfies the comparison of a call.
 #[inline]
 fn report_seen<T>(call: Call, word: *const T) {
-    observers::report(|| Event::new(call, Action::Seen).of(word, size_of::<T>()));
+    observers::report(|| Event::new(call, Action::Seen).with_bytes(word, size_of::<T>()));
 }
 
 /// `shmem_wait_until` (§9.11.1): waits until a word satisfies a comparison.
@@ -228,7 +229,7 @@ impl<T: WaitWord> WaitSet<T> {
 
     /// Returns the event of a wait for words of the array.
     fn event(&self) -> Event {
-        Event::new(self.call, Action::Wait).of(self.ivars, self.nelems * size_of::<T>())
+        Event::new(self.call, Action::Wait).with_bytes(self.ivars, self.nelems * size_of::<T>())
     }
 
     /// # Safety

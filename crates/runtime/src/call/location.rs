@@ -34,7 +34,7 @@ pub(crate) struct CapturedCall {
 impl CapturedCall {
     /// Returns the stack of this thread.
     pub(crate) fn capture() -> CapturedCall {
-        CapturedCall { stack: Backtrace::force_capture(), in_python: python::of_caller() }
+        CapturedCall { stack: Backtrace::force_capture(), in_python: python::line_of_caller() }
     }
 
     /// Returns true if a Python program made the call. The native stack does not show its line.
@@ -46,7 +46,7 @@ impl CapturedCall {
     /// take long, or waits for the lock of the Python interpreter.
     pub(crate) fn locate(self) -> Option<Location> {
         let in_python = self.in_python.and_then(PythonLine::get).map(Location::new);
-        in_python.or_else(|| of_stack(&self.stack))
+        in_python.or_else(|| locate_on_stack(&self.stack))
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
 
 /// Returns where the program has called the library, from the stack of the call. Reads the debug
 /// information, which may take long.
-pub(crate) fn of_stack(stack: &Backtrace) -> Option<Location> {
+pub(crate) fn locate_on_stack(stack: &Backtrace) -> Option<Location> {
     // The alternate form has whole paths, by which the sources of the library are recognized.
     first_outside(&format!("{stack:#}"))
 }
@@ -84,7 +84,7 @@ impl Location {
 }
 
 /// Returns `FILE:LINE` of the call, if that is found within [`LIMIT`].
-fn of_caller() -> Option<String> {
+fn locate_caller() -> Option<String> {
     let (found, receiver) = mpsc::channel();
     // After the limit the receiver is gone, which does not matter.
     find(move |place| drop(found.send(place)));
@@ -104,7 +104,7 @@ pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
         let file = place.rsplit('/').next();
         file.is_some_and(|file| !message.to_string().contains(file))
     };
-    let place = of_caller().filter(is_new);
+    let place = locate_caller().filter(is_new);
     place.map_or_else(String::new, |place| format!(" (called at {place})"))
 }
 

@@ -78,7 +78,7 @@ pub(super) enum PythonLine {
 }
 
 /// Returns the line of the calling thread; `None` in a process without an initialized interpreter.
-pub(super) fn of_caller() -> Option<PythonLine> {
+pub(super) fn line_of_caller() -> Option<PythonLine> {
     let interpreter = Interpreter::of_process()?;
     // SAFETY: the function may be called at any time.
     if unsafe { (interpreter.Py_IsInitialized)() } == 0 {

@@ -61,7 +61,7 @@ pub(crate) fn print(line: fmt::Arguments<'_>) {
 
 /// Prints a warning that other PEs may print, too. `oshrun` prints it once and names the PEs. Under
 /// another launcher the first PE of each node prints it.
-pub(crate) fn of_pe(what: fmt::Arguments<'_>) {
+pub(crate) fn print_for_pe(what: fmt::Arguments<'_>) {
     let what = what.to_string();
     if process::aborter().is_some_and(|aborter| aborter.warn(&what)) {
         return;
@@ -74,7 +74,7 @@ pub(crate) fn of_pe(what: fmt::Arguments<'_>) {
 /// Prints a warning: `warning!("{name} is empty")`, or once for several PEs with `each:`.
 macro_rules! warning {
     (each: $($what:tt)*) => {
-        $crate::call::warning::of_pe(format_args!($($what)*))
+        $crate::call::warning::print_for_pe(format_args!($($what)*))
     };
     ($($what:tt)*) => {
         $crate::call::warning::print(format_args!("warning: {}", format_args!($($what)*)))

@@ -193,7 +193,7 @@ fn locate(number: u64) {
             rushmem_log::debug!(wait = number, "this PE searches for the place of a call");
             call.locate().map(|place| place.to_string())
         });
-        let allocated_at = allocation.and_then(|stack| location::of_stack(&stack));
+        let allocated_at = allocation.and_then(|stack| location::locate_on_stack(&stack));
         change_wait(number, |wait| {
             wait.called_at = called_at;
             wait.allocated_at = allocated_at.map(|place| place.to_string());

@@ -48,7 +48,7 @@ pub fn finalize(call: Call) {
 pub(crate) fn close(call: Call) {
     let job = job::require(call);
     let is_last = process::inits() == 1;
-    let counted = statistics::own(job).filter(|_| is_last);
+    let counted = statistics::encode(job).filter(|_| is_last);
     if is_last {
         leave::count_end();
         mpi::warn_if_alone(job);

@@ -40,7 +40,8 @@ pub(crate) fn start(call: Call, job: &Job) {
         let me = job.me.0;
         let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
         let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
-        make(Path::new(directory), me, capacity.max(MIN_RECORDS), &own).unwrap_or_else(|error| {
+        let ring = create_ring(Path::new(directory), me, capacity.max(MIN_RECORDS), &own);
+        ring.unwrap_or_else(|error| {
             fail!(
                 call,
                 "SHMEM_TRACE: {directory} cannot be used: {error}; name a directory that each PE can \
@@ -52,7 +53,13 @@ pub(crate) fn start(call: Call, job: &Job) {
     observers::add(Observer::Trace);
 }
 
-fn make(directory: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'static Ring> {
+/// Creates the file of this PE, and the ring in it. `own` are the words of its header.
+fn create_ring(
+    directory: &Path,
+    me: u32,
+    capacity: usize,
+    own: &[u64],
+) -> io::Result<&'static Ring> {
     fs::create_dir_all(directory)?;
     let file = directory.join(file_name(me));
     // A process that has mapped an older file of this name still has that file.

@@ -44,7 +44,7 @@ pub(crate) fn start(call: Call, job: &Job) {
 }
 
 /// Returns the encoded counters of this PE; `None` if it does not count.
-pub(crate) fn own(job: &Job) -> Option<Vec<u8>> {
+pub(crate) fn encode(job: &Job) -> Option<Vec<u8>> {
     let own = PeStatistics::new(job, counters::get()?);
     Some(rushmem_wire::encode(STATISTICS, &own))
 }

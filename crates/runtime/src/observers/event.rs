@@ -170,7 +170,7 @@ impl Event {
     }
 
     /// Sets bytes of this PE, for an event without a target.
-    pub(crate) fn of<T>(self, start: *const T, nbytes: usize) -> Event {
+    pub(crate) fn with_bytes<T>(self, start: *const T, nbytes: usize) -> Event {
         Event { remote: ByteBlocks::one(start.addr(), nbytes), ..self }
     }
 

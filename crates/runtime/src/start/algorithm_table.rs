@@ -47,17 +47,17 @@ fn read(file: &str) -> io::Result<String> {
 }
 
 /// Returns a digest of the algorithms that settings force.
-pub(super) fn forced(table: &Table) -> u64 {
-    rows(table, |origin| origin == RowOrigin::Forced)
+pub(super) fn digest_of_forced(table: &Table) -> u64 {
+    digest_of_rows(table, |origin| origin == RowOrigin::Forced)
 }
 
 /// Returns a digest of the rows of the file.
-pub(super) fn tuned(table: &Table) -> u64 {
-    rows(table, |origin| matches!(origin, RowOrigin::File(_)))
+pub(super) fn digest_of_tuned(table: &Table) -> u64 {
+    digest_of_rows(table, |origin| matches!(origin, RowOrigin::File(_)))
 }
 
-fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
-    let rows = table.rows().filter(|&(_, origin)| of(origin));
+fn digest_of_rows(table: &Table, is_included: impl Fn(RowOrigin) -> bool) -> u64 {
+    let rows = table.rows().filter(|&(_, origin)| is_included(origin));
     let bytes = rows.flat_map(|(row, _)| (row + "\n").into_bytes());
     digest(&bytes.map(u64::from).collect::<Vec<u64>>())
 }

@@ -1,5 +1,6 @@
-//! Checks `SHMEM_TRANSPORT=auto` when candidates fail, and `SHMEM_AMOS`: the PEs of a job are this
-//! program, with providers that claim an RDMA device and then fail on some PEs, early and late.
+//! Checks `SHMEM_TRANSPORT=auto` when candidates fail, and `SHMEM_AMOS`. The PEs of the jobs run
+//! this test program with providers that claim an RDMA device and then fail on some PEs, when they
+//! are opened or later.
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ fn claim(_: &dyn Host) -> Result<Found, Error> {
     Ok(Found { rdma: true, hardware_amos: false, description: "a claim".to_owned() })
 }
 
-/// It cannot be opened on PE 1.
+/// A provider that cannot be opened on PE 1.
 const REFUSING: Provider = Provider {
     name: "refusing",
     available: claim,
@@ -29,7 +30,7 @@ const REFUSING: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// PE 2 has no way to others, who move data to it meanwhile.
+/// A provider in which PE 2 has no path to other PEs, although they can put to it.
 const FLAWED: Provider = Provider {
     name: "flawed",
     available: claim,
@@ -40,7 +41,7 @@ const FLAWED: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// A provider that reports nothing: an operation on a PE waits until that PE is given up.
+/// A provider whose operations never complete: they wait until the runtime declares a PE lost.
 const SILENT: Provider = Provider {
     name: "silent",
     available: claim,
@@ -48,7 +49,7 @@ const SILENT: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// The loss that ends all waits.
+/// The transport and the endpoints of `SILENT`. They share the loss that ends all waits.
 #[derive(Clone, Default)]
 struct Silent(Arc<(Mutex<Option<Error>>, Condvar)>);
 
@@ -114,8 +115,9 @@ impl Endpoint for Silent {
     }
 }
 
-/// Its cards carry out atomic operations, unless the variable `NO_CARD` names the PE; they do it
-/// wrong where `BAD_CARD` does. Sockets play the cards.
+/// A provider whose network cards execute atomic operations. The PE that the variable `NO_CARD`
+/// names has no such card, and the one that `BAD_CARD` names cannot use its card. Sockets stand for
+/// the cards.
 const CARDS: Provider = Provider {
     name: "cards",
     network_amos: true,
@@ -132,7 +134,7 @@ const CARDS: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// Only PEs that the variable `NO_CARD` does not name have a card for it.
+/// A provider for whose RDMA device the PE that the variable `NO_CARD` names has no card.
 const SCARCE: Provider = Provider {
     name: "scarce",
     available: |host| Ok(Found { rdma: !is_named(host, "NO_CARD"), ..claim(host)? }),
@@ -140,7 +142,7 @@ const SCARCE: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// Its network locks what is registered, and sockets play it.
+/// A provider whose network locks registered memory. Sockets stand for it.
 const LOCKING: Provider = Provider {
     name: "locking",
     available: claim,
@@ -158,8 +160,9 @@ fn is_named(host: &dyn Host, variable: &str) -> bool {
     named.is_some() && named == host.variable("SHMEM_LOCAL_ID")
 }
 
-/// It has parts, as libfabric has providers: one that only some PEs have, one that some cannot
-/// open, one that crashes where `CRASH` names the PE, and one that works.
+/// A provider with several parts, as libfabric has several providers: one that only some PEs have,
+/// one that some PEs cannot open, one that crashes on the PE that `CRASH` names, and one that
+/// works.
 const COMPOSED: Provider = Provider {
     name: "composed",
     available: claim,
@@ -179,7 +182,7 @@ const COMPOSED: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// The one that works.
+/// The provider that works.
 const SOCKETS: Provider =
     Provider { name: "sockets", without_rdma: true, open: sockets, ..null::PROVIDER };
 
@@ -188,7 +191,7 @@ fn sockets(with: &Open) -> Result<Box<dyn Transport>, Error> {
     (tcp.expect("it is always there").open)(with)
 }
 
-/// Sockets with other capabilities, or without paths to others.
+/// Sockets with other capabilities, or without a path to other PEs.
 struct Altered {
     caps: Caps,
     has_paths: bool,
@@ -206,7 +209,7 @@ impl Transport for Altered {
         base: *mut u8,
         nbytes: usize,
     ) -> Result<Key, Error> {
-        // SAFETY: the same contract.
+        // SAFETY: the caller keeps the contract of `register`, which is the same.
         unsafe { self.sockets.register(segment, base, nbytes) }
     }
 
@@ -247,7 +250,8 @@ impl Transport for Altered {
     }
 }
 
-/// A PE of the jobs below: it joins and leaves, and both are barriers over the transport.
+/// A PE of the jobs below, not a test of its own. Initialization and finalization synchronize the
+/// PEs over the transport.
 #[test]
 fn a_pe() {
     let providers = match std::env::var("PROVIDERS").as_deref() {
@@ -343,7 +347,7 @@ fn one_that_was_requested_or_the_last_one_ends_the_job() {
     job(&[("PROVIDERS", "that fail")]).assert_fails(&words);
 }
 
-/// Runs a job of PEs that may lock this many KiB, and have no privilege to lock more.
+/// Runs a job whose PEs may lock this many KiB, and lack the privilege to lock more.
 fn locking(limit: &str) -> Outcome {
     let this: PathBuf = std::env::current_exe().expect("a test program knows its path");
     let limited = format!("ulimit -l {limit} && exec \"$0\" a_pe --exact --nocapture");
@@ -364,7 +368,7 @@ fn memory_that_may_not_be_locked_is_not_registered() {
     locking("64").assert_fails(&words);
 }
 
-/// Returns the line that says who carries out atomic operations in a job with cards.
+/// Returns the line on what executes atomic operations, from a job with `CARDS`.
 fn carried_out(variables: &[(&str, &str)]) -> String {
     let outcome = job(&[&[("SHMEM_DEBUG", "2"), ("PROVIDERS", "with cards")], variables].concat());
     assert!(outcome.status.success(), "{outcome}");
@@ -402,7 +406,7 @@ fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
         ("SHMEM_TRANSPORT", "cards"),
     ];
     job(&settings).assert_fails(&["SHMEM_TRANSPORT is cards", "PE 1: its card cannot add"]);
-    // None of the other providers can do it.
+    // No other provider has atomic operations of its own.
     let words = ["none works", "cards: PE 1: its card", "sockets: SHMEM_AMOS is network, but"];
     job(&settings[..3]).assert_fails(&words);
 }

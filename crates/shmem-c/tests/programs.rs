@@ -1,5 +1,6 @@
-//! The programs of tests/programs, each on 1 to 8 PEs, in `--full` on up to 12: what the standard
-//! says, clause by clause. A check prints the number of its point in ci/spec/semantics.md.
+//! Runs the programs of tests/programs, which check the standard clause by clause, in many
+//! settings: numbers of PEs, transports, nodes, and observers. A failed check prints the number of
+//! its point in ci/spec/semantics.md.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -12,7 +13,7 @@ const PES: [usize; 4] = [1, 3, 4, 8];
 const ALL_PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 const EMULATED: [usize; 2] = [2, 3];
 
-/// Programs that other tests run, and the headers.
+/// Programs that other tests run, and files that programs include.
 const ELSEWHERE: &[&str] = &[
     "all_pairs.c",
     "blocks.c",
@@ -88,28 +89,30 @@ const COUNTED: [Nodes; 4] = [
     (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
 ];
 
-/// Jobs whose PEs share no memory, or only some of it: the tier `--providers`.
+/// The numbers of PEs of jobs whose PEs share no memory, for the settings `.._at_every_size`.
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
+/// Jobs in which only some PEs share memory, for these settings: the nodes, and the number of PEs.
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
 /// The nodes of a job: a variable and its value, and the number of PEs.
 type Nodes = ((&'static str, &'static str), usize);
 
-/// A network whose library is opened at run time, and what programs run over.
+/// A transport over which the programs are run, and the settings for it.
 struct Network {
     transport: &'static str,
-    /// The variable that says which of the library's own ways are used.
+    /// The variable that selects the library's own transport or provider.
     variable: &'static str,
-    /// The transport over which every program is run at every size: the tier `--full`.
+    /// The value of `variable` with which `.._at_every_size` runs each program at every size.
     usual: &'static str,
-    /// The transport between PEs of the same machine: every program is run over it at some sizes in
-    /// this tier.
+    /// A value of `variable` for shared memory, with which `.._at_every_size` runs each program at
+    /// some sizes.
     inside: Option<&'static str>,
-    /// Queues and buffers of the library so small that everything waits for room, with what they
-    /// are of: the same.
+    /// Values of `variable`, each with variables that make the library's queues and buffers so
+    /// small that all operations wait for space. `.._at_every_size` runs each program with these,
+    /// too.
     small: &'static [(&'static str, &'static [(&'static str, &'static str)])],
-    /// Jobs of which each program runs with one, different ones for neighbors in the list: the
-    /// tier `--providers`.
+    /// Values of `variable`, each with a job. `.._sample` runs each program with one of them, and
+    /// neighbors in the list of programs with different ones.
     sample: &'static [(&'static str, Nodes)],
 }
 
@@ -169,7 +172,7 @@ const OFI: Network = Network {
     variable: "SHMEM_OFI_PROVIDER",
     usual: "tcp;ofi_rxm",
     inside: Some("shm"),
-    // The provider for tests has short queues.
+    // None, since the strict fabric has short queues.
     small: &[],
     sample: &[
         ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 2)),
@@ -181,9 +184,10 @@ const OFI: Network = Network {
     ],
 };
 
-/// Domains of the provider of libfabric for tests (ci/strict-fabric), whose rules are those of
-/// fabrics that cannot be had here, and the jobs that programs run over them with.
+/// Profiles of the strict fabric (ci/strict-fabric), a libfabric provider for tests. They have the
+/// rules of fabrics whose hardware a test machine lacks.
 const STRICT: [&str; 5] = ["cxi", "efa", "opx", "psm3", "mrail"];
+/// The jobs in which programs run over these profiles.
 const STRICT_JOBS: [Nodes; 5] = [
     (("SHMEM_ONNODE", "off"), 2),
     (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
@@ -192,7 +196,7 @@ const STRICT_JOBS: [Nodes; 5] = [
     (("SHMEM_ONNODE", "off"), 4),
 ];
 
-/// The profiles that have the atomic operations which locks need.
+/// The profiles that have the atomic operations that locks need.
 const STRICT_WITH_AMOS: [&str; 3] = ["cxi", "opx", "psm3"];
 
 /// Returns the directory where libfabric finds the provider.
@@ -213,16 +217,16 @@ fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
     runs(source, n, &environment);
 }
 
-/// Over one profile, another for neighbors in the list.
+/// Runs a program over one profile; neighbors in the list of programs use different ones.
 fn strict_sample(source: &str) {
     let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
     let profile = STRICT[place % STRICT.len()];
-    // In each round of the profiles each has another job.
+    // Each time that a profile is used again, it has another job.
     let job = place + place / STRICT.len();
     runs_strict(source, profile, STRICT_JOBS[job % STRICT_JOBS.len()]);
 }
 
-/// Over each profile, with other jobs than in the sample.
+/// Runs a program over each profile, mostly with other jobs than in the sample.
 fn strict_at_every_profile(source: &str) {
     let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
     for (i, profile) in STRICT.into_iter().enumerate() {
@@ -258,8 +262,8 @@ impl Network {
         self.runs(source, self.usual, some[1], &[AGGREGATE]);
     }
 
-    /// Sessions whose small operations are gathered for the PEs of a node together, those that the
-    /// programs start and one from the first operation on.
+    /// Runs sessions that batch small operations for all PEs of a node together: sessions that the
+    /// programs start, and the session of `SHMEM_AGGREGATE`.
     fn sessions_over_nodes(&self) {
         for (source, nodes) in [
             ("sessions.c", (("SHMEM_VIRTUAL_NODES", "2+3"), 5)),
@@ -272,10 +276,10 @@ impl Network {
     }
 }
 
-/// Every context is in a session.
+/// Puts every context into a session.
 const AGGREGATE: (&str, &str) = ("SHMEM_AGGREGATE", "on");
 
-/// Jobs whose PEs contend for locks that a network's atomic operations change.
+/// Jobs whose PEs contend for locks that are changed by a network's atomic operations.
 const LOCK_JOBS: [Nodes; 4] = [
     (("SHMEM_ONNODE", "off"), 2),
     (("SHMEM_ONNODE", "off"), 4),
@@ -283,8 +287,8 @@ const LOCK_JOBS: [Nodes; 4] = [
     (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
 ];
 
-/// Locks of each type in these jobs, where the network carries out atomic operations. Each outcome
-/// goes to `judge`.
+/// Runs the programs of contended locks of each type in these jobs, with the network's atomic
+/// operations. Calls `judge` with each outcome and its number of PEs.
 fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
     let dir = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"));
     let fortran = dir.join("fortran_lock_contended.F90");
@@ -302,8 +306,8 @@ fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
     }
 }
 
-/// Over the usual path and `others`, some of which are not everywhere. Where none is, the test is
-/// ignored.
+/// Runs these jobs over the network's usual path and over `others`, which may be missing or be
+/// refused. Ignores the test if no path can be used.
 fn locks_by(network: &Network, others: &[&str]) {
     let have_run = Cell::new(false);
     for path in [network.usual].iter().chain(others) {
@@ -344,7 +348,7 @@ fn locks_by_strict_fabrics() {
     }
 }
 
-/// The atomic operations of this fabric do not exclude those of CPUs.
+/// The atomic operations of this fabric are not atomic with respect to those of CPUs.
 fn the_domain_of_shared_memory_over_a_strict_fabric() {
     let job = Job::new(program!("shared_domain.c")).n(3);
     let job = job.env("SHMEM_VIRTUAL_NODES", "1+2").env("SHMEM_AMOS", "network");
@@ -353,9 +357,9 @@ fn the_domain_of_shared_memory_over_a_strict_fabric() {
     job.run().assert_ok(3);
 }
 
-/// Heaps larger than the machine's memory, of which programs allocate a part. The first fabric has
-/// no more than 64 registrations, the second one none of more than 256 MiB. Memory that is not
-/// allocated is not registered.
+/// Heaps that are larger than the machine's memory, of which programs allocate a part. Only
+/// allocated memory is registered. The first profile permits at most 64 registrations, the second
+/// one registrations of at most 256 MiB.
 fn large_heaps_by_strict_fabrics() {
     let dir = strict_dir();
     for (profile, amos, mib, distance) in [
@@ -386,7 +390,7 @@ fn large_heaps_by_strict_fabrics() {
     }
 }
 
-/// A fabric that refuses every tenth connection and delays the others.
+/// This profile refuses every tenth connection and delays the others.
 fn connections_of_strict_fabrics() {
     let n = if every_size() { 64 } else { 12 };
     let job = Job::new(program!("all_pairs.c")).n(n).env("SHMEM_ONNODE", "off");
@@ -397,7 +401,7 @@ fn connections_of_strict_fabrics() {
     assert!(outcome.stderr.contains("connects once more"), "none was refused: {outcome}");
 }
 
-/// The doctor learns the limits of a fabric.
+/// `shmem-info --doctor` reports the limits of a fabric.
 fn limits_of_strict_fabrics() {
     let dir = strict_dir();
     for (profile, limit) in [
@@ -420,14 +424,13 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
         job = job.env(name, value);
     }
     if source == "memory.c" {
-        // It takes all memory there is: a small heap is as good as a large one.
+        // The program allocates the whole heap, so a small one saves time.
         job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
     }
     job.run().assert_ok(n);
 }
 
-/// The programs. For each there is a test named like it, on one node, and over each transport on
-/// none and on virtual nodes.
+/// The programs. In each setting there is a test with the name of each program.
 const HERE: &[&str] = &[
     "active_sets.c",
     "active_sets_many.c",
@@ -524,36 +527,37 @@ fn on_node(source: &str) {
     sizes.iter().for_each(|&n| runs(source, n, &[]));
 }
 
-/// On another processor than this machine's, which is slow.
+/// Runs a program for another processor under an emulator, which is slow.
 fn emulated(source: &str) {
     EMULATED.iter().for_each(|&n| runs(source, n, &[]));
 }
 
-/// With everything checked that costs time to check, correct programs do what they did.
+/// With `SHMEM_CHECK`, correct programs behave as without it.
 fn checked(source: &str) {
     CHECKED.iter().for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
 }
 
-/// With everything counted too, over memory, over a network or both, another for neighbors in the
-/// list.
+/// With `SHMEM_STATS`, the same holds. A program runs over shared memory, over a network or over
+/// both, and neighbors in the list of programs run differently.
 fn counted(source: &str) {
     let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
     let (nodes, n) = COUNTED[place % COUNTED.len()];
     runs(source, n, &[("SHMEM_STATS", "1"), ("SHMEM_TRANSPORT", "tcp"), nodes]);
 }
 
-/// Over the network that is always there.
+/// Runs over TCP, which every machine has.
 fn a_session_over_nodes() {
     TCP.runs("sessions.c", TCP.usual, (("SHMEM_VIRTUAL_NODES", "2+3"), 5), &[]);
 }
 
-/// The grid of the standard's page: 10 PEs with xrange 3 make 4 + 3 teams, the last of the first
-/// kind with one PE.
+/// The grid of the standard's example: 10 PEs with xrange 3 form 4 rows, the last of which has one
+/// PE, and 3 columns.
 fn ten_pes_in_two_dimensions() {
     Job::new(program!("split_2d.c")).n(10).run().assert_ok(10);
 }
 
-/// The order of a PE's calls means nothing here, since several threads make them.
+/// At this level, the order of a PE's calls does not identify a collective, since several threads
+/// may make them.
 fn active_sets_at_the_highest_thread_level() {
     for (n, nodes) in [(1, "on"), (3, "on"), (4, "off")] {
         for source in ["active_sets_many.c", "broadcasts_ahead.c"] {
@@ -575,7 +579,7 @@ fn every_program_on_64_pes() {
     }
 }
 
-/// Returns the routines that ci/spec/fortran.csv says are offered.
+/// Returns the routines that ci/spec/fortran.csv marks as offered.
 fn fortran_routines() -> BTreeSet<String> {
     let table = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/fortran.csv"),
@@ -589,7 +593,7 @@ fn fortran_routines() -> BTreeSet<String> {
     offered.collect()
 }
 
-/// Returns the symbols that a compiled program wants of libraries, without their versions.
+/// Returns the undefined symbols of a compiled program, without their versions.
 fn wanted(program: &Path) -> Vec<String> {
     let output = Command::new("nm")
         .arg("--undefined-only")
@@ -616,7 +620,8 @@ fn the_fortran_programs_call_every_routine() {
     assert!(missing.is_empty(), "no program calls {missing:?}");
 }
 
-/// Without yields each turn of a word lasts as long as the scheduler lets a PE poll: minutes.
+/// All PEs share one CPU. If a waiting PE did not yield it, each turn would last a time slice, and
+/// the job minutes.
 fn a_pe_that_polls_leaves_the_cpu_to_others() {
     let program = program!("polls.c");
     let first = "cpu=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')";

@@ -1,4 +1,5 @@
-//! Algorithms of collectives that the user forces, and files that say which is used where.
+//! Algorithms of collectives that the user forces, and files that choose algorithms by size and
+//! team.
 
 use std::path::PathBuf;
 use testkit::{Job, Outcome, every_size, prefix, program};
@@ -7,7 +8,7 @@ const REDUCE: &str = "SHMEM_REDUCE_ALGORITHM";
 const COLLECT: &str = "SHMEM_COLLECT_ALGORITHM";
 const TUNING: &str = "SHMEM_COLL_TUNING";
 
-/// Every algorithm gives the results of the others, at sizes where it is never chosen, too.
+/// Each algorithm has the right results, also at sizes at which it is never chosen.
 #[test]
 fn forced_algorithms_are_right() {
     let reductions =
@@ -26,7 +27,7 @@ fn forced_algorithms_are_right() {
     force(program!("scan.c"), &[("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"])]);
 }
 
-/// Runs a program until each algorithm was forced, one of each variable at a time.
+/// Runs a program repeatedly, each time with one algorithm of each variable, until all were forced.
 fn force(program: PathBuf, variables: &[(&str, &[&str])]) {
     let jobs = [
         ("SHMEM_ONNODE", "on", 5),
@@ -46,7 +47,7 @@ fn force(program: PathBuf, variables: &[(&str, &[&str])]) {
     }
 }
 
-/// Nodes with different numbers of members, which are neighbors in their team or not.
+/// Runs a program whose teams have different numbers of members on each node, consecutive or not.
 fn over_nodes(transport: &str, jobs: &[(&str, usize)]) {
     for &(nodes, n) in jobs {
         let job = Job::new(program!("over_nodes.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);

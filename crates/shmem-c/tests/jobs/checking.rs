@@ -5,7 +5,7 @@ use testkit::{Job, Outcome, program};
 
 const SOURCE: &str = include_str!("../programs/checking.c");
 
-/// On a node, and over TCP.
+/// The virtual nodes of the jobs: all PEs on one node, and two nodes connected by TCP.
 const NODES: [&str; 2] = ["1", "1+2"];
 
 #[track_caller]
@@ -14,7 +14,8 @@ fn checked(how: &str, nodes: &str) -> Outcome {
     job.env("SHMEM_VIRTUAL_NODES", nodes).env("SHMEM_TRANSPORT", "tcp").run()
 }
 
-/// Returns the end of a message about a call in the first line after `how` that contains `what`.
+/// Returns the end of a message about a call. The call is in the first line of the program after
+/// that of `how` that contains `what`.
 fn called_at(how: &str, what: &str) -> String {
     let lines = SOURCE.lines().enumerate();
     let mut after = lines.skip_while(|(_, line)| !line.contains(&format!("is(\"{how}\")"))).skip(1);
@@ -48,7 +49,7 @@ fn memory_that_was_freed() {
     ends("wait_on_freed_block", &words, "/* freed */");
     let words = ["shmem_long_sum_reduce: argument source: 8 bytes at 0x", freed];
     ends("collective_on_freed_block", &words, "shmem_long_sum_reduce");
-    // The program calls it in a function of its own.
+    // The program calls the broadcast in another function.
     for nodes in NODES {
         let outcome = checked("psync_in_freed_block", nodes);
         let message = outcome.assert_fails(&["shmem_broadcast32: argument pSync: 8 bytes", freed]);
@@ -77,7 +78,7 @@ fn signal_handlers_that_call() {
     }
 }
 
-/// The program holds the lock of `malloc`.
+/// The handler interrupts the program while this holds the lock of `malloc`.
 #[test]
 fn a_signal_handler_that_interrupts_malloc() {
     let outcome = Job::new(program!("handler_in_malloc.c")).n(2).env("SHMEM_CHECK", 1).run();
@@ -107,7 +108,7 @@ fn allocations_that_are_not_symmetric() {
     }
 }
 
-/// They work here, so the program is warned and goes on.
+/// These uses work with this library, so the program is only warned.
 #[test]
 fn uses_of_psync_that_are_not_portable() {
     for (how, words) in [

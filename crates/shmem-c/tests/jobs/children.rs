@@ -1,6 +1,6 @@
-//! A PE and its static data stay its own whatever the program does with processes and copies of the
-//! library: children, the signals that they get and how they exit, tools that are started late, a
-//! library that is closed and loaded again or is there twice.
+//! Child processes and copies of the library do not disturb a PE or its static data: children,
+//! their signals and their exits, programs that children start late, and a library that is closed
+//! and loaded again, or is in a process twice.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,8 @@ fn library() -> String {
     prefix().join("lib/librushmem.so.1").display().to_string()
 }
 
-/// The archive in a dynamic program, with the options that only a static one needs.
+/// The program is linked with the archive, but dynamically, with the options that a static program
+/// needs.
 #[test]
 fn a_child_of_a_dynamic_program_with_the_archive_has_its_own_variables() {
     let text = "
@@ -47,7 +48,7 @@ fn a_child_of_a_dynamic_program_with_the_archive_has_its_own_variables() {
     Job::new(program).n(1).run().assert_ok(1);
 }
 
-/// The child's handler counts in the child, though it is the first thing that runs there.
+/// A signal handler that is the first code to run in the child changes the child's variables.
 #[test]
 fn a_signal_that_comes_with_fork_finds_the_childs_variables() {
     let text = "
@@ -92,8 +93,9 @@ fn a_signal_that_comes_with_fork_finds_the_childs_variables() {
     Job::new(compile_text("signals.c", text, tmpdir(), &["-static"])).n(1).run().assert_ok(1);
 }
 
-/// The library takes no memory between the copy for the child and the fork, so the allocator of a
-/// static program is whole in the child, also where this is the first that the library does.
+/// The library allocates no memory between copying the variables for the child and the fork, even
+/// if the fork is the first use of the library. So the child of a static program has a consistent
+/// allocator.
 #[test]
 fn a_child_of_a_static_program_that_forks_before_init_has_an_allocator() {
     let text = "
@@ -121,8 +123,8 @@ fn a_child_of_a_static_program_that_forks_before_init_has_an_allocator() {
     Job::new(program).n(1).run().assert_ok(1);
 }
 
-/// In a static program the allocator's variables are among those that the child gets a copy of:
-/// whole, although another thread works on them all the time.
+/// In a static program, the child gets a copy of the allocator's variables. The copy is consistent,
+/// although another thread uses the allocator all the time.
 #[test]
 fn a_child_gets_an_allocator_that_works() {
     let text = "
@@ -181,9 +183,9 @@ fn a_child_that_exits_does_so_for_itself() {
     Job::new(program!("child_exits.c")).n(2).run().assert_ok(2);
 }
 
-/// Variables in large runs, which are copied in huge pages, and in single pages far from each
-/// other, which take no more memory in the child. All of it is one mapping there: kernels before
-/// 6.17 cannot put several in the place of one.
+/// Large contiguous variables are copied with huge pages. Single pages that are far from each other
+/// need no more memory in the child. All variables are one mapping in the child, since kernels
+/// before 6.17 cannot replace one mapping by several.
 #[test]
 fn a_child_gets_large_and_sparse_variables_in_one_mapping() {
     let text = "
@@ -273,8 +275,8 @@ const CALLS: [&str; 12] = [
     "shmem_team_split_strided",
 ];
 
-/// It ends with a message, whatever the call needs, and the job goes on. Where nothing leaves the
-/// process a child may call.
+/// A program whose children call the library. A child that makes one of `CALLS` ends with a
+/// message, and the job goes on. Calls that need nothing outside of the process are allowed.
 const CALLING_CHILD: &str = "
     #include <stdio.h>
     #include <string.h>
@@ -369,8 +371,8 @@ fn a_child_that_calls_the_library_ends_with_a_message() {
     assert_eq!(alone.stderr.matches("PE 0's child process ").count(), CALLS.len(), "{alone}");
 }
 
-/// A child from before `shmem_init` has its environment, and may start a program that loads the
-/// library.
+/// A child that was forked before `shmem_init` has the environment of the PE, and may start a
+/// program that loads the library.
 #[test]
 fn a_program_that_an_early_child_starts_late_leaves_the_parent_its_place() {
     let text = "
@@ -439,7 +441,7 @@ fn the_library_may_be_closed_and_loaded_again() {
     Job::new(program).n(1).arg(library()).run().assert_ok(1);
 }
 
-/// A program with the archive in it and a tool that brings the shared library.
+/// A program that contains the archive, with the shared library preloaded as a tool would do.
 #[test]
 fn a_second_copy_of_the_library_leaves_the_first_its_place() {
     let text = "

@@ -1,12 +1,12 @@
-//! Files of settings of a site and of a user: which values count, and what is said about mistakes,
-//! under oshrun and without a launcher.
+//! Files with the settings of a site and of a user: which values take precedence, and messages
+//! about mistakes, under oshrun and without a launcher.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use testkit::{Job, Outcome, prefix, program};
 
-/// Returns a fresh directory.
+/// Returns an empty directory for a test.
 fn dir(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("configuration").join(name);
     let _ = fs::remove_dir_all(&dir);
@@ -36,7 +36,7 @@ fn alone() -> Job {
     Job::direct(program!("heap_size.c"))
 }
 
-/// The files of `home` count, and of no variable.
+/// Sets the home directory of a job, and unsets the variables that name other files of settings.
 fn of_home(job: Job, home: &Path) -> Job {
     job.wrap(["env", "-u", "SHMEM_CONFIG", "-u", "XDG_CONFIG_HOME"]).env("HOME", home.display())
 }
@@ -58,7 +58,7 @@ fn the_nearest_value_counts() {
         let outcome = with_heap(of_home(job(), &home), 2 * MIB).run();
         outcome.assert_ok(n);
         assert!(!outcome.stderr.contains("rushmem.conf"), "{outcome}");
-        // A variable counts more, and the file that a variable names counts alone.
+        // A variable takes precedence over files. A file that SHMEM_CONFIG names is the only file.
         let by_variable = of_home(job(), &home).env("SHMEM_SYMMETRIC_SIZE", "32m");
         with_heap(by_variable, 32 * MIB).run().assert_ok(n);
         with_heap(job().env("SHMEM_CONFIG", &named).env("HOME", home.display()), 8 * MIB)
@@ -71,7 +71,7 @@ fn the_nearest_value_counts() {
     with_heap(of_home(exported, &home), 32 * MIB).run().assert_ok(2);
 }
 
-/// An installation's file is beside its programs.
+/// The file of a site is in the directory `etc` of the installation.
 #[test]
 fn a_user_overrides_the_site() {
     let site = dir("site");

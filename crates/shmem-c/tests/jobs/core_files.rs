@@ -1,11 +1,12 @@
-//! Core files stay small: neither the peers' memory nor what was never touched is in them.
+//! Core files stay small: they contain neither the memory of peers nor memory that was never
+//! touched.
 
 use std::fs;
 
 use testkit::{Job, program};
 
-/// The allocation of PE 0 of programs/core.c, of which it touches half, and room for the library's
-/// own.
+/// The maximum size: the allocation of PE 0 of programs/core.c, of which it touches half, and room
+/// for the library's own memory.
 const ROOM: u64 = (32 << 20) + (64 << 20);
 
 /// PE 0 of 4 with heaps of 1 GiB touches a part of its own and of its peers' memory, then aborts.

@@ -1,9 +1,9 @@
-//! A job ends as a whole: with the status of the PE that failed, one message, and nothing left of
-//! it.
+//! If a PE fails, the whole job ends with the status of that PE and one message, and no process is
+//! left.
 
 use testkit::{Job, Outcome, Running, every_size, kill, program};
 
-/// Runs a job of `n` PEs whose PE 1 ends in the way `how`.
+/// Runs a job of `n` PEs whose PE 1 ends as `how` says.
 fn death(how: &str, n: usize) -> Outcome {
     let outcome = Job::new(program!("death.c")).n(n).arg(how).run();
     assert!(!outcome.stdout.contains("a barrier ended"), "a barrier ended without PE 1\n{outcome}");
@@ -32,7 +32,7 @@ fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
     }
 }
 
-/// Compiled so that no call is inlined.
+/// Runs a program that crashes as `how` says, compiled so that no call is inlined.
 fn crash(how: &str) -> Outcome {
     Job::new(program!("crashes.c", "-O0")).n(2).arg(how).run()
 }
@@ -84,7 +84,7 @@ fn a_crash_names_what_was_touched_and_who_called() {
     }
 }
 
-/// The allocator itself prints a line before.
+/// The first line is that of the allocator.
 #[test]
 fn a_damaged_heap_has_a_place() {
     for how in ["heap", "free_twice"] {
@@ -98,7 +98,7 @@ fn a_damaged_heap_has_a_place() {
     }
 }
 
-/// The overloads of the header are no part of the program.
+/// The inline overloads of the header are not reported as functions of the program.
 #[test]
 fn messages_name_the_lines_and_functions_of_a_program_in_cxx() {
     for flag in ["-O0", "-O2"] {
@@ -124,8 +124,8 @@ fn a_pe_that_exits_without_finalize_ends_the_job() {
     }
 }
 
-/// The library finalizes such a program, so it cannot distinguish a PE that has failed from one
-/// that has ended.
+/// The library finalizes such a program at its exit, so a status other than 0 may be a failure or a
+/// result.
 #[test]
 fn a_pe_that_fails_after_start_pes_ends_the_job() {
     let on_node = &["collective", "computing", "again"][..];
@@ -143,7 +143,8 @@ fn a_pe_that_fails_after_start_pes_ends_the_job() {
     }
 }
 
-/// Their statuses are results then. The limit keeps a PE waiting for the others on a busy machine.
+/// If all PEs exit, their statuses are results. The high limit keeps a PE waiting for the others on
+/// a busy machine.
 #[test]
 fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
     for onnode in ["on", "off"] {
@@ -159,7 +160,7 @@ fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
 const UNFINALIZED: &str =
     "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
 
-/// If all PEs do so, nothing is lost: the others are waited for.
+/// If all PEs exit without finalize, the job waits for all of them, so no result is lost.
 #[test]
 fn pes_that_all_exit_without_finalize_are_warned() {
     for (how, n) in [("all_exit0", 1), ("all_exit0", 2), ("all_exit0", 12), ("late_exit0", 3)] {
@@ -175,14 +176,15 @@ fn pes_that_all_exit_without_finalize_are_warned() {
         let job = Job::new(program!("death.c")).n(4).arg("handler_finalizes");
         let outcome = job.env("SHMEM_ONNODE", onnode).run();
         assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
-        // The others may have ended by then.
+        // The other PEs may have ended before, so there may be a message.
         let job = Job::new(program!("death.c")).n(4).arg("handler_finalizes_first");
         let outcome = job.env("SHMEM_ONNODE", onnode).run();
         assert_eq!(outcome.code(), 0, "{outcome}");
     }
 }
 
-/// A signal alone would not show why.
+/// A program that does not check the result of an allocation may crash later, so the message on its
+/// end names the allocation that failed.
 #[test]
 fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
     const REFUSED: &str = "refused the memory of shmem_malloc (1099511627776 bytes): 1048576 of the 67108864 bytes of \
@@ -203,7 +205,7 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         let outcome = refused(how);
         assert_eq!((outcome.code(), outcome.stderr.as_str()), (status, ""), "{outcome}");
     }
-    // That program has noticed, too, and fails at its exit.
+    // This program has checked the result, so its later crash is not attributed to it.
     let outcome = refused("crash");
     outcome.assert_crashes("SIGSEGV in crash (", &["was killed by SIGSEGV"]);
     assert!(outcome.stderr.ends_with("was killed by SIGSEGV\n"), "{outcome}");
@@ -218,7 +220,7 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
     );
 }
 
-/// Ways in which PE 0 of `leaves_early.c` waits for PEs in finalize, and words of the message.
+/// Calls in which PE 0 of `leaves_early.c` waits for PEs in finalize, and words of the message.
 const LEFT: [(&str, &str); 12] = [
     ("barrier", "shmem_barrier_all; PEs 1-3 in shmem_finalize"),
     ("team", "PE 0 in shmem_team_sync; PE 1 in shmem_finalize"),
@@ -234,7 +236,7 @@ const LEFT: [(&str, &str); 12] = [
     ("start_pes", "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize"),
 ];
 
-/// Runs jobs of four PEs of that program: on a node, over a network, on two nodes.
+/// Runs `leaves_early.c` with four PEs on a node, over a network, and on two nodes.
 fn leaving(how: &str) -> Vec<Outcome> {
     let ways = [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+3")];
     Job::run_sleepers(ways.map(|(name, value)| {
@@ -257,12 +259,13 @@ fn a_pe_that_waits_for_one_in_finalize_ends_the_job() {
             assert_eq!(outcome.stdout, "n_pes 4\n", "{outcome}");
         }
     }
-    // Over a network, nothing is concluded from a wait for a word.
+    // Only on a node: between nodes, PEs do not read each other's status for such a wait.
     let outcome = Job::new(program!("leaves_early.c")).n(4).arg("word").run();
     assert_ends(&outcome, "shmem_long_wait_until: all other PEs are in shmem_finalize");
 }
 
-/// However long that takes, and also if a PE is stopped in a finalize that others have left.
+/// Finalize waits for a PE that computes, however long that takes, and also if a PE is stopped in a
+/// finalize from which others have returned.
 #[test]
 fn a_pe_in_finalize_waits_for_those_that_can_go_on() {
     for how in ["computes", "left", "signaled", "stopped"] {
@@ -295,7 +298,7 @@ fn an_exit_handler_waits_for_the_network_like_the_program_before() {
 fn global_exit_ends_the_job_with_its_status() {
     let outcome = death("global_exit0", 4);
     assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
-    // Its low 8 bits would be those of a success.
+    // The low 8 bits are 0, which would mean success.
     assert_eq!(death("global_exit256", 3).code(), 255);
     assert_eq!(death("global_exit259", 2).code(), 3);
     for n in [2, 3, 8] {

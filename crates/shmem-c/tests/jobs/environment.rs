@@ -1,11 +1,11 @@
-//! Environment variables of the standard, read as it says, and those of our own.
+//! Environment variables of the standard and of this library.
 
 use std::path::Path;
 
 use testkit::{Job, Outcome, compile_text, program};
 
-/// Runs a job of 2 PEs that can have `possible` bytes in one piece and not `impossible`; 0 leaves
-/// that out.
+/// Runs a job of 2 PEs that checks that a block of `possible` bytes can be allocated and one of
+/// `impossible` bytes cannot; 0 omits the check.
 fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
     let job = Job::new(program!("heap_size.c")).n(2).arg(possible).arg(impossible);
     variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
@@ -14,8 +14,7 @@ fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Point 69: at least the requested size, less what the allocator needs for itself; far more cannot
-/// be had.
+/// Point 69: the heap has about the requested size, of which the allocator uses a part.
 #[test]
 fn the_heap_has_the_requested_size() {
     for (text, size) in [
@@ -77,7 +76,7 @@ fn pes_of_a_node_can_do_without_shared_memory() {
     heap(&[("SHMEM_ONNODE", "maybe")], 0, 0).assert_fails(&["SHMEM_ONNODE", "maybe"]);
 }
 
-/// Peers that leave a network after its last finalize are not lost.
+/// A peer that disconnects after its last finalize is not reported as lost.
 #[test]
 fn pes_that_share_no_memory_leave_in_peace() {
     Job::new(program!("lingers.c")).n(6).env("SHMEM_ONNODE", "off").run().assert_ok(6);
@@ -92,7 +91,7 @@ fn a_machine_splits_into_nodes_that_fit_its_pes() {
     }
 }
 
-/// There is no fallback from a transport that was requested.
+/// If a requested transport cannot be used, no other one is used instead.
 #[test]
 fn a_transport_that_is_not_there_ends_the_job() {
     for (text, runs) in [("auto", true), ("tcp", true), ("pigeon", false)] {
@@ -132,8 +131,8 @@ fn variables_with_a_mistake_are_warned_of() {
     assert_eq!(heap(&of_others, 0, 0).stderr, "");
 }
 
-/// A limit of file sizes is named with its remedy, since a smaller heap need not be what the user
-/// wants.
+/// The message names the limit of file sizes and how to raise it, since the user may not want a
+/// smaller heap.
 #[test]
 fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
     let script = "ulimit -f 1000; exec \"$0\" 0 0";
@@ -142,7 +141,7 @@ fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
     outcome.assert_fails(&["PE", "shmem_init", "limit of file sizes", "`ulimit -f unlimited`"]);
 }
 
-/// A kernel or sandbox that cannot keep memory out of core files is no obstacle.
+/// A job also runs if a kernel or sandbox refuses to exclude memory from core files.
 #[test]
 fn advice_that_is_refused_is_done_without() {
     let text = "
@@ -175,7 +174,7 @@ fn advice_that_is_refused_is_done_without() {
     job.run().assert_ok(2);
 }
 
-/// Once per job, wherever it goes; the program's own output is untouched.
+/// The text is printed once per job, on standard output or standard error.
 #[test]
 fn version_and_help_are_printed_on_request() {
     let plain = heap(&[], 0, 0);

@@ -1,5 +1,5 @@
-//! The headers alone: they compile in every language they are for, and the type-generic macros
-//! select the right function for every type. Nothing is linked or run.
+//! Tests of the headers only: they compile as C and C++, and the type-generic macros select the
+//! right function for every type. Nothing is linked or run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -54,7 +54,7 @@ fn compile(compiler: &str, standard: &str, name: &str, source: &str) -> PathBuf 
     object
 }
 
-/// gcc, and clang where it is installed.
+/// Returns gcc, and clang if it is installed.
 fn compilers(gcc: &'static str, clang: &'static str) -> Vec<&'static str> {
     let installed = Command::new(clang).arg("--version").output().is_ok();
     if !installed {
@@ -162,7 +162,7 @@ fn complex_numbers_are_those_of_the_language() {
              return shmem_complexf_sum_reduce(SHMEM_TEAM_WORLD, f, f, 1)\n\
                  + shmem_complexd_sum_reduce(SHMEM_TEAM_WORLD, d, d, 1);\n}\n",
     );
-    // _Complex is no C++, but the compilers have it.
+    // _Complex is not C++, but the compilers accept it.
     for (complex_float, complex_double) in [
         ("std::complex<float>", "std::complex<double>"),
         ("__extension__ float _Complex", "__extension__ double _Complex"),
@@ -178,12 +178,13 @@ fn complex_numbers_are_those_of_the_language() {
     }
 }
 
-/// One function per type-generic call; which functions they call is seen from the object file.
+/// Compiles a function for each type-generic call. The undefined symbols of the object file show
+/// which functions the macros select.
 #[test]
 fn type_generic_macros_select_the_function_of_every_type() {
     let table = SpecTable::read();
     let mut source = String::from("#include <shmemx.h>\n");
-    // int32_t is int: of functions that cannot be distinguished, a macro selects one.
+    // int32_t is int: if functions have the same types, a macro selects one of them.
     let mut alike: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for (i, function) in table.all().filter(|f| !f.generic.is_empty()).enumerate() {
         let CFunction { generic, symbol, .. } = function;
@@ -269,7 +270,7 @@ fn type_generic_macros_refuse_types_without_a_function() {
     assert!(refused("shmem_put(v, v, 1, 0)"));
     assert!(refused("shmem_atomic_add(c, 1, 0)"));
     assert!(refused("(void)v; shmem_and_reduce(SHMEM_TEAM_WORLD, c, c, 1)"));
-    // What the preprocessor splits, with the remedy.
+    // The preprocessor splits this argument at its commas; the message has the remedy.
     let split =
         errors("shmem_put(c, (char[]){1, 2}, 2, 0)").expect("a literal without parentheses");
     assert!(split.contains("put parentheses around a compound literal"), "{split}");
@@ -280,7 +281,7 @@ fn name_of(parameter: &str) -> &str {
     &parameter[parameter.rfind([' ', '*']).expect("a type and a name") + 1..]
 }
 
-/// Returns the symbols that an object file asks for.
+/// Returns the undefined symbols of an object file that contain `shmem`.
 fn undefined(object: &PathBuf) -> BTreeSet<String> {
     let output = Command::new("nm").arg("--undefined-only").arg(object).output().expect("nm");
     assert!(output.status.success());

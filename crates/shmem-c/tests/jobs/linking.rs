@@ -1,5 +1,5 @@
-//! Programs linked with the installed library, shared and static: every function is there, a
-//! profiling tool gets between, and `long double` arrives as it was sent.
+//! Programs that are linked with the installed library, shared or static: every function is
+//! defined, a profiling tool can intercept calls, and `long double` is passed correctly.
 //!
 //! Each program is a job of one PE, started without a launcher.
 
@@ -14,7 +14,7 @@ enum Library {
     Static,
 }
 
-/// Returns the directory that the library was installed in.
+/// Returns the prefix in which the library is installed.
 fn prefix() -> PathBuf {
     let prefix = std::env::var_os("RUSHMEM_PREFIX").expect(
         "RUSHMEM_PREFIX must name an installation to test. Make one with \
@@ -66,7 +66,7 @@ fn program(name: &str, library: Library, source: &str) -> PathBuf {
     program
 }
 
-/// Runs a command, under a time limit of a minute, and returns what it printed.
+/// Runs a command with a time limit of a minute, and returns its standard output.
 fn succeed(command: &mut Command) -> String {
     let mut limited = Command::new("timeout");
     limited.args(["-k", "5", "60"]).arg(command.get_program()).args(command.get_args());

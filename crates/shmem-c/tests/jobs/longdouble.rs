@@ -1,4 +1,4 @@
-//! The arithmetic of `longdouble.c`, by a C program: Rust has no such type.
+//! Tests the arithmetic of `longdouble.c` by a C program, since Rust has no such type.
 
 use std::path::PathBuf;
 use std::process::Command;

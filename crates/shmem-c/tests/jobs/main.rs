@@ -1,5 +1,5 @@
-//! Tests that every machine can run: jobs of the programs in `tests/programs`, and what the prefix
-//! contains.
+//! Tests that every machine can run: jobs of the programs in `tests/programs`, and checks of the
+//! installed files.
 
 mod algorithms;
 mod checking;

@@ -32,7 +32,8 @@ fn examples_print_what_they_say() {
             };
             let outcome = job.env(settings.0, settings.1).run();
             assert_eq!(outcome.code(), 0, "{file:?}: {outcome}");
-            // Without shared memory each PE is a node.
+            // Without shared memory each PE is a node of its own, so programs that use
+            // SHMEM_TEAM_SHARED print something else.
             if settings.0 == "SHMEM_CHECK" || !text.contains("SHMEM_TEAM_SHARED") {
                 assert_eq!(
                     sorted(outcome.lines()),

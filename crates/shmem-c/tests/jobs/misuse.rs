@@ -1,5 +1,5 @@
-//! Checks that each mistake of a program ends the job with one sentence: the PE, the call, the
-//! argument.
+//! Checks that each mistake of a program ends the job with one sentence that names the PE, the call
+//! and the argument.
 
 use testkit::{Job, Outcome, program};
 
@@ -18,7 +18,7 @@ fn off_node_job(how: &str) -> Job {
     Job::new(program!("misuse.c")).n(3).arg(how).env("SHMEM_ONNODE", "off")
 }
 
-/// Runs a job, and checks that output is not lost that the C library had buffered.
+/// Runs a job, and checks that output which the C library had buffered is not lost.
 #[track_caller]
 fn run(job: Job) -> Outcome {
     let outcome = job.run();
@@ -44,7 +44,7 @@ fn addresses_that_are_not_symmetric() {
     }
 }
 
-/// Bytes that wrap around are not few bytes.
+/// A number of bytes that overflows is not taken for a small one.
 #[test]
 fn strides_that_overflow() {
     let words = ["PE 1", "shmem_int_iput", "dest"];
@@ -52,7 +52,7 @@ fn strides_that_overflow() {
     off_node_misuse("iput_stride_overflows").assert_fails(&words);
 }
 
-/// All PEs make the same mistake at the same time; one of them is named.
+/// All PEs make the same mistake at the same time; the message names one of them.
 #[test]
 fn collectives_on_addresses_that_are_not_symmetric() {
     misuse("broadcast_stack_dest").assert_fails(&["PE", "shmem_int_broadcast", "dest"]);
@@ -79,15 +79,15 @@ fn memory_that_is_not_allocated() {
     }
 }
 
-/// PEs that share memory notice it without SHMEM_CHECK: the later blocks of the heap would be at
-/// different places.
+/// Between PEs that share memory, this is found even without SHMEM_CHECK. Otherwise later blocks of
+/// the heap would have different addresses.
 #[test]
 fn blocks_of_different_sizes() {
     let words = ["argument size is ", "64", "128", "on PE ", "all PEs must pass the same"];
     misuse("sizes_differ").assert_fails(&words);
 }
 
-/// The standard leaves these undefined (point 15 among others); here they are named.
+/// The standard leaves these undefined (point 15 among others); this library reports them.
 #[test]
 fn arguments_without_a_meaning() {
     for (how, words) in [
@@ -106,7 +106,7 @@ fn arguments_without_a_meaning() {
     }
 }
 
-/// Point 85: what Cray calls fatal.
+/// Point 85: mistakes that are fatal according to Cray's documentation.
 #[test]
 fn splits_in_cray_s_form() {
     for (how, words) in [
@@ -129,7 +129,7 @@ fn splits_in_cray_s_form() {
     }
 }
 
-/// A PE that would wait for itself, or give away what it has not.
+/// A PE that acquires a lock that it holds, or releases one that it does not hold.
 #[test]
 fn locks_that_are_not_held_as_they_should() {
     for (how, words) in [
@@ -147,14 +147,15 @@ fn locks_that_are_not_held_as_they_should() {
     }
 }
 
-/// The program's own output cannot be written then, but the message can.
+/// A thread has locked the stream, so the program's own output cannot be written, but the message
+/// is.
 #[test]
 fn a_stream_that_is_locked_holds_up_no_message() {
     let job = Job::new(program!("misuse.c")).n(3).arg("stream_locked");
     job.run().assert_fails(&["PE 1", "shmem_int_p", "-1"]);
 }
 
-/// The message is lost then, and the status is that of the message.
+/// The message is lost, and the status is the same as with it.
 #[test]
 fn a_standard_error_that_is_full_does_no_harm() {
     let script = r#"exec "$0" "$1" 2> /dev/full"#;
@@ -179,8 +180,8 @@ fn words_that_are_not_aligned() {
     }
 }
 
-/// A handle is looked up before it is believed; one of a context of the world, which was destroyed,
-/// is believed on one node unless SHMEM_CHECK is set, since nothing is read for it.
+/// Handles are validated. The only exception is the handle of a destroyed context of the world on
+/// one node without SHMEM_CHECK, where no state of the context is read.
 #[test]
 fn contexts_that_are_none() {
     for (how, words) in [
@@ -198,7 +199,7 @@ fn contexts_that_are_none() {
     checked_misuse("destroyed_ctx").assert_fails(&words);
 }
 
-/// With SHMEM_CHECK.
+/// Runs the program with SHMEM_CHECK.
 #[track_caller]
 fn checked_misuse(how: &str) -> Outcome {
     run(Job::new(program!("misuse.c")).n(3).arg(how).env("SHMEM_CHECK", "1"))
@@ -220,7 +221,8 @@ fn who_is_where_when_not_all_are_in_the_same_collective() {
     }
 }
 
-/// A team is named by the split that made it, which its members have counted alike.
+/// A message names a team by the number of the split that made it, which is the same on all
+/// members.
 #[test]
 fn who_is_on_which_team() {
     let second = "the team of 3 PEs from split 2 (shmem_team_split_strided) of SHMEM_TEAM_WORLD";
@@ -229,7 +231,7 @@ fn who_is_on_which_team() {
         "PE 1 in shmem_team_sync with SHMEM_TEAM_SHARED",
         &format!("PE 2 in shmem_team_sync with {second}"),
     ]);
-    // PE 2 is not in the first team, so that it and PE 0 need not hear of each other.
+    // PE 2 is not a member of the first team, so the message need not name both PE 0 and PE 2.
     let outcome = checked_misuse("split_teams_differ");
     let sentence =
         outcome.assert_fails(&["in shmem_team_sync with the team of 2 PEs from split 1 ("]);
@@ -238,7 +240,7 @@ fn who_is_on_which_team() {
     assert!(!sentence.contains("with team "), "{outcome}");
 }
 
-/// An address outside the heap has no place that is the same on all PEs.
+/// Addresses that are not the start of an allocated block.
 #[test]
 fn what_is_no_block() {
     for (how, words) in [
@@ -280,7 +282,8 @@ fn waits_signals_and_configurations() {
     }
 }
 
-/// The deprecated forms are distinguished from collectives of teams, and from those on other sets.
+/// Collectives on active sets are distinguished from those of teams, and from those on other active
+/// sets.
 #[test]
 fn who_is_where_when_some_are_in_a_collective_on_an_active_set() {
     let others = |call| format!("PE 1, PE 2 in {call}");
@@ -299,13 +302,13 @@ fn who_is_where_when_some_are_in_a_collective_on_an_active_set() {
     checked_misuse("sets_differ").assert_fails(&words);
 }
 
-/// Without SHMEM_CHECK it is seen by chance, where one of the two waits for the other.
+/// Without SHMEM_CHECK, this is found only if one of the two PEs waits for the other.
 #[test]
 fn active_sets_that_differ() {
     let words = ["PE", "shmem_barrier", "on another active set", "SHMEM_CHECK"];
     misuse("sets_differ").assert_fails(&words);
     off_node_misuse("sets_differ").assert_fails(&words);
-    // A root that waits until the others have entered its broadcast.
+    // Here the root waits until the other members have entered the broadcast.
     let words = ["PE", "on another active set", "SHMEM_CHECK"];
     misuse("broadcast_and_barrier").assert_fails(&words);
     off_node_misuse("broadcast_and_barrier").assert_fails(&words);
@@ -328,8 +331,8 @@ fn arrays_that_overlap() {
     }
 }
 
-/// A practice of many programs that the standard leaves undefined: one warning for each call, not
-/// for each time.
+/// Many programs do this, although the standard leaves it undefined. Each routine is warned of
+/// once, not each call.
 #[test]
 fn a_source_that_is_the_destination() {
     let outcome = Job::new(program!("in_place.c")).n(3).env("SHMEM_CHECK", "1").run();
@@ -343,7 +346,7 @@ fn a_source_that_is_the_destination() {
     assert_eq!(calls, expected, "{outcome}");
 }
 
-/// Returns the call that a warning of a source that is the destination names.
+/// Returns the routine that a warning about equal source and destination names.
 fn warned_call(line: &str) -> &str {
     let call = line.strip_prefix("warning: PE 0: ").and_then(|rest| rest.split_once(": "));
     let (call, text) = call.unwrap_or_else(|| panic!("not such a warning: {line}"));
@@ -351,7 +354,8 @@ fn warned_call(line: &str) -> &str {
     call
 }
 
-/// Point 22, and point 75: a private context is its thread's, and so is the end of the library.
+/// Point 22, and point 75: a private context belongs to one thread, and only the thread that has
+/// initialized the library may finalize it.
 #[test]
 fn threads_that_may_not_call() {
     for (how, words) in [
@@ -362,7 +366,8 @@ fn threads_that_may_not_call() {
     }
 }
 
-/// Undefined at the lowest thread level, and harmless as long as the threads take turns.
+/// The lowest thread level does not allow this, but it is harmless as long as the threads take
+/// turns, so the program is only warned.
 #[test]
 fn threads_that_call_in_turn() {
     let outcome = checked_misuse("barriers_by_another_thread");
@@ -371,7 +376,7 @@ fn threads_that_call_in_turn() {
     assert_eq!(outcome.warned_pes(warning), [0, 1, 2], "{outcome}");
 }
 
-/// Checks threads that access memory: on the heap and on static data.
+/// The same for accesses to the heap and to static data.
 #[test]
 fn threads_that_access_memory() {
     for nodes in ["on", "off"] {
@@ -385,7 +390,7 @@ fn threads_that_access_memory() {
     }
 }
 
-/// All PEs make the mistake; oshrun prints the message of one.
+/// All PEs make the mistake, and oshrun prints the message of one.
 #[test]
 fn calls_outside_of_the_library_s_life() {
     for (how, call) in [
@@ -398,7 +403,8 @@ fn calls_outside_of_the_library_s_life() {
     }
 }
 
-/// The program is warned, once for all PEs, and goes on. An example of the specification does it.
+/// The program is warned, once for all PEs, and goes on, since an example of the specification does
+/// this.
 #[test]
 fn a_finalize_too_many_has_no_effect() {
     let warning = "shmem_finalize: called more often than shmem_init; the call has no effect";
@@ -408,13 +414,14 @@ fn a_finalize_too_many_has_no_effect() {
     let outcome = Job::direct(program!("misuse.c")).arg("finalize_twice").run();
     outcome.assert_ok(1);
     assert_eq!(outcome.one_message(), format!("warning: PE 0: {warning}"), "{outcome}");
-    // The library works after it as before.
+    // The library can be used afterwards.
     let outcome = misuse("finalize_before_init");
     outcome.assert_ok(3);
     assert_eq!(outcome.stderr.matches("warning: shmem_finalize: called").count(), 3, "{outcome}");
 }
 
-/// A mistake of all PEs is one line that is not much longer than one of a terminal.
+/// The message for a mistake of all PEs is one line of at most 130 columns, without the place of
+/// the call.
 #[test]
 fn a_mistake_of_all_pes_is_one_short_line() {
     for how in ["before_init", "put_stack_dest", "wait_on_the_stack", "free_twice"] {
@@ -425,8 +432,8 @@ fn a_mistake_of_all_pes_is_one_short_line() {
     }
 }
 
-/// The standard leaves an alignment undefined that is no power of two; its page gives a null
-/// pointer for failures.
+/// The standard leaves an alignment that is not a power of two undefined. `shmem_align` returns a
+/// null pointer, as for other failures, and ends the job with SHMEM_CHECK.
 #[test]
 fn an_alignment_that_is_none() {
     misuse("align_63").assert_ok(3);

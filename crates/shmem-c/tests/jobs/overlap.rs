@@ -1,15 +1,15 @@
-//! Teams and active sets that share PEs, beyond what one program in every setting shows: other
-//! drawn programs, a thousand teams at once, the highest thread level.
+//! Further tests of teams and active sets that share PEs: random programs, a thousand teams at
+//! once, and the highest thread level.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::{Job, program};
 
-/// The settings where PEs share memory, where none do, and where some do.
+/// Settings in which all PEs share memory, none do, and some do.
 const SETTINGS: [(&str, &str); 3] =
     [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
 
-/// Returns what every run draws anew, unless RUSHMEM_SEED repeats one.
+/// Returns a new seed in every run, or that of RUSHMEM_SEED.
 fn seed() -> u64 {
     let seed = std::env::var("RUSHMEM_SEED").ok().and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or_else(|| {
@@ -29,7 +29,7 @@ fn programs_drawn_anew() {
     }
 }
 
-/// Active sets have channels of their own at this level.
+/// At this level, active sets do not share the channels of teams.
 #[test]
 fn teams_and_active_sets_at_the_highest_thread_level() {
     for (name, value) in SETTINGS {
@@ -38,8 +38,8 @@ fn teams_and_active_sets_at_the_highest_thread_level() {
     }
 }
 
-/// Teams of one node and of several, one after the other in the same slots, use other algorithms
-/// there.
+/// Teams of one node and teams of several nodes use different algorithms, one after the other in
+/// the same slots.
 #[test]
 fn slots_are_used_by_teams_of_one_node_and_of_several() {
     for (nodes, n) in [("2+2", 4), ("1+2+3", 6)] {
@@ -48,7 +48,7 @@ fn slots_are_used_by_teams_of_one_node_and_of_several() {
     }
 }
 
-/// The algorithms differ where PEs do not outnumber CPUs.
+/// Forces algorithms, since those chosen by default depend on whether PEs outnumber CPUs.
 #[test]
 fn forced_algorithms_overlap() {
     for (variable, algorithm) in [

@@ -1,5 +1,5 @@
-//! The commands of the pages for users, those of a page that needs more than every machine has are
-//! in tests/sites.
+//! Runs the commands of the pages for users. tests/sites has the pages that need more than every
+//! machine has.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const REGISTRY: &str = "needs a registry of packages; shmem4py.rs runs such programs";
 const RELEASE: &str = "the step `release` makes and installs these files";
 
-/// Blocks that are left out: the page, how the block begins, and why.
+/// Blocks that are not run: the page, the start of the block, and the reason.
 const LEFT_OUT: [(&str, &str, &str); 9] = [
     ("first-hour", "python3 -m venv", REGISTRY),
     ("first-hour", "oshrun -n 4 python ring.py", REGISTRY),
@@ -39,11 +39,11 @@ const LEFT_OUT: [(&str, &str, &str); 9] = [
     ("measuring", "shmem-perf build", "needs another library; `cargo xtask bench-peer` does it"),
 ];
 
-/// Programs that stand for what is not here.
+/// Scripts that stand for programs that a test machine lacks.
 const STAND_INS: [(&str, &str); 4] = [
     // Every host is this machine.
     ("ssh", "for command; do :; done; exec sh -c \"$command\""),
-    // The step `slurm` has a real one.
+    // The step `slurm` of the tests has a real Slurm.
     ("salloc", "exit 0"),
     ("cargo", "[ \"$*\" = \"xtask install --prefix $HOME/rushmem\" ] || exec \"$CARGO\" \"$@\""),
     // A short measurement.
@@ -54,7 +54,7 @@ const STAND_INS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Runs the blocks of a page, after `prepare`.
+/// Runs the blocks of commands of a page, after the commands `prepare`.
 fn run(name: &'static str, prepare: &str) {
     let page = Page::open(name, env!("CARGO_TARGET_TMPDIR"));
     for (command, script) in STAND_INS {
@@ -85,8 +85,8 @@ fn run(name: &'static str, prepare: &str) {
     page.end();
 }
 
-/// The README shows what is printed: by its program, and by the same without the barrier about the
-/// race. Which PE a report is about differs.
+/// The README shows the output of its program, and the report of a race in the same program without
+/// the barrier. The numbers of PEs in the report vary.
 #[test]
 fn readme() {
     let text = fs::read_to_string(format!("{ROOT}/README.md")).expect("a page");
@@ -161,8 +161,9 @@ fn measuring() {
     run("measuring", runs);
 }
 
-/// The library is compiled without optimization, and kept for the next time. A target directory in
-/// the repository makes the program's package a part of its workspace, unless it is one itself.
+/// The library is compiled without optimization, and the result is kept for the next run. The
+/// package of the program is a workspace of its own: otherwise, in a target directory within the
+/// repository, it would be a part of the repository's workspace.
 #[test]
 fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
@@ -183,8 +184,8 @@ fn rust() {
     );
 }
 
-/// The programs in C that made figures of the pages compile. Those that `cargo xtask bench-...`
-/// does not run are run with few operations.
+/// The C programs that produced figures of the pages compile. Those that no `cargo xtask bench-...`
+/// runs are run here with few operations.
 #[test]
 fn programs_behind_figures_compile_and_run() {
     let benches = Path::new(ROOT).join("benches");

@@ -1,6 +1,6 @@
-//! Says where each point of ci/spec/semantics.md is checked, and why a few are not. The table is
-//! held against the list itself and against the files it names: a point that is added, or a check
-//! that goes, is seen here.
+//! The table of where each point of ci/spec/semantics.md is checked, or why it is not. The table is
+//! compared with that list and with the files that it names, so that a point without a check is
+//! found.
 
 use std::path::Path;
 
@@ -132,7 +132,7 @@ fn every_place_carries_its_number() {
     }
 }
 
-/// docs/testing.md lists for users what has no test.
+/// docs/testing.md lists the points without a test.
 #[test]
 fn what_has_no_test_is_in_the_docs() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testing.md");
@@ -145,8 +145,8 @@ fn what_has_no_test_is_in_the_docs() {
     }
 }
 
-/// As an argument before a format string or an element's size, in a choice of two numbers, or in
-/// words.
+/// Returns true if a text has the number of a point: as an argument before a format string or the
+/// size of an element, in a conditional expression with two numbers, or in words.
 fn carries(text: &str, number: u32) -> bool {
     let joined = text.replace("\\\n", " ");
     let words: Vec<&str> = joined.split_whitespace().collect();

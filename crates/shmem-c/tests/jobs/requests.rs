@@ -1,8 +1,9 @@
-//! Mistakes with the requests of non-blocking collectives, and PEs that die meanwhile.
+//! Mistakes with the requests of non-blocking collectives, and PEs that exit before a request is
+//! complete.
 
 use testkit::{Job, Outcome, program};
 
-/// On a node, and over TCP.
+/// The virtual nodes of the jobs: all PEs on one node, and two nodes connected by TCP.
 const NODES: [&str; 2] = ["1", "1+2"];
 
 fn outcomes(how: &str) -> impl Iterator<Item = Outcome> {
@@ -46,7 +47,7 @@ fn a_member_that_exits() {
     }
 }
 
-/// Their plans differ, so nothing would end such calls.
+/// The plans of both differ, so such calls would wait for ever.
 #[test]
 fn a_blocking_collective_meets_no_non_blocking_one() {
     for (how, call) in [("reduce", "shmem_long_sum_reduce"), ("barrier", "shmem_barrier_all")] {

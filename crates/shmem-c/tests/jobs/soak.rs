@@ -1,4 +1,4 @@
-//! Jobs in a row, and jobs that lose a PE, leave nothing behind.
+//! Jobs one after the other, and jobs in which a PE is killed, leave nothing behind.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,8 +7,7 @@ use testkit::{Job, Traces, kill, program};
 
 const PES: usize = 3;
 
-/// Small steps of a well mixed sequence (splitmix64): which PE, and when. RUSHMEM_SEED repeats a
-/// run.
+/// Random numbers (splitmix64) for the choice of a PE and of a time. RUSHMEM_SEED repeats a run.
 struct Dice(u64);
 
 impl Dice {
@@ -34,7 +33,7 @@ impl Dice {
     }
 }
 
-/// With a directory of its own for temporary files, so that whatever appears in it is the job's.
+/// Returns a job with a directory of its own for temporary files.
 fn job(temporary: &tempfile::TempDir) -> Job {
     Job::new(program!("soak.c"))
         .n(PES)
@@ -50,8 +49,8 @@ fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
     assert!(traces.is_empty(), "something was left behind: {traces:?}");
 }
 
-/// The number of jobs of each kind. Tests of this file look at the same shared places, so that one
-/// of them runs at a time.
+/// Runs this number of jobs that succeed and of jobs in which a PE is killed. Only one test of this
+/// file runs at a time, since they check the same shared directories.
 fn leave_nothing_behind(jobs: usize) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! `SHMEM_STATS`: the operations of a program whose numbers are known, on a node, over TCP, and on
+//! `SHMEM_STATS`: the counters of a program whose operations are known, on a node, over TCP, and on
 //! virtual nodes.
 
 use std::fs;
@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::Value;
 use testkit::{Job, Outcome, program};
 
-/// The operations of tests/programs/counted.c on the next PE on the default context: a kind,
-/// operations, bytes.
+/// The operations of tests/programs/counted.c on the next PE on the default context: the kind, the
+/// number of operations, and the bytes.
 const TO_NEXT: [(&str, u64, u64); 13] = [
     ("put", 4, 3 * 100 + 4),
     ("put_nbi", 2, 80),
@@ -23,11 +23,12 @@ const TO_NEXT: [(&str, u64, u64); 13] = [
     ("amo_fetch", 2, 16),
     ("amo_fetch_nbi", 1, 8),
 ];
-/// An operation on another context.
+/// The operations on another context.
 const ON_CONTEXT: (&str, u64, u64) = ("put_nbi", 7, 70);
-/// To itself.
+/// The number and the bytes of the puts of a PE to itself.
 const TO_ITSELF: (u64, u64) = (1, 8);
-/// Calls that count by time; the collectives include those of allocation.
+/// The calls whose time is counted, with their numbers. The collectives include those within
+/// allocations.
 const CALLS: [(&str, u64); 4] = [("collective", 5), ("fence", 2), ("quiet", 5), ("wait", 2)];
 
 fn run(n: usize, statistics: &str, nodes: (&str, &str), lock: bool) -> Outcome {
@@ -38,7 +39,7 @@ fn run(n: usize, statistics: &str, nodes: (&str, &str), lock: bool) -> Outcome {
     outcome
 }
 
-/// Returns the file of a job.
+/// Runs a job and returns the file of its statistics.
 fn parsed(n: usize, nodes: (&str, &str), lock: bool) -> Value {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("statistics.json");
@@ -52,7 +53,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Returns the two counters of each kind, in the order of the file.
+/// Returns each kind with its numbers of operations and bytes, in the order of the file.
 fn kinds(value: &Value) -> Vec<(String, u64, u64)> {
     let kinds = value.as_object().unwrap_or_else(|| panic!("{value} has no kinds"));
     let row = |(kind, of): (&String, &Value)| {
@@ -68,7 +69,7 @@ fn sorted(kinds: impl IntoIterator<Item = (&'static str, u64, u64)>) -> Vec<(Str
     kinds
 }
 
-/// Every counter is that of the program; `node_of` says which PEs share memory.
+/// Checks that every counter has the number of the program. `node_of` returns the node of a PE.
 fn every_counter_is_known(n: usize, nodes: (&str, &str), node_of: impl Fn(usize) -> usize) {
     let all = parsed(n, nodes, false);
     assert_eq!((number(&all["version"]), number(&all["n_pes"])), (1, n as u64));
@@ -129,7 +130,7 @@ fn every_counter_is_known_on_virtual_nodes() {
     every_counter_is_known(4, ("SHMEM_VIRTUAL_NODES", "2+2"), |pe| pe / 2);
 }
 
-/// More than fits into one step of the exchange of counters.
+/// The counters of this many PEs need several steps to be exchanged.
 #[test]
 fn every_counter_of_many_pes_is_known() {
     every_counter_is_known(24, ("SHMEM_VIRTUAL_NODES", "12+12"), |pe| pe / 12);
@@ -147,7 +148,8 @@ fn locks_count_by_time() {
     }
 }
 
-/// A row for each kind, with the counter in place of minimum, median and maximum.
+/// The table has a row for each kind. All PEs have the same counters, so the minimum, the median
+/// and the maximum are equal.
 #[test]
 fn the_table_has_the_known_numbers() {
     let outcome = run(3, "1", ("SHMEM_ONNODE", "off"), false);
@@ -174,14 +176,14 @@ fn the_table_has_the_known_numbers() {
     assert_eq!(heads.iter().filter(|head| **head == "put").count(), 2, "{outcome}");
 }
 
-/// The network activity of threads depends on time; some counts cannot be zero.
+/// The network activity of threads depends on timing, but some counts cannot be zero.
 #[test]
 fn what_threads_do_on_the_network_is_counted() {
     let all = parsed(3, ("SHMEM_ONNODE", "off"), false);
     for pe in all["pes"].as_array().expect("a list") {
         let network = &pe["network"];
         assert!(number(&network["polls"]) > 0, "{network}");
-        // The requests that the last wait was for, at least.
+        // At least the requests for which the last wait waited.
         assert!(number(&network["most_in_flight"]) > 0, "{network}");
     }
     let on_node = parsed(2, ("SHMEM_ONNODE", "on"), false);
@@ -190,7 +192,7 @@ fn what_threads_do_on_the_network_is_counted() {
     }
 }
 
-/// One PE has no receive buffers.
+/// A job of one PE has no receive buffers.
 #[test]
 fn what_one_pe_does_is_counted() {
     let outcome = run(1, "1", ("SHMEM_ONNODE", "on"), false);

@@ -1,5 +1,5 @@
-//! `SHMEM_TRACE`: the trace of a program whose operations are known, on a node and over TCP, of one
-//! that is killed, in a ring that is too small, and in a directory that cannot be.
+//! `SHMEM_TRACE`: the traces of a program whose operations are known, on a node and over TCP, of a
+//! program that is killed, in a ring that is too small, and in a directory that cannot be created.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,11 +9,12 @@ use rushmem_trace::layout::{Kind, TraceRecord};
 use serde_json::Value;
 use testkit::{Job, prefix, program};
 
-/// Bytes that each PE of tests/programs/counted.c moves to or from the next one, on the default
-/// context and on another one, and to itself: tests/jobs/statistics.rs has them by kind.
+/// The bytes that each PE of tests/programs/counted.c transfers to or from the next PE, on the
+/// default context and on another one. tests/jobs/statistics.rs has them by kind.
 const TO_NEXT: u64 = 728 + 70;
+/// The bytes that each PE puts to itself.
 const TO_ITSELF: u64 = 8;
-/// Its operations that a quiet completes.
+/// The number of operations of each PE that a quiet completes.
 const IN_FLIGHT: usize = 2 + 1 + 1 + 1 + 7;
 
 fn job(n: usize, dir: &Path) -> Job {
@@ -49,7 +50,8 @@ fn number(event: &Value, key: &str) -> f64 {
     event[key].as_f64().unwrap_or_else(|| panic!("no {key} in {event}"))
 }
 
-/// Every call, access, message and operation in flight of the program is there, once.
+/// Checks that the trace has every call, access, message and operation in flight of the program
+/// once.
 fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
     const N: u64 = 4;
     let dir = tempfile::tempdir().expect("a directory");
@@ -80,7 +82,7 @@ fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
         let named = |name| own("X", name);
         let calls = ["shmem_putmem", "shmem_long_p", "shmem_long_g", "shmem_signal_wait_until"];
         assert_eq!(calls.map(named), [4, 4, 3, 1], "PE {me}");
-        // One alone, and one of each barrier's.
+        // One call by the program, and one within the barriers.
         assert_eq!(named("shmem_quiet"), 2, "PE {me}");
         assert_eq!(own("M", "thread_name"), 1, "PE {me}");
         let in_flight = |phase| of_phase(&events, phase).filter(|event| pe(event, N) == me).count();
@@ -93,7 +95,8 @@ fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
     every_flow_goes_forward(&events, N);
 }
 
-/// Each begins and ends once, and the signal for which a PE waits comes from the PE before it.
+/// Checks that each flow begins and ends once, not before its beginning, and that the signal for
+/// which a PE waits is sent by the PE before it.
 fn every_flow_goes_forward(events: &[Value], n: u64) {
     let flows = |phase| -> BTreeMap<u64, &Value> {
         of_phase(events, phase)
@@ -109,7 +112,7 @@ fn every_flow_goes_forward(events: &[Value], n: u64) {
         assert!(signaled.contains(&(me, (me + 1) % n)), "PE {me}: {signaled:?}");
     }
     for (id, begin) in begins {
-        // Clocks of nodes are equal up to the time of a message.
+        // The clocks of nodes may differ by the time of a message.
         assert!(number(begin, "ts") <= number(ends[&id], "ts") + 1000.0, "{begin} {}", ends[&id]);
     }
 }
@@ -124,7 +127,7 @@ fn everything_is_there_on_virtual_nodes() {
     everything_is_there(("SHMEM_VIRTUAL_NODES", "2+2"), |pe| pe / 2);
 }
 
-/// The root leaves each broadcast long before the other PE comes.
+/// The root returns from each broadcast long before the other PE enters it.
 #[test]
 fn no_arrow_of_a_broadcast_goes_back_in_time() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -141,7 +144,7 @@ fn no_arrow_of_a_broadcast_goes_back_in_time() {
     assert!(n_broadcasts >= 5, "the data of each broadcast goes from PE 0 to PE 1");
 }
 
-/// Within a scan, a PE loads the operand of the other one, whose memory it does not share.
+/// In a scan, a PE gets the operand of the other PE, which is on another node.
 #[test]
 fn an_operand_that_is_loaded_moves_to_the_pe_that_loads_it() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -183,7 +186,7 @@ fn the_oldest_records_are_dropped_and_that_is_said() {
     assert!(page.contains("dropped records"), "the legend of the timeline");
 }
 
-/// The files of all PEs are there, and that of the one that was killed has what it did before.
+/// All PEs leave their files, and that of the killed PE has its calls up to then.
 #[test]
 fn what_a_killed_pe_did_is_kept() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -200,7 +203,7 @@ fn what_a_killed_pe_did_is_kept() {
     assert!(of_phase(&slices, "B").next().is_some(), "a call that has not ended");
 }
 
-/// `shmem-info trace` makes the trace that the job could not write, and the page.
+/// Checks that `shmem-info trace` writes the trace that the job could not write, and the page.
 fn shown(dir: &Path) {
     let info = || Job::direct(prefix().join("bin/shmem-info")).arg("trace");
     let outcome = info().arg(dir.display()).run();
@@ -224,7 +227,7 @@ fn shown(dir: &Path) {
     assert!(outcome.stderr.contains("has no traces of PEs"), "{outcome}");
 }
 
-/// A call that waits, and the one that ends the wait, have their place in the program.
+/// The trace has the places in the program of a call that waits and of the call that ends the wait.
 #[test]
 fn late_calls_are_found_in_the_program() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! A call that waits for long is explained on standard error (`SHMEM_WATCHDOG`).
+//! With `SHMEM_WATCHDOG`, a call that waits for long is explained on standard error.
 
 use std::fs::{File, remove_file};
 use std::path::PathBuf;
@@ -17,14 +17,14 @@ impl Waiting {
         let name = format!("released-{how}-{path}-{}", std::process::id());
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = remove_file(&file);
-        // The output of PEs on standard error is read while they run.
+        // The test reads standard output while the job runs, so standard error goes there, too.
         let job = Job::new(program!("long_waits.c")).n(2).arg(how).arg(file.display());
         let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]).env("SHMEM_WATCHDOG", "1s");
         Waiting { job, file }
     }
 
-    /// Waits until the explanation has all `words`, and then lets the job go on. Returns what was
-    /// printed.
+    /// Waits until the explanation has all `words`, and then lets the job go on. Returns the
+    /// output.
     #[track_caller]
     fn explanation(self, words: &[&str]) -> String {
         let Waiting { job, file } = self;
@@ -42,7 +42,7 @@ impl Waiting {
     }
 }
 
-/// Once for a node, though all of its PEs wait.
+/// The line is printed once for a node, although several of its PEs wait.
 #[test]
 #[ignore = "takes a minute"]
 fn a_long_wait_names_the_means_to_explain_it() {
@@ -60,7 +60,8 @@ fn a_long_wait_names_the_means_to_explain_it() {
     assert_eq!(outcome.stdout.matches("has waited 60 s").count(), 1, "{outcome}");
 }
 
-/// The calls in which a PE can wait on any path, as the program and the user call them.
+/// The calls in which a PE can wait over any transport: the argument of the program, and the
+/// routine.
 const CALLS: &[(&str, &str)] = &[
     ("barrier_all", "shmem_barrier_all"),
     ("team_sync", "shmem_team_sync"),

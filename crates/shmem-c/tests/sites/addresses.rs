@@ -1,6 +1,6 @@
-//! Symmetric objects have the same address on all PEs wherever that is possible, and the library
-//! says where it is not. tests/programs.rs runs the program on one node and over each transport. A
-//! test that needs what is not here, or is refused in some containers, is ignored.
+//! Symmetric objects have the same address on all PEs if that is possible; otherwise the library
+//! reports it. tests/programs.rs runs the program on one node and over each transport. A test whose
+//! tools are missing, or refused as in some containers, is ignored.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn needs(words: &[&str]) {
     }
 }
 
-/// Returns a job of 2 PEs, of which PE 1 has other memory at these addresses.
+/// Returns a job of 2 PEs in which PE 1 has mapped other memory at these addresses.
 fn with_taken(taken: &[String], argument: &str) -> Job {
     Job::new(program!("pointers.c"))
         .n(2)
@@ -31,8 +31,8 @@ fn address(outcome: &Outcome, before: &str) -> Option<String> {
     words.starts_with("0x").then(|| words.to_owned())
 }
 
-/// A PE that has other memory at the usual address, then at the one that is chosen instead, and so
-/// on.
+/// PE 1 has other memory at the usual address of the heap, then also at the address that is chosen
+/// instead, and so on.
 fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
     const BEGINS: &str = "the symmetric heap begins at";
     let mut taken = Vec::new();
@@ -51,7 +51,7 @@ fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
     with_taken(&taken, "").run().assert_fails(&["has another address on other PEs"]);
 }
 
-/// A process that may reserve fewer addresses than the candidates together take.
+/// The limit is lower than the sizes of all candidates for the heap together.
 fn heaps_are_equal_where_the_address_space_is_limited() {
     const LIMITED: [&str; 2] = ["prlimit", "--as=1500000000"];
     needs(&LIMITED);

@@ -1,12 +1,12 @@
-//! Blocks of the symmetric heap and static variables: what is outside of them is found with `SHMEM_CHECK`, by the
-//! library, by AddressSanitizer or by valgrind.
+//! Accesses beyond blocks of the symmetric heap and static variables are found with `SHMEM_CHECK`,
+//! by the library, by AddressSanitizer or by valgrind.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use testkit::{Job, Outcome, absent, every_size, program};
 
-/// The accesses of calls, with their messages.
+/// Accesses of calls, with the start of the message and words of it.
 const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
     (
         "put_beyond",
@@ -103,7 +103,8 @@ fn job(program: &Path, how: &str) -> Job {
     Job::new(program).n(2).arg(how).env("SHMEM_CHECK", 1)
 }
 
-/// The rows of [`BY_CALL`] that are always tested over a network, too: one for each kind of verb.
+/// The rows of [`BY_CALL`] that are always also tested over a network: one for each kind of call.
+/// In `--full`, all are.
 const OVER_NETWORK: [&str; 4] = ["put_beyond", "get_beyond", "amo_beyond", "signal_freed"];
 
 fn accesses_by_calls() {
@@ -117,7 +118,7 @@ fn accesses_by_calls() {
     }
 }
 
-/// They are found when the PE comes to its next barrier.
+/// Stores by the program itself are found at the next barrier of the PE.
 fn stores_of_the_program() {
     let block = "the block of 100 bytes";
     for (how, start, place) in [
@@ -133,8 +134,8 @@ fn stores_of_the_program() {
     outcome.assert_fails(&["shmem_free: 1 bytes at 0x", "were overwritten, at the end of", block]);
 }
 
-/// They do with the checks what they do without; what is not correct goes on without them, if it
-/// does no harm.
+/// The checks do not change the behavior of correct programs. Without checks, an incorrect access
+/// that does no harm is not an error.
 fn correct_programs() {
     for (n, nodes) in [(1, "on"), (2, "on"), (3, "off")] {
         let job = Job::new(program!("blocks.c")).n(n).arg("none").env("SHMEM_CHECK", 1);
@@ -143,7 +144,7 @@ fn correct_programs() {
     Job::new(program!("blocks.c")).n(2).arg("get_beyond").run().assert_ok(2);
 }
 
-/// Without a symbol table nothing is known of the variables, and nothing is said of them.
+/// Without a symbol table the variables are not known, so accesses beyond them are not reported.
 fn stripped_programs() {
     let dir = tempfile::tempdir().expect("a directory");
     let stripped = dir.path().join("stripped");
@@ -155,7 +156,7 @@ fn stripped_programs() {
     job(&stripped, "none").run().assert_ok(2);
 }
 
-/// Blocks lie at other places with the guards, so that all PEs have them or none.
+/// The checks change the offsets of blocks, so either all PEs must check or none.
 fn all_pes_check() {
     let dir = tempfile::tempdir().expect("a directory");
     let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_CHECK=1; exec "$@""#;
@@ -165,7 +166,7 @@ fn all_pes_check() {
     job.run().assert_fails(&["SHMEM_CHECK is ", "must be the same on all"]);
 }
 
-/// Returns the program with AddressSanitizer in it, if the compiler has that.
+/// Compiles the program with AddressSanitizer. Ignores the test if the compiler lacks it.
 fn with_address_sanitizer() -> PathBuf {
     let trial =
         ["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=address -x c - -o /dev/null"];

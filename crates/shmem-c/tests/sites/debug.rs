@@ -1,13 +1,13 @@
-//! `SHMEM_DEBUG`: what a job reports of itself over each transport, by level and by module, and
-//! that it reports nothing without.
+//! `SHMEM_DEBUG`: the events that a job reports over each transport, by level and by module.
+//! Without the setting it reports nothing.
 
 use testkit::{Job, Outcome, needs_library, program};
 
-/// Libraries of the transports that open some.
+/// The libraries that transports open at run time.
 const UCX: &str = "libucp.so.0";
 const LIBFABRIC: &str = "libfabric.so.1";
 
-/// PEs that share no memory, over a transport; they meet in barriers.
+/// Runs a job whose PEs share no memory and synchronize over a transport.
 fn job(transport: &str, debug: Option<&str>) -> Outcome {
     let job = Job::new(program!("heap_size.c")).n(3).arg(1 << 20).arg(0);
     let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", transport);
@@ -16,7 +16,7 @@ fn job(transport: &str, debug: Option<&str>) -> Outcome {
     outcome
 }
 
-/// Each of these sets of words is in a line.
+/// Checks that each of these sets of words is in one line.
 fn has(outcome: &Outcome, lines: &[&[&str]]) {
     for words in lines {
         let holds = |line: &str| words.iter().all(|word| line.contains(word));
@@ -24,7 +24,8 @@ fn has(outcome: &Outcome, lines: &[&[&str]]) {
     }
 }
 
-/// Checks what every network reports: its name, how the PE joined, the choice, and its peers.
+/// Checks the events that every transport reports: how a PE joins, the choice of the transport, and
+/// the first use of peers. `provider` has the events of this transport only.
 fn reports(transport: &str, provider: &[&[&str]]) {
     let outcome = job(transport, Some("debug"));
     let chosen = format!("transport {transport}:");
@@ -84,7 +85,7 @@ fn jobs_over_libfabric_name_its_provider() {
     );
 }
 
-/// Returns the modules that lines are of.
+/// Returns the module of each line.
 fn modules(outcome: &Outcome) -> Vec<&str> {
     let lines = outcome.stderr.lines();
     let words = lines.map(|line| line.split_whitespace().nth(2).unwrap_or(line));
@@ -123,7 +124,7 @@ fn a_filter_that_names_no_module_is_refused() {
     ]);
 }
 
-/// After the destructors of thread-local variables.
+/// Exit handlers run after the destructors of thread-local variables.
 fn what_handlers_of_exit_do_is_reported() {
     let text = r#"
         #include <shmem.h>
@@ -142,8 +143,8 @@ fn what_handlers_of_exit_do_is_reported() {
     has(&outcome, &[&[&finalize(0)], &[&finalize(1)]]);
 }
 
-/// Contexts beyond the number of endpoints that a user permits move data, and each PE reports once
-/// that they share.
+/// If there are more contexts than the user permits endpoints, they share endpoints, which each PE
+/// reports once.
 fn contexts_that_share_endpoints_are_reported_once() {
     let over = |transport, setting, number| {
         let job = Job::new(program!("contexts.c")).n(3).env("SHMEM_TRANSPORT", transport);

@@ -1,4 +1,4 @@
-//! `oshrun --doctor` on this machine and on several hosts, all of which are this machine.
+//! `oshrun --doctor` on this machine, and on several hosts that are all this machine.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Returns a launch agent that ignores the name of the host, after this line of a shell.
+/// Returns a launch agent that executes the shell line `first`, and then the command on this
+/// machine, whatever the host is.
 fn agent(name: &str, first: &str) -> PathBuf {
     let file = tmpdir().join(name);
     let text = format!("#!/bin/sh\n{first}\nshift\nexec sh -c \"$*\"\n");
@@ -20,7 +21,7 @@ fn agent(name: &str, first: &str) -> PathBuf {
 }
 
 fn doctor(options: &[&str], variables: &[(&str, &str)]) -> Outcome {
-    // Lines are not broken.
+    // With this width, lines are not wrapped.
     let job = Job::direct(prefix().join("bin/oshrun")).arg("--doctor").env("COLUMNS", "10000");
     let job = options.iter().fold(job, Job::arg);
     variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
@@ -64,7 +65,7 @@ fn several_hosts_are_examined() {
     let words = [
         "ok      start: 6 PEs, ",
         "ok      path: shared memory on a node, tcp between nodes: ",
-        // Neighbors, and the first and the last host.
+        // Pairs of neighboring hosts, and the first with the last one.
         "PE 0 on ",
         "PE 2 on ",
         " to PE 4 on ",
@@ -77,7 +78,7 @@ fn several_hosts_are_examined() {
     assert!(pairs.count() >= 3, "{outcome}");
 }
 
-/// Four hosts in namespaces, of which the last one has another build of this program.
+/// Four hosts in namespaces, the last of which has another build of the program.
 fn hosts_of_different_builds_are_examined() {
     if !Job::direct("unshare").arg("-mu").arg("true").run().status.success() {
         absent("no namespaces for mounts can be made here");

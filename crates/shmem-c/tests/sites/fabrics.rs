@@ -1,5 +1,5 @@
-//! Jobs over UCX and libfabric in which the network refuses, a PE is killed or a signal comes: what
-//! the libraries do then by themselves is not what a user of the job sees.
+//! Jobs over UCX and libfabric in which a connection is refused, a PE is killed, or a signal is
+//! sent. UCX and libfabric have reactions of their own, which must not be those that the user sees.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,7 +46,7 @@ fn refusing() -> PathBuf {
     compile_text("refusing.c", text, tmpdir(), &[])
 }
 
-/// The provider of one PE gets an error, and that of the other waits for it for ever.
+/// The provider of one PE gets an error, and that of the other PE would wait for ever.
 fn a_refused_connection_over_libfabric_ends_init() {
     needs_library("libfabric.so.1");
     let job = Job::new(refusing()).n(2).arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
@@ -62,7 +62,8 @@ fn a_refused_connection_over_libfabric_ends_init() {
     ]);
 }
 
-/// Returns a job of two PEs over UCX that goes on for ever, and the process numbers of its PEs.
+/// Starts a job of two PEs over UCX that does not end by itself. Also returns the process numbers
+/// of the PEs.
 fn lingering() -> (Running, Vec<i32>) {
     needs_library("libucp.so.0");
     let mut running = over("ucx", Job::new(program!("soak.c")).n(2).arg("forever")).start();
@@ -74,7 +75,7 @@ fn lingering() -> (Running, Vec<i32>) {
     (running, pids)
 }
 
-/// UCX takes the signal of a terminal that is closed, unless it is configured otherwise.
+/// By default, UCX installs a handler for SIGHUP, which a terminal sends when it is closed.
 fn a_hangup_ends_a_job_over_ucx() {
     let (running, pids) = lingering();
     let sent = Command::new("kill").args(["-s", "HUP", &pids[1].to_string()]).status();
@@ -82,8 +83,8 @@ fn a_hangup_ends_a_job_over_ucx() {
     running.finish().assert_fails(&["PE ", "was killed by SIGHUP"]);
 }
 
-/// UCX has such files for its shared memory, which it cannot use between these PEs; they stay when
-/// it is killed while it makes them.
+/// By default, UCX creates files for shared memory, which it cannot use between these PEs. They
+/// would remain if a PE were killed while UCX creates them.
 fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
     let (running, pids) = lingering();
     for pid in pids {
@@ -96,9 +97,8 @@ fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
     assert_eq!(running.finish().code(), 137);
 }
 
-/// UCX aborts a process that answers a peer which has just died, and whose data are still coming
-/// in: the job is said to have ended by the peer. Which kill makes it do so is a matter of chance;
-/// without a remedy one of five does.
+/// UCX may abort a process that sends a reply to a peer that has just died. The message must still
+/// name the peer. Whether UCX aborts is a matter of chance: without a remedy, in one of five jobs.
 fn the_pe_that_died_first_is_named_over_ucx() {
     needs_library("libucp.so.0");
     let text = r#"
@@ -135,7 +135,8 @@ fn the_pe_that_died_first_is_named_over_ucx() {
     }
 }
 
-/// Nor is a word seen of which only a part has come, wherever the put begins.
+/// A PE never sees a word of which only a part has been received, whatever the alignment of the
+/// put.
 fn words_of_a_long_put_arrive_whole_over_ucx() {
     needs_library("libucp.so.0");
     let text = r#"

@@ -1,6 +1,6 @@
-//! Checks the parts of the Fortran interface that the programs of tests/programs do not show: how
-//! the include files are read, messages, output, profiling tools, the example. Without a Fortran
-//! compiler these tests are ignored.
+//! Checks the parts of the Fortran interface that the programs of tests/programs do not use: the
+//! include files, messages, output, profiling tools, and the examples. Without a Fortran compiler
+//! these tests are ignored.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Returns a program from its text.
+/// Compiles a program from its text.
 fn text(name: &str, text: &str) -> PathBuf {
     compile_text(name, text, tmpdir(), &[])
 }
 
-/// Both files at both places, in both forms, by the letter of the standard.
+/// Both include files, in both directories and both source forms, without compiler extensions.
 fn the_include_files_are_read_in_fixed_and_in_free_form() {
     needs_fortran();
     for (form, extension) in [("-ffixed-form", "f"), ("-ffree-form", "f90")] {
@@ -47,8 +47,8 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
     }
 }
 
-/// Programs that were written for other libraries leave these declarations to the file. A scope of
-/// its own may still have its own, as programs for older versions of this library do.
+/// Programs for other libraries rely on these declarations. A scope that does not include the file
+/// may have its own declarations, as programs for older versions of this library do.
 fn the_include_file_declares_what_that_of_others_does() {
     let body = "\
             LOGICAL ALL\n      INTEGER(KIND=8) HERE\n      INTEGER WORD\n      SAVE WORD\n      \
@@ -94,7 +94,7 @@ fn a_misuse_writes_what_units_hold_back() {
     assert_eq!(written, "last words\n");
 }
 
-/// As in C, a line that was printed before another PE ended the job is not lost.
+/// As in C, a printed line is not lost if another PE then ends the job.
 fn lines_leave_as_they_are_printed() {
     let program = "\
         integer, external :: shmem_my_pe\ninteger :: a(4), code\ninteger(kind=8) :: at\n\
@@ -131,7 +131,7 @@ fn misuse_is_reported_in_the_words_of_fortran() {
     }
 }
 
-/// A tool's own SHMEM_FENCE takes the place of the library's and calls it by its other name.
+/// A tool defines SHMEM_FENCE, and calls the library's routine by its profiling name.
 fn a_tool_can_take_the_place_of_a_routine() {
     let program = "\
         call shmem_init()\ncall shmem_fence()\ncall shmem_finalize()\nend\n\
@@ -142,7 +142,7 @@ fn a_tool_can_take_the_place_of_a_routine() {
     assert_eq!(outcome.stdout, "fenced\nfenced\n");
 }
 
-/// Position-independent code, what it is by default, is among the programs.
+/// tests/programs.rs runs the position-independent program, which is the default.
 fn common_blocks_are_symmetric_however_a_program_is_linked() {
     for flags in [&["-no-pie"][..], &["-static"], &["-O3", "-flto"]] {
         let source = here().join("tests/programs/fortran_static.f");
@@ -150,7 +150,7 @@ fn common_blocks_are_symmetric_however_a_program_is_linked() {
     }
 }
 
-/// By the include file, also by a compiler whose reals have 8 bytes, as Cray's had, and by the
+/// With the include file, also if the default REAL has 8 bytes, as in Cray's compiler, and with the
 /// module.
 fn the_examples_find_the_maximum_of_the_even_pes() {
     for (name, flags) in [
@@ -172,8 +172,8 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
     }
 }
 
-/// Ignores the test if LLVM's compiler is not installed. The module is that of the compiler which
-/// was there when the prefix was installed, if it can compile it.
+/// Ignores the test if LLVM's compiler is not installed. The module was compiled when the prefix
+/// was installed, by the compiler of that time, if it could.
 fn flang_compiles_programs() {
     let names = ["flang", "flang-new", "flang-new-19"];
     let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();

@@ -1,5 +1,5 @@
-//! oshrun explains a job that hangs: the conclusion names the PEs, the call and the cause, on a
-//! node, over a network and with virtual nodes. It blames no job that only takes long.
+//! oshrun's explanations of jobs that hang name the PEs, the call and the cause, on a node, over a
+//! network and with virtual nodes. A job that only takes long is not said to hang.
 
 use std::cell::Cell;
 use std::fs::{File, create_dir_all, remove_file, set_permissions, write};
@@ -119,7 +119,8 @@ const HANGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Words that PE 2 wrote last, and what is said of that where PEs record their writes.
+/// Waits for words that PE 2 wrote last, and what the explanation must contain if PEs record their
+/// writes.
 const WRITTEN: &[(&str, &[&str])] = &[
     ("writer", &["flag[2] >= 8, which is 7.", "PE 2 wrote it last, ", " ago, in shmem_long_put."]),
     (
@@ -145,14 +146,15 @@ const WRITTEN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The texts on operations in flight over a network that is known to complete them.
+/// Waits for a word, and what the explanation must contain about operations in flight, over a
+/// network that reports their completion.
 const IN_FLIGHT: &[(&str, &[&str])] = &[
     ("word", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
     ("in_flight", &["flag[2] >= 8, which is 7.", "PE 0 has ", " in flight, ", "to PE 3."]),
     ("paused", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
 ];
 
-/// Ways of PE 1, or of all, to take long, and what the explanation must contain.
+/// Ways in which PE 1, or all PEs, take long, and what the explanation must contain.
 const HEALTHY: &[(&str, &[&str])] = &[
     ("computes", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
     (
@@ -173,11 +175,11 @@ const HEALTHY: &[(&str, &[&str])] = &[
     ("nbi", &["All PEs compute (", "none waits for another."]),
 ];
 
-/// The words that no explanation of a healthy job contains.
+/// Words that an explanation of a healthy job must not contain.
 const VERDICTS: &[&str] = &["Deadlock", "Mismatch", "No PE is left", "ended"];
 
-/// Until the first request for an explanation, and half of the time until the next one: gdb stops
-/// PEs that are not in the library yet.
+/// The time until the first request for an explanation. The time between requests begins at twice
+/// this and doubles, since gdb stops PEs that are not in the library.
 const PAUSE: Duration = Duration::from_millis(1500);
 
 /// The variables of a network.
@@ -201,8 +203,8 @@ fn start(program: PathBuf, words: &[&str], n: usize, network: &NetworkVariables)
     network.iter().fold(job, |job, (name, value)| job.env(name, value)).start_sleeper()
 }
 
-/// Requests explanations until they have all `words`: PEs may not have come to the hang, and a
-/// busy machine may be too late for one. Returns what was printed.
+/// Requests explanations until the output has all `words`: at first, PEs may not hang yet, or a
+/// busy machine may be too slow. Returns the output.
 #[track_caller]
 fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
     let last = (n - 1).to_string();
@@ -213,7 +215,7 @@ fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
     let next = Cell::new((Instant::now() + PAUSE, 2 * PAUSE));
     job.wait_for(|lines| {
         let text = unwrapped(lines);
-        // On a busy machine, waits are long enough to have places.
+        // On a busy machine, waits may last so long that their places are added.
         let short = without_places(&text);
         let (at, pause) = next.get();
         if Instant::now() >= at {
@@ -224,7 +226,7 @@ fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
     })
 }
 
-/// Returns what oshrun has printed, without the ends of lines.
+/// Joins the lines that oshrun has printed.
 fn unwrapped(lines: &[&str]) -> String {
     let lines = lines.iter().map(|line| line.trim_start_matches("oshrun:").trim());
     lines.collect::<Vec<_>>().join(" ")
@@ -240,10 +242,11 @@ fn without_places(text: &str) -> String {
     })
 }
 
-/// The number of PEs that hang at the same time.
+/// The maximum number of PEs that hang at the same time.
 const PES_AT_ONCE: usize = 16;
 
-/// Lets jobs of `n` PEs hang in each way over each network, and looks for the words of each way.
+/// Lets jobs of `n` PEs hang in each way over each network, and checks that the explanations have
+/// the words of each way.
 fn hangs<'a>(
     ways: impl IntoIterator<Item = &'a (&'a str, &'a [&'a str])>,
     n: usize,
@@ -270,7 +273,7 @@ fn hangs<'a>(
     }
 }
 
-/// Returns those that a run of some tests makes, in place of all.
+/// Returns these ways to hang; all ways in `--full`.
 fn some<'a>(
     ways: &'a [&str],
 ) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> + 'a {
@@ -285,7 +288,8 @@ fn over_tcp() {
     hangs(some(&["word", "locks", "teams"]), 4, &[&[OFF, TCP]]);
 }
 
-/// The library itself notices teams in different orders then, and ends the job.
+/// Hangs on two virtual nodes, except for `teams`: between nodes, the library itself finds that
+/// teams are used in different orders, and ends the job.
 fn of_virtual_nodes(transport: (&'static str, &'static str), ways: &[&str], n: usize) {
     hangs(some(ways).filter(|(way, _)| *way != "teams"), n, &[&[TWO_NODES, transport]]);
 }
@@ -319,7 +323,7 @@ fn with_the_last_write_of_a_word() {
     hangs(&[("writer", &["to learn who wrote words last"] as &[_])], 4, &[&[]]);
 }
 
-/// Also of a program that nothing observes, once its waits have lasted for seconds.
+/// Places are found once waits have lasted for seconds, without any setting.
 fn with_the_places_of_waits() {
     const PLACED: &[(&str, &[&str])] = &[(
         "word",
@@ -330,7 +334,7 @@ fn with_the_places_of_waits() {
     hangs(PLACED, 4, &[&[TWO_NODES, UCX], &[TWO_NODES, OFI]]);
 }
 
-/// One PE searches for the place of the PEs that wait in the same call.
+/// Of the PEs that wait in the same call, only one searches for its place.
 fn with_one_search_for_a_place_of_many_pes() {
     const N: usize = 8;
     for network in [&[] as &NetworkVariables, &[OFF, TCP]] {
@@ -356,7 +360,7 @@ fn with_the_names_of_a_program_in_cxx() {
     job.finish();
 }
 
-/// The waits of their own accord, not on request.
+/// Explanations that `--explain-after` prints without a request also have the last write.
 fn with_the_last_write_on_explain_after() {
     let job = explaining(program!("hangs.c", "-pthread"), 4).arg("adder");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
@@ -383,7 +387,8 @@ fn with_the_functions_outside_the_library() {
     hangs(&[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])], 4, &[&[]]);
 }
 
-/// gdb waits for a PE to stop, and passes what would end it to the PE as SIGINT.
+/// A stand-in for a gdb that never answers, and that passes a signal which should end it to the PE,
+/// as SIGINT. The PE must survive.
 fn with_a_debugger_that_takes_too_long() {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("late-debugger");
     let gdb = dir.join("gdb");
@@ -401,7 +406,7 @@ fn with_a_debugger_that_takes_too_long() {
     assert_eq!(outcome.code(), 143, "{outcome}");
 }
 
-/// The threads poll, so that everything else waits long for a CPU.
+/// The threads poll, so all else waits long for a CPU.
 fn with_many_waiting_threads() {
     let job = explaining(program!("many_waits.c", "-pthread"), 2).arg("200");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
@@ -412,7 +417,7 @@ fn with_many_waiting_threads() {
             let is_short = |line: &&str| line.len() <= 100 || !line.starts_with("oshrun:");
             assert!(lines.iter().all(is_short), "{lines:?}");
             assert!(!lines.iter().any(|line| line.contains("does not answer")), "{lines:?}");
-            // Places follow the names of calls that have waited for some seconds.
+            // After some seconds, the place of a call follows its name.
             let text = unwrapped(lines);
             let rows = text.split(" in shmem_long_wait_until ").skip(1);
             Some(rows.filter(|row| row.contains(" more.")).count()).filter(|n| *n > n_before)

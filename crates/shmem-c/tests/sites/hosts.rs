@@ -1,14 +1,16 @@
-//! Two hosts in network namespaces: PEs with addresses of their own, a link that loses packets, a
-//! link that goes away. The launcher's sockets are inherited, so it stays outside.
+//! Jobs on two hosts in network namespaces: PEs with different addresses, a link that loses
+//! packets, and a link that fails. PEs inherit their sockets to the launcher, so it need not be in
+//! a namespace.
 //!
-//! Where the kernel gives no namespaces the tests are ignored.
+//! If there are no namespaces, the tests are ignored.
 
 use std::process::Command;
 
 use crate::namespaces::{Hosts, ip};
 use testkit::{Job, absent, program};
 
-/// Enters the namespace of the PE's host: the first half of the PEs is on host 0.
+/// A shell script that runs a PE in the namespace of its host. The first half of the PEs is on host
+/// 0.
 const ENTER: &str = "exec ip netns exec \"$HOSTS$((SHMEM_LOCAL_ID * 2 / PES))\" \"$0\" \"$@\"";
 
 fn job(hosts: &Hosts, source: &str, n: usize) -> Job {
@@ -40,7 +42,8 @@ fn programs_run_across_two_hosts() {
 
 fn a_link_that_loses_packets_slows_a_job_and_no_more() {
     let hosts = Hosts::new("l", 2);
-    // The queue of a wire this narrow overflows, so packets are lost as on a busy network.
+    // With this low rate, the queue of the interface overflows, so packets are lost as on a busy
+    // network.
     let narrow = ["tbf", "rate", "40mbit", "burst", "16kb", "limit", "24kb"];
     for host in [0, 1] {
         let name = hosts.host(host);

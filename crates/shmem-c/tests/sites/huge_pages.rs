@@ -1,5 +1,5 @@
-//! SHMEM_HUGE_PAGES: what the kernel says that symmetric memory consists of, and that it holds what
-//! it should. Where the kernel makes no huge pages on request, tests that need them are ignored.
+//! SHMEM_HUGE_PAGES: which parts of symmetric memory have huge pages according to the kernel. If
+//! the kernel makes no huge pages on request, the tests that need them are ignored.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ fn job(value: &str) -> Job {
     Job::new(program!("huge_pages.c")).n(2).env("SHMEM_HUGE_PAGES", value)
 }
 
-/// Returns the KiB of huge pages that PE 0 has in its memory of this name.
+/// Returns the KiB of huge pages in the memory of PE 0 that the program prints under this name.
 fn kib(outcome: &Outcome, name: &str) -> u64 {
     let value = outcome.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     value.unwrap_or_else(|| panic!("{name} is missing\n{outcome}"))
 }
 
-/// Returns the job, if the kernel here makes huge pages.
+/// Runs a job. Ignores the test if the kernel does not make huge pages.
 fn obtained(job: Job) -> Outcome {
     let outcome = job.env("SHMEM_DEBUG", "runtime::memory=debug").run();
     for why in ["the kernel refuses", "too little memory"] {
@@ -27,14 +27,14 @@ fn obtained(job: Job) -> Outcome {
     outcome
 }
 
-/// Pages of 2 MiB that are reserved and free.
+/// Returns the number of pages of 2 MiB that are reserved and free.
 fn reserved() -> u64 {
     let file = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
     fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Returns true if the kernel makes huge pages of shared memory at a first touch, so that small
-/// blocks have them, too.
+/// Returns true if the kernel may use huge pages for shared memory at the first touch, so that
+/// small blocks have them, too.
 fn everywhere() -> bool {
     let file = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     fs::read_to_string(file).is_ok_and(|text| !text.contains("[never]"))
@@ -48,8 +48,8 @@ fn off_has_none() {
     }
 }
 
-/// Large blocks and those with the hint have them, and nothing that nobody allocated. On a busy
-/// machine only a part of 32 MiB is certain.
+/// Large blocks and those with the hint have huge pages; other memory has none. On a busy machine
+/// only 32 MiB of the large block are certain.
 fn auto_is_for_large_blocks() {
     if reserved() > 0 || everywhere() {
         absent("this machine has huge pages for everything");
@@ -69,7 +69,7 @@ fn on_is_for_all_that_can_have_them() {
     }
 }
 
-/// Their heap is the one that 512 MiB and the allocator need.
+/// The heap has the pages for 512 MiB and one for the allocator.
 fn reserved_pages_are_all_of_the_heap() {
     if reserved() < 2 * 257 {
         absent("fewer than 514 pages of 2 MiB are reserved and free");
@@ -82,7 +82,7 @@ fn reserved_pages_are_all_of_the_heap() {
     }
 }
 
-/// The job goes on with what there is.
+/// The job goes on with the pages that are available.
 fn pages_that_nobody_reserved_are_warned_of_once() {
     let outcome = job("1g").env("SHMEM_SYMMETRIC_SIZE", "4000g").arg("static").run();
     outcome.assert_ok(2);

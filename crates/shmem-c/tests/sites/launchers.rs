@@ -1,8 +1,8 @@
-//! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE. `slurm` has Slurm.
+//! Programs under other launchers: Hydra, Open MPI's mpirun, PRRTE. `slurm` has the tests of Slurm.
 //!
-//! Where a launcher is missing, its tests are ignored; `cargo xtask test` installs those that the
-//! system's packages bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the directories of
-//! others, such as those of newer versions.
+//! If a launcher is missing, its tests are ignored; `cargo xtask test` installs those of the
+//! system's packages. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name directories with further
+//! launchers, such as newer versions.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use testkit::{Job, Outcome, absent, program};
 pub struct Launcher {
     words: Vec<String>,
     environment: Vec<(&'static str, String)>,
-    /// The command before the program.
+    /// A command that runs the program.
     before: &'static [&'static str],
 }
 
 impl Launcher {
-    /// Returns the one that is found as the shell finds it.
+    /// Returns the launcher if it is on the search path.
     fn find(words: &[&str]) -> Option<Launcher> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let here = std::env::split_paths(&path).any(|dir| dir.join(words[0]).exists());
         here.then(|| Launcher::of(words))
     }
 
-    /// Works as [`Launcher::find`]; where it is not there the test is ignored.
+    /// Returns the launcher on the search path. Ignores the test if there is none.
     pub fn needed(words: &[&str]) -> Launcher {
         Launcher::find(words).unwrap_or_else(|| absent(format!("{} is not here", words[0])))
     }
@@ -42,8 +42,8 @@ impl Launcher {
         Launcher { words, environment: Vec::new(), before: &[] }
     }
 
-    /// Returns the launcher below the directory that a variable names, with that; `None` where it
-    /// names none.
+    /// Returns the launcher in the directory that a variable names, and the directory; `None` if
+    /// the variable is not set.
     fn of_dir(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
         let dir = std::env::var(variable).ok()?;
         let program = format!("{dir}/bin/{}", words[0]);
@@ -56,7 +56,7 @@ impl Launcher {
         self
     }
 
-    /// `n` processes of a program.
+    /// Returns a job of `n` processes of a program.
     pub fn job(&self, program: impl AsRef<Path>, n: usize) -> Job {
         let words = self.words.iter().map(String::as_str);
         let n = n.to_string();
@@ -80,13 +80,13 @@ fn hydra() -> Launcher {
     Launcher::needed(HYDRA)
 }
 
-/// Returns the launcher of the system and that of the directory.
+/// Returns the launcher of the system and that of `RUSHMEM_HYDRA_DIR`, as far as they exist.
 fn hydras() -> Vec<Launcher> {
     let other = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
     any(Launcher::find(HYDRA).into_iter().chain(other))
 }
 
-/// Returns all of them, of which there must be one.
+/// Returns all launchers. Ignores the test if there is none.
 fn any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
     let launchers: Vec<Launcher> = launchers.collect();
     if launchers.is_empty() {
@@ -95,19 +95,19 @@ fn any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
     launchers
 }
 
-/// Debian's name, since MPICH may have an mpirun too.
+/// Returns Open MPI's mpirun by Debian's name, since MPICH may also have an mpirun.
 fn mpirun() -> Launcher {
     Launcher::needed(&["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
 }
 
-/// Returns the launcher of the system and that of the directory.
+/// Returns the launcher of the system and that of `RUSHMEM_PRRTE_DIR`, as far as they exist.
 fn prteruns() -> Vec<Launcher> {
     let other = Launcher::of_dir("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, dir)| {
         let libraries = format!("{dir}/lib/openmpi:{dir}/lib");
         let launcher = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"]
             .into_iter()
             .fold(launcher, |launcher, name| launcher.env(name, &dir));
-        // Its own libraries are not the program's.
+        // The program must not use the launcher's own libraries.
         Launcher { before: &["env", "-u", "LD_LIBRARY_PATH"], ..launcher }
             .env("LD_LIBRARY_PATH", libraries)
     });
@@ -138,7 +138,7 @@ fn shares_static_data(launcher: &Launcher, program: PathBuf) {
     assert_eq!(outcome.stderr.matches("static_data=\"like the heap\"").count(), 3, "{outcome}");
 }
 
-/// Whatever ends one PE ends the job, with a status that says so.
+/// Checks that the job ends with a status other than 0 if one PE ends, for whatever reason.
 pub fn ends_with_its_pes(launcher: &Launcher) {
     for how in ["kill", "segv", "exit3", "_exit3"] {
         assert_ne!(launcher.death(how).code(), 0, "{how}");
@@ -153,7 +153,8 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
     let words = "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize";
     assert!(outcome.stderr.contains(words), "{outcome}");
     assert_ne!(outcome.code(), 0, "{outcome}");
-    // Threads of the library or of the manager's keep nobody alive.
+    // A PE ends with its own last thread, although the library and the manager's library have
+    // threads.
     let outcome = launcher.job(program!("first_thread.c"), 3).arg("alone").run();
     let words = "PE 1: exited with status 0 without shmem_finalize";
     assert!(outcome.stderr.contains(words), "{outcome}");
@@ -162,7 +163,7 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
     assert!(outcome.stderr.contains("PE "), "no word of the PE\n{outcome}");
 }
 
-/// If all PEs exit with status 0 and without finalize, none is missed.
+/// Checks that a job whose PEs all exit with status 0 and without finalize succeeds with a warning.
 pub fn warns_of_pes_without_finalize(launcher: &Launcher) {
     for how in ["all_exit0", "late_exit0"] {
         let outcome = launcher.death(how);
@@ -172,8 +173,8 @@ pub fn warns_of_pes_without_finalize(launcher: &Launcher) {
     }
 }
 
-/// Checks that a mistake of all PEs of a node, before they share memory, is one line. A PE that
-/// starts late on a slow machine may find no claim any more.
+/// Checks that a mistake that all PEs of a node make before they share memory is reported by few of
+/// them, usually by one. A PE that starts late on a slow machine may print its own line.
 fn joins_messages_before_init(launcher: &Launcher) {
     let outcome = launcher.job(program!("misuse.c"), 4).arg("before_init").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
@@ -181,8 +182,9 @@ fn joins_messages_before_init(launcher: &Launcher) {
     assert!((1..4).contains(&lines), "{outcome}");
 }
 
-/// Nobody ends the PEs of a manager that is killed, here the parent of the PEs or of the shells
-/// that start them. The time is far more than they need, and less than PEs once stayed.
+/// Checks that PEs end if their process manager is killed, which cannot end them itself. The
+/// manager is the parent of the PEs, or of the shells that start them. The limit is far longer than
+/// PEs need.
 fn ends_with_its_manager(launcher: &Launcher) {
     const N: usize = 3;
     let program = program!("soak.c").display().to_string();
@@ -214,15 +216,16 @@ fn status_of(pid: i32) -> Option<(char, i32)> {
     Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
 }
 
-/// `status` is what becomes of a global exit with 7.
+/// Checks that `shmem_global_exit(7)` ends the job with `status`, which depends on the launcher,
+/// and that no output is lost.
 pub fn exits_as_a_whole(launcher: &Launcher, status: i32) {
     let outcome = launcher.death("global_exit7");
     assert_eq!(outcome.code(), status, "{outcome}");
     assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
 }
 
-/// Jobs start while another user keeps the queues of their sockets full. One PE comes late, so that
-/// the attackers have time with what the others have opened by then.
+/// Checks that a job starts while another user keeps the queues of its sockets full. One PE starts
+/// late, so that the attackers have time to fill the sockets that the others have opened by then.
 fn starts_among_attackers(launcher: &Launcher) {
     const N: usize = 4;
     const SCRIPT: &str = "echo pid $$; \
@@ -238,7 +241,7 @@ fn starts_among_attackers(launcher: &Launcher) {
         Some(pids.collect::<Vec<i32>>()).filter(|pids| pids.len() == N)
     });
     let attackers = Attackers::start(pids);
-    // Nothing to attack is the best that can be, so this is no longer than it must be.
+    // The PEs may have nothing that can be attacked, so the wait is short.
     let end = Instant::now() + Duration::from_secs(3);
     while attackers.n_filled() < N - 1 && Instant::now() < end {
         sleep(Duration::from_millis(10));
@@ -247,7 +250,7 @@ fn starts_among_attackers(launcher: &Launcher) {
     running.finish().assert_ok(N);
 }
 
-/// Returns the program of MPI and OpenSHMEM for the MPI of this name in pkg-config.
+/// Compiles the program of MPI and OpenSHMEM for the MPI with this name in pkg-config.
 pub fn mpi_program(mpi: &str) -> PathBuf {
     let flags = Command::new("pkg-config").args(["--cflags", "--libs", mpi]).output();
     let Ok(Output { status, stdout, .. }) = flags else { absent("pkg-config is not here") };
@@ -258,7 +261,7 @@ pub fn mpi_program(mpi: &str) -> PathBuf {
     mpi_program_with(&flags)
 }
 
-/// Returns the program of MPI and OpenSHMEM for the MPI of this directory.
+/// Compiles the program of MPI and OpenSHMEM for the MPI in this directory.
 fn mpi_program_of(dir: &str) -> PathBuf {
     let run_path = ["lib", "lib/openmpi", "lib/mpich"].map(|lib| format!("-Wl,-rpath,{dir}/{lib}"));
     mpi_program_with(&format!("-I{dir}/include {dir}/lib/libmpi.so {}", run_path.join(" ")))
@@ -273,7 +276,7 @@ fn mpi_program_with(flags: &str) -> PathBuf {
 
 const FIRST: [&str; 2] = ["mpi", "shmem"];
 
-/// MPI and OpenSHMEM start and end in any order.
+/// Checks that MPI and OpenSHMEM can be initialized and finalized in any order.
 pub fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
     for (first, ends_first) in FIRST.iter().flat_map(|first| FIRST.map(|ends| (first, ends))) {
         let outcome = launcher.job(program, 3).arg(first).arg(ends_first).run();
@@ -307,7 +310,7 @@ mod hydra {
         assert!(outcome.stderr.contains("call shmem_init before MPI_Init"), "{outcome}");
     }
 
-    /// Each PE reads the file.
+    /// Under other launchers, each PE reads the file itself, and a mistake in it is reported once.
     pub fn with_a_file_of_settings() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hydra.conf");
         std::fs::write(&file, "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_NOSUCH=1\n").expect("a file");
@@ -367,8 +370,8 @@ mod hydra {
         outcome.assert_ok(2);
     }
 
-    /// The first PE of a node needs two descriptors for each other one; where it cannot have them,
-    /// it alone says so.
+    /// The first PE of a node needs two descriptors for each other PE. It raises its soft limit; if
+    /// the hard limit is too low, only this PE reports it.
     pub fn with_few_descriptors() {
         let launcher = hydra();
         let limited = |limit: &str| {
@@ -386,7 +389,7 @@ mod hydra {
         assert!(!outcome.stderr.contains("it has ended"), "{outcome}");
     }
 
-    /// Each PE is in a container of its own, and sees no other process.
+    /// Each PE is in a PID namespace of its own, where it sees no other process.
     pub fn in_pid_namespaces() {
         const ENTER: &[&str] = &["unshare", "-rpf"];
         let namespaces = Command::new(ENTER[0]).args(&ENTER[1..]).arg("true").output();
@@ -401,7 +404,7 @@ mod hydra {
         }
     }
 
-    /// The MPICH of the directory finalizes PMI at its own exit.
+    /// Newer MPICHs finalize PMI in an exit handler.
     pub fn beside_another_mpich() {
         let Some((launcher, dir)) = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA) else {
             absent("RUSHMEM_HYDRA_DIR names no other MPICH");
@@ -417,11 +420,11 @@ mod hydra {
         runs_its_page("mpicc.mpich", "mpiexec.hydra");
     }
 
-    /// The PEs of a host are either neighbors or every second one; the manager's values are short
-    /// for such records.
+    /// Each host has either consecutive PEs or every second PE. The records of the PEs are longer
+    /// than one value of the manager.
     pub fn on_two_hosts() {
         let hosts = Hosts::new("y", 2);
-        // The messages that follow are the same after either protocol.
+        // Both protocols are tested at the start; later messages do not depend on the protocol.
         let jobs = [
             ("pmi1", "rma.c"),
             ("pmi1", "split_2d.c"),
@@ -429,8 +432,8 @@ mod hydra {
             ("pmi1", "init_finalize.c"),
             ("pmi2", "init_finalize.c"),
         ];
-        // The hosts share processors without knowing it: fewer PEs than these would spin on those
-        // of their peers.
+        // The hosts share processors without knowing it. With fewer PEs than this, PEs would poll
+        // without yielding on processors that their peers need.
         let n = 6;
         for launcher in hydras() {
             for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
@@ -445,8 +448,8 @@ mod hydra {
     }
 }
 
-/// Checks the message of a process that is left with the variables of a PMIx launcher, whose server
-/// should be at `uri`.
+/// Checks the message of a process that has the variables of a PMIx launcher, if no server answers
+/// at `uri`.
 fn names_a_lost_server(uri: &str, cause: &str) {
     let job = Job::direct(program!("rma.c")).timeout(Duration::from_secs(180));
     let job = job.env("PMIX_NAMESPACE", "a").env("PMIX_RANK", "3").env("PMIX_SERVER_URI41", uri);
@@ -499,7 +502,7 @@ mod mpirun {
         names_a_lost_server("a.0;tcp4://127.0.0.1:1", "UNREACHABLE");
     }
 
-    /// A second C library, which libpmix would bring, ends the program by a signal.
+    /// A static program cannot load libpmix: it would load a second C library and crash.
     pub fn a_static_program_is_refused() {
         let launcher = mpirun();
         let outcome = launcher.job(program!("rma.c", "-static"), 2).run();
@@ -520,7 +523,7 @@ mod mpirun {
     }
 }
 
-/// Open MPI 5 takes nothing from a PMIx that somebody else has initialized.
+/// Open MPI 5 cannot be initialized if PMIx has been initialized by another library.
 fn another_open_mpi_starts_first_or_says_so() {
     let Ok(dir) = std::env::var("RUSHMEM_PRRTE_DIR") else {
         absent("RUSHMEM_PRRTE_DIR names no other Open MPI");

@@ -1,5 +1,5 @@
-//! Local memory that a program passes and this process cannot access: the PE that passes it says
-//! so, names the call and the argument, and accuses no other PE.
+//! A program passes local memory that its process cannot access. The PE that passes it reports the
+//! call and the argument, and no other PE is blamed.
 
 use testkit::{Job, needs_library, program};
 
@@ -40,12 +40,12 @@ const MISUSES: [&str; 10] = [
     "local_put_later",
 ];
 
-/// The beginning of the message for a crash outside of all calls.
+/// The start of the message for a crash outside of any call.
 const IN_SERVICE: &str = "PE 1: SIGSEGV in a service thread of the library";
 
-/// Where the kernel refuses an access, the call or the operation is named; where CPUs of the
-/// process copy, the process crashes, and the line of the call is named, unless a service thread
-/// has copied.
+/// Checks the message of each misuse. If the kernel refuses an access, the message names the call
+/// or the operation. If the process itself copies, it crashes, and the message names the line of
+/// the call, unless a service thread has copied.
 #[track_caller]
 fn says_so_over(transport: Transport) {
     const WORDS: [&str; 3] = [" bytes) is not ", "local memory of an operation", "SIGSEGV in "];
@@ -83,7 +83,7 @@ fn in_a_service_thread() {
     assert!(outcome.stderr.contains(", which is protected; "), "{outcome}");
 }
 
-/// Short transfers are copied at once, which ends a process by a signal, as `memcpy` does.
+/// Without checks, short transfers are copied by the CPU, and so crash as `memcpy` does.
 fn with_checks_of_any_length() {
     for (how, words) in [
         ("local_put_short", "shmem_putmem: argument source (0x1000, 8 bytes) is not readable"),

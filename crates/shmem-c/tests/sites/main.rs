@@ -1,6 +1,6 @@
-//! Tests that need what a machine may lack: the libraries of networks, a Fortran compiler, Python,
-//! debuggers, other launchers, namespaces. A test that finds it absent is reported as ignored, with
-//! the reason.
+//! Tests with needs that a machine may lack: libraries of networks, a Fortran compiler, Python,
+//! debuggers, other launchers, namespaces. A test that lacks one is reported as ignored, with the
+//! reason.
 
 mod addresses;
 mod attackers;

@@ -1,5 +1,6 @@
-//! Programs of MPI and OpenSHMEM: the commands of their page, and the warning about launchers that do
-//! not start MPI. `launchers` has the MPIs, and runs such programs in other orders.
+//! Programs that use MPI and OpenSHMEM: the commands of their page, and the warning about launchers
+//! that do not start MPI. `launchers` calls these functions with each MPI, and tests the orders of
+//! initialization.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,8 @@ use std::process::Command;
 use testkit::pages::Page;
 use testkit::{Job, program};
 
-/// `oshrun` does not start MPI, so every PE has an MPI of one process.
+/// Checks the warning under `oshrun`, which does not start MPI, so that MPI has one process on each
+/// PE.
 pub fn warns_under_oshrun(program: &Path) {
     for first in ["mpi", "shmem"] {
         let outcome = Job::new(program).n(3).arg(first).run();
@@ -18,8 +20,9 @@ pub fn warns_under_oshrun(program: &Path) {
     assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
 }
 
-/// The same for a library of MPI that only the program can see, as with modules of Python: the one
-/// with which `linked` is linked. `launched` is a job under the launcher of that MPI.
+/// Checks the same warning if the program loads MPI into a namespace of its own, as Python does
+/// with modules. The library is the one with which `linked` is linked. `launched` returns a job
+/// under the launcher of that MPI.
 pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) {
     let libraries = Command::new("ldd").arg(linked).output().expect("ldd").stdout;
     let libraries = String::from_utf8(libraries).expect("plain paths");
@@ -65,7 +68,7 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
     let oshrun = page.shell("oshrun -n 4 ./hybrid");
     let said = String::from_utf8_lossy(&oshrun.stderr).into_owned();
     for line in page.blocks("text")[0].lines() {
-        // PEs that differ in time print a line of their own.
+        // PEs that print later have a line of their own.
         let words = line.trim_start_matches("warning: all 4 PEs: ");
         assert!(said.contains(words), "{words:?} is not in {said:?}");
     }

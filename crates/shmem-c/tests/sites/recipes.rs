@@ -1,8 +1,7 @@
-//! The recipes of docs/unlaunched.md, as they stand on the page. `slurm` runs those of Slurm.
+//! Runs the recipes of docs/unlaunched.md unchanged. `slurm` runs those of Slurm.
 //!
-//! They run in network namespaces, where their ports are free. A script is in the place of
-//! `torchrun` where that is not installed, and of Flux; without podman or pytest, a test is
-//! ignored.
+//! They run in network namespaces, where their ports are free. A script stands for Flux, and for
+//! `torchrun` if that is not installed. Without podman or pytest, their tests are ignored.
 
 use std::process::{Command, Output};
 
@@ -10,7 +9,8 @@ use crate::namespaces::Hosts;
 use testkit::absent;
 use testkit::pages::{Page, blocks};
 
-/// Words of each block of commands on the page, which a test here or in `slurm` runs.
+/// Words that identify each block of commands on the page. A test here or in `slurm` runs each
+/// block.
 const COMMANDS: [&str; 9] = [
     "SHMEM_RANK=$rank ./program",
     "podman run",
@@ -33,7 +33,7 @@ pub fn page(test: &str) -> Page {
     page
 }
 
-/// Checks what the program has printed as a job of `n` PEs.
+/// Checks the output of the program in a job of `n` PEs.
 #[track_caller]
 pub fn assert_rings(output: &Output, n: usize) {
     let line = |pe: usize| format!("PE {pe} heard from PE {}", (pe + n - 1) % n);
@@ -57,8 +57,8 @@ fn run(page: &Page, hosts: &Hosts, words: &str) -> Output {
 fn run_on_host(page: &Page, hosts: &Hosts, commands: &str) -> Output {
     page.write("block.sh", commands);
     let host = hosts.host(0);
-    // Not `ip netns exec`, which mounts a /sys without control groups. Unbuffered, Python writes a
-    // line in two parts.
+    // `ip netns exec` cannot be used, since it mounts a /sys without control groups. Without
+    // buffering, Python would write a line in two parts.
     let enter = format!("env -u PYTHONUNBUFFERED nsenter --net=/run/netns/{host}");
     page.shell(&format!("{enter} bash -euo pipefail block.sh"))
 }
@@ -117,7 +117,7 @@ fn pytest() {
     page.end();
 }
 
-/// Stands for Flux in an allocation of this machine, by the variables that flux-run(1) names.
+/// Stands for Flux in an allocation of this machine. It sets the variables that flux-run(1) names.
 const FLUX: &str = "case $* in
 'hostlist -n 0 local') echo localhost; exit ;;
 'run -n 8 ./program') ;;
@@ -135,9 +135,10 @@ fn flux() {
     page.end();
 }
 
-/// Keeps images in the directory of the test, and the state of containers in `RUN`, whose path must
-/// be short. Containers have this machine's `/usr`, and limits that every user may set. crun does
-/// not run where both versions of control groups are mounted.
+/// A wrapper for podman. It keeps images in the directory of the test, and the state of containers
+/// in `RUN`, whose path must be short. Containers share this machine's `/usr`, and have limits that
+/// every user may set. runc is preferred, since crun fails if both versions of control groups are
+/// mounted.
 const PODMAN: &str = "command=$1; shift
 case $command in
 build) options='--isolation chroot --volume /usr:/usr:ro' ;;
@@ -147,8 +148,8 @@ runtime=$(command -v runc || command -v crun)
 PATH=${PATH#*:} exec podman --root \"$HOME/images\" --runroot \"$RUN\" --runtime \"$runtime\" \\
     --cgroup-manager cgroupfs $command ${options-} \"$@\"";
 
-/// Makes the base images of the page of this machine's files. Prints why podman runs no container,
-/// if it runs none.
+/// Makes the base images of the page from this machine's files. If podman cannot run a container,
+/// prints the reason.
 const BASES: &str = "mkdir -p base/usr base/tmp base/opt
 for link in bin sbin lib lib64; do cp -a /$link base; done
 printf '%s\\n' 'FROM scratch' 'COPY . /' 'ENV PATH=/opt/rushmem/bin:/usr/bin OSHCC_CC=gcc' > Base
@@ -184,8 +185,8 @@ fn one_container_for_each_pe() {
     page.end();
 }
 
-/// Starts the pods of the manifest, whose name service is the address of the first one. Arguments:
-/// the program, and the namespaces.
+/// Stands for Kubernetes: checks the manifest and starts its pods in network namespaces. The name
+/// of the first pod is replaced by its address. The arguments are the program and the namespaces.
 const KUBERNETES: &str = r#"
 import os, subprocess, sys, yaml
 service, secret, job = yaml.safe_load_all(sys.stdin)

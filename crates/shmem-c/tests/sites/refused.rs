@@ -1,5 +1,5 @@
-//! A system call that the kernel refuses once, in a PE or in oshrun: the job succeeds all the same,
-//! or it ends with one message. It never waits for ever.
+//! If the kernel refuses a system call once, in a PE or in oshrun, the job succeeds nevertheless or
+//! ends with one message. It never hangs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ fn needs_strace() {
     }
 }
 
-/// Returns the words before a command whose threads each get an error for call number `when` of
-/// this kind. What it executes is left alone.
+/// Returns words to put before a command. In each of its threads, the call number `when` of this
+/// kind fails with `error`.
 fn refusing(call: &str, error: &str, when: u32) -> Vec<String> {
     let (trace, inject) =
         (format!("trace={call}"), format!("inject={call}:error={error}:when={when}"));
@@ -33,7 +33,8 @@ fn succeeds_or_says_why(job: Job) {
     }
 }
 
-/// Runs the words that follow on PE 1 alone, before the program.
+/// Returns a script whose arguments are a program and words. It runs the program, on PE 1 behind
+/// the words.
 fn on_pe_1() -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused-on-pe-1");
     let text = "program=$1\nshift\n[ \"$SHMEM_LOCAL_ID\" = 1 ] && exec \"$@\" \"$program\"\nexec \"$program\"\n";
@@ -64,7 +65,7 @@ fn a_call_of_oshrun_that_is_refused() {
     needs_strace();
     for (call, error, times) in [
         ("sendto", "ENOBUFS", 1..=7),
-        // The first ones belong to the start of processes, whose limit is half a minute.
+        // The first calls are for the start of processes, which has a limit of half a minute.
         ("recvfrom", "ENOMEM", 4..=10),
         ("epoll_wait", "ENOMEM", 1..=2),
         ("epoll_ctl", "ENOMEM", 2..=4),

@@ -1,5 +1,5 @@
-//! More PEs than processors by far, and an ordinary user's limits: the 3-D example, a thousand
-//! barriers, 512 PEs, and what a network has to pin.
+//! Jobs with far more PEs than processors, and with an ordinary user's limits: the 3-D example, a
+//! thousand barriers, 512 PEs, and the memory that each PE registers and receives at its start.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn split_3d() -> PathBuf {
     example("split_3d.c")
 }
 
-/// Returns what the example prints, computed another way: PE x + xdim (y + ydim z) is at (x, y, z).
+/// Returns the expected output of the example, where PE x + xdim (y + ydim z) is at (x, y, z).
 fn box_of([xdim, ydim, zdim]: [usize; 3]) -> BTreeSet<String> {
     let places = (0..xdim * ydim * zdim).map(|pe| {
         let (x, y, z) = (pe % xdim, pe / xdim % ydim, pe / xdim / ydim);
@@ -60,8 +60,8 @@ fn a_thousand_barriers_on_64_pes() {
     Job::new(program!("barriers.c")).n(64).run().assert_ok(64);
 }
 
-/// Without privileges, with a soft limit of 1,024 descriptors and 64 KiB of locked memory, from a
-/// copy that such a user can read.
+/// Runs a program without privileges, with limits of 1,024 descriptors (soft) and 64 KiB of locked
+/// memory. The installation is copied, so that such a user can read it.
 fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
     let place = tempfile::tempdir().expect("a temporary directory");
     open_to_all(place.path());
@@ -90,8 +90,8 @@ fn an_ordinary_user_starts_512_pes() {
     as_an_ordinary_user(&program!("grid.c"), 512).assert_ok(512);
 }
 
-/// A fabric pins what is registered. Besides the user's own that is at most 1 MiB and 200 bytes for
-/// each PE, with 1,000 teams, too.
+/// A fabric pins registered memory. Besides the user's memory, a PE registers at most 1 MiB and 200
+/// bytes for each PE of the job, also with 1,000 teams.
 fn the_library_registers_little_memory_of_its_own() {
     for (program, n) in [(program!("teams_thousand.c"), 3), (program!("grid.c"), 48)] {
         let job = Job::new(program).n(n).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
@@ -110,8 +110,8 @@ fn the_library_registers_little_memory_of_its_own() {
     }
 }
 
-/// Returns what each PE has received from `oshrun` while it joined a job on 16 nodes over this
-/// transport.
+/// Returns the number of bytes that each PE has received from `oshrun` while it joined a job on 16
+/// virtual nodes over this transport.
 fn received_at_start(n: usize, transport: &str) -> Vec<usize> {
     let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
     let nodes = job.env("SHMEM_VIRTUAL_NODES", 16).env("SHMEM_TRANSPORT", transport);
@@ -130,8 +130,8 @@ fn received_at_start(n: usize, transport: &str) -> Vec<usize> {
     received
 }
 
-/// The first PE of a machine gets the addresses of all PEs. What the others get is as much in a job
-/// of 32 PEs as in one of 512.
+/// The first PE of a machine receives the addresses of all PEs. The others receive as many bytes in
+/// a large job as in a small one.
 fn what_a_pe_receives_at_its_start_does_not_grow_with_the_job() {
     for (transport, library, sizes) in [
         ("tcp", None, [32, 512]),
@@ -152,8 +152,8 @@ fn open_to_all(dir: &Path) {
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// By another program: the kernel refuses to run what a child of another test still holds open for
-/// writing.
+/// Copies a file or directory by the program `cp`. If this process wrote the file, a child of
+/// another test could still have it open for writing, and the kernel would refuse to run it.
 fn copy_all(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-rL").arg(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "{} is not copied", from.display());

@@ -1,6 +1,6 @@
 //! Python's shmem4py, built with this library by the `oshcc` of an installed prefix.
-//! `RUSHMEM_PYTHON` names the Python that has it, `python3` where it is not set; elsewhere the test
-//! is ignored.
+//! `RUSHMEM_PYTHON` names the Python that has it; the default is `python3`. Without shmem4py these
+//! tests are ignored.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 use testkit::pages::blocks;
 use testkit::{Job, Outcome, absent, prefix};
 
-/// The part of shmem4py that is linked with the library.
+/// A program that prints the path of the module of shmem4py that is linked with the library.
 const EXTENSION: &str =
     "import importlib.util as util; print(util.find_spec('shmem4py.api').origin)";
 
@@ -44,7 +44,7 @@ if me == 0:
     print('PASS', flush=True)
 ";
 
-/// The page for users, whose programs run as they stand.
+/// The page for users, whose programs are run unchanged.
 const PAGE: &str = include_str!("../../../../docs/python.md");
 
 /// The page of jobs without a launcher, with a program of shmem4py.
@@ -61,7 +61,7 @@ shmem.barrier_all()
 print('a barrier ended that one PE never reached')
 ";
 
-/// Calls the library without a binding, with a PE that there is not.
+/// Calls the library by ctypes, with a PE that does not exist.
 const WRONG_PE: &str = "\
 import ctypes, sys
 
@@ -98,7 +98,7 @@ fn programs_of_page() -> Vec<&'static str> {
     blocks.filter_map(|block| Some(block.split_once("```")?.0)).collect()
 }
 
-/// Jobs of three PEs of a program: on a node and over a network.
+/// Runs jobs of a program with three PEs: on a node and over a network.
 fn outcomes(name: &str, text: &str) -> Vec<Outcome> {
     let python = python();
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

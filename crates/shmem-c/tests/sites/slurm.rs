@@ -1,6 +1,6 @@
-//! Programs under a private Slurm, which is made of this machine.
+//! Programs under a private Slurm on this machine.
 //!
-//! The tests are ignored where Slurm is missing, or where the user is not root.
+//! The tests are ignored if Slurm is missing or the user is not root.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,13 +12,13 @@ use crate::launchers::{
 use crate::recipes::{self, assert_rings};
 use testkit::{Job, absent, program};
 
-/// A private Slurm: two hosts, two nodes on each.
+/// A private Slurm with two hosts and two nodes on each, until it is dropped.
 struct Slurm {
     dir: PathBuf,
 }
 
 impl Slurm {
-    /// Starts it. The test is ignored if that is impossible.
+    /// Starts Slurm. Ignores the test if that is impossible.
     fn up() -> Slurm {
         for program in ["munged", "slurmctld", "slurmd", "srun"] {
             Launcher::needed(&[program]);
@@ -60,7 +60,7 @@ impl Drop for Slurm {
 fn over_each_of_its_protocols() {
     let slurm = Slurm::up();
     for (protocol, status) in [("--mpi=pmi2", 137), ("--mpi=pmix", 7)] {
-        // One node; one PE on each of four, which are two machines; the same in turns.
+        // One node; PEs in blocks on four nodes, which are two machines; PEs in turn on them.
         let one = slurm.launcher(&[protocol, "-N1", "--overcommit"]);
         let four = slurm.launcher(&[protocol, "-N4", "--overcommit"]);
         let turns = slurm.launcher(&[protocol, "-N4", "--overcommit", "-m", "cyclic"]);
@@ -96,7 +96,7 @@ fn over_each_of_its_protocols() {
     assert!(outcome.stderr.contains("call MPI_Init before shmem_init"), "{outcome}");
 }
 
-/// Its daemons start by srun, on the nodes of the allocation.
+/// Runs oshrun in an allocation. It starts its daemons by srun on the nodes of the allocation.
 fn oshrun_in_an_allocation(slurm: &Slurm) {
     let salloc = slurm.dir.join("salloc").display().to_string();
     let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
@@ -111,7 +111,7 @@ fn oshrun_in_an_allocation(slurm: &Slurm) {
     outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
 }
 
-/// Stands for `apptainer exec image.sif PROGRAM`: a container without a file system of its own.
+/// Stands for `apptainer exec image.sif PROGRAM`, by a container without a file system of its own.
 const APPTAINER: &str =
     "[ \"$1 $2\" = 'exec image.sif' ] || exit 2; shift 2; exec unshare -rm \"$@\"";
 

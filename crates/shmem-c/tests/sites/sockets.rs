@@ -1,5 +1,5 @@
-//! Where sockets listen: on the interfaces and at the ports that the settings name, also on machines
-//! whose addresses are unusual. Each is a network namespace.
+//! The interfaces and ports at which sockets listen: those of the settings, also on machines with
+//! unusual addresses. Each machine is a network namespace.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use testkit::{Job, Outcome, has_library, patient, program};
 /// The limit of a job that fails.
 const SOON: Duration = Duration::from_secs(30);
 
-/// The transports that use sockets here.
+/// Returns the transports that can be used here, all of which use sockets.
 fn transports() -> impl Iterator<Item = &'static str> {
     let all = [("tcp", None), ("ucx", Some("libucp.so.0")), ("ofi", Some("libfabric.so.1"))];
     all.into_iter().filter(|(_, library)| library.is_none_or(has_library)).map(|(name, _)| name)
 }
 
-/// Adds an interface that every host has, as those of Docker, with an address in one subnet that
-/// leads to no other host.
+/// Adds an interface to each host, as Docker does. Its address seems to be in the same subnet on
+/// all hosts, but reaches no other host.
 fn with_docker0(hosts: &Hosts, n: u32, addresses: &[&str]) {
     for number in 0..n {
         let host = hosts.host(number);
@@ -41,7 +41,8 @@ fn across(hosts: &Hosts, list: &str) -> Job {
     job.timeout(patient(SOON))
 }
 
-/// Returns a job of PEs on one host whose sockets are to listen at these ports, `least` at least.
+/// Returns a job of PEs on one host that checks that its sockets listen at these ports, and that
+/// there are at least `least`.
 fn at_ports(hosts: &Hosts, n: usize, (first, last): (u16, u16), least: u32) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
     let program = program!("ports.c");
@@ -143,7 +144,7 @@ fn a_meeting_listens_as_the_settings_say() {
         ("172.16.0.0/12,10.0.0.0/8", "50000", "172.17.0.1:50000"),
     ] {
         let settings = [("SHMEM_TCP_INTERFACE", list), ("SHMEM_TCP_PORTS", ports)];
-        // Their transports need more ports.
+        // The PEs share memory, since a transport would need more ports.
         let outcome = by_id(&first, &[&settings[..], &[debug]].concat());
         outcome.assert_ok(4);
         assert!(outcome.stderr.contains(words), "{words}\n{outcome}");
@@ -172,7 +173,7 @@ fn a_machine_may_have_only_the_loopback_of_ipv6() {
 fn addresses_that_do_not_answer_are_passed_over_or_all_named() {
     let hosts = Hosts::new("d", 2);
     with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
-    // The interface near a PE is tried first.
+    // The interface of the PE's NIC is tried first.
     let job = || across(&hosts, "").env("SHMEM_NIC", "docker0,docker0");
     job().run().assert_ok(2);
     let second = hosts.host(1);

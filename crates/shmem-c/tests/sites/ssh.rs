@@ -1,9 +1,9 @@
-//! `oshrun` over ssh among four hosts in network namespaces (ci/scripts/hosts.sh), whose PEs reach
-//! each other by TCP: jobs that end well, and those that lose a PE, a daemon, an ssh, oshrun, a
-//! host, or the way between two hosts; and jobs that start again without a host.
+//! `oshrun` over ssh on four hosts in network namespaces (ci/scripts/hosts.sh), whose PEs are
+//! connected by TCP: jobs that succeed, and jobs that lose a PE, a daemon, an ssh, oshrun, a host,
+//! or the connection between two hosts.
 //!
-//! Part of the tier `--full`, whose step `hosts` brings an sshd. Where there is none, or no
-//! namespaces, they are ignored.
+//! These tests are part of `--full`, whose step `hosts` provides an sshd. Without an sshd or
+//! namespaces they are ignored.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::{Job, Running, absent, patient, prefix, program};
 
-/// Within this time nothing may be left; what is documented is less.
+/// The time within which nothing may be left of a job. The documented time is shorter.
 const WITHIN: Duration = Duration::from_secs(40);
 
-/// Four hosts, h1 to h4.
+/// Four hosts, h1 to h4, until this is dropped.
 struct SshHosts {
     dir: PathBuf,
 }
 
 impl SshHosts {
-    /// Starts the hosts. The test is ignored if they cannot be had.
+    /// Starts the hosts. Ignores the test if that is impossible.
     fn up(test: &str) -> SshHosts {
         if !rustix::process::geteuid().is_root() {
             absent("hosts in namespaces need root");
@@ -66,8 +66,8 @@ impl SshHosts {
             .env("SHMEM_SYMMETRIC_SIZE", "64m")
     }
 
-    /// Returns what runs on the hosts: host, process and command line. A session's sshd may take a
-    /// moment longer than it.
+    /// Returns the host, number and command line of each process on the hosts, without those of
+    /// sshd, which may end a moment later than its session.
     fn processes(&self) -> Vec<(String, u32, String)> {
         let output = self.script(&["left"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -80,11 +80,12 @@ impl SshHosts {
         text.lines().filter_map(line).collect()
     }
 
-    /// Returns the number of processes on a host whose command line `is` accepts.
+    /// Returns the process number of the last started process on a host whose command line `is`
+    /// accepts.
     fn find(&self, host: &str, is: impl Fn(&str) -> bool) -> u32 {
         let all = self.processes();
         let found = all.iter().filter(|(at, _, command)| at == host && is(command));
-        // A shell or timeout before it has a lower number.
+        // A shell or `timeout` that has started it has a lower number.
         found.map(|(_, pid, _)| *pid).max().unwrap_or_else(|| panic!("not on {host}: {all:?}"))
     }
 
@@ -101,7 +102,7 @@ impl SshHosts {
         }
     }
 
-    /// Returns a job of a PE on each host that never ends by itself; it runs.
+    /// Starts a job with a PE on each host, which does not end by itself, and waits until it runs.
     fn endless(&self, options: &[&str]) -> Running {
         let options = [&["-H", "h1,h2,h3,h4"], options].concat();
         let mut running = self.job(&program!("endless.c"), &options).start();
@@ -109,7 +110,8 @@ impl SshHosts {
         running
     }
 
-    /// Asserts that the job ends with one message, which has these words, and that nothing is left.
+    /// Asserts that the job ends in time with one message that has these words, and that nothing is
+    /// left.
     #[track_caller]
     fn assert_lost(&self, running: Running, trouble: &str, words: &[&str]) {
         let since = Instant::now();

@@ -1,5 +1,5 @@
-//! Jobs that cannot start: each ends within seconds, names the cause and the remedy, and leaves
-//! nothing behind. Starts for which a device would have to be here are in `fallback.rs`.
+//! Jobs that cannot start end within seconds, name the cause and the remedy, and leave nothing
+//! behind. `fallback.rs` has the failures of devices, by stand-ins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use std::time::Duration;
 use crate::namespaces::{Hosts, ip};
 use testkit::{Job, absent, needs_library, patient, program};
 
-/// Libraries of the transports that open some.
+/// The libraries that transports open at run time.
 const UCX: &str = "libucp.so.0";
 const LIBFABRIC: &str = "libfabric.so.1";
 
-/// The limit of a start that fails: longer than a host may be silent.
+/// The time limit of a start that fails. It is longer than a host may be silent.
 const SOON: Duration = Duration::from_secs(20);
 
 fn tmpdir() -> &'static Path {
@@ -27,7 +27,7 @@ fn job(variables: &[(&str, &str)]) -> Job {
     variables.iter().fold(job, |job, (name, value)| job.env(name, value))
 }
 
-/// The job fails soon, and a message of initialization says all of these words.
+/// Checks that the job fails soon, and that the message of `shmem_init` has all of these words.
 #[track_caller]
 fn fails(job: Job, words: &[&str]) {
     let outcome = job.timeout(patient(SOON)).run();
@@ -86,7 +86,7 @@ fn with_a_variable_in_the_way_of_ucx() {
     }
 }
 
-/// Returns a job whose PEs are on one host of these, over its interface `w`.
+/// Returns a job whose PEs are all on the first of these hosts and use its interface `w`.
 fn over_w(hosts: &Hosts) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
     let program = program!("heap_size.c");
@@ -115,7 +115,8 @@ fn over_an_interface_without_a_usable_address() {
     fails(over_w(&hosts), &[down]);
 }
 
-/// The interface is that of the network namespace, of which `/sys` may know nothing.
+/// The loopback interface of a new network namespace is down. `/sys` may still show the interfaces
+/// of the original namespace.
 fn without_a_loopback_interface() {
     let enter = ["unshare", "-rn"];
     let entered = Command::new(enter[0]).args([enter[1], "true"]).output();
@@ -141,7 +142,7 @@ fn between_hosts_of_which_one_cannot_be_reached() {
     let [first, second] = [0, 1].map(|host| hosts.host(host));
     across(&hosts).run().assert_ok(2);
 
-    // Its answers go nowhere: for the first host it is silent, as behind a firewall.
+    // The second host drops its replies, so it seems silent to the first one, as behind a firewall.
     let filter = ["rule", "ipproto", "tcp", "sport", "1024-65534", "blackhole"];
     let filtered = |verb| {
         let words = [&["-n", &second, filter[0], verb][..], &filter[1..]].concat();
@@ -187,7 +188,7 @@ fn on_a_host_that_does_not_answer() {
     }
 }
 
-/// Returns a job whose PEs have a limit that this command of a shell sets.
+/// Returns a job whose PEs have a limit, which is set by this shell command.
 fn limited(command: &str, n: usize) -> Job {
     let program = program!("heap_size.c");
     let job = Job::new("/bin/sh").arg("-c").arg(format!("{command}; exec \"$0\" \"$@\""));
@@ -207,7 +208,7 @@ fn with_too_few_descriptors() {
     ]);
 }
 
-/// The memory of a node is no file there, and the libraries of networks do without theirs.
+/// The shared memory of a node is not in /dev/shm, and UCX and libfabric work without files there.
 fn with_a_full_dev_shm_jobs_run() {
     let words = ["unshare", "-m", "sh", "-c"];
     let tiny = "mount -t tmpfs -o ro,size=4k tiny /dev/shm && exec \"$@\"";
@@ -224,7 +225,7 @@ fn with_a_full_dev_shm_jobs_run() {
     }
 }
 
-/// A control group for memory, of version 1 or 2, that is removed at the end.
+/// A control group for memory, of version 1 or 2, which is removed when this is dropped.
 struct Group(PathBuf);
 
 impl Group {

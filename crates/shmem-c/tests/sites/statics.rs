@@ -1,9 +1,9 @@
-//! Static data are symmetric however a program was built and started: compilers, linkers,
-//! sanitizers, languages; tools, threads and children that are there before `shmem_init`; and each
-//! way to reach them where they cannot be shared.
+//! Static data are symmetric however a program is built and started: with different compilers,
+//! linkers, sanitizers and languages, with tools, threads and children that exist before
+//! `shmem_init`, and if PEs cannot share their static data.
 //!
-//! Most tests run the program that tests/programs.rs runs too. A test that needs what is not here
-//! is ignored.
+//! Most tests run `statics.c`, which tests/programs.rs also runs. A test whose tools are not
+//! installed is ignored.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Returns true if a program is there.
+/// Returns true if a program is installed.
 fn is_here(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok()
 }
@@ -31,7 +31,7 @@ fn needs(tool: &str) {
     }
 }
 
-/// Returns the directory with rustc's own lld under the name by which compilers look for it.
+/// Returns the directory in which rustc has its lld under the name that compilers use.
 fn lld() -> Option<String> {
     let rustc = Command::new("rustc").args(["--print", "target-libdir"]).output().ok()?;
     let libraries = PathBuf::from(String::from_utf8(rustc.stdout).ok()?.trim());
@@ -39,8 +39,8 @@ fn lld() -> Option<String> {
     dir.join("ld.lld").exists().then(|| dir.display().to_string())
 }
 
-/// Compiles a program by the prefix's wrapper around `compiler`; `None`, in words, where that
-/// cannot with these flags.
+/// Compiles a program with `compiler` by the wrapper of the prefix. Returns `None`, and prints the
+/// reason, if the compiler has no library for a sanitizer.
 fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     let is_cxx = name.ends_with(".cpp");
     let (wrapper, variable) = if is_cxx { ("oshcxx", "OSHCXX_CXX") } else { ("oshcc", "OSHCC_CC") };
@@ -125,8 +125,8 @@ fn cxx_by_clang() {
     every_kind("statics_cxx.cpp", "clang++");
 }
 
-/// A sanitizer knows nothing of what other processes and this library's threads do in order, so it
-/// runs on one node.
+/// Only on one node: a sanitizer does not know how other processes and the library's threads are
+/// synchronized.
 fn sanitizers() {
     for compiler in ["gcc", "clang"] {
         for flag in ["-fsanitize=address", "-fsanitize=thread", "-fsanitize=undefined"] {
@@ -139,7 +139,7 @@ fn sanitizers() {
     }
 }
 
-/// Rust's linker makes two writable segments.
+/// A program in Rust, which the linker gives two writable segments.
 fn rust() {
     let text = r#"
         use std::ptr::addr_of_mut;
@@ -187,8 +187,8 @@ fn rust() {
     }
 }
 
-/// Returns a shared library of C, compiled from `text`: another file for each call, since a test
-/// may load it while the next one calls.
+/// Compiles a shared library from `text`, to a different file in each call, since another test may
+/// be loading an earlier one.
 fn library(name: &str, text: &str, flags: &[&str]) -> String {
     static N_LIBRARIES: AtomicU32 = AtomicU32::new(0);
     let number = N_LIBRARIES.fetch_add(1, Ordering::Relaxed);
@@ -220,13 +220,13 @@ fn busy_tool() -> String {
     library("busy", text, &["-Wl,-z,initfirst"])
 }
 
-/// Returns the program under a shell that does `first` in every PE.
+/// Returns a job of `statics.c` whose PEs are started by a shell, after the command `first`.
 fn after(first: &str, n: usize) -> Job {
     let program = program!("statics.c");
     Job::new("/bin/sh").n(n).arg("-c").arg(format!("{first} exec {}", program.display()))
 }
 
-/// It passed, and said that static data are reached in this way.
+/// Checks that the job succeeded, and reported that static data are accessed in this way.
 #[track_caller]
 fn went(outcome: &Outcome, n: usize, way: &str) {
     outcome.assert_ok(n);
@@ -252,14 +252,14 @@ fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
     }
 }
 
-/// A limit of file sizes below the place of static data, above that of a small heap.
+/// A limit of file sizes that allows the file of a small heap, but not static data behind it.
 fn a_limit_of_file_sizes_leaves_them_where_they_are() {
     let job = after("ulimit -f 4000000;", 2).env("SHMEM_SYMMETRIC_SIZE", "1m");
     went(&job.env("SHMEM_DEBUG", "2").run(), 2, "by the transport");
 }
 
-/// A program's children have its environment before `shmem_init`, so a library that is preloaded
-/// everywhere finds the same place in every one of them.
+/// Children before `shmem_init` have the environment of the PE. So a preloaded library finds in
+/// each of them the same place in the job, which must remain that of the parent.
 fn children_that_load_the_library_first_leave_the_parent_its_place() {
     let text = "
         #include <stdio.h>
@@ -292,7 +292,8 @@ fn children_that_load_the_library_first_leave_the_parent_its_place() {
     Job::new(&program).n(3).env("LD_PRELOAD", library.display()).run().assert_ok(3);
 }
 
-/// Its variables are no longer those that were shared when the program was loaded.
+/// The child calls `shmem_init`. Its variables are not those that were prepared for sharing when
+/// the program was loaded.
 fn a_child_may_be_the_pe() {
     let text = "
         #include <stdio.h>
@@ -360,8 +361,8 @@ fn the_programs_threads_may_run_before_init() {
     Job::new(compile_text("early_threads.c", text, tmpdir(), &[])).n(3).run().assert_ok(3);
 }
 
-/// Start and fork touch what is in use alone: 4 GiB of variables for each PE are more than many
-/// machines have.
+/// Starts and forks touch only variables that are in use: many machines have less memory than 4 GiB
+/// for each PE.
 fn four_gib_of_variables() {
     if !cfg!(target_arch = "x86_64") {
         absent("variables of this size need x86-64's medium code model");

@@ -1,6 +1,5 @@
-//! Threads, contexts and teams beyond what one program in every setting shows: each thread level,
-//! another sequence of the stress in every run, 10,000 contexts and teams, and the stress under
-//! ThreadSanitizer.
+//! Further tests of threads, contexts and teams: each thread level, the stress program with a new
+//! random sequence in every run and under ThreadSanitizer, and 10,000 contexts and teams.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::{Job, needs_library, program};
 
-/// The settings where PEs share memory, where none do, and where some do.
+/// Settings in which all PEs share memory, none do, and some do.
 const SETTINGS: [(&str, &str); 3] =
     [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
 
@@ -31,13 +30,13 @@ fn threads_without_private_contexts_need_no_number() {
 fn a_pe_with_threads_among_pes_without() {
     for n in [2, 3] {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-{n}"));
-        // There if an earlier run made it.
+        // An earlier run may have left the file.
         let _ = std::fs::remove_file(&file);
         Job::new(program!("mixed_levels.c")).n(n).arg(file.display()).run().assert_ok(n);
     }
 }
 
-/// RUSHMEM_SEED repeats a run.
+/// Each run has another sequence, unless RUSHMEM_SEED gives the seed of an earlier run.
 fn the_stress_draws_anew() {
     let seed = std::env::var("RUSHMEM_SEED").ok().and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or_else(|| {
@@ -63,7 +62,7 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
             job.timeout(Duration::from_secs(900)).run().assert_ok(n);
         }
     }
-    // Over libfabric, where fewer show as much: transports.rs.
+    // transports.rs does this over libfabric, where fewer turns suffice.
     for n in [2, 4] {
         let job = Job::new(program!("growth.c")).n(n).arg(10_000).env("SHMEM_ONNODE", "off");
         let job = job.env("SHMEM_TRANSPORT", "ucx").env("UCX_TLS", "tcp,self");
@@ -71,10 +70,11 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
     }
 }
 
-/// The program is instrumented, so what its threads do to each other is seen. The library is not:
-/// ThreadSanitizer does not know its locks, and would report what one thread copies under a lock
-/// from memory that another one has allocated, so calls of the C library by the library do not
-/// count. The step `thread-sanitizer` of `cargo xtask test --full` instruments the library as well.
+/// The program is instrumented, so races between its threads are found. The library is not, so
+/// ThreadSanitizer does not know its locks, and would report copies that one thread makes under a
+/// lock from memory that another one has allocated. So calls of the C library by the library are
+/// suppressed. The step `thread-sanitizer` of `cargo xtask test --full` also instruments the
+/// library.
 fn the_stress_under_thread_sanitizer() {
     let probe = Command::new("sh")
         .args(["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=thread -x c - -o /dev/null"])
@@ -94,8 +94,8 @@ fn the_stress_under_thread_sanitizer() {
     assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
 }
 
-/// A variable that one thread sets in the environment stays while another one opens endpoints, for
-/// which UCX and libfabric read variables.
+/// A variable that one thread sets in the environment is not lost while another thread opens
+/// endpoints, for which UCX and libfabric read variables.
 fn contexts_leave_the_environment_alone() {
     for (transport, library) in
         [("tcp", None), ("ucx", Some("libucp.so.0")), ("ofi", Some("libfabric.so.1"))]

@@ -1,6 +1,6 @@
-//! The choice of a transport: what is requested and cannot be used, what PEs see differently, what
-//! libraries' own variables change, what is reported; and whether AMOs compose over every
-//! transport.
+//! The choice of a transport: requests that cannot be met, PEs that find different libraries, the
+//! variables of UCX and libfabric, and reports. Also behavior that must be the same over every
+//! transport: AMOs that compose, the end of jobs, order, and lack of descriptors.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use testkit::{Job, Outcome, compile, has_library, needs_library, prefix, program};
 
-/// Libraries of the transports that open some.
+/// The libraries that transports open at run time.
 const UCX: &str = "libucp.so.0";
 const LIBFABRIC: &str = "libfabric.so.1";
 
@@ -25,7 +25,7 @@ fn forced(transport: &str) -> [(&str, &str); 2] {
     [OFF, ("SHMEM_TRANSPORT", transport)]
 }
 
-/// Returns a directory in which a library is a file that cannot be opened as one.
+/// Returns a directory with a file that has the name of a library and cannot be loaded.
 fn spoilt(library: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("spoilt-{library}"));
     std::fs::create_dir_all(&dir).expect("a directory");
@@ -33,8 +33,9 @@ fn spoilt(library: &str) -> PathBuf {
     dir
 }
 
-/// Returns a script that runs a program whose PE 1 has one more variable. A shell reads it: the
-/// kernel refuses to run what a child of another test still holds open for writing.
+/// Returns a script that runs a program with an additional variable on PE 1. Jobs pass it to a
+/// shell: the kernel would refuse to execute it while a child of another test has it open for
+/// writing.
 fn for_pe_1(name: &str, variable: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && export {variable}\nexec \"$@\"\n");
@@ -63,7 +64,7 @@ fn who_saw_what_is_said_when_pes_differ() {
         let outcome = differing("asks-other-amos", "SHMEM_AMOS=network", &forced("ofi"));
         outcome.assert_fails(&["SHMEM_AMOS is auto on PE 0 and network on PE 1", "all PEs"]);
     }
-    // A sight that does not matter for the choice disturbs nobody.
+    // A difference that does not matter for the choice is ignored.
     let path = format!("LD_LIBRARY_PATH={}", spoilt(UCX).display());
     differing("lacks-what-it-needs-not", &path, &[OFF]).assert_ok(3);
 }
@@ -85,7 +86,7 @@ fn variables_of_ucx_and_ours_are_heard() {
     let with = |name, value| job(2, &forced("ucx")).env(name, value).run();
     with("SHMEM_UCX_TLS", "tcp,self").assert_ok(2);
     with("UCX_TLS", "tcp,self").assert_ok(2);
-    // UCX's own goes first.
+    // UCX's own variable takes precedence.
     job(2, &forced("ucx"))
         .env("SHMEM_UCX_TLS", "pigeon")
         .env("UCX_TLS", "tcp,self")
@@ -104,7 +105,8 @@ fn variables_of_libfabric_and_ours_are_heard() {
     with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
 }
 
-/// Each value over each transport, by each of its names; and what is no value, on one node too.
+/// Checks each value over each transport, under each name of the setting. A wrong value is an error
+/// even in a job on one node.
 fn who_carries_out_atomic_operations_is_one_setting() {
     let values = "it must be auto, software or network";
     for name in ["SHMEM_AMOS", "SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"] {
@@ -125,7 +127,7 @@ fn who_carries_out_atomic_operations_is_one_setting() {
                 outcome.assert_fails(&["SHMEM_AMOS is network, but tcp has no"]);
                 return;
             }
-            // Some of UCX's operations are wrong.
+            // Some versions of UCX have wrong atomic operations, which are refused.
             if value == "network" && transport == "ucx" && !outcome.status.success() {
                 outcome.assert_fails(&["SHMEM_AMOS=software", "UCX's atomic operation"]);
                 return;
@@ -204,7 +206,7 @@ fn what_is_found_and_chosen_is_reported_on_request() {
     line(&info.stdout, &["SHMEM_TRANSPORT", "auto", "tcp", "ucx", "ofi"]);
 }
 
-/// Jobs whose nodes have several PEs, so that a word is changed by its node and from outside.
+/// Jobs whose nodes have several PEs, so that PEs of its node and of others change a word.
 const NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
 fn hammered(variables: &[(&str, &str)]) {
@@ -229,7 +231,8 @@ fn atomics_compose_over_libfabric() {
     hammered(&[("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
 }
 
-/// Its rings of completions are used from end to end by the first turns, which are not counted.
+/// The program does not count the memory of its first turns, in which libfabric's completion queues
+/// are used from end to end.
 fn contexts_and_teams_over_libfabric_leave_nothing() {
     needs_library(LIBFABRIC);
     for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
@@ -240,8 +243,7 @@ fn contexts_and_teams_over_libfabric_leave_nothing() {
     }
 }
 
-/// A network's own atomics either are right and then are the world's, on-node as well, or are
-/// refused.
+/// A network's own atomics are either refused, or right and used on the node as well.
 fn atomics_of_the_network_are_the_nodes_too() {
     let networks = [
         ("ucx", UCX, ("UCX_TLS", "tcp,self")),
@@ -252,7 +254,7 @@ fn atomics_of_the_network_are_the_nodes_too() {
             let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
             let job = job.env("SHMEM_TRANSPORT", transport).env("SHMEM_AMOS", "network");
             let outcome = job.env(name, value).env("SHMEM_DEBUG", 2).run();
-            // Some of UCX's operations are wrong, or missing.
+            // Some versions of UCX have wrong atomic operations, or lack some.
             if transport == "ucx" && !outcome.status.success() {
                 assert!(outcome.stderr.contains("SHMEM_AMOS=software"), "{outcome}");
             } else {
@@ -263,10 +265,11 @@ fn atomics_of_the_network_are_the_nodes_too() {
     }
 }
 
-/// Libraries have words of their own for a peer that is gone; the job's are who was killed.
+/// The message names the PE that was killed, although the libraries of networks have messages of
+/// their own on a lost peer.
 fn a_killed_pe_ends_a_job_over_each_transport() {
-    // Some take the process's signals when they are opened: one that aborts is to be recognized by
-    // its signal.
+    // Some libraries install signal handlers when they are opened. A PE that aborts must still end
+    // by its signal.
     const DEATHS: [(&str, &str, &str, &str, i32); 4] = [
         ("tcp", "", "kill", "SIGKILL", 137),
         ("ucx", UCX, "kill", "SIGKILL", 137),
@@ -290,8 +293,8 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
     }
 }
 
-/// Threads of a transport, or of its library, keep no process alive whose own threads have ended,
-/// and end none whose own go on.
+/// A process whose own threads have ended does not stay alive because of threads of a transport or
+/// of its library, and a process whose own threads run does not end.
 fn a_process_ends_with_its_own_last_thread() {
     let job = |how: &str| Job::new(program!("first_thread.c")).n(3).arg(how);
     let mut ways = vec![vec![]];
@@ -309,8 +312,8 @@ fn a_process_ends_with_its_own_last_thread() {
     }
 }
 
-/// UCX and libfabric authenticate nobody who connects, so where no other machine is in the job none
-/// reaches their sockets.
+/// UCX and libfabric do not authenticate peers that connect. So if a job is on one machine, other
+/// machines must not reach its sockets.
 fn a_job_on_one_machine_listens_on_loopback_alone() {
     let listeners = |variables: &[(&str, &str)]| {
         let job = Job::new(program!("listeners.c")).n(3);
@@ -322,7 +325,7 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
     assert_eq!(listeners(&forced("tcp")), 3, "one for each PE");
     let known = Command::new(prefix().join("bin/shmem-info")).arg("--transports").output();
     let known = String::from_utf8(known.expect("it runs").stdout).expect("text");
-    // That one does not reach itself over loopback.
+    // UCX 1.20 cannot connect over the loopback interface.
     if has_library(UCX) && !known.contains("UCX 1.20.") {
         listeners(&forced("ucx"));
         listeners(&[&forced("ucx")[..], &[("UCX_TLS", "tcp,self")]].concat());
@@ -334,8 +337,8 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
     }
 }
 
-/// Files in /dev/shm under the number of a PE, as a killed process leaves them, do not keep shm
-/// from opening.
+/// libfabric's provider shm can be opened although /dev/shm has files with the process number of a
+/// PE, as a killed process leaves them.
 fn files_of_a_killed_process_do_not_matter() {
     needs_library(LIBFABRIC);
     let script = "file=/dev/shm/$$:$(id -u):0; echo left $file; : > $file; exec \"$@\"";
@@ -346,15 +349,15 @@ fn files_of_a_killed_process_do_not_matter() {
     let outcome = variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
     let left: Vec<&str> = outcome.lines().filter_map(|line| line.strip_prefix("left ")).collect();
     for file in &left {
-        // oshrun may have removed those of a job that failed.
+        // oshrun may have removed the files of a job that failed.
         let _ = std::fs::remove_file(file);
     }
     outcome.assert_ok(2);
     assert_eq!(left.len(), 2, "{left:?}");
 }
 
-/// The ways to send data and a flag behind a fence, over every transport, also past the memory of a
-/// node; the receiver calls nothing while it waits.
+/// Sends data, a fence and a flag in several ways, over every transport, to PEs on the same node
+/// and on others. The receiver does not call the library while it waits for the flag.
 fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
         if transport != "tcp" && !has_library(library) {
@@ -381,7 +384,7 @@ fn words_arrive_as_a_whole() {
     job("tcp").run().assert_ok(2);
 }
 
-/// Processes that keep the CPUs busy until this value ends.
+/// Processes that keep the CPUs busy until this is dropped.
 struct Busy(Vec<Child>);
 
 impl Busy {
@@ -394,7 +397,7 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // It runs until then.
+            // `kill` can fail only if the process has ended.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -406,7 +409,7 @@ fn no_flag_overtakes_its_data_on_a_busy_machine() {
     flags_follow_their_data(4, 2000, Duration::from_secs(300));
 }
 
-/// Returns a script that runs a program in which PE 1 alone may open this many files.
+/// Returns a script that runs a program and limits only PE 1 to this number of open files.
 fn with_few_files(files: u32) -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{files}"));
     let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && ulimit -n {files}\nexec \"$@\"\n");
@@ -414,16 +417,16 @@ fn with_few_files(files: u32) -> PathBuf {
     script
 }
 
-/// A PE 1 that lacks descriptors to connect or to accept says so, and the others do not report that
-/// it was lost.
+/// If PE 1 lacks descriptors to connect or to accept, it reports this, and the others do not report
+/// that it was lost.
 fn a_pe_with_too_few_descriptors_says_so() {
     let with = |transport: &str, files| {
         let job = Job::new("/bin/sh").n(6).arg(with_few_files(files).display());
         let job = job.arg(program!("contexts.c").display());
         forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
     };
-    // The descriptors that PE 1 has inherited decide at which number it lacks its first one, one
-    // for a peer, or none.
+    // Which limits let PE 1 lack its first descriptor, one for a peer, or none depends on the
+    // descriptors that it has inherited.
     let outcomes = thread::scope(|scope| {
         let jobs = (6..14).map(|files| scope.spawn(move || with("tcp", files)));
         let jobs: Vec<_> = jobs.collect();
@@ -445,7 +448,8 @@ fn a_pe_with_too_few_descriptors_says_so() {
     }
 }
 
-/// Contexts share endpoints: as many as a user permits, or as find descriptors.
+/// Contexts share endpoints if there are more contexts than the user permits endpoints, or than
+/// descriptors allow.
 fn more_contexts_than_endpoints() {
     let with = |transport: &str, setting: (&str, &str), limit: &str| {
         let script = format!("{limit}; exec \"$@\"");
@@ -465,7 +469,7 @@ fn more_contexts_than_endpoints() {
     with("tcp", ("SHMEM_STATS", "0"), few).assert_ok(4);
 }
 
-/// Not even where a library lets them wait in silence.
+/// The job ends even if a library's operations on such a PE would wait for ever.
 fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
     let with = |transport: &str| {
         let job = Job::new(program!("no_descriptors.c")).n(6);

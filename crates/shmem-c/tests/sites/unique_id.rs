@@ -1,5 +1,5 @@
-//! Jobs that no launcher has started: their processes meet by a unique id, or by SHMEM_JOB and the
-//! variables of schedulers. Each mistake is one message, within the limit that a setting gives, and
+//! Jobs without a launcher, whose processes find each other by a unique id, or by SHMEM_JOB and the
+//! variables of schedulers. Each mistake ends with one message, within the limit of a setting, and
 //! leaves nothing behind.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn by_id() -> PathBuf {
     program!("by_id.c")
 }
 
-/// Returns a job of `n` PEs in which this happens.
+/// Returns a job of `by_id.c` with `n` PEs in which `how` happens.
 fn job(n: usize, how: &str) -> Job {
     Job::direct(by_id()).arg(n).arg(how).env("SHMEM_SYMMETRIC_SIZE", "16m")
 }
@@ -86,7 +86,7 @@ fn leaves_nothing_behind_after_kills_at_any_time() {
     let hosts = Hosts::new("z", 2);
     let first = hosts.host(0);
     for turn in 0..100 {
-        // No PE has the number 99, so that only the kill ends the job.
+        // There is no PE 99, so only the kill ends the job.
         let job = job(2 + turn % 7, "dies-99").timeout(patient(SOON));
         let job = job.wrap(["ip", "netns", "exec", first.as_str()]).env("SHMEM_JOIN_LIMIT", "2s");
         let running = job.env("TEST_NETNS", hosts.host(1)).start();
@@ -125,7 +125,7 @@ fn says_who_is_wrong_or_missing() {
         fails(4, how).assert_fails(words);
     }
     for (how, words) in [
-        // Who comes after the mistake says the same.
+        // A process that joins after the mistake reports the same.
         ("second", "two processes are PE 0: pid "),
         ("count", "; give all processes the same number"),
         ("secret", "it does not know the secret of this job"),
@@ -143,7 +143,7 @@ fn says_who_is_wrong_or_missing() {
 fn under_oshrun_it_is_the_job_of_oshrun() {
     let ranks = "exec env TEST_ID=$(cat \"$0.id\") \"$0\" $SHMEM_LOCAL_ID $1 ok";
     let program = by_id();
-    // Any id will do: oshrun has formed the job.
+    // The id is not used, since oshrun has formed the job.
     std::fs::write(format!("{}.id", program.display()), "rushmem1-AAAAAAAAAAAAAAAAAAAAAAR_AAABE4g")
         .expect("a file");
     let job = |n: usize| Job::new("sh").n(2).arg("-c").arg(ranks).arg(program.display()).arg(n);
@@ -152,7 +152,8 @@ fn under_oshrun_it_is_the_job_of_oshrun() {
     assert!(outcome.stderr.contains("but oshrun has started this process as PE "), "{outcome}");
 }
 
-/// Starts a program once for each rank, with these variables for rank `r`, and waits for all.
+/// Returns a shell script that starts a program once for each rank, with variables that may contain
+/// `$r`, the rank, and waits for all.
 fn script(n: usize, variables: &str) -> String {
     format!(
         "s=0; p=; for r in $(seq 0 {last}); do env {variables} \"$0\" & p=\"$p $!\"; done; \
@@ -215,7 +216,8 @@ fn variables_that_are_wrong_are_named() {
     assert!(alone.stderr.contains(hint), "{alone}");
 }
 
-/// PE 0 comes when a process has said that it waits, and only one of them does.
+/// PE 0 starts after another process has reported that it waits for it. Only one process reports
+/// this.
 fn who_waits_for_a_late_pe_0_says_so_once() {
     const SCRIPT: &str = "log=$1; for r in 1 2; do SHMEM_RANK=$r \"$0\" 2>>\"$log\" & done; \
         until grep -q 'has waited' \"$log\"; do sleep 0.1; done; \

@@ -1,4 +1,4 @@
-//! Programs of another user, which fill the queues of a job's sockets.
+//! Threads that act as another user and fill the queues of a job's sockets.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,22 +10,24 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Uid;
 
-/// The knowledge and the results of the attackers.
+/// The state that the attackers share.
 #[derive(Default)]
 struct Shared {
+    /// The names of the sockets to attack.
     names: Mutex<BTreeSet<String>>,
+    /// The names of those whose queues were full.
     filled: Mutex<BTreeSet<String>>,
     over: AtomicBool,
 }
 
-/// Attackers at work, until they are dropped.
+/// Attackers, which work until this is dropped.
 pub struct Attackers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Attackers {
-    /// Attacks all sockets with names that these processes have or will have.
+    /// Starts to attack all named sockets that these processes have or will create.
     pub fn start(pids: Vec<i32>) -> Attackers {
         let shared = Arc::new(Shared::default());
         let look = shared.clone();
@@ -37,7 +39,7 @@ impl Attackers {
         Attackers { shared, threads }
     }
 
-    /// Returns the number of sockets with a queue that was full.
+    /// Returns the number of sockets whose queue has been full.
     pub fn n_filled(&self) -> usize {
         self.shared.filled.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -53,8 +55,8 @@ impl Drop for Attackers {
     }
 }
 
-/// The kernel lists the names for everybody; whose they are keeps the jobs of other tests out of
-/// it.
+/// Collects the names of the sockets of these processes. The kernel lists the names of all
+/// processes; those of other jobs are skipped.
 fn find_names(pids: &[i32], shared: &Shared) {
     let mut seen = BTreeSet::new();
     while !shared.over.load(Ordering::Relaxed) {

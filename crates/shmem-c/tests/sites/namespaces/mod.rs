@@ -9,12 +9,12 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// `n` hosts. Where they cannot be had the test is ignored.
+    /// Creates `n` hosts. Ignores the test if that is impossible.
     pub fn new(test: &str, n: u32) -> Hosts {
         let hosts = Hosts { name: format!("rm{}{test}", std::process::id()), n };
         let network = hosts.network();
         if let Err(why) = ip(&["netns", "add", &network]) {
-            // Nothing was made.
+            // Nothing was created, so there is nothing to drop.
             std::mem::forget(hosts);
             testkit::absent(format!("there are no network namespaces: {why}"));
         }
@@ -36,7 +36,8 @@ impl Hosts {
         hosts
     }
 
-    /// Returns what the names of all namespaces of hosts begin with; the number follows.
+    /// Returns the prefix of the names of the hosts' namespaces, which end with the number of the
+    /// host.
     pub fn prefix(&self) -> String {
         format!("{}h", self.name)
     }
@@ -53,7 +54,7 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        // A wire goes with the first of its ends.
+        // A virtual link is removed with either of its ends.
         let hosts = (0..self.n).map(|number| self.host(number));
         for namespace in hosts.chain([self.network()]) {
             let _ = ip(&["netns", "del", &namespace]);
@@ -61,7 +62,7 @@ impl Drop for Hosts {
     }
 }
 
-/// Runs `ip`; what it complains about is the error.
+/// Runs `ip`. The error is its message.
 pub fn ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
     let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();

@@ -1,5 +1,6 @@
-//! Signaling operations (OpenSHMEM 1.6, §9.8): a put, followed by an update of a word at the same
-//! PE that is visible only after the data.
+//! Signaling operations (OpenSHMEM 1.6, §9.8): updates of signal words. A put with signal is a put,
+//! then an update of a word at the same PE, which is visible only after the data. `wait` waits for
+//! signal words.
 #![allow(unsafe_code)]
 
 use crate::api::rma::{bytes_of, copy};

@@ -4,6 +4,8 @@
 //! write to `dest` as soon as it has entered: the standard requires that `dest` is ready on all PEs
 //! before any of them calls. Scans and short reductions use receive buffers, piece by piece; long
 //! reductions read and write the arrays of the program directly.
+//!
+//! An error ends the job, so a routine that has a status returns 0.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};

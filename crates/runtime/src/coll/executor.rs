@@ -156,6 +156,7 @@ pub(crate) struct Executor<'a> {
 }
 
 impl Drop for Executor<'_> {
+    /// Wakes the PE that was signaled last, since no later step does.
     fn drop(&mut self) {
         self.signals.ring();
     }

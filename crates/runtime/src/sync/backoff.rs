@@ -7,8 +7,8 @@
 //!
 //! How a thread sleeps depends on what it waits for. The library rings a doorbell after it has
 //! written its own words, and the ring ends the sleep. A peer on the node may write a word of the
-//! program by a plain store, which ends no sleep, so the waiter polls the word every 50 us. If only
-//! the network can write the word, an event of the network ends the sleep.
+//! program by a plain store, which ends no sleep, so the waiter polls the word after each sleep of
+//! [`SLEEP`]. If only the network can write the word, an event of the network ends the sleep.
 
 use crate::call::thread;
 use crate::constants::SHMEM_THREAD_SINGLE;
@@ -45,7 +45,8 @@ const YIELDS: u32 = 20;
 /// times. If waiters yielded for less than that, then after one PE was late once, all of them would
 /// sleep in each of the barriers that follow.
 const YIELD_TIME: Duration = Duration::from_millis(2);
-/// The interval between two polls of a word of the program that a plain store may change.
+/// The sleep between two polls of a word of the program that a plain store may change. The kernel
+/// adds its timer slack, by default another 50 us.
 const SLEEP: Duration = Duration::from_micros(50);
 
 /// Waits until `ready` returns true. `ready` reads words for which the library rings the doorbell

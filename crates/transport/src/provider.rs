@@ -81,10 +81,11 @@ pub struct Open {
     pub n_pes: u32,
     /// The secret of the job, the same on all PEs and known to them alone.
     pub secret: [u8; 32],
-    /// All PEs run on this machine, so that nothing needs to be reachable from outside.
+    /// All PEs run on this machine and share its network stack, so that no address needs to be
+    /// reachable from outside.
     pub one_machine: bool,
-    /// The number of usable CPUs of each PE, which is the number of its threads that may spin at
-    /// once while they wait. 0 if PEs outnumber the CPUs.
+    /// The machine's usable CPUs divided by its PEs, rounded down: the number of threads of this PE
+    /// that may spin at once while they wait. 0 if PEs outnumber the CPUs.
     pub cpus_per_pe: u32,
     /// The party that carries out atomic operations, the same on all PEs. It is the network only if
     /// the provider has [`network_amos`](Provider::network_amos).

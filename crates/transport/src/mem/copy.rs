@@ -86,7 +86,7 @@ pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T
     }
 }
 
-/// Copies elements that end where a word ends: the part of [`copy_elements`] that is worth a call.
+/// Copies elements that end where a word ends: the part of [`copy_elements`] that is not inlined.
 ///
 /// # Safety
 /// As [`copy_elements`].
@@ -126,7 +126,7 @@ pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usi
     }
 }
 
-/// Copies other bytes: the part of [`copy_bytes`] that is worth a call.
+/// Copies any number of bytes: the part of [`copy_bytes`] that is not inlined.
 ///
 /// # Safety
 /// As [`copy_bytes`].

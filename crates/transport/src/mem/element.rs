@@ -119,7 +119,7 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
     }
 }
 
-/// Returns true if elements at addresses with these bits are accessed by words.
+/// Returns true if elements are accessed by words, given the bitwise or of their addresses.
 #[inline(always)]
 pub(super) fn is_by_words<T: Element>(addrs: usize) -> bool {
     match size_of::<T>() {

@@ -107,7 +107,7 @@ macro_rules! opaque {
             }
 
             // The instructions add the strides to the addresses themselves. This takes half as long
-            // as an address for each word.
+            // as computing an address for each word.
             #[inline(always)]
             unsafe fn copy_pair_opaque(
                 dest: *mut $word,

@@ -24,7 +24,7 @@ pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 const SPINS_PER_YIELD: u32 = 128;
 /// The number of polls, each followed by a yield, between the spins and the first sleep of a wait.
 const YIELDS: u32 = 100;
-/// The same number if CPUs are oversubscribed, or the CPU is shared with a thread that computes.
+/// The number of such polls if PEs outnumber the CPUs, or a thread that computes shares the CPU.
 const YIELDS_SHARED: u32 = 20;
 
 /// A wait is reported to the host this long after its first sleep.

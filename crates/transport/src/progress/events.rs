@@ -65,7 +65,7 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    /// Returns true if its wait may be over, now that there are `count` events.
+    /// Returns true if the thread's wait may be over, now that there are `count` events.
     fn is_concerned(&self, count: u64) -> bool {
         match &*self.awaited {
             [] => self.seen != count,

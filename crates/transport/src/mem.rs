@@ -9,7 +9,7 @@
 //! no reference to an atomic in it.
 //!
 //! Data accesses are relaxed; `fence`, `quiet` and the waits order them. Besides this module, only
-//! the crate `heap` and the runtime's own flags dereference symmetric memory.
+//! the crate `heap` and, for its internal words, the runtime dereference symmetric memory.
 //!
 //! Every function takes pointers that the caller has checked: valid for the access in this process,
 //! and aligned to the size of `T` where words are accessed.

@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Once};
 /// lock ends them.
 const MAX_POLLS: u32 = 100;
 /// Threads that wait poll an origin that only awaits acknowledgments in one of this number of their
-/// polls. Such an origin needs a poll only if a socket was full when its last request was sent.
+/// polls. Such an origin rarely needs a poll: for example if a socket was full, so that its last
+/// requests are still to be sent.
 const POLLS_PER_LOOK: u32 = 16;
 
 /// An origin with its lock, and the data on it that threads read without the lock.

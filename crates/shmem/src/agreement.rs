@@ -1,38 +1,38 @@
-//! The actions that all PEs must do together for memory to be safe: to allocate an object, to drop
+//! The steps that all PEs must take together for memory to be safe: to allocate an object, to drop
 //! it, and to finalize.
 //!
-//! That every safe operation stays inside its object depends on it: where one PE has freed what
-//! another one can still name, the other one writes into the heap's own records, and the next round
-//! of the library has a new heap in the same place. A barrier does not prove it, since a program
-//! may meet it by a barrier for something else. So each PE shows what it does where no view of a
-//! program can reach, and compares it with what the next PE shows. An
-//! [epoch](crate::SymArray::epoch) is no such step, since its barriers prove by themselves that all
-//! PEs are in it; but a PE that waits there learns of another one that is at a step.
+//! If one PE had freed an object that another PE can still name, the other PE could write into the
+//! heap's own records, or, after the next initialization, into another object. The barrier in each
+//! step does not exclude this, since another PE may be in a barrier for another purpose. So each PE
+//! announces its step in memory that no view of a program can access, and compares it with the step
+//! of the next PE. An [epoch](crate::SymArray::epoch) is no such step, since its barriers are the
+//! object's own, so they end only if all PEs are in them. But a PE that waits in an epoch sees
+//! whether another PE is at a step.
 #![allow(unsafe_code)]
 
 use rushmem_runtime::Call;
 use rushmem_runtime::step::{self, StepPosition};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The steps that this PE has entered.
+/// The number of steps that this PE has entered.
 static STEPS: AtomicU64 = AtomicU64::new(0);
-/// The barriers of epochs that it has entered.
+/// The number of barriers of epochs that this PE has entered.
 static BARRIERS: AtomicU64 = AtomicU64::new(0);
 
-/// The action of a PE.
+/// A step, with the values that must be equal on all PEs.
 #[derive(Clone, Copy)]
 pub(crate) enum AgreementStep {
-    /// It allocates a block: the offset in the heap, the size and the alignment, and a digest of
-    /// what it is for.
+    /// Allocates a block: the offset in the heap, the size and the alignment in bytes, and a hash
+    /// of the type and number of its elements.
     Allocate([u64; 4]),
-    /// It drops the block that begins there.
+    /// Drops the block at this offset in the heap.
     Drop(u64),
-    /// It finalizes the library as often as it was initialized.
+    /// Finalizes the library, which was initialized this number of times.
     Finalize(u32),
 }
 
-/// A step that this PE has entered, of whatever kind: before it waits for others, so that those in
-/// an epoch learn of it.
+/// A step that this PE has entered. It is announced before the PE waits for others, so that PEs
+/// that wait in an epoch see it.
 pub(crate) struct EnteredStep {
     call: Call,
     number: u64,
@@ -46,8 +46,8 @@ impl EnteredStep {
         EnteredStep { call, number }
     }
 
-    /// Ends the job with this message unless the next PE does the same. Once all PEs have met in a
-    /// further barrier, all do.
+    /// Ends the job with the message `mistake` unless the next PE takes the same step. After the
+    /// barrier that the caller enters next, all PEs have compared, so all take the same step.
     pub(crate) fn compare(self, step: AgreementStep, mistake: &str) {
         let EnteredStep { call, number } = self;
         let own = match step {
@@ -64,20 +64,20 @@ impl EnteredStep {
     }
 }
 
-/// A barrier of an epoch, which this PE has entered.
+/// A barrier of an epoch that this PE has entered.
 pub(crate) struct Barrier(StepPosition);
 
 impl Barrier {
     pub(crate) fn enter() -> Barrier {
-        // An atomic addition would take a tenth of an epoch's time. Threads do not enter
-        // collectives of all PEs at the same time; if they do, a message may be wrong.
+        // An atomic addition would take a tenth of an epoch's time. Correct programs do not enter
+        // collectives of all PEs by two threads at once; if one does, only a message may be wrong.
         let barriers = BARRIERS.load(Relaxed) + 1;
         BARRIERS.store(barriers, Relaxed);
         Barrier(StepPosition { steps: STEPS.load(Relaxed) as u32, barriers: barriers as u32 })
     }
 
-    /// Waits until `flag` has `value` or more. Ends the job with a message if the PE before this
-    /// one does something else.
+    /// Waits until `flag` is at least `value`. Ends the job with a message if the PE before this
+    /// one has entered a step instead of this barrier, so that the wait would not end.
     ///
     /// # Safety
     /// `flag` is an aligned word of symmetric memory.

@@ -1,5 +1,5 @@
-//! Atomic memory operations (OpenSHMEM 1.6, §9.7). They are atomic towards each other, on
-//! [`Atomic`] elements alone, and order nothing else: a [`fence`](Context::fence) or
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7). They access [`Atomic`] elements only, and are
+//! atomic towards each other. They do not order other operations: a [`fence`](Context::fence) or
 //! [`quiet`](Context::quiet) does.
 #![allow(unsafe_code)]
 
@@ -9,7 +9,7 @@ use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
 use rushmem_runtime::amo;
 
-/// Operations that return the old value, or nothing.
+/// Defines operations with one operand, which return the old value or nothing.
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident: $bound:ident $(-> $result:ident)?;)*) => {$(
         $(#[$doc])*
@@ -29,7 +29,7 @@ macro_rules! operations {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Returns the value on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
+    /// Returns the value of `source` on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
     #[inline]
     pub fn fetch<'a, T: AtomicValue>(&self, source: impl AsElement<'a, Atomic<T>>, pe: u32) -> T {
         let at = source.into().as_ptr().cast::<T>();
@@ -37,7 +37,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { amo::fetch(call!("fetch"), self.handle(), at, number(pe)) }
     }
 
-    /// Writes `value` on `pe` if `condition` is there, and returns what was there
+    /// Writes `value` to `dest` on `pe` if the old value is `condition`. Returns the old value
     /// (`shmem_atomic_compare_swap`, §9.7.1.3).
     #[inline]
     pub fn compare_swap<'a, T: AtomicInteger>(
@@ -62,12 +62,13 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     operations! {
-        /// Write `value` on `pe` (`shmem_atomic_set`, §9.7.1.2).
+        /// Writes `value` to `dest` on `pe` (`shmem_atomic_set`, §9.7.1.2).
         set: AtomicValue;
-        /// Write `value` on `pe` and return what was there (`shmem_atomic_swap`, §9.7.1.4).
+        /// Writes `value` to `dest` on `pe`, and returns the old value (`shmem_atomic_swap`,
+        /// §9.7.1.4).
         swap: AtomicValue -> T;
-        /// Add `value` on `pe`; a sum of integers wraps (`shmem_atomic_add`, §9.7.1.8; for
-        /// floating-point numbers `shmemx_atomic_add`).
+        /// Adds `value` to `dest` on `pe`; a sum of integers wraps (`shmem_atomic_add`, §9.7.1.8;
+        /// for floating-point numbers `shmemx_atomic_add`).
         ///
         /// ```standalone_crate
         /// let shmem = shmem::init();
@@ -77,32 +78,34 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         /// assert_eq!(shmem.fetch(&energy, 0), 0.5 * f64::from(shmem.n_pes()));
         /// ```
         add: AtomicNumber;
-        /// Add `value` on `pe` and return what was there (`shmem_atomic_fetch_add`, §9.7.1.7).
+        /// Adds `value` to `dest` on `pe`, and returns the old value (`shmem_atomic_fetch_add`,
+        /// §9.7.1.7).
         fetch_add: AtomicNumber -> T;
-        /// Bitwise and with `value` on `pe` (`shmem_atomic_and`, §9.7.1.10).
+        /// Combines `dest` on `pe` with `value` by bitwise and (`shmem_atomic_and`, §9.7.1.10).
         and: AtomicInteger;
-        /// Bitwise and with `value` on `pe`; returns what was there (`shmem_atomic_fetch_and`,
-        /// §9.7.1.9).
+        /// Combines `dest` on `pe` with `value` by bitwise and; returns the old value
+        /// (`shmem_atomic_fetch_and`, §9.7.1.9).
         fetch_and: AtomicInteger -> T;
-        /// Bitwise or with `value` on `pe` (`shmem_atomic_or`, §9.7.1.12).
+        /// Combines `dest` on `pe` with `value` by bitwise or (`shmem_atomic_or`, §9.7.1.12).
         or: AtomicInteger;
-        /// Bitwise or with `value` on `pe`; returns what was there (`shmem_atomic_fetch_or`,
-        /// §9.7.1.11).
+        /// Combines `dest` on `pe` with `value` by bitwise or; returns the old value
+        /// (`shmem_atomic_fetch_or`, §9.7.1.11).
         fetch_or: AtomicInteger -> T;
-        /// Bitwise exclusive or with `value` on `pe` (`shmem_atomic_xor`, §9.7.1.14).
+        /// Combines `dest` on `pe` with `value` by bitwise exclusive or (`shmem_atomic_xor`,
+        /// §9.7.1.14).
         xor: AtomicInteger;
-        /// Bitwise exclusive or with `value` on `pe`; returns what was there
+        /// Combines `dest` on `pe` with `value` by bitwise exclusive or; returns the old value
         /// (`shmem_atomic_fetch_xor`, §9.7.1.13).
         fetch_xor: AtomicInteger -> T;
     }
 
-    /// Adds one on `pe` (`shmem_atomic_inc`, §9.7.1.6).
+    /// Adds 1 to `dest` on `pe` (`shmem_atomic_inc`, §9.7.1.6).
     #[inline]
     pub fn inc<'a, T: AtomicInteger>(&self, dest: impl AsElement<'a, Atomic<T>>, pe: u32) {
         self.add(dest, T::ONE, pe);
     }
 
-    /// Adds one on `pe` and returns what was there (`shmem_atomic_fetch_inc`, §9.7.1.5).
+    /// Adds 1 to `dest` on `pe`, and returns the old value (`shmem_atomic_fetch_inc`, §9.7.1.5).
     #[inline]
     pub fn fetch_inc<'a, T: AtomicInteger>(
         &self,

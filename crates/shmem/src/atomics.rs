@@ -14,8 +14,8 @@ use crate::thread_level::ThreadLevel;
 use rushmem_runtime::setup;
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocates one atomic element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
-    /// Collective. The job ends with a message as that of [`array`](Self::array).
+    /// Allocates one atomic element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
+    /// Collective. The job ends with a message in the same cases as for [`array`](Self::array).
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -30,9 +30,9 @@ impl<L: ThreadLevel> Shmem<L> {
         one
     }
 
-    /// Allocates as many atomic elements on each PE as there are `values`, which they have there
-    /// (`shmem_malloc`, §9.3.1). Collective. The job ends with a message as that of
-    /// [`array`](Self::array), for example if another PE has another number of values.
+    /// Allocates atomic elements with these values on each PE (`shmem_malloc`, §9.3.1). Collective.
+    /// The job ends with a message in the same cases as for [`array`](Self::array), for example if
+    /// another PE passes another number of values.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -50,8 +50,9 @@ impl<L: ThreadLevel> Shmem<L> {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Fetches the values of the elements on `pe`, which may be this PE, to as many of `dest`
-    /// (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes what was issued on this context.
+    /// Fetches the values of the elements on `pe`, which may be this PE, to `dest`, which must have
+    /// the same length (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes all operations
+    /// issued on this context.
     #[track_caller]
     pub fn fetch_all<'a, T: AtomicValue>(
         &self,
@@ -68,7 +69,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         });
     }
 
-    /// Writes `values` to as many elements on `pe` (`shmem_atomic_set`, §9.7.1.2, of each).
+    /// Writes `values` to the elements on `pe`, which must be the same number (`shmem_atomic_set`,
+    /// §9.7.1.2, of each).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -114,9 +116,9 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 }
 
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Fetches this PE's elements, and combines those of all members element by element (§9.10.9).
-    /// All members call with as many elements. An element that others update meanwhile has a value
-    /// of some moment.
+    /// Returns the values of the elements on all members, combined element by element (§9.10.9).
+    /// All members call with the same number of elements. If other PEs update an element meanwhile,
+    /// either the old or the new value is used.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

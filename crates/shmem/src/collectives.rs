@@ -1,10 +1,11 @@
 //! Collectives over the members of a team (OpenSHMEM 1.6, §9.10), on symmetric memory.
 //!
 //! All members call with views of the same elements of the same objects. Until a call returns, any
-//! member may read `source` and write to `dest` of any other that has called, so nobody accesses
-//! them meanwhile: what is read there has values of some moment. `dest` is `source`, or has no
-//! element in common with it. Each of these routines writes to `dest` of this member's call and
-//! nowhere else, on all members; what mistaken programs get is wrong values, no other memory.
+//! member may read `source` and write to `dest` of any other member that has called, so the program
+//! must not access them meanwhile: it would read old or new values. `dest` is `source`, or has no
+//! element in common with it. Each routine writes only to the elements that `dest` of this member's
+//! call names, on all members. So a mistake in a program leads to wrong values, but not to writes
+//! to other memory.
 #![allow(unsafe_code)]
 
 use crate::element::fail;
@@ -19,8 +20,8 @@ use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::{Call, collectives};
 use std::panic::Location;
 
-/// Blocks of an array, one for each member of a team: where each begins and how many elements it
-/// has. All numbers are numbers of elements, none of bytes.
+/// Blocks of an array, one for each member of a team. All numbers are numbers of elements, not of
+/// bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks<'a> {
     /// The index of the first element of each block.
@@ -30,7 +31,7 @@ pub struct Blocks<'a> {
 }
 
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Copies `source` of member `root` to `dest` of all (`shmem_broadcast`, §9.10.7).
+    /// Copies `source` of member `root` to `dest` of all members (`shmem_broadcast`, §9.10.7).
     #[track_caller]
     pub fn broadcast<'a, T: Pod>(
         &self,
@@ -43,13 +44,13 @@ impl<L: ThreadLevel> Team<'_, L> {
         apart(call!("Team::broadcast"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::broadcast"), self.handle().into());
-        // SAFETY: as many bytes of symmetric objects each.
+        // SAFETY: equal numbers of bytes, of symmetric objects.
         unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root as i32) };
     }
 
     /// Copies `source` of all members, whose lengths may differ, one after the other to `dest` of
-    /// all (`shmem_collect`, §9.10.8). Returns how many elements these are; the job ends with a
-    /// message if `dest` has fewer.
+    /// all members (`shmem_collect`, §9.10.8). Returns the number of elements of all sources. The
+    /// job ends with a message if `dest` has fewer.
     #[track_caller]
     pub fn collect<'a, T: Pod>(
         &self,
@@ -61,15 +62,16 @@ impl<L: ThreadLevel> Team<'_, L> {
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::collect"), self.handle().into());
         let max_bytes = bytes_of(dest);
-        // SAFETY: a symmetric object, and one of at least as many bytes as are written.
+        // SAFETY: symmetric objects; the call writes at most `max_bytes`, which the destination
+        // has.
         let nbytes = unsafe {
             collectives::collect_within(call, team, to, from, bytes_of(source), max_bytes)
         };
         elements_of::<T>(nbytes)
     }
 
-    /// Copies `source` of all members, which has as many elements on each, one after the other to
-    /// `dest` of all (`shmem_fcollect`, §9.10.8).
+    /// Copies `source` of all members, which has the same number of elements on each, one after the
+    /// other to `dest` of all members (`shmem_fcollect`, §9.10.8).
     #[track_caller]
     pub fn fcollect<'a, T: Pod>(
         &self,
@@ -88,8 +90,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::fcollect(call, team, to, from, bytes_of(source)) };
     }
 
-    /// Both sides are as many blocks as the team has members: block `l` of `source` of member `k`
-    /// becomes block `k` of `dest` of member `l` (`shmem_alltoall`, §9.10.5).
+    /// Exchanges blocks: block `l` of `source` of member `k` is copied to block `k` of `dest` of
+    /// member `l` (`shmem_alltoall`, §9.10.5). `source` and `dest` each consist of a block for each
+    /// member, all of the same length.
     #[track_caller]
     pub fn alltoall<'a, T: Pod>(
         &self,
@@ -109,8 +112,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
     }
 
-    /// Works as [`alltoall`](Self::alltoall), of blocks of `nelems` elements each, which are `dst`
-    /// elements apart in `dest` and `sst` in `source` (`shmem_alltoalls`, §9.10.6).
+    /// Works as [`alltoall`](Self::alltoall), for blocks of `nelems` elements that are not
+    /// adjacent: the elements are `dst` apart in `dest` and `sst` apart in `source`
+    /// (`shmem_alltoalls`, §9.10.6).
     #[track_caller]
     pub fn alltoalls<'a, T: Pod>(
         &self,
@@ -129,16 +133,17 @@ impl<L: ThreadLevel> Team<'_, L> {
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team, bytes) = (call, self.handle().into(), size_of::<T>());
         let (dst, sst) = (dst as isize, sst as isize);
-        // SAFETY: symmetric objects, in which the last element is, too.
+        // SAFETY: symmetric objects; all elements are within them, as just checked.
         unsafe { collectives::alltoalls(call, team, to, from, dst, sst, nelems, bytes) };
     }
 
-    /// Works as [`alltoall`](Self::alltoall), of blocks whose lengths differ: block `l` of member
-    /// `k` goes to element `dest_offsets[k]` of `dest` of member `l` (`shmemx_alltoallv`, an
-    /// extension). Returns how many elements came from each member.
+    /// Works as [`alltoall`](Self::alltoall), for blocks whose lengths differ: block `l` of member
+    /// `k` is copied to `dest` of member `l`, from the element `dest_offsets[k]` of member `l` on
+    /// (`shmemx_alltoallv`, an extension). Returns the number of elements received from each
+    /// member.
     ///
-    /// The job ends with a message if a block does not fit. What comes from two members must not
-    /// overlap.
+    /// The job ends with a message if a block does not fit. Blocks received from two members must
+    /// not overlap.
     #[track_caller]
     pub fn alltoallv<'a, T: Pod>(
         &self,
@@ -169,9 +174,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         sizes
     }
 
-    /// Works as [`alltoallv`](Self::alltoallv); what comes from the members lies in `dest` one
-    /// after the other, in their order (`shmemx_alltoallv_packed`, an extension). Returns how many
-    /// elements came. `dest` has the same length on all members.
+    /// Works as [`alltoallv`](Self::alltoallv), but stores the blocks received in `dest` one after
+    /// the other, in the order of the members (`shmemx_alltoallv_packed`, an extension). Returns
+    /// the number of elements received. `dest` has the same length on all members.
     #[track_caller]
     pub fn alltoallv_packed<'a, T: Pod>(
         &self,
@@ -193,7 +198,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         elements_of::<T>(unsafe { alltoallv::alltoallv_packed(call, team, target, nbytes, from) })
     }
 
-    /// Returns the offsets and lengths in bytes of blocks that are in `source`.
+    /// Returns the offsets and lengths of blocks in bytes. Ends the job with a message unless there
+    /// is a block for each member, and all are within `source`.
     #[track_caller]
     fn blocks<T: Pod>(
         &self,
@@ -216,7 +222,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     }
 
     /// Combines `source` of all members element by element, and stores the result in `dest` of all
-    /// (`shmem_and_reduce` and others, §9.10.9).
+    /// members (`shmem_and_reduce` and others, §9.10.9).
     ///
     /// ```standalone_crate
     /// # use shmem::Max;
@@ -236,12 +242,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         apart(call!("Team::reduce"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::reduce"), self.handle().into());
-        // SAFETY: as many elements of the operator's type in symmetric objects.
+        // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
         unsafe { collectives::reduce(call, team, to, from, source.len(), O::COMBINE) };
     }
 
-    /// Adds up `source` of the members up to this one element by element (`shmem_sum_inscan`,
-    /// §9.10.10). The standard's scans have no other operator.
+    /// Adds up `source` of the members up to this one element by element, and stores the sums in
+    /// `dest` (`shmem_sum_inscan`, §9.10.10). The standard's scans have no other operator.
     #[track_caller]
     pub fn inscan<'a, T: Pod + Arithmetic>(
         &self,
@@ -254,12 +260,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         apart(call!("Team::inscan"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::inscan"), self.handle().into());
-        // SAFETY: as many elements of the operator's type in symmetric objects.
+        // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
         unsafe { collectives::inscan(call, team, to, from, source.len(), sum::<T>()) };
     }
 
-    /// Adds up `source` of the members before this one element by element; zero on the first
-    /// (`shmem_sum_exscan`, §9.10.10).
+    /// Adds up `source` of the members before this one element by element, and stores the sums in
+    /// `dest`; they are zero on the first member (`shmem_sum_exscan`, §9.10.10).
     #[track_caller]
     pub fn exscan<'a, T: Pod + Arithmetic>(
         &self,
@@ -272,7 +278,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         apart(call!("Team::exscan"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::exscan"), self.handle().into());
-        // SAFETY: as many elements of the operator's type in symmetric objects.
+        // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
         unsafe { collectives::exscan(call, team, to, from, source.len(), sum::<T>()) };
     }
 }
@@ -289,7 +295,8 @@ where
     elements.len() * size_of::<T>()
 }
 
-/// Returns a number of elements in bytes; what overflows fits nowhere.
+/// Returns the number of bytes of `nelems` elements. If it overflows, returns the maximum, which
+/// fits nowhere.
 fn in_bytes<T>(nelems: usize) -> usize {
     nelems.saturating_mul(size_of::<T>())
 }
@@ -298,7 +305,7 @@ pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
     nbytes.checked_div(size_of::<T>()).unwrap_or(0)
 }
 
-/// Ends the job unless both are the same elements, or have none in common.
+/// Ends the job with a message unless both views start at the same element, or have none in common.
 #[track_caller]
 pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
     let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
@@ -311,8 +318,8 @@ pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<
     }
 }
 
-/// Ends the job unless blocks of `bsize` elements, `stride` elements apart, are in an array of
-/// `len` elements.
+/// Ends the job with a message unless `nblocks` blocks of `bsize` elements, `stride` elements
+/// apart, fit into an array of `len` elements without overlap.
 #[inline]
 #[track_caller]
 pub(crate) fn in_span(

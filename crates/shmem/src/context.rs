@@ -1,5 +1,5 @@
-//! Contexts (OpenSHMEM 1.6, §9.5): streams of operations that are ordered and completed apart from
-//! each other.
+//! Contexts (OpenSHMEM 1.6, §9.5): streams of operations, each of which is ordered and completed by
+//! itself.
 #![allow(unsafe_code)]
 
 use crate::thread_level::{Single, ThreadLevel, Threads};
@@ -14,11 +14,12 @@ use std::marker::PhantomData;
 
 mod sealed {
     pub trait ContextOptions {
-        /// The context as this crate owns it; its drop destroys it.
+        /// The owner of the context, whose drop destroys it.
         type Owned;
         /// The handle of the runtime.
         type Handle: rushmem_runtime::Context;
-        /// `Send` and `Sync` as the context is among threads that may call the library.
+        /// A type that is `Send` and `Sync` if the context is, among threads that may call the
+        /// library.
         type Threads;
         fn handle(owned: &Self::Owned) -> Self::Handle;
     }
@@ -118,26 +119,27 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         K::handle(&self.owned)
     }
 
-    /// Orders the puts, atomic operations and signals that this context has issued before those
-    /// that it will issue, towards each PE (`shmem_ctx_fence`, §9.12.1).
+    /// Orders the puts, atomic operations and signals issued on this context so far before those
+    /// issued later to the same PE (`shmem_ctx_fence`, §9.12.1).
     #[inline]
     pub fn fence(&self) {
         order::fence(call!("Context::fence"), self.handle());
     }
 
-    /// Completes everything that this context has issued, at its targets, too (`shmem_ctx_quiet`,
-    /// §9.12.2).
+    /// Completes all operations issued on this context: puts are visible at their targets, and gets
+    /// have arrived (`shmem_ctx_quiet`, §9.12.2).
     #[inline]
     pub fn quiet(&self) {
         order::quiet(call!("Context::quiet"), self.handle());
     }
 
-    /// Works as [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`,
-    /// §9.12.3). The job ends with a message if there is no such PE.
+    /// Works as [`quiet`](Self::quiet), for the operations issued to these PEs
+    /// (`shmem_ctx_pe_quiet`, §9.12.3). The job ends with a message if one of the PEs does not
+    /// exist.
     pub fn pe_quiet(&self, pes: &[u32]) {
         for &pe in pes {
             let pe = number(pe);
-            // SAFETY: one number.
+            // SAFETY: an array of one number, which lives during the call.
             unsafe { order::pe_quiet(call!("Context::pe_quiet"), self.handle(), &raw const pe, 1) };
         }
     }
@@ -146,8 +148,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 /// The expected use of a context (§9.5.1). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextConfig {
-    /// The orders and completions of the context need not include stores to memory of other PEs by
-    /// pointers (`SHMEM_CTX_NOSTORE`).
+    /// True if the orders and completions of the context need not include stores to memory of other
+    /// PEs by pointers (`SHMEM_CTX_NOSTORE`).
     pub no_store: bool,
 }
 
@@ -158,8 +160,8 @@ impl ContextConfig {
     }
 }
 
-/// A session (OpenSHMEM 1.6, §9.9): a hint that many operations on a context follow, until it is
-/// dropped.
+/// A session (OpenSHMEM 1.6, §9.9): a hint that many operations are issued on a context until the
+/// session is dropped.
 #[derive(Debug)]
 #[must_use = "a session ends when it is dropped"]
 pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
@@ -167,10 +169,10 @@ pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 /// The expected operations of a session (§9.9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// They may be sent together later (`SHMEM_CTX_SESSION_BATCH`).
+    /// True if the operations may be sent later, several together (`SHMEM_CTX_SESSION_BATCH`).
     pub batch: bool,
-    /// The number of they that are (`total_ops` of `shmem_ctx_session_config_t`). Nothing depends
-    /// on it: a session is not slower than none even for one operation.
+    /// The expected number of operations (`total_ops` of `shmem_ctx_session_config_t`). The library
+    /// does not use it, since a session costs nothing even for one operation.
     pub total_ops: Option<usize>,
 }
 
@@ -180,7 +182,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         self.session_with(SessionConfig::default())
     }
 
-    /// Works as [`session`](Self::session), of operations of which this is known.
+    /// Works as [`session`](Self::session), for operations that `config` describes.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -198,13 +200,14 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Drop for Session<'_, K, L> {
-    /// Stops it (`shmem_ctx_session_stop`, §9.9.3).
+    /// Stops the session (`shmem_ctx_session_stop`, §9.9.3).
     fn drop(&mut self) {
         ctx::session_stop(call!("Session::drop"), self.0.handle().handle());
     }
 }
 
-/// Returns a PE as the runtime takes it. What is too large becomes negative, which no PE is.
+/// Converts the number of a PE for the runtime. One that is too large becomes negative, which the
+/// runtime refuses.
 #[inline(always)]
 pub(crate) fn number(pe: u32) -> c_int {
     pe as c_int

@@ -37,8 +37,8 @@ pub trait PlainData: Pod {}
 impl<T: Pod> PlainData for T {}
 
 /// An integer, or a floating-point number, that only atomic operations access (OpenSHMEM 1.6,
-/// §9.7), since the standard leaves undefined what happens when puts and atomic operations meet.
-/// There are no values of this type outside of symmetric memory.
+/// §9.7), since the standard leaves the result undefined if puts and atomic operations access an
+/// element at the same time. There are no values of this type outside of symmetric memory.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Atomic<T: AtomicValue>(T);
@@ -83,7 +83,7 @@ pub trait Comparable: Pod + WaitWord {}
 
 impl<T: Pod + WaitWord> Comparable for T {}
 
-/// An element as the runtime copies it.
+/// An element, in a type that the runtime can copy.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Plain<T>(pub(crate) T);
@@ -91,7 +91,7 @@ pub(crate) struct Plain<T>(pub(crate) T);
 // SAFETY: no byte of a `Symmetric` is padding.
 unsafe impl<T: Symmetric> Element for Plain<T> {}
 
-/// A call's name and a wrong argument, in the one message with which the job ends.
+/// Ends the job with one message, which names the call and says what is wrong.
 macro_rules! fail {
     ($call:expr, $($why:tt)*) => {
         $call.fail(format_args!($($why)*))

@@ -1,4 +1,4 @@
-//! The handle of the library: initialization, finalization and what concerns all PEs (OpenSHMEM
+//! The handle of the library: initialization, finalization and the routines for all PEs (OpenSHMEM
 //! 1.6, §9.1, §9.2).
 
 use crate::agreement::{AgreementStep, EnteredStep};
@@ -17,12 +17,15 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// An initialized library (§9.1). Dropping a handle is collective, and dropping the last one
-/// finalizes the library (`shmem_finalize`, §9.1.4): the job ends with a message if another PE does
-/// something else then. A later [`init`] starts another round. Everything that needs the library
-/// borrows the handle.
+/// A handle of the initialized library (§9.1). Everything that needs the library borrows the
+/// handle.
 ///
-/// It dereferences to the default [`Context`], so that `shmem.put(...)` is a put on that.
+/// Dropping a handle is collective over all PEs, and dropping the last one finalizes the library
+/// (`shmem_finalize`, §9.1.4). The job ends with a message if another PE does something else
+/// meanwhile. A later [`init`] initializes the library again.
+///
+/// The handle dereferences to the default [`Context`], so `shmem.put(...)` is a put on that
+/// context.
 pub struct Shmem<L: ThreadLevel = Single> {
     context: Context<'static, DefaultContext, L>,
 }
@@ -33,7 +36,7 @@ pub const VERSION: (u32, u32) = (SHMEM_MAJOR_VERSION as u32, SHMEM_MINOR_VERSION
 /// The name and version of the library (§9.1.12).
 pub const NAME: &str = SHMEM_VENDOR_STRING;
 
-/// The handles that exist at [`Single`] and [`Funneled`](crate::Funneled), and their thread.
+/// The thread that has handles at [`Single`] or [`Funneled`](crate::Funneled), and their number.
 static SINGLE: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);
 
 /// Returns true if handles of a level stay on one thread.
@@ -41,7 +44,7 @@ const fn is_of_one_thread(level: i32) -> bool {
     level < SHMEM_THREAD_SERIALIZED
 }
 
-/// Locks the thread that has handles and their number.
+/// Locks [`SINGLE`].
 fn single() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
     SINGLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -66,7 +69,7 @@ impl fmt::Display for ThreadLevelError {
 
 impl std::error::Error for ThreadLevelError {}
 
-/// Returns a level by the name of its constant.
+/// Returns the name of the standard's constant for a level.
 fn name(level: i32) -> &'static str {
     match level {
         SHMEM_THREAD_SINGLE => "SHMEM_THREAD_SINGLE",
@@ -78,7 +81,8 @@ fn name(level: i32) -> &'static str {
 
 /// Initializes the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
 ///
-/// The job ends with a message if another thread has a handle of this kind.
+/// The job ends with a message if another thread has a handle of this level, or of
+/// [`Funneled`](crate::Funneled).
 pub fn init() -> Shmem {
     let entered = enter(call!("shmem::init"), None);
     entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
@@ -87,15 +91,16 @@ pub fn init() -> Shmem {
 /// Initializes the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective
 /// over all PEs.
 ///
-/// At [`Single`] this is [`init`].
+/// At [`Single`] this is the same as [`init`].
 ///
 /// # Errors
-/// The library is initialized already, at a lower level.
+/// If the library is, or was before, initialized at a lower level.
 pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
     enter(call!("shmem::init_thread"), None)
 }
 
-/// Initializes the library; `by` holds a rank, the number of ranks, and the unique id of their job.
+/// Initializes the library. With `by`, which has a rank, the number of ranks, and the unique id of
+/// their job, no launcher is needed.
 pub(crate) fn enter<L: ThreadLevel>(
     call: Call,
     by: Option<(u32, u32, &[u8; setup::UNIQUE_ID_BYTES])>,
@@ -122,7 +127,7 @@ pub(crate) fn enter<L: ThreadLevel>(
     let provided = match by {
         None => setup::init_thread(call, ALL, L::LEVEL),
         Some((rank, n_ranks, id)) => {
-            // What exceeds a C int is negative then, and no rank.
+            // A number that exceeds a C int becomes negative, which the runtime refuses.
             let place = (rank.cast_signed(), n_ranks.cast_signed());
             setup::init_by_id(call, ALL, L::LEVEL, place, id)
         }
@@ -130,8 +135,8 @@ pub(crate) fn enter<L: ThreadLevel>(
     match provided {
         Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
         Some(provided) => {
-            // An earlier round had another level, which remains; there is no handle to finalize
-            // this one.
+            // An earlier initialization had another level, which remains. This one is undone, since
+            // there is no handle whose drop would finalize it.
             finalize(call);
             Err(refuse(provided))
         }
@@ -140,13 +145,13 @@ pub(crate) fn enter<L: ThreadLevel>(
 }
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Returns the number of this PE (`shmem_my_pe`, §9.1.2).
+    /// Returns the number of this PE in the world (`shmem_my_pe`, §9.1.2).
     #[inline]
     pub fn my_pe(&self) -> u32 {
         setup::my_pe(call!("Shmem::my_pe")) as u32
     }
 
-    /// Returns the number of PEs (`shmem_n_pes`, §9.1.3).
+    /// Returns the number of PEs of the job (`shmem_n_pes`, §9.1.3).
     #[inline]
     pub fn n_pes(&self) -> u32 {
         setup::n_pes(call!("Shmem::n_pes")) as u32
@@ -169,21 +174,21 @@ impl<L: ThreadLevel> Shmem<L> {
         Team::borrowed(TeamHandle::NODE)
     }
 
-    /// Waits for all PEs, and completes what was issued on their default contexts
-    /// (`shmem_barrier_all`, §9.10.1).
+    /// Waits until all PEs have called this, and completes the operations that they have issued on
+    /// their default contexts (`shmem_barrier_all`, §9.10.1).
     #[inline]
     pub fn barrier_all(&self) {
         collectives::barrier_all(call!("Shmem::barrier_all"));
     }
 
-    /// Waits for all PEs, and completes nothing (`shmem_sync_all`, §9.10.4).
+    /// Waits until all PEs have called this. Completes no operations (`shmem_sync_all`, §9.10.4).
     #[inline]
     pub fn sync_all(&self) {
         collectives::sync_all(call!("Shmem::sync_all"));
     }
 
-    /// Returns true if there is such a PE and it can be reached (`shmem_pe_accessible`, §9.1.7).
-    /// This is so for all PEs of the job.
+    /// Returns true if `pe` exists and its memory can be accessed (`shmem_pe_accessible`, §9.1.7),
+    /// which is so for all PEs of the job.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -193,8 +198,8 @@ impl<L: ThreadLevel> Shmem<L> {
         setup::pe_accessible(call!("Shmem::is_pe_accessible"), pe as i32) != 0
     }
 
-    /// Asks a tool that observes the program for this level of detail (`shmem_pcontrol`, §9.15).
-    /// The library itself does nothing.
+    /// Sets the level of detail of a tool that observes the program (`shmem_pcontrol`, §9.15). The
+    /// library itself does nothing.
     pub fn pcontrol(&self, _level: i32) {}
 
     /// Returns the size and the use of the symmetric heap of this PE (`shmemx_heap_info`).
@@ -210,7 +215,7 @@ impl<L: ThreadLevel> Shmem<L> {
         heap::info(call!("Shmem::heap_info"))
     }
 
-    /// Ends the job with a status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
+    /// Ends the job with an exit status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
     pub fn global_exit(&self, status: i32) -> ! {
         setup::global_exit(call!("Shmem::global_exit"), status)
     }
@@ -225,7 +230,7 @@ impl<L: ThreadLevel> Deref for Shmem<L> {
 }
 
 impl<L: ThreadLevel> Drop for Shmem<L> {
-    /// Finalizes (`shmem_finalize`, §9.1.4).
+    /// Finalizes the library if this is the last handle (`shmem_finalize`, §9.1.4).
     fn drop(&mut self) {
         end_if_panicking();
         let mut single = single();
@@ -236,7 +241,8 @@ impl<L: ThreadLevel> Drop for Shmem<L> {
     }
 }
 
-/// Finalize, as all PEs do: objects of one that has not would be in the heap of the next round.
+/// Finalizes the library, after a check that all PEs do so: objects of a PE that does not would be
+/// in the heap of the next initialization.
 fn finalize(call: Call) {
     if let Some(inits) = setup::inits_in_force() {
         let mistake = "does not drop its handle of the library; all PEs drop as many in the same order as other objects";

@@ -10,21 +10,21 @@
 //! println!("PE {} heard from PE {}", shmem.my_pe(), inbox.load(0));
 //! ```
 //!
-//! [`init`] gives a [`Shmem`], whose drop finalizes the library. Everything else borrows it:
+//! [`init`] returns a [`Shmem`], whose drop finalizes the library. Everything else borrows it:
 //! symmetric objects ([`SymBox`], [`SymArray`], [`SymStatic`]), teams ([`Team`]) and contexts
 //! ([`Context`]). A `Shmem` is also the default context, so operations are its methods.
 //!
 //! # Memory that others change
 //!
 //! Peers may read and write symmetric memory at any time, so a program has no reference to it. It
-//! names elements by a [`SymSlice`] or a [`SymRef`], and copies them in and out. If PEs do not
-//! synchronize, a copy may hold an old value or a new one; elements of 1, 2, 4 or 8 bytes are never
+//! names elements by a [`SymSlice`] or a [`SymRef`], and copies their values. If PEs do not
+//! synchronize, a copy may have an old value or a new one; elements of 1, 2, 4 or 8 bytes are never
 //! torn, larger ones may be. That is not undefined behavior, because an element is
 //! [`bytemuck::Pod`]: any bytes are a value of it. Only an [epoch](SymArray::epoch), in which no
-//! other PE can reach the elements, lends them as a `&mut [T]`.
+//! other PE can access the elements, lends them as a `&mut [T]`.
 //!
 //! The same holds for the threads of one PE, and for threads of the library that carry out puts of
-//! peers: symmetric memory is only accessed by atomic operations, and by a copy that is opaque to
+//! peers: symmetric memory is accessed only by atomic operations, and by a copy that is opaque to
 //! the compiler.
 //!
 //! # Operations that complete later
@@ -49,12 +49,12 @@
 //!
 //! A failure that a program can handle is a [`Result`]. A wrong argument that the types cannot
 //! exclude (a PE that does not exist, a range out of bounds) ends the job with one message that
-//! names the PE, the call and the remedy, as in C. A panic while symmetric objects exist ends the
-//! job, too, since the others would wait for this PE forever.
+//! names the PE, the call and the remedy, as in C. A panic while symmetric objects or the [`Shmem`]
+//! exist ends the job, too, since the other PEs would wait for this one forever.
 //!
 //! This crate only forwards calls; the runtime carries them out.
 
-// C code in the program finds its functions there.
+// Provides the functions of OpenSHMEM's C interface for C code in the program.
 #[cfg(feature = "c")]
 extern crate rushmem_c as _;
 
@@ -98,8 +98,8 @@ mod wait;
 mod wait_set;
 mod waiting;
 
-/// The crate that says which types are [`Pod`](bytemuck::Pod), and so elements. Its derives find it
-/// here by an attribute:
+/// The crate of [`Pod`](bytemuck::Pod), the trait of plain data, which symmetric elements are. Its
+/// derive macros need an attribute that names this path:
 ///
 /// ```standalone_crate
 /// use shmem::bytemuck::{Pod, Zeroable};
@@ -108,13 +108,13 @@ mod waiting;
 /// #[bytemuck(crate = "shmem::bytemuck")]
 /// #[repr(C)]
 /// struct Particle {
-///     place: [f64; 3],
+///     position: [f64; 3],
 ///     mass: f64,
 /// }
 ///
 /// let shmem = shmem::init();
 /// let particles = shmem.array::<Particle>(100);
-/// particles.store(0, Particle { place: [1.0, 2.0, 3.0], mass: 4.0 });
+/// particles.store(0, Particle { position: [1.0, 2.0, 3.0], mass: 4.0 });
 /// ```
 pub use bytemuck;
 pub use collectives::Blocks;

@@ -33,22 +33,23 @@ pub struct Lock(c_long);
 // SAFETY: transparent, and the word is a number.
 unsafe impl Symmetric for Lock {}
 
-/// A lock that this PE holds until this is dropped, which completes what was issued on the default
-/// context (`shmem_clear_lock`, §9.13.1). One that is leaked is held until the job ends, with a
-/// message.
+/// The guard of a lock that this PE holds. Its drop completes the operations issued on the default
+/// context and releases the lock (`shmem_clear_lock`, §9.13.1). If a guard is leaked, its lock is
+/// never released, and the job ends with a message.
 #[must_use = "a lock is free again when its guard is dropped"]
 pub struct LockGuard<'a> {
     lock: SymRef<'a, Lock>,
-    /// Only the thread that took the lock gives it back.
+    /// Keeps the guard on the thread that took the lock, which must release it.
     thread: PhantomData<*const ()>,
 }
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Waits for a lock and takes it, in the order of the calls (`shmem_set_lock`, §9.13.1). Ends
-    /// the job with a message if this PE holds it already.
+    /// Waits for a lock and takes it. PEs get the lock in the order of their calls
+    /// (`shmem_set_lock`, §9.13.1). Ends the job with a message if this PE holds the lock already.
     pub fn lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> LockGuard<'a> {
         let lock = lock.into();
-        // SAFETY: a word of a symmetric object, which lock routines alone access; it was zero.
+        // SAFETY: a word of a symmetric object, which only lock routines access, and was zero at
+        // first.
         unsafe { lock::set(call!("Shmem::lock"), lock.as_ptr().cast::<c_long>()) };
         LockGuard { lock, thread: PhantomData }
     }

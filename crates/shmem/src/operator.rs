@@ -7,7 +7,7 @@ use rushmem_runtime::combine::{Arithmetic, Bits, Ordered};
 
 mod sealed {
     pub trait Combines<T> {
-        /// The operator as the runtime takes it.
+        /// The operator, in the runtime's form.
         const COMBINE: &'static rushmem_runtime::Combine;
     }
 }
@@ -17,8 +17,8 @@ pub(crate) use sealed::Combines;
 ///
 /// The bitwise ones exist for integers, [`Max`] and [`Min`] for integers and floating-point
 /// numbers, [`Sum`] and [`Prod`] for these and [`Complex`](crate::Complex). Integers wrap. [`Max`]
-/// and [`Min`] are NaN if an operand is, and order -0.0 before 0.0. So all but floating-point sums
-/// and products depend on the order of the PEs in no bit.
+/// and [`Min`] are NaN if an operand is, and order -0.0 before 0.0. So the order in which PEs are
+/// combined does not change the result, except for sums and products of floating-point numbers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not combine elements of type `{T}`",
     note = "And, Or and Xor combine integers, Max and Min also floating-point numbers, Sum and Prod also Complex"

@@ -1,9 +1,9 @@
-//! Collectives that do not block, as futures (an extension).
+//! Non-blocking collectives, as futures (an extension).
 //!
 //! All members of a team start its collectives in the same order, blocking and non-blocking ones;
-//! those of different teams have no order. Members may read `source` and write to `dest` until the
-//! request is done. A request that is leaked goes on; an epoch and the drop of an array wait for
-//! those on the array.
+//! collectives of different teams have no order. Members may read `source` and write to `dest`
+//! until the request is complete. A request that is leaked is still carried out; an epoch and the
+//! drop of an array wait for the requests on the array.
 #![allow(unsafe_code)]
 
 use crate::collectives::{apart, bytes_of, elements_of, sum, wrong_length};
@@ -22,17 +22,17 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{self, Poll};
 
-/// A collective that was started: a future of what the blocking one returns.
+/// A collective that was started: a future of the result of the blocking form.
 #[must_use = "a request that is dropped is waited for"]
 pub struct CollectiveRequest<'a, R = ()> {
     handle: RequestHandle,
     result: fn(usize) -> R,
-    /// The arrays; threads that may not call the library do not get it.
+    /// Borrows the arrays, and keeps the request on its thread, which may call the library.
     arrays: PhantomData<(&'a (), *const ())>,
 }
 
 impl<R> CollectiveRequest<'_, R> {
-    /// Waits until it is done (`shmemx_req_wait`).
+    /// Waits until the collective is complete, and returns its result (`shmemx_req_wait`).
     #[track_caller]
     pub fn wait(mut self) -> R {
         (self.result)(self.complete())
@@ -200,14 +200,16 @@ impl<L: ThreadLevel> Team<'_, L> {
         (dest, source, n): (*mut u8, *const u8, usize),
         result: fn(usize) -> R,
     ) -> CollectiveRequest<'a, R> {
-        // SAFETY: symmetric objects that are as long as the callers found.
+        // SAFETY: symmetric objects, whose lengths the callers have checked. The result borrows
+        // them; if it is leaked, the drop of the objects completes the request.
         let handle =
             unsafe { nonblocking::start(call, self.handle(), collective, dest, source, n) };
         CollectiveRequest { handle, result, arrays: PhantomData }
     }
 }
 
-/// Returns both vectors, of this length.
+/// Returns the addresses of both vectors, and the number `n` that the runtime takes. Ends the job
+/// with a message if the vectors overlap.
 #[track_caller]
 fn vectors<T: Pod>(
     call: Call,

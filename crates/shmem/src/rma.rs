@@ -11,11 +11,11 @@ use bytemuck::Pod;
 use rushmem_runtime::{Call, rma};
 
 mod sealed {
-    /// Elements in memory of this PE, private or symmetric, that stay where they are as long as
-    /// this exists.
+    /// Elements in memory of this PE, private or symmetric, that are not moved as long as this
+    /// exists.
     pub trait Memory<T> {
-        /// Returns where they begin, and how many there are: from one look, since a program's
-        /// `as_ref` may answer differently next time.
+        /// Returns the address of the first element, and the number of elements. Both are from one
+        /// call of the program's `as_ref`, whose next result may be different.
         fn parts(&self) -> (*const T, usize);
     }
 
@@ -74,10 +74,11 @@ macro_rules! symmetric {
 symmetric! { SymSlice<'a, T> SymRef<'a, T> &'a SymArray<'_, T> &'a SymBox<'_, T> }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Copies `source` to `dest` on `pe`, which has as many elements (`shmem_put`, §9.6.1.1). The
-    /// source may be reused on return; the data are at `pe` after a [`quiet`](Context::quiet).
+    /// Copies `source` to `dest` on `pe`, which must have the same number of elements (`shmem_put`,
+    /// §9.6.1.1). The source may be reused on return; the data are at `pe` after a
+    /// [`quiet`](Context::quiet).
     ///
-    /// The job ends with a message if the lengths differ or there is no such PE, as with all
+    /// The job ends with a message if the lengths differ or there is no such PE, as for all
     /// transfers.
     #[inline]
     #[track_caller]
@@ -85,11 +86,12 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
         same_length(call!("put"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        // SAFETY: as many elements each; the source stays where it is until the end of the call.
+        // SAFETY: equal numbers of elements; the source is borrowed until the end of the call.
         unsafe { rma::put(call!("put"), self.handle(), to, from, nelems, number(pe)) }
     }
 
-    /// Copies `source` on `pe` to `dest`, which has as many elements (`shmem_get`, §9.6.1.5).
+    /// Copies `source` on `pe` to `dest`, which must have the same number of elements (`shmem_get`,
+    /// §9.6.1.5).
     #[inline]
     #[track_caller]
     pub fn get<'a, T: Pod>(
@@ -101,11 +103,12 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         let (source, (to, nelems)) = (source.into(), dest.parts());
         same_length(call!("get"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
-        // SAFETY: as many elements each; the destination is borrowed until the end of the call.
+        // SAFETY: equal numbers of elements; the destination is borrowed until the end of the call.
         unsafe { rma::get(call!("get"), self.handle(), to, from, nelems, number(pe)) }
     }
 
-    /// Writes `value` to `dest` on `pe` (`shmem_p`, §9.6.1.2).
+    /// Writes `value` to `dest` on `pe`. It is there after a [`quiet`](Context::quiet) (`shmem_p`,
+    /// §9.6.1.2).
     #[inline]
     pub fn p<'a, T: Pod>(&self, dest: impl AsElement<'a, T>, value: T, pe: u32) {
         let to = dest.into().as_ptr().cast();
@@ -122,7 +125,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 }
 
-/// Ends the job unless both sides of a transfer have as many elements.
+/// Ends the job unless both sides of a transfer have the same number of elements.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn same_length(name: Call, dest: usize, source: usize) {

@@ -1,9 +1,9 @@
 //! Non-blocking operations (OpenSHMEM 1.6, §9.6.2, §9.7.2 and §9.8.2) in a scope, as threads in
 //! [`std::thread::scope`].
 //!
-//! Whatever an operation borrows, it borrows until the scope ends, which completes all of them.
-//! Nothing that a program can leak has a part in this: the scope is a call, and its end comes by a
-//! panic, too.
+//! Each operation borrows its buffers until the scope ends, which completes all operations. A
+//! program cannot prevent this by leaking an object: a scope is a call, which also completes them
+//! when it ends by a panic.
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind, number};
@@ -17,15 +17,15 @@ use rushmem_runtime::{amo, rma, signal};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The scope in which operations are issued between the begin and the end of [`Context::scope`]:
+/// The scope of a call of [`Context::scope`], by whose methods non-blocking operations are issued:
 /// their names end in `_nbi` (§9.6.2, §9.7.2, §9.8.2).
 pub struct Scope<'scope, 'env: 'scope, K: ContextKind, L: ThreadLevel> {
     context: &'env Context<'env, K, L>,
-    /// Neither lifetime may be taken for a shorter one.
+    /// Makes both lifetimes invariant, so that neither can be replaced by a shorter one.
     lifetimes: PhantomData<(&'scope mut &'scope (), &'env mut &'env ())>,
 }
 
-/// Completes what was issued when it is dropped.
+/// Completes the operations of a scope when it is dropped.
 struct CompletesScope<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
 impl<K: ContextKind, L: ThreadLevel> Drop for CompletesScope<'_, K, L> {
@@ -36,7 +36,7 @@ impl<K: ContextKind, L: ThreadLevel> Drop for CompletesScope<'_, K, L> {
 
 impl<'env, K: ContextKind, L: ThreadLevel> Context<'env, K, L> {
     /// Calls `f`, which issues non-blocking operations, and completes them (`shmem_ctx_quiet`,
-    /// §9.12.2) before this returns, by a panic, too. Until then they borrow their buffers.
+    /// §9.12.2) before this returns or unwinds by a panic. Until then they borrow their buffers.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -57,7 +57,7 @@ impl<'env, K: ContextKind, L: ThreadLevel> Context<'env, K, L> {
     }
 }
 
-/// Operations that fetch the old value.
+/// Defines operations with one operand that fetch the old value.
 macro_rules! fetching {
     ($($(#[$doc:meta])* $name:ident: $bound:ident;)*) => {$(
         $(#[$doc])*
@@ -71,8 +71,8 @@ macro_rules! fetching {
         ) {
             let at = dest.into().as_ptr().cast::<T>();
             let (call, context) = (call!(stringify!($name)), self.context.handle());
-            // SAFETY: an aligned element of a symmetric object, which atomic operations alone
-            // access; what is fetched goes to a value that is borrowed until the scope has
+            // SAFETY: an aligned element of a symmetric object, which only atomic operations
+            // access; the old value is stored to a variable that is borrowed until the scope has
             // completed the operation.
             unsafe { amo::$name(call, context, fetched, at, value, number(pe)) }
         }
@@ -80,7 +80,7 @@ macro_rules! fetching {
 }
 
 impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
-    /// Works as [`Context::put`]; the source may be changed when the scope has ended
+    /// Works as [`Context::put`], but the source may be changed only when the scope has ended
     /// (`shmem_put_nbi`, §9.6.2.1).
     #[inline]
     #[track_caller]
@@ -94,13 +94,13 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         same_length(call!("put_nbi"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, context) = (call!("put_nbi"), self.context.handle());
-        // SAFETY: as many elements each; the source stays as it is until the scope has completed
+        // SAFETY: equal numbers of elements; the source is borrowed until the scope has completed
         // the put.
         unsafe { rma::put_nbi(call, context, to, from, nelems, number(pe)) }
     }
 
-    /// Works as [`Context::get`]; the elements are there when the scope has ended (`shmem_get_nbi`,
-    /// §9.6.2.2).
+    /// Works as [`Context::get`], but the data are in `dest` only when the scope has ended
+    /// (`shmem_get_nbi`, §9.6.2.2).
     #[inline]
     #[track_caller]
     pub fn get_nbi<T: Pod>(
@@ -113,13 +113,13 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         same_length(call!("get_nbi"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         let (call, context) = (call!("get_nbi"), self.context.handle());
-        // SAFETY: as many elements each; the destination is borrowed until the scope has completed
-        // the get.
+        // SAFETY: equal numbers of elements; the destination is borrowed until the scope has
+        // completed the get.
         unsafe { rma::get_nbi(call, context, to, from, nelems, number(pe)) }
     }
 
-    /// Works as [`Context::put_signal`]; the source may be changed when the scope has ended
-    /// (`shmem_put_signal_nbi`, §9.8.2).
+    /// Works as [`Context::put_signal`], but the source may be changed only when the scope has
+    /// ended (`shmem_put_signal_nbi`, §9.8.2).
     #[inline]
     #[track_caller]
     pub fn put_signal_nbi<T: Pod>(
@@ -135,12 +135,13 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (at, (value, op)) = (signal.into().as_ptr().cast(), update.parts());
         let (call, context, pe) = (call!("put_signal_nbi"), self.context.handle(), number(pe));
-        // SAFETY: as many elements each, and a signal of a symmetric object; the source stays as it
-        // is until the scope has completed the put.
+        // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
+        // borrowed until the scope has completed the put.
         unsafe { signal::put_signal_nbi(call, context, to, from, nelems, at, value, op, pe) }
     }
 
-    /// Works as [`Context::fetch`], to `fetched` (`shmem_atomic_fetch_nbi`, §9.7.2.1).
+    /// Works as [`Context::fetch`], but stores the value to `fetched` by the end of the scope
+    /// (`shmem_atomic_fetch_nbi`, §9.7.2.1).
     #[inline]
     pub fn fetch_nbi<T: AtomicValue>(
         &'scope self,
@@ -150,14 +151,14 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     ) {
         let at = source.into().as_ptr().cast::<T>();
         let (call, context) = (call!("fetch_nbi"), self.context.handle());
-        // SAFETY: an aligned element of a symmetric object, which atomic operations alone access;
-        // what is fetched goes to a value that is borrowed until the scope has completed the
+        // SAFETY: an aligned element of a symmetric object, which only atomic operations access;
+        // the value is stored to a variable that is borrowed until the scope has completed the
         // operation.
         unsafe { amo::fetch_nbi(call, context, fetched, at, number(pe)) }
     }
 
-    /// Works as [`Context::compare_swap`], to `fetched` (`shmem_atomic_compare_swap_nbi`,
-    /// §9.7.2.2).
+    /// Works as [`Context::compare_swap`], but stores the old value to `fetched` by the end of the
+    /// scope (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
     #[inline]
     pub fn compare_swap_nbi<T: AtomicInteger>(
         &'scope self,
@@ -169,29 +170,32 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     ) {
         let at = dest.into().as_ptr().cast::<T>();
         let (call, context, pe) = (call!("compare_swap_nbi"), self.context.handle(), number(pe));
-        // SAFETY: a word of a symmetric object; `fetched` is borrowed until the end of the scope,
-        // which completes the operation.
+        // SAFETY: an aligned element of a symmetric object, which only atomic operations access;
+        // the old value is stored to a variable that is borrowed until the scope has completed the
+        // operation.
         unsafe { amo::compare_swap_nbi(call, context, fetched, at, condition, value, pe) }
     }
 
     fetching! {
-        /// Swaps as [`Context::swap`] does, to `fetched` (`shmem_atomic_swap_nbi`, §9.7.2.3).
+        /// Works as [`Context::swap`], but stores the old value to `fetched` by the end of the
+        /// scope (`shmem_atomic_swap_nbi`, §9.7.2.3).
         swap_nbi: AtomicValue;
-        /// Adds as [`Context::fetch_add`] does, to `fetched` (`shmem_atomic_fetch_add_nbi`,
-        /// §9.7.2.5).
+        /// Works as [`Context::fetch_add`], but stores the old value to `fetched` by the end of the
+        /// scope (`shmem_atomic_fetch_add_nbi`, §9.7.2.5).
         fetch_add_nbi: AtomicNumber;
-        /// Combines as [`Context::fetch_and`] does, to `fetched` (`shmem_atomic_fetch_and_nbi`,
-        /// §9.7.2.6).
+        /// Works as [`Context::fetch_and`], but stores the old value to `fetched` by the end of the
+        /// scope (`shmem_atomic_fetch_and_nbi`, §9.7.2.6).
         fetch_and_nbi: AtomicInteger;
-        /// Combines as [`Context::fetch_or`] does, to `fetched` (`shmem_atomic_fetch_or_nbi`,
-        /// §9.7.2.7).
+        /// Works as [`Context::fetch_or`], but stores the old value to `fetched` by the end of the
+        /// scope (`shmem_atomic_fetch_or_nbi`, §9.7.2.7).
         fetch_or_nbi: AtomicInteger;
-        /// Combines as [`Context::fetch_xor`] does, to `fetched` (`shmem_atomic_fetch_xor_nbi`,
-        /// §9.7.2.8).
+        /// Works as [`Context::fetch_xor`], but stores the old value to `fetched` by the end of the
+        /// scope (`shmem_atomic_fetch_xor_nbi`, §9.7.2.8).
         fetch_xor_nbi: AtomicInteger;
     }
 
-    /// Works as [`Context::fetch_inc`], to `fetched` (`shmem_atomic_fetch_inc_nbi`, §9.7.2.4).
+    /// Works as [`Context::fetch_inc`], but stores the old value to `fetched` by the end of the
+    /// scope (`shmem_atomic_fetch_inc_nbi`, §9.7.2.4).
     #[inline]
     pub fn fetch_inc_nbi<T: AtomicInteger>(
         &'scope self,

@@ -32,7 +32,7 @@ impl SignalOp {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Performs a [`put`](Context::put), then an update of `signal` on `pe`, which no PE sees
+    /// Performs a [`put`](Context::put), then updates `signal` on `pe`. The update is not visible
     /// before the data (`shmem_put_signal`, §9.8.1).
     #[inline]
     #[track_caller]
@@ -49,8 +49,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         same_length(call!("put_signal"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, pe) = (call!("put_signal"), number(pe));
-        // SAFETY: as many elements each, and a signal of a symmetric object; the source stays where
-        // it is until the end.
+        // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
+        // borrowed until the end of the call.
         unsafe { signal::put_signal(call, self.handle(), to, from, nelems, at, value, op, pe) }
     }
 

@@ -1,5 +1,5 @@
-//! Splitting teams (OpenSHMEM 1.6, §9.4.6 and §9.4.7, and Cray's forms). All members of a team
-//! call, unless it is said otherwise.
+//! Splitting teams (OpenSHMEM 1.6, §9.4.6 and §9.4.7, and Cray's forms). These routines are
+//! collective over the members of the team, unless their documentation says otherwise.
 
 use crate::team::{Team, TeamConfig};
 use crate::thread_level::ThreadLevel;
@@ -9,8 +9,8 @@ use rushmem_runtime::extension_constants::SHMEM_COLOR_UNDEFINED;
 use rushmem_runtime::team;
 use std::fmt;
 
-/// A team cannot be split so (§9.4.6, §9.4.7): its members are not as many, or there are too many
-/// teams. It is the same on all members.
+/// The error if a team cannot be split as requested (§9.4.6, §9.4.7): it has no such members, or
+/// there are too many teams. It is the same on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitError;
 
@@ -25,11 +25,11 @@ impl fmt::Display for SplitError {
 impl std::error::Error for SplitError {}
 
 impl<'s, L: ThreadLevel> Team<'s, L> {
-    /// Splits off the members `start`, `start + stride`, ... , `size` of them
-    /// (`shmem_team_split_strided`, §9.4.6). Not a team for those that are not among them.
+    /// Splits off `size` members: `start`, `start + stride`, and so on (`shmem_team_split_strided`,
+    /// §9.4.6). Returns `None` on the other members.
     ///
     /// # Errors
-    /// There are no such members, or too many teams.
+    /// If there are no such members, or too many teams.
     pub fn split_strided(
         &self,
         start: u32,
@@ -39,10 +39,11 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         self.split_strided_with(TeamConfig::default(), start, stride, size)
     }
 
-    /// Works as [`split_strided`](Self::split_strided), for users who expect this (§9.4.3).
+    /// Works as [`split_strided`](Self::split_strided), for the use of the team that `config`
+    /// describes (§9.4.3).
     ///
     /// # Errors
-    /// As there.
+    /// As for [`split_strided`](Self::split_strided).
     pub fn split_strided_with(
         &self,
         config: TeamConfig,
@@ -56,20 +57,20 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         made.map(own).ok_or(SplitError)
     }
 
-    /// Lays the members out in rows of `xrange`: the teams of this PE's row and of its column
-    /// (`shmem_team_split_2d`, §9.4.7).
+    /// Arranges the members in rows of `xrange`. Returns the team of this PE's row, and that of its
+    /// column (`shmem_team_split_2d`, §9.4.7).
     ///
     /// # Errors
-    /// A row has no member, or there are too many teams.
+    /// If `xrange` is 0, or there are too many teams.
     pub fn split_2d(&self, xrange: u32) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
         self.split_2d_with(xrange, TeamConfig::default(), TeamConfig::default())
     }
 
-    /// Works as [`split_2d`](Self::split_2d), for users of the row and of the column who expect
-    /// this (§9.4.3).
+    /// Works as [`split_2d`](Self::split_2d), for the uses of the row and of the column that
+    /// `xaxis` and `yaxis` describe (§9.4.3).
     ///
     /// # Errors
-    /// As there.
+    /// As for [`split_2d`](Self::split_2d).
     pub fn split_2d_with(
         &self,
         xrange: u32,
@@ -82,9 +83,9 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         Ok((Team::split_off(row), Team::split_off(column)))
     }
 
-    /// Splits off the members that give the same color, in the order of their keys, and of their
-    /// numbers where these are equal (`shmemx_team_split`, an extension of Cray's). Not a team for
-    /// those without a color.
+    /// Splits the team into one team for each color. Members of the same color are numbered in the
+    /// order of their keys, and if these are equal, of their numbers in this team. Returns `None`
+    /// on members without a color (`shmemx_team_split`, an extension of Cray's).
     ///
     /// The job ends with a message if a color is above 2,147,483,647, or if there are too many
     /// teams.
@@ -100,10 +101,11 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         own(team::split_color(call, self.handle(), color, key))
     }
 
-    /// Lays the members out in a grid of these ranges, whose first dimension varies fastest: for
-    /// each dimension the team of those that have the same place in the others
-    /// (`shmemx_team_split_2d` and `_3d`, extensions of Cray's). Not a team for members that are
-    /// beyond the grid, and for none if a range is 0; the last places of the grid may be empty.
+    /// Arranges the members in a grid of these ranges, whose first dimension varies fastest.
+    /// Returns, for each dimension, the team of the members that differ from this PE in this
+    /// coordinate only (`shmemx_team_split_2d` and `_3d`, extensions of Cray's). On members beyond
+    /// the grid, and on all members if a range is 0, the entries are `None`. The last positions of
+    /// the grid may be empty.
     ///
     /// The job ends with a message if a range is above 2,147,483,647, if the ranges differ between
     /// members, or if there are too many teams.
@@ -112,9 +114,10 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         team::split_grid(call!("Team::split_grid"), self.handle(), ranges).map(own)
     }
 
-    /// Works as [`split_strided`](Self::split_strided), but only those members call that are split
-    /// off, which are numbered by their places in the world (`shmemx_team_split_strided`, an
-    /// extension of Cray's). Others that call wait for nobody and get none.
+    /// Works as [`split_strided`](Self::split_strided), but only the members that are split off
+    /// call, and they are numbered in the order of their numbers in the world
+    /// (`shmemx_team_split_strided`, an extension of Cray's). On another PE the call returns `None`
+    /// at once.
     ///
     /// The job ends with a message if there are no such members, or too many teams.
     pub fn split_strided_by_members(
@@ -133,7 +136,7 @@ fn hint(config: TeamConfig) -> team::TeamConfig {
     team::TeamConfig { num_contexts: c_int::try_from(config.contexts).unwrap_or(c_int::MAX) }
 }
 
-/// Returns a team of which this PE is a member, or none.
+/// Returns the team of a handle; `None` if this PE is no member, so that the handle is invalid.
 fn own<'s, L: ThreadLevel>(made: TeamHandle) -> Option<Team<'s, L>> {
     (made != TeamHandle::INVALID).then(|| Team::split_off(made))
 }

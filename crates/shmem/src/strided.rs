@@ -1,7 +1,7 @@
 //! Transfers of elements and blocks at a constant distance (OpenSHMEM 1.6, §9.6.1.3, §9.6.1.4,
 //! §9.6.1.7 and §9.6.1.8).
 //!
-//! The blocks that are accessed lie within both sides, which is checked once, for the whole span.
+//! Each call checks once that the blocks are within the source and the destination.
 #![allow(unsafe_code)]
 
 use crate::collectives::in_span;
@@ -13,22 +13,22 @@ use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 use rushmem_runtime::rma;
 
-/// Blocks at constant distances (`dst` and `sst` of §9.6.1.3 to §9.6.1.8, and of §9.10.6): where
-/// they begin in the destination and in the source. All numbers are numbers of elements, none of
-/// bytes.
+/// The distances between blocks in the destination and in the source (`dst` and `sst` of §9.6.1.3
+/// to §9.6.1.8, and of §9.10.6), in elements, not bytes.
 ///
-/// The job ends with a message if a block is not inside its side or blocks overlap.
+/// The job ends with a message if a block is beyond the source or destination, or if blocks
+/// overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strides {
-    /// From the start of a block to that of the next one in the destination: at least the length of
-    /// a block.
+    /// The number of elements from the start of a block to the start of the next one in the
+    /// destination: at least the length of a block.
     pub dst: usize,
-    /// The stride in the source.
+    /// The same in the source.
     pub sst: usize,
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Copies `nelems` elements of `source` to `dest` on `pe`, each so far from the one before
+    /// Copies `nelems` elements of `source` to `dest` on `pe`, which are `strides` apart
     /// (`shmem_iput`, §9.6.1.3).
     #[inline]
     #[track_caller]
@@ -43,8 +43,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         self.ibput(dest, source, strides, 1, nelems, pe);
     }
 
-    /// Works as [`iput`](Self::iput), of `nblocks` blocks of `bsize` elements (`shmem_ibput`,
-    /// §9.6.1.4).
+    /// Works as [`iput`](Self::iput), for `nblocks` blocks of `bsize` elements instead of elements
+    /// (`shmem_ibput`, §9.6.1.4).
     #[inline]
     #[track_caller]
     pub fn ibput<'a, T: Pod>(
@@ -65,11 +65,12 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         }
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (dst, sst, call, pe) = (dst as isize, sst as isize, call!("ibput"), number(pe));
-        // SAFETY: all blocks lie in both; the source stays where it is until the end of the call.
+        // SAFETY: all blocks are within both, as just checked; the source is borrowed until the end
+        // of the call.
         unsafe { rma::ibput(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }
     }
 
-    /// Copies `nelems` elements of `source` on `pe` to `dest`, each so far from the one before
+    /// Copies `nelems` elements of `source` on `pe` to `dest`, which are `strides` apart
     /// (`shmem_iget`, §9.6.1.7).
     #[inline]
     #[track_caller]
@@ -84,8 +85,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         self.ibget(dest, source, strides, 1, nelems, pe);
     }
 
-    /// Works as [`iget`](Self::iget), of `nblocks` blocks of `bsize` elements (`shmem_ibget`,
-    /// §9.6.1.8).
+    /// Works as [`iget`](Self::iget), for `nblocks` blocks of `bsize` elements instead of elements
+    /// (`shmem_ibget`, §9.6.1.8).
     #[inline]
     #[track_caller]
     pub fn ibget<'a, T: Pod>(
@@ -106,7 +107,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         }
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         let (dst, sst, call, pe) = (dst as isize, sst as isize, call!("ibget"), number(pe));
-        // SAFETY: all blocks lie in both; the destination is borrowed until the end of the call.
+        // SAFETY: all blocks are within both, as just checked; the destination is borrowed until
+        // the end of the call.
         unsafe { rma::ibget(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }
     }
 }

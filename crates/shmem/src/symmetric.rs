@@ -1,7 +1,8 @@
-//! Symmetric objects: memory that every PE has at the same place.
+//! Symmetric objects: memory of the same type and size on every PE, which PEs can access remotely.
 //!
-//! `array` and `boxed` are allocated together by all PEs and own a `block` of the symmetric heap;
-//! `statics` are variables of the program. All of them are accessed through `view`.
+//! `array` and `boxed` have the objects that all PEs allocate together, each in a `block` of the
+//! symmetric heap; `statics` has variables of the program. All objects are accessed through a
+//! `view`, or in an `epoch` by a reference.
 
 pub(crate) mod array;
 mod block;

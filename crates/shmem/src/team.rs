@@ -7,11 +7,11 @@ use rushmem_runtime::{Context as _, TeamHandle, collectives, ctx};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A group of PEs, of which this PE is one (`shmem_team_t`, §9.4). Dropping a team that was split
-/// off destroys it, which all members do (`shmem_team_destroy`, §9.4.8).
+/// A group of PEs, of which this PE is a member (`shmem_team_t`, §9.4). Dropping a team that was
+/// split off destroys it, which is collective over its members (`shmem_team_destroy`, §9.4.8).
 pub struct Team<'s, L: ThreadLevel = Single> {
     handle: TeamHandle,
-    /// It was split off, and its drop destroys it.
+    /// True if the team was split off, so that its drop destroys it.
     is_owned: bool,
     shmem: PhantomData<(&'s (), Threads<L>)>,
 }
@@ -66,7 +66,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         self.context_with(ContextConfig::default())
     }
 
-    /// Works as [`context`](Self::context), for a use of which this is known (§9.5.1).
+    /// Works as [`context`](Self::context), for the use that `config` describes (§9.5.1).
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -82,20 +82,21 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
             .unwrap_or_else(|error| call!("Team::context").fail(format_args!("{error}")))
     }
 
-    /// Works as [`context`](Self::context).
+    /// Works as [`context`](Self::context), but returns an error if there are too many contexts.
     ///
     /// # Errors
-    /// There are too many contexts on this PE: 65,536 can exist at once.
+    /// If this PE has 65,536 contexts already, besides the default one.
     pub fn try_context<K: ContextKind + Created>(
         &self,
     ) -> Result<Context<'_, K, L>, TooManyContexts> {
         self.try_context_with(ContextConfig::default())
     }
 
-    /// Works as [`context_with`](Self::context_with).
+    /// Works as [`context_with`](Self::context_with), but returns an error if there are too many
+    /// contexts.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`try_context`](Self::try_context).
     pub fn try_context_with<K: ContextKind + Created>(
         &self,
         config: ContextConfig,
@@ -108,12 +109,13 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 /// The expected use of a team (`shmem_team_config_t`, §9.4.3). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TeamConfig {
-    /// The number of contexts that they will create.
+    /// The number of contexts that a PE will have on the team at the same time.
     pub contexts: u32,
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Returns the team whose PEs the context numbers (`shmem_ctx_get_team`, §9.5.4).
+    /// Returns the team on which the context was created, in which its operations number PEs
+    /// (`shmem_ctx_get_team`, §9.5.4).
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

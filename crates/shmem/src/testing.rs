@@ -1,8 +1,7 @@
 //! Tests whose body runs as a job: what [`test!`](crate::test) expands to.
 //!
-//! The test starts `oshrun` on its own program, with itself as the only test, and a variable in the
-//! environment by which the PEs know that they are to run the body. Nothing here knows what a body
-//! does.
+//! The test starts its own program by `oshrun`, with itself as the only test. A variable in the
+//! environment tells the PEs to run the body.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -23,14 +22,15 @@ use std::time::{Duration, Instant};
 /// });
 /// ```
 ///
-/// `pes` is a number of PEs, or an array of them, each of which is a job. A closure without an
-/// argument initializes the library itself, for example at another thread level. Attributes, such
-/// as `#[ignore]`, stand before the name. Tests are items of a module: one inside a function, where
-/// no harness could find it, does not compile.
+/// `pes` is a number of PEs, or an array of such numbers, for each of which a job is run. A closure
+/// without an argument initializes the library itself, for example at another thread level.
+/// Attributes, such as `#[ignore]`, are written before the name. Tests are items of a module: a
+/// test inside a function, where no harness could find it, does not compile.
 ///
-/// `oshrun` is found by the variable `OSHRUN`, which names the program, or by `PATH`. The first PE
-/// that panics ends its job, and the test fails and shows what the job printed. So does a job that
-/// takes longer than a minute, or as many seconds as the variable `SHMEM_TEST_TIMEOUT` says.
+/// `oshrun` is found by the variable `OSHRUN`, which names the program, or by `PATH`. If a PE
+/// panics, its job ends, and the test fails and shows the output of the job. The test also fails if
+/// a job takes longer than a minute, or than the number of seconds in the variable
+/// `SHMEM_TEST_TIMEOUT`.
 #[macro_export]
 macro_rules! test {
     ($(#[$attribute:meta])* $name:ident, pes = $pes:expr, |$shmem:pat_param| $body:expr $(,)?) => {
@@ -68,18 +68,18 @@ impl<const N: usize> Sizes for [u32; N] {
     }
 }
 
-/// The test whose body this process runs as a PE.
+/// The variable that names the test whose body this process runs as a PE.
 const TEST: &str = "SHMEM_TEST";
-/// In every process that `oshrun` starts.
+/// A variable that `oshrun` sets for every process: its number on the node.
 const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
-/// Seconds, if not a minute.
+/// The variable with the time limit of a job of a test, in seconds.
 const TIMEOUT: &str = "SHMEM_TEST_TIMEOUT";
-/// The limit of a job of a test, unless [`TIMEOUT`] is set.
+/// The time limit of a job of a test, unless [`TIMEOUT`] is set.
 const MINUTE: Duration = Duration::from_secs(60);
 /// The interval at which a test checks whether its job has ended.
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// Runs the body of the test `path` in a PE, and its jobs elsewhere.
+/// Runs the body of the test `path` if this process is a PE of the test, otherwise its jobs.
 #[doc(hidden)]
 pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
     // The harness knows tests without the name of the crate.
@@ -87,8 +87,8 @@ pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
     match std::env::var(TEST) {
         Ok(test) if test == name => body(),
         Ok(test) => panic!("the PEs of the test {test} were started for the test {name}"),
-        // A runner of cargo's has started this program as a job: one of its processes starts the
-        // jobs of tests.
+        // If a runner of cargo has started this program as a job, only the first of its processes
+        // on each node starts the jobs of tests.
         Err(_) if std::env::var(LOCAL_ID).is_ok_and(|number| number != "0") => {}
         Err(_) => pes.sizes().iter().for_each(|&n| job(name, n)),
     }
@@ -110,7 +110,7 @@ fn job(name: &str, n: u32) {
     let mut child = command
         .spawn()
         .unwrap_or_else(|error| panic!("{} cannot be started: {error}", oshrun.display()));
-    // It holds the ends for writing, without which the output has an end.
+    // The command holds the writing ends of the pipe, without which the output has an end.
     drop(command);
     let (sender, printed) = mpsc::channel();
     thread::spawn(move || {
@@ -134,7 +134,7 @@ fn job(name: &str, n: u32) {
     }
 }
 
-/// Returns the launcher.
+/// Returns the path of the launcher.
 fn oshrun() -> PathBuf {
     if let Some(named) = std::env::var_os("OSHRUN") {
         return named.into();
@@ -158,8 +158,8 @@ fn limit() -> Duration {
     }
 }
 
-/// Returns the status of a job, or nothing where it was ended at its limit. With its launcher the
-/// PEs end.
+/// Returns the exit status of a job, or `None` if it was killed at its limit. The PEs end with
+/// their launcher.
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {

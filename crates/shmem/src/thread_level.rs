@@ -19,27 +19,28 @@ pub trait ThreadLevel: OfHandles {
     const LEVEL: c_int;
 }
 
-/// One thread calls: the one that called [`init`](crate::init). Handles are neither `Send` nor
-/// `Sync`. This is `SHMEM_THREAD_SINGLE` (§9.2); other threads may exist, and may load and store
-/// symmetric elements.
+/// Only the thread that called [`init`](crate::init) calls the library. Handles are neither `Send`
+/// nor `Sync`. This is `SHMEM_THREAD_SINGLE` (§9.2), but other threads may exist, and may load and
+/// store symmetric elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Single;
 
 /// A level like [`Single`], for a program that has other threads, which do not call:
 /// `SHMEM_THREAD_FUNNELED` (§9.2).
 ///
-/// There is no type for `SHMEM_THREAD_SERIALIZED`: which thread calls next could not be left to the
-/// compiler, since everything that borrows a handle would have to move to another thread together.
-/// Programs use [`Multiple`].
+/// There is no type for `SHMEM_THREAD_SERIALIZED`: the compiler could not check that one thread
+/// calls at a time, since everything that borrows a handle would have to move to another thread
+/// together. Use [`Multiple`] instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Funneled;
 
 /// Any threads call, at any time: `SHMEM_THREAD_MULTIPLE` (§9.2).
 ///
-/// Threads of a PE are in collectives of one team one after the other, in the same order on all
-/// PEs, which the program ensures. The job ends with a message if two of them are inside at once.
-/// If they are not by chance, a thread gets values of the call that another thread has made on
-/// another PE; this is a mistake in the program, but not undefined behavior.
+/// The program must ensure that the threads of a PE call collectives of one team one after the
+/// other, and in the same order on all PEs. The job ends with a message if two threads are in such
+/// collectives at once. If they are in them one after the other, but in different orders on
+/// different PEs, results of the two calls are mixed up; this is a mistake in the program, but not
+/// undefined behavior.
 #[derive(Clone, Copy, Debug)]
 pub struct Multiple;
 
@@ -68,7 +69,7 @@ pub trait AnyThread: ThreadLevel {}
 
 impl AnyThread for Multiple {}
 
-/// A part of what threads share if any thread may call at the level.
+/// A marker that is `Send` and `Sync` if any thread may call the library at the level.
 pub(crate) struct Threads<L>(PhantomData<(*const (), L)>);
 
 // SAFETY: it contains nothing; the bound is what makes a handle of the level `Send`.

@@ -1,7 +1,7 @@
-//! Non-blocking transfers of vectors that the transfer owns until it is complete: futures for any
-//! executor, and for none.
+//! Non-blocking transfers that own their vector until they are complete: futures for any executor,
+//! or for [`block_on`](crate::block_on).
 //!
-//! A future that is leaked keeps its vector forever, so nothing is written to memory that was
+//! A future that is leaked keeps its vector forever, so no transfer writes to memory that was
 //! freed. One that is dropped completes the transfer first.
 #![allow(unsafe_code)]
 
@@ -17,11 +17,12 @@ use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::task::{self, Poll};
 
-/// After this number of idle polls a transfer waits: others that are issued on its context
-/// meanwhile could keep that busy forever.
+/// The number of idle polls after which a transfer blocks in a quiet. Operations that are issued on
+/// its context meanwhile could keep the context busy forever.
 const POLLS: u32 = 1000;
 
-/// Checks whether operations are complete; in the tests of this file not those of a context.
+/// Tests whether operations are complete: those of a context, or simulated ones in the tests of
+/// this file.
 trait CompletionTest {
     fn is_complete(&self) -> bool;
     fn complete(&self);
@@ -37,13 +38,13 @@ impl<K: ContextKind, L: ThreadLevel> CompletionTest for &Context<'_, K, L> {
     }
 }
 
-/// A transfer in progress (§9.6.2), which owns its vector: a future of the vector. It was started
-/// when it was made.
+/// A transfer in progress (§9.6.2), which owns its vector: a future of the vector. The transfer has
+/// already started.
 #[must_use = "a transfer that is dropped is waited for"]
 pub struct Transfer<'c, T, K: ContextKind, L: ThreadLevel>(Owning<T, &'c Context<'c, K, L>>);
 
-/// A vector that nobody accesses before operations are complete. No reference to its elements
-/// exists until then.
+/// A vector that the program cannot access before the operations on it are complete. No reference
+/// to its elements exists until then.
 struct Owning<T, C: CompletionTest> {
     elements: VectorParts<T>,
     is_taken: bool,
@@ -71,12 +72,13 @@ impl<T, C: CompletionTest> Owning<T, C> {
         Owning { elements, is_taken: false, polls: 0, completion }
     }
 
-    /// Returns the vector again, once the operations are complete.
+    /// Returns the vector. The operations on it must be complete.
     fn take(&mut self) -> Vec<T> {
         assert!(!self.is_taken, "a transfer was polled after its end");
         self.is_taken = true;
         let VectorParts { start, len, capacity } = self.elements;
-        // SAFETY: the parts of a vector that was forgotten, and is made again once.
+        // SAFETY: the parts of a vector that `new` has forgotten; `is_taken` ensures that it is
+        // made again only once.
         unsafe { Vec::from_raw_parts(start, len, capacity) }
     }
 
@@ -113,8 +115,8 @@ impl<T: Pod, K: ContextKind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
 impl<T, K: ContextKind, L: ThreadLevel> Unpin for Transfer<'_, T, K, L> {}
 
 impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
-    /// Works as [`put`](Context::put), of a vector that comes back when the data are at `pe`
-    /// (`shmem_put_nbi`, §9.6.2.1).
+    /// Works as [`put`](Context::put), from a vector. The future returns the vector when the data
+    /// are at `pe` (`shmem_put_nbi`, §9.6.2.1).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -134,13 +136,13 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (start.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, context) = (call!("put_owned"), self.handle());
-        // SAFETY: as many elements each; the transfer owns the source until it is complete.
+        // SAFETY: equal numbers of elements; the transfer owns the source until it is complete.
         unsafe { rma::put_nbi(call, context, to, from, len, number(pe)) };
         transfer
     }
 
-    /// Works as [`get`](Context::get), to a vector of as many elements, which comes back when they
-    /// are there (`shmem_get_nbi`, §9.6.2.2).
+    /// Works as [`get`](Context::get), to a vector with the same number of elements as `source`.
+    /// The future returns the vector when the data are in it (`shmem_get_nbi`, §9.6.2.2).
     #[track_caller]
     pub fn get_owned<T: Pod>(
         &'c self,
@@ -154,7 +156,8 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), start.cast());
         let (call, context) = (call!("get_owned"), self.handle());
-        // SAFETY: as many elements each; the transfer owns the destination until it is complete.
+        // SAFETY: equal numbers of elements; the transfer owns the destination until it is
+        // complete.
         unsafe { rma::get_nbi(call, context, to, from, len, number(pe)) };
         transfer
     }
@@ -172,7 +175,8 @@ mod tests {
     use std::cell::Cell;
     use std::task::Waker;
 
-    /// A network that is quick to say so after some polls, and then writes to its destination.
+    /// A network that is complete after some polls or in a quiet, and writes to its destination
+    /// then.
     struct Slow<'t> {
         polls_left: &'t Cell<u32>,
         written: &'t Cell<*mut u64>,
@@ -223,7 +227,7 @@ mod tests {
         assert!(written.get().is_null(), "it was not completed");
 
         let leaked = ManuallyDrop::new(start(&polls_left, &written));
-        // SAFETY: the vector that nobody has freed.
+        // SAFETY: the first element of the vector, which was leaked and so not freed.
         unsafe { written.take().write(17) };
         drop(ManuallyDrop::into_inner(leaked));
     }

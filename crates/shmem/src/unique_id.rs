@@ -7,8 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The unique id of a job (`shmemx_uniqueid_t`, an extension after NVSHMEM's and rocSHMEM's). It is
-/// a printable text, which one process makes and hands to the others: in a file, a message, an
-/// environment variable. Who has it can join the job, so it is as secret as the job's data.
+/// a printable text, which one process makes and passes to the others: in a file, a message, or an
+/// environment variable. A process that has the id can join the job, so it is as secret as the
+/// job's data.
 ///
 /// ```no_run
 /// use shmem::{Single, UniqueId};
@@ -30,15 +31,15 @@ use std::str::FromStr;
 pub struct UniqueId([u8; setup::UNIQUE_ID_BYTES]);
 
 impl UniqueId {
-    /// Makes an id (`shmemx_get_uniqueid`). This process serves the meeting of the job, from a
-    /// thread, so it must live as long as the job; it need not be one of its PEs.
+    /// Makes an id (`shmemx_get_uniqueid`). A thread of this process serves the processes that join
+    /// the job, so this process must live as long as the job; it need not be one of its PEs.
     ///
     /// The process ends with a message if it cannot listen at any address.
     pub fn make() -> UniqueId {
         UniqueId(setup::unique_id(call!("UniqueId::make")))
     }
 
-    /// Returns the part of process `rank` in the job of `n_ranks` PEs with this id.
+    /// Returns the job with this id, of `n_ranks` PEs, for the process that is to be PE `rank`.
     pub fn job(&self, rank: u32, n_ranks: u32) -> UniqueIdJob<'_> {
         UniqueIdJob { id: self, rank, n_ranks }
     }
@@ -50,14 +51,14 @@ impl fmt::Display for UniqueId {
     }
 }
 
-/// Without its text, which is a secret.
+/// Formats the type only, since the text is a secret.
 impl fmt::Debug for UniqueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("UniqueId")
     }
 }
 
-/// A text is too long for a unique id.
+/// The error for a text that is too long for a unique id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniqueIdError;
 
@@ -72,7 +73,8 @@ impl std::error::Error for UniqueIdError {}
 impl FromStr for UniqueId {
     type Err = UniqueIdError;
 
-    /// Takes the text of an id. Whether it leads to a job is found out by the initialization.
+    /// Returns the id with this text. Whether it is the id of a job is checked by
+    /// [`UniqueIdJob::init`] only.
     fn from_str(text: &str) -> Result<UniqueId, UniqueIdError> {
         let mut bytes = [0; setup::UNIQUE_ID_BYTES];
         let room = bytes.get_mut(..text.len()).ok_or(UniqueIdError)?;
@@ -81,7 +83,7 @@ impl FromStr for UniqueId {
     }
 }
 
-/// The part of one process in the job of a unique id.
+/// A job with a unique id, and the rank of this process in it.
 #[derive(Clone, Copy, Debug)]
 pub struct UniqueIdJob<'a> {
     id: &'a UniqueId,
@@ -90,15 +92,15 @@ pub struct UniqueIdJob<'a> {
 }
 
 impl UniqueIdJob<'_> {
-    /// Initializes the library (`shmemx_init_attr`): returns when all processes of the job have
-    /// come. The job ends with a message if one of them does not come in time (`SHMEM_JOIN_LIMIT`),
-    /// or has the rank of another one.
+    /// Initializes the library (`shmemx_init_attr`). Returns when all processes of the job have
+    /// joined. The job ends with a message if one of them does not join in time
+    /// (`SHMEM_JOIN_LIMIT`), or has the rank of another one.
     ///
-    /// Under `oshrun` the rank and the number of PEs must be those of `oshrun`, which starts the
-    /// job then.
+    /// Under `oshrun`, which starts the job then, the rank and the number of PEs must be those of
+    /// `oshrun`.
     ///
     /// # Errors
-    /// The library is initialized already, at a lower thread level.
+    /// If the library is, or was before, initialized at a lower thread level.
     pub fn init<L: ThreadLevel>(self) -> Result<Shmem<L>, ThreadLevelError> {
         let UniqueIdJob { id, rank, n_ranks } = self;
         job::enter(call!("UniqueIdJob::init"), Some((rank, n_ranks, &id.0)))

@@ -1,7 +1,5 @@
-//! Collectives on values that a PE has of its own: they are passed and returned, and need no
-//! symmetric memory.
-//!
-//! For long vectors, those on symmetric memory are faster.
+//! Collectives on private values, which are passed and returned, and need no symmetric memory. For
+//! long vectors, collectives on symmetric memory are faster.
 
 use crate::collectives::sum;
 use crate::operator::{Operator, Sum};
@@ -13,7 +11,7 @@ use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::private::{self, ReductionKind};
 
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Combines a value of each member (§9.10.9, of one element).
+    /// Returns the combined values of all members (§9.10.9, of one element).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -31,20 +29,20 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Combines vectors of the members element by element, and leaves the result on each (§9.10.9).
-    /// They have as many elements each.
+    /// Replaces `values` on each member by the combination of the `values` of all members, element
+    /// by element (§9.10.9). All members pass the same number of elements.
     pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, op: O, values: &mut [T]) {
         self.combine_in_place(call!("Team::reduce_in_place"), op, values);
     }
 
-    /// Works as [`reduce_in_place`](Self::reduce_in_place), with a result of its own (§9.10.9).
+    /// Works as [`reduce_in_place`](Self::reduce_in_place), but returns the result (§9.10.9).
     pub fn all_reduce<T: Pod, O: Operator<T>>(&self, op: O, values: &[T]) -> Vec<T> {
         let mut result = values.to_vec();
         self.combine_in_place(call!("Team::all_reduce"), op, &mut result);
         result
     }
 
-    /// Adds up a value of the members up to this one (§9.10.10, of one element).
+    /// Returns the sum of the values of the members up to this one (§9.10.10, of one element).
     pub fn inscan_value<T: Pod + Arithmetic>(&self, _op: Sum, mut value: T) -> T {
         let (call, team) = (call!("Team::inscan_value"), self.handle());
         private::combine(
@@ -57,8 +55,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Adds up a value of the members before this one; zero on the first (§9.10.10, of one
-    /// element): where this member's elements begin, if the value is their number.
+    /// Returns the sum of the values of the members before this one; zero on the first member
+    /// (§9.10.10, of one element). If the value is a number of elements, the sum is the index of
+    /// this member's first element.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -77,21 +76,22 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Returns the value of member `root`; those of the others do not count (§9.10.7).
+    /// Returns the value that member `root` passes; those of the other members are not used
+    /// (§9.10.7).
     pub fn broadcast_value<T: Pod>(&self, mut value: T, root: u32) -> T {
         let (call, team) = (call!("Team::broadcast_value"), self.handle());
         private::broadcast(call, team, bytes_of_mut(&mut value), root);
         value
     }
 
-    /// Copies the values of member `root` to those of the others, which have as many elements
-    /// (§9.10.7).
+    /// Copies the values of member `root` to `values` of the other members (§9.10.7). All members
+    /// pass the same number of elements.
     pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: u32) {
         let (call, team) = (call!("Team::broadcast_in_place"), self.handle());
         private::broadcast(call, team, cast_slice_mut(values), root);
     }
 
-    /// Combines vectors of the members on behalf of `call`, and leaves the result on each.
+    /// Works as [`reduce_in_place`](Self::reduce_in_place), for the routine `call`.
     pub(crate) fn combine_in_place<T: Pod, O: Operator<T>>(
         &self,
         call: Call,

@@ -1,4 +1,4 @@
-//! Waiting for and testing elements of this PE that others change (OpenSHMEM 1.6, §9.11).
+//! Waiting for and testing elements of this PE that other PEs change (OpenSHMEM 1.6, §9.11).
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind};
@@ -73,8 +73,8 @@ impl<T: Comparable + AtomicValue> Awaited for Atomic<T> {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Waits until this PE's element satisfies the comparison (`shmem_wait_until`, §9.11.1). What
-    /// its writer ordered before is visible then.
+    /// Waits until this PE's element satisfies the comparison (`shmem_wait_until`, §9.11.1). Writes
+    /// that the writer of the element has ordered before it are then visible.
     pub fn wait_until<'a, T: Awaited>(
         &self,
         element: impl AsElement<'a, T>,

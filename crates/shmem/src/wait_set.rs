@@ -1,8 +1,8 @@
 //! Waiting for and testing several elements of this PE at once (OpenSHMEM 1.6, §9.11.2 to
 //! §9.11.14).
 //!
-//! The elements are those of a slice, without those whose entry in `status` is not 0; an empty
-//! `status` excludes none. They are compared with one value, or each with its own.
+//! An element is excluded if its entry in `status` is not 0; an empty `status` excludes none. All
+//! elements are compared with one value, or each with its own.
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind};
@@ -47,7 +47,7 @@ impl<'v, T, const N: usize> From<&'v [T; N]> for Values<'v, T> {
     }
 }
 
-/// The arguments of the runtime, whose lengths were compared.
+/// The arguments in the runtime's form. Their lengths were checked.
 struct WaitSet<T> {
     ivars: *const T,
     nelems: usize,
@@ -87,7 +87,7 @@ fn other_length(call: Call, argument: &str, len: usize, nelems: usize) -> ! {
     )
 }
 
-/// The forms that have no list of indices.
+/// Defines the routines that have no list of indices.
 macro_rules! sets {
     ($($(#[$doc:meta])* $name:ident -> $result:ty = |$raw:ident| $convert:expr;)*) => {$(
         $(#[$doc])*
@@ -105,14 +105,15 @@ macro_rules! sets {
             let WaitSet { ivars, nelems, status, values } =
                 WaitSet::new(call!(stringify!($name)), ivars.into(), status, values.into());
             let (call, cmp) = (call!(stringify!($name)), cmp.constant());
-            // SAFETY: elements of a symmetric object, and as many entries in the other arrays.
+            // SAFETY: `nelems` elements of a symmetric object, and the other arrays have as many
+            // entries or are not used.
             let $raw = unsafe { wait::$name(call, ivars, nelems, status, cmp, values) };
             $convert
         }
     )*};
 }
 
-/// The forms that have one.
+/// Defines the routines that have a list of indices.
 macro_rules! lists {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
@@ -134,7 +135,8 @@ macro_rules! lists {
                 other_length(call!(stringify!($name)), "indices", indices.len(), nelems);
             }
             let (call, cmp, found) = (call!(stringify!($name)), cmp.constant(), indices.as_mut_ptr());
-            // SAFETY: elements of a symmetric object, and as many entries in the other arrays.
+            // SAFETY: `nelems` elements of a symmetric object, and the other arrays have at least
+            // as many entries or are not used.
             let count = unsafe { wait::$name(call, ivars, nelems, found, status, cmp, values) };
             &indices[..count]
         }
@@ -158,12 +160,14 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     lists! {
-        /// Waits until some elements satisfy the comparison. Returns their indices, in `indices`,
-        /// which has room for all; none at once if there are no elements or all are excluded
-        /// (`shmem_wait_until_some`, §9.11.4 and §9.11.7).
+        /// Waits until at least one element satisfies the comparison. Writes the indices of those
+        /// that do to `indices`, which must have room for all elements, and returns them. Returns
+        /// none at once if there are no elements or all are excluded (`shmem_wait_until_some`,
+        /// §9.11.4 and §9.11.7).
         wait_until_some;
-        /// Returns the indices of the elements that satisfy the comparison now, in `indices`, which
-        /// has room for all (`shmem_test_some`, §9.11.11 and §9.11.14).
+        /// Writes the indices of the elements that satisfy the comparison now to `indices`, which
+        /// must have room for all elements, and returns them (`shmem_test_some`, §9.11.11 and
+        /// §9.11.14).
         test_some;
     }
 }

@@ -1,5 +1,5 @@
-//! Waits as futures: a poll is a test, and asks to be polled again. And a way to wait for a future
-//! without an executor.
+//! Waits as futures, whose polls test and at once request the next poll; and [`block_on`], which
+//! waits for a future without an executor.
 
 use crate::context::{Context, ContextKind};
 use crate::element::Signal;
@@ -15,16 +15,17 @@ use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Polls with a pause, which come first.
+/// The number of first polls of [`block_on`], after each of which the CPU pauses for a moment.
 const POLLS: u32 = 200;
-/// Polls that let other threads run, which come next.
+/// The number of polls after which it sleeps between polls, and no longer yields to other threads.
 const YIELDS: u32 = 2000;
-/// Sleep between the polls that come last: a plain store does not wake the thread.
+/// The time that it sleeps. It cannot sleep longer, since the store of a peer does not wake the
+/// thread.
 const SLEEP: Duration = Duration::from_micros(50);
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Works as [`wait_until`](Context::wait_until), for a program that does other things
-    /// meanwhile: `shmem_test` (§9.11.8) at each poll.
+    /// Works as [`wait_until`](Context::wait_until), as a future: each poll is a `shmem_test`
+    /// (§9.11.8).
     pub fn until<'a, T: Awaited>(
         &'a self,
         element: impl AsElement<'a, T>,
@@ -35,8 +36,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         poll_fn(move |context| ready(context, || self.test(element, cmp, value).then_some(())))
     }
 
-    /// Works as [`signal_wait_until`](Context::signal_wait_until) (§9.11.15), for a program that
-    /// does other things meanwhile.
+    /// Works as [`signal_wait_until`](Context::signal_wait_until) (§9.11.15), as a future of the
+    /// signal's value.
     pub fn signal_until<'a>(
         &'a self,
         signal: impl AsElement<'a, Signal>,
@@ -47,9 +48,9 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         poll_fn(move |context| ready(context, || self.signal_test(signal, cmp, value)))
     }
 
-    /// Works as [`quiet`](Context::quiet), for a program that does other things meanwhile: what was
-    /// issued before, and what is issued until it is ready, is complete then (`shmemx_quiet_test`,
-    /// an extension of the quiet of §9.12.2).
+    /// Works as [`quiet`](Context::quiet), as a future. When it is ready, all operations issued on
+    /// this context until then are complete (`shmemx_quiet_test`, an extension of the quiet of
+    /// §9.12.2).
     pub fn until_quiet(&self) -> impl Future<Output = ()> {
         let is_quiet = || order::quiet_test(call!("Context::until_quiet"), self.handle()) != 0;
         poll_fn(move |context| ready(context, || is_quiet().then_some(())))
@@ -69,9 +70,10 @@ pub(crate) fn ready<R>(
     }
 }
 
-/// Waits for a future on this thread, which needs no executor. This has no form in the standard.
+/// Waits for a future on this thread, without an executor. The standard has no such routine.
 ///
-/// It is polled again when it has requested that: immediately at first, later at longer intervals.
+/// After the future has requested another poll, it is polled immediately at first, later at longer
+/// intervals.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     let woken = Arc::new(Woken { thread: thread::current(), woken: AtomicBool::new(false) });

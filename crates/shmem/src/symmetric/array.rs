@@ -10,22 +10,22 @@ use rushmem_runtime::local;
 use std::fmt;
 use std::ops::RangeBounds;
 
-/// Elements in the symmetric heap (§9.3), as many on each PE. All PEs allocate and drop their
-/// arrays in the same order, since both are collective; dropping completes what this PE has issued,
-/// waits for all PEs and frees the memory (`shmem_free`, §9.3.2). The job ends with a message if
-/// another PE does something else then.
+/// Elements in the symmetric heap (§9.3), the same number on each PE. All PEs allocate and drop
+/// their arrays in the same order, since both are collective. Dropping an array completes the
+/// operations that this PE has issued, waits for all PEs and frees the memory (`shmem_free`,
+/// §9.3.2). The job ends with a message if another PE does something else meanwhile.
 pub struct SymArray<'s, T: Symmetric> {
     pub(crate) block: SymBlock<'s>,
     data: *mut T,
     len: usize,
 }
 
-// SAFETY: what threads share of an array is views, and copies of elements. It cannot be dropped by
-// a thread that only borrows it.
+// SAFETY: threads that borrow an array can only make views and copies of elements, which any thread
+// may do at any time. They cannot drop the array.
 unsafe impl<T: Symmetric> Sync for SymArray<'_, T> {}
 
-/// The symmetric heap, of as many bytes as `SHMEM_SYMMETRIC_SIZE` says (§8), has no room for an
-/// object. It has none on any PE.
+/// The error if the symmetric heap, whose size is `SHMEM_SYMMETRIC_SIZE` (§8), has no room for an
+/// object. It is the same on all PEs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     nbytes: usize,
@@ -51,10 +51,10 @@ impl<L: ThreadLevel> Shmem<L> {
             .unwrap_or_else(|error| call!("Shmem::array").fail(format_args!("{error}")))
     }
 
-    /// Works as [`array`](Self::array).
+    /// Works as [`array`](Self::array), but returns an error if there is no room.
     ///
     /// # Errors
-    /// There is no room, which is so on all PEs.
+    /// If there is no room, which is so on all PEs.
     pub fn try_array<T: Symmetric>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
         let block = SymBlock::allocate::<T>(call!("Shmem::array"), len)
             .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
@@ -64,7 +64,7 @@ impl<L: ThreadLevel> Shmem<L> {
 }
 
 impl<T: Symmetric> SymArray<'_, T> {
-    /// Returns all elements.
+    /// Returns a view of all elements.
     #[inline(always)]
     pub fn as_slice(&self) -> SymSlice<'_, T> {
         // SAFETY: all elements of the block, which is not freed while it is borrowed; an epoch
@@ -78,7 +78,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         self.len
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no elements.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -106,8 +106,8 @@ impl<T: Symmetric> SymArray<'_, T> {
 
 impl<T: Symmetric> SymArray<'_, T> {
     /// Changes the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values,
-    /// further ones are zero. Collective; completes what this PE has issued. Both the old and the
-    /// new elements need room meanwhile.
+    /// further ones are zero. Collective; completes the operations that this PE has issued. Both
+    /// the old and the new elements need room meanwhile.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -119,15 +119,16 @@ impl<T: Symmetric> SymArray<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// There is no room, which is so on all PEs. The array remains as it is.
+    /// If there is no room, which is so on all PEs. The array is then unchanged.
     pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let call = call!("SymArray::resize");
         let block = SymBlock::allocate::<T>(call, len)
             .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
         self.block.barrier(call);
         let (to, from) = (block.data::<Plain<T>>(), self.data.cast::<Plain<T>>());
-        // SAFETY: as many elements each, of two blocks. No PE has a view of either before all have
-        // dropped the old one below.
+        // SAFETY: both blocks have at least this number of elements. No PE has a view of either
+        // block: each has borrowed the array exclusively, until all have dropped the old block
+        // below.
         unsafe { local::copy_elements::<local::AtomicLoads, _>(to, from, len.min(self.len)) };
         (self.data, self.len) = (block.data(), len);
         drop(std::mem::replace(&mut self.block, block));

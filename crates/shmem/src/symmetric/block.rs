@@ -1,8 +1,8 @@
-//! A block of the symmetric heap: a header, which the PEs use among themselves, and the elements.
+//! A block of the symmetric heap: a header, which only this crate accesses, and the elements.
 //!
-//! All PEs allocate and free the same blocks in the same order, which `agreement` proves. The
-//! header is the flags of the barriers around an epoch, which are the object's own: those of the
-//! team would let a PE in that is at another object.
+//! All PEs allocate and free the same blocks in the same order, which `agreement` checks. The
+//! header has the flags of the barriers around an epoch. Each object has flags of its own: a PE in
+//! a barrier of another object must not count as one in this barrier.
 #![allow(unsafe_code)]
 
 use crate::agreement::{AgreementStep, Barrier, EnteredStep};
@@ -12,27 +12,28 @@ use rushmem_runtime::{Call, DefaultContext, collectives, heap, order, requests, 
 use std::any::type_name;
 use std::marker::PhantomData;
 
-/// Elements begin at a cache line of their own, so that no two objects share one.
+/// The minimum alignment of elements: a cache line, so that no two objects share one.
 const LINE: usize = 64;
 
-/// A block, which is freed when it is dropped. It stays on the thread that may call the library.
+/// A block, which is freed when it is dropped. It stays on its thread, which may call the library.
 pub(crate) struct SymBlock<'s> {
     /// The flags: one for each round of a dissemination barrier.
     header: *mut u64,
     data: *mut u8,
-    /// Bytes of the elements.
+    /// The number of bytes of the elements.
     nbytes: usize,
-    /// Barriers on the flags so far.
+    /// The number of barriers on the flags so far.
     barriers: u64,
     shmem: PhantomData<(&'s (), *const ())>,
 }
 
 impl<'s> SymBlock<'s> {
-    /// Zero elements, as many on each PE. `None` when there is no room, on all PEs.
+    /// Allocates zero elements, the same number on each PE. Returns `None` if there is no room, on
+    /// all PEs.
     pub(crate) fn allocate<T: Symmetric>(call: Call, len: usize) -> Option<SymBlock<'s>> {
         let n_pes = setup::n_pes(call) as u32;
         let alignment = align_of::<T>().max(LINE);
-        // A team of one PE has a block, too, and so has an object of no bytes.
+        // At least one word, so that an object of no bytes in a job of one PE has a block, too.
         let words = (rounds(n_pes) as usize).max(1);
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
         let nbytes = size_of::<T>().checked_mul(len)?;
@@ -54,28 +55,28 @@ impl<'s> SymBlock<'s> {
         Some(block)
     }
 
-    /// Returns its elements, of the type and number that were allocated.
+    /// Returns the address of the elements, which have the type that was allocated.
     #[inline(always)]
     pub(crate) fn data<T>(&self) -> *mut T {
         self.data.cast()
     }
 
-    /// Returns where it begins in the heap.
+    /// Returns the offset of the block in the heap.
     fn offset(&self) -> u64 {
         heap::offset(call!("offset of an object"), self.header.cast())
     }
 
     /// Completes what this PE has issued: the non-blocking collectives on this block, of any team,
-    /// and every operation of any context. A program may have leaked what would have waited for
-    /// them.
+    /// and all operations of any context. Usually they are complete already, but the program may
+    /// have leaked the object whose drop completes them.
     fn complete(&self, call: Call) {
         let start = self.data.addr();
         requests::complete_on(start..start + self.nbytes);
         order::local_complete(call);
     }
 
-    /// Completes what this PE has issued on any context, and waits until all PEs have done so for
-    /// this block.
+    /// Completes the operations that this PE has issued on any context, and waits until all PEs
+    /// have called this for the same block.
     pub(crate) fn barrier(&mut self, call: Call) {
         self.complete(call);
         order::quiet(call, DefaultContext);
@@ -102,19 +103,19 @@ impl Drop for SymBlock<'_> {
         let mistake = "does not drop the same object; all PEs drop their objects in the same order";
         entered.compare(AgreementStep::Drop(self.offset()), mistake);
         let start = self.header;
-        // SAFETY: allocated above and freed once; all PEs drop it, as the barrier of this call
-        // completes the proof of, so its views have ended everywhere, and what was issued is
-        // complete.
+        // SAFETY: the start of a block that `allocate` has returned, which is freed once. This call
+        // begins with a barrier, after which all PEs have compared their steps, so all drop this
+        // block. A block that is dropped has no views, and the operations on it are complete.
         unsafe { heap::free(call, start.cast()) };
     }
 }
 
-/// Rounds of a dissemination barrier.
+/// Returns the number of rounds of a dissemination barrier.
 fn rounds(n_pes: u32) -> u32 {
     n_pes.next_power_of_two().trailing_zeros()
 }
 
-/// Returns what a block is for.
+/// Returns a hash of the type and the number of a block's elements.
 fn digest<T>(len: usize) -> u64 {
     let name = type_name::<T>().bytes().map(u64::from);
     // FNV-1a.

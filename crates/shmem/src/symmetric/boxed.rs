@@ -12,8 +12,8 @@ use bytemuck::Pod;
 pub struct SymBox<'s, T: Symmetric>(SymArray<'s, T>);
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocates one element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
-    /// Collective. The job ends with a message as that of [`array`](Self::array).
+    /// Allocates one element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
+    /// Collective. The job ends with a message in the same cases as for [`array`](Self::array).
     pub fn boxed<T: Pod>(&self, value: T) -> SymBox<'_, T> {
         let one = self.zeroed();
         one.store(value);
@@ -22,14 +22,14 @@ impl<L: ThreadLevel> Shmem<L> {
     }
 
     /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends
-    /// with a message as that of [`array`](Self::array).
+    /// with a message in the same cases as for [`array`](Self::array).
     pub fn zeroed<T: Symmetric>(&self) -> SymBox<'_, T> {
         SymBox(self.array(1))
     }
 }
 
 impl<T: Symmetric> SymBox<'_, T> {
-    /// Returns the element.
+    /// Returns a view of the element.
     #[inline(always)]
     pub fn element(&self) -> SymRef<'_, T> {
         self.0.at(0)
@@ -37,7 +37,7 @@ impl<T: Symmetric> SymBox<'_, T> {
 }
 
 impl<T: Symmetric> SymBox<'_, T> {
-    /// Returns the copy of this PE.
+    /// Returns this PE's value of the element.
     #[inline(always)]
     pub fn load(&self) -> T
     where
@@ -46,7 +46,7 @@ impl<T: Symmetric> SymBox<'_, T> {
         self.element().load()
     }
 
-    /// Writes to this PE's copy.
+    /// Writes to this PE's element.
     #[inline(always)]
     pub fn store(&self, value: T)
     where
@@ -55,7 +55,7 @@ impl<T: Symmetric> SymBox<'_, T> {
         self.element().store(value);
     }
 
-    /// Works as [`SymArray::epoch`].
+    /// Works as [`SymArray::epoch`], for one element.
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R
     where
         T: PlainData,

@@ -1,4 +1,4 @@
-//! Epochs: the time in which every PE has its part of an array to itself.
+//! Epochs: times in which every PE has its part of an array for itself.
 #![allow(unsafe_code)]
 
 use crate::element::{PlainData, Symmetric};
@@ -6,16 +6,17 @@ use crate::job::end_if_panicking;
 use crate::symmetric::array::SymArray;
 
 impl<T: Symmetric> SymArray<'_, T> {
-    /// Calls `f` with this PE's elements, which no other PE can reach until all PEs have returned
-    /// from their `f`. Collective over all PEs, so one thread of a PE at a time.
+    /// Calls `f` with this PE's elements, which no other PE can access until all PEs have returned
+    /// from their `f`. Collective over all PEs, so one thread of a PE at a time. The standard has
+    /// no such routine.
     ///
-    /// All of them wait for each other before and after it. A PE that is in it has the array
-    /// borrowed exclusively, so it has no view of it with which it could start an operation; what
-    /// it started before is complete. Other arrays may be used meanwhile. A panic in `f` ends the
-    /// job. This has no form in the standard.
+    /// All PEs wait for each other before and after `f`. A PE in an epoch borrows the array
+    /// exclusively, so it has no view with which it could start an operation on the array; the
+    /// operations that it started before are complete. Other arrays may be used meanwhile. A panic
+    /// in `f` ends the job.
     ///
     /// The job ends with a message if another PE allocates or drops something instead, or
-    /// finalizes. One that calls another collective is waited for.
+    /// finalizes. If another PE calls another collective, this PE waits for it.
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R
     where
         T: PlainData,
@@ -23,10 +24,10 @@ impl<T: Symmetric> SymArray<'_, T> {
         let call = call!("SymArray::epoch");
         self.block.barrier(call);
         let len = self.len();
-        // SAFETY: this PE's elements, aligned and initialized, whatever their bits. All PEs are in
-        // this method of this object: the barrier is the object's own. Each has it borrowed
-        // exclusively, so none has a view of it; a view is what every access needs. What was issued
-        // before the barrier is complete.
+        // SAFETY: this PE's elements, aligned, initialized, and valid with any bits. All PEs are in
+        // this method of this object, since the barrier is the object's own. Each has borrowed the
+        // object exclusively, so none has a view of it, which every access needs. The operations
+        // issued before the barrier are complete.
         let own = unsafe { std::slice::from_raw_parts_mut(self.block.data::<T>(), len) };
         let result = {
             let _end = EndIfPanicking;
@@ -37,7 +38,7 @@ impl<T: Symmetric> SymArray<'_, T> {
     }
 }
 
-/// Ends the job when it is dropped by a panic: the others wait in the second barrier.
+/// Ends the job when it is dropped by a panic, since the other PEs wait in the second barrier.
 struct EndIfPanicking;
 
 impl Drop for EndIfPanicking {

@@ -1,8 +1,8 @@
 //! Static variables as symmetric objects.
 //!
-//! That every PE has the same variable at the same address is true of static variables alone: a
-//! value that is part of another one, as in a `OnceLock`, need not be there on other PEs. So only
-//! the macro, which makes a static variable, makes values.
+//! Only a static variable is sure to exist on every PE at the corresponding address: a value inside
+//! another one, such as a `OnceLock`, need not exist on other PEs. So only the macro
+//! [`symmetric!`](crate::symmetric!) makes values, since it makes static variables.
 #![allow(unsafe_code)]
 
 use crate::element::{Symmetric, fail};
@@ -22,13 +22,14 @@ use std::fmt;
 #[repr(transparent)]
 pub struct SymStatic<T>(UnsafeCell<T>);
 
-// SAFETY: there are only those of symmetric elements and of arrays of them. They are accessed by
-// copies of plain data alone, which any thread may make at any time.
+// SAFETY: the constructors make only variables of symmetric elements and of arrays of these.
+// Programs access them only by copies of plain data and by atomic operations, as any thread may at
+// any time.
 unsafe impl<T> Sync for SymStatic<T> {}
 
-/// Declare static variables that are symmetric. Those without a value are zero, as
-/// [`Atomic`](crate::Atomic) ones, [`Signal`](crate::Signal)s and [`Lock`](crate::Lock)s always are
-/// at first.
+/// Declares static variables that are symmetric. A variable without a value is zero at first.
+/// [`Atomic`](crate::Atomic) elements, [`Signal`](crate::Signal)s and [`Lock`](crate::Lock)s are
+/// always declared without a value.
 ///
 /// ```standalone_crate
 /// use shmem::Atomic;
@@ -91,8 +92,8 @@ impl<T: Symmetric> SymStatic<T> {
     #[inline]
     pub fn element<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymRef<'s, T> {
         self.check(shmem);
-        // SAFETY: a static variable, which is symmetric, as was just checked, and never in an
-        // epoch.
+        // SAFETY: a static variable, which was just checked to be symmetric. It is never freed, and
+        // has no epochs.
         unsafe { SymRef::new(self.0.get()) }
     }
 }
@@ -122,7 +123,8 @@ impl<T: Symmetric, const N: usize> SymStatic<[T; N]> {
     #[inline]
     pub fn elements<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymSlice<'s, T> {
         self.check(shmem);
-        // SAFETY: `N` elements of a static variable, which was checked to be symmetric.
+        // SAFETY: `N` elements of a static variable, which was just checked to be symmetric. It is
+        // never freed, and has no epochs.
         unsafe { SymSlice::new(self.0.get().cast(), N) }
     }
 }

@@ -1,8 +1,8 @@
-//! Views of symmetric memory: where elements are, for as long as they are borrowed.
+//! Views of symmetric memory: the address of elements that are borrowed from an object.
 //!
-//! A view names the same elements on every PE. Its own methods access this PE's copy; operations of
-//! a context access those of others. Elements that other PEs change meanwhile have a value that
-//! somebody wrote; those larger than 8 bytes may have bytes of several.
+//! A view names the same elements on every PE. Its methods access this PE's elements; operations of
+//! a context access those of other PEs. An element that other PEs change meanwhile has a value that
+//! some PE has written; one larger than 8 bytes may have bytes of several such values.
 #![allow(unsafe_code)]
 
 use crate::element::{Plain, PlainData, Symmetric, fail};
@@ -54,7 +54,7 @@ pub trait AsElements<'a, E: 'a>: Into<SymSlice<'a, E>> {}
 #[diagnostic::do_not_recommend]
 impl<'a, E: 'a, V: Into<SymSlice<'a, E>>> AsElements<'a, E> for V {}
 
-// SAFETY: a view gives access to plain data by copies alone, which any thread may make at any time.
+// SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Symmetric> Send for SymSlice<'_, T> {}
 // SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Symmetric> Sync for SymSlice<'_, T> {}
@@ -91,14 +91,14 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         self.len
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no elements.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Returns the elements of a range of indices. Ends the job with a message if it is out of
-    /// bounds.
+    /// Returns a view of the elements in a range of indices. Ends the job with a message if the
+    /// range is out of bounds.
     #[inline]
     #[track_caller]
     pub fn slice(self, range: impl RangeBounds<usize>) -> SymSlice<'a, T> {
@@ -118,7 +118,8 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         SymSlice { start: self.start.wrapping_add(first), len: end - first, object: PhantomData }
     }
 
-    /// Returns the element at an index. Ends the job with a message if it is out of bounds.
+    /// Returns a view of the element at an index. Ends the job with a message if the index is out
+    /// of bounds.
     #[inline]
     #[track_caller]
     pub fn at(self, index: usize) -> SymRef<'a, T> {
@@ -141,28 +142,30 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         (0..self.len).map(move |index| self.at(index))
     }
 
-    /// Returns where this PE's copy is, for code that is unsafe. Peers may access it at any time.
+    /// Returns the address of this PE's elements, for unsafe code. Peers may access them at any
+    /// time.
     #[inline(always)]
     pub fn as_ptr(self) -> *mut T {
         self.start
     }
 
-    /// Returns true if operations can access `pe`'s copy (`shmem_addr_accessible`, §9.1.8). This is
-    /// so for all PEs of the job.
+    /// Returns true if operations can access the elements of `pe` (`shmem_addr_accessible`,
+    /// §9.1.8), which is so for all PEs of the job.
     pub fn is_accessible(self, pe: u32) -> bool {
         setup::addr_accessible(call!("SymSlice::is_accessible"), self.start.cast(), pe as i32) != 0
     }
 
-    /// Returns where `pe`'s copy is, if this PE can load and store it, for code that is unsafe
-    /// (`shmem_ptr`, §9.1.9). It and others may access it at any time; it is there as long as the
-    /// object is. The job ends with a message if there is no such PE.
+    /// Returns the address in this process of the elements of `pe`, for unsafe code (`shmem_ptr`,
+    /// §9.1.9); `None` if this PE cannot load and store them. `pe` and other PEs may access them at
+    /// any time. The address is valid as long as the object exists. The job ends with a message if
+    /// `pe` does not exist.
     pub fn on(self, pe: u32) -> Option<*mut T> {
         there(self.start, pe)
     }
 }
 
 impl<T: Symmetric> SymSlice<'_, T> {
-    /// Returns the copy of this PE of the element at an index.
+    /// Returns this PE's value of the element at an index.
     #[inline]
     #[track_caller]
     pub fn load(self, index: usize) -> T
@@ -172,7 +175,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         self.at(index).load()
     }
 
-    /// Writes to this PE's copy of the element at an index.
+    /// Writes to this PE's element at an index.
     #[inline]
     #[track_caller]
     pub fn store(self, index: usize, value: T)
@@ -182,8 +185,8 @@ impl<T: Symmetric> SymSlice<'_, T> {
         self.at(index).store(value);
     }
 
-    /// Copies this PE's elements to `dest`, which has as many; the job ends with a message if it
-    /// has not.
+    /// Copies this PE's elements to `dest`. The job ends with a message if `dest` has another
+    /// length.
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(self, dest: &mut [T])
@@ -193,7 +196,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         if dest.len() != self.len {
             differ(self.len, dest.len());
         }
-        // SAFETY: as many elements each, of a symmetric object and of a slice of the caller's.
+        // SAFETY: equal numbers of elements, of a symmetric object and of a slice of the caller's.
         unsafe {
             local::copy_elements::<local::AtomicLoads, Plain<T>>(
                 dest.as_mut_ptr().cast(),
@@ -203,8 +206,8 @@ impl<T: Symmetric> SymSlice<'_, T> {
         }
     }
 
-    /// Copies `source`, which has as many elements, to this PE's elements; the job ends with a
-    /// message if it has not.
+    /// Copies `source` to this PE's elements. The job ends with a message if `source` has another
+    /// length.
     #[inline]
     #[track_caller]
     pub fn copy_from_slice(self, source: &[T])
@@ -214,7 +217,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         if source.len() != self.len {
             differ(self.len, source.len());
         }
-        // SAFETY: as many elements each, of a symmetric object and of a slice of the caller's.
+        // SAFETY: equal numbers of elements, of a symmetric object and of a slice of the caller's.
         unsafe {
             local::copy_elements::<local::VolatileLoads, Plain<T>>(
                 self.start.cast(),
@@ -232,7 +235,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         (0..self.len).for_each(|index| self.store(index, value));
     }
 
-    /// Returns the elements of this PE.
+    /// Returns the values of this PE's elements.
     pub fn to_vec(self) -> Vec<T>
     where
         T: PlainData,
@@ -250,20 +253,20 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
         SymRef { at, object: PhantomData }
     }
 
-    /// Returns where this PE's copy is, for code that is unsafe. Peers may access it at any time.
+    /// Returns the address of this PE's element, for unsafe code. Peers may access it at any time.
     #[inline(always)]
     pub fn as_ptr(self) -> *mut T {
         self.at
     }
 
-    /// Works as [`SymSlice::on`].
+    /// Works as [`SymSlice::on`], for one element.
     pub fn on(self, pe: u32) -> Option<*mut T> {
         there(self.at, pe)
     }
 }
 
 impl<T: Symmetric> SymRef<'_, T> {
-    /// Returns the copy of this PE.
+    /// Returns this PE's value of the element.
     #[inline(always)]
     pub fn load(self) -> T
     where
@@ -274,7 +277,7 @@ impl<T: Symmetric> SymRef<'_, T> {
         unsafe { local::load(self.at.cast::<Plain<T>>()) }.0
     }
 
-    /// Writes to this PE's copy.
+    /// Writes to this PE's element.
     #[inline(always)]
     pub fn store(self, value: T)
     where
@@ -332,7 +335,7 @@ impl<T> fmt::Debug for SymRef<'_, T> {
 mod tests {
     use super::*;
 
-    /// A view of private memory, which is as good for its own methods.
+    /// Calls `body` with a view of private memory, which the methods of views can access, too.
     fn on_view<T: PlainData>(elements: &mut [T], body: impl FnOnce(SymSlice<'_, T>)) {
         let (start, len) = (elements.as_mut_ptr(), elements.len());
         // SAFETY: aligned elements that nothing else accesses meanwhile.
@@ -351,7 +354,7 @@ mod tests {
             part.at(0).store(33);
             SymSlice::from(part.at(1)).fill(44);
             part.slice(3..).fill(66);
-            // For Miri: what is borrowed is only read.
+            // Miri checks here that the source, a shared reference, is only read.
             let borrowed: &[u64] = &[1, 2];
             view.slice(..2).copy_from_slice(borrowed);
         });

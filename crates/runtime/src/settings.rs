@@ -339,7 +339,7 @@ pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
     Some((value, source))
 }
 
-/// Returns the state of a setting as text.
+/// Returns the value of a setting and its origin as text, or `not set`.
 pub fn state(row: &Setting) -> String {
     current(row).map_or("not set".to_owned(), |(value, source)| source.of(&value))
 }
@@ -393,7 +393,7 @@ impl Checks {
     }
 }
 
-/// The value of the setting.
+/// Prints the value of the setting.
 impl fmt::Display for Checks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -428,7 +428,7 @@ impl HugePages {
     }
 }
 
-/// The value of the setting.
+/// Prints the value of the setting.
 impl fmt::Display for HugePages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -444,11 +444,11 @@ impl fmt::Display for HugePages {
 /// The NIC that a PE should prefer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NicPreference {
-    /// The nearest, if the machine has several.
+    /// The nearest NIC, if the machine has several.
     Nearest,
     /// No preference: the network's library chooses.
     Any,
-    /// This one.
+    /// The NIC of this name.
     Named(NicName),
 }
 

@@ -30,8 +30,9 @@ pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
 }
 
 /// `shmem_malloc_with_hints` (§9.3.5). Every block suits every use, but with
-/// `SHMEM_MALLOC_ATOMICS_REMOTE` small blocks get huge pages, too. With `SHMEMX_MALLOC_NO_BARRIER`
-/// the program must ensure that no PE accesses the block on a PE that has not called yet.
+/// `SHMEM_MALLOC_ATOMICS_REMOTE` blocks from 2 MiB on get huge pages, not only large ones. With
+/// `SHMEMX_MALLOC_NO_BARRIER` the program must ensure that no PE accesses the block on a PE that
+/// has not called yet.
 pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
     allocate(call, ALIGNMENT, nbytes, hints)
 }
@@ -200,7 +201,7 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
 }
 
 /// Makes huge pages for a block that was just allocated, and makes the block reachable by all PEs.
-/// No PE uses the block before the barrier that follows.
+/// The program does not have the block yet.
 fn prepare_block(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());

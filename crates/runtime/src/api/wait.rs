@@ -301,9 +301,9 @@ impl<T: WaitWord> WaitSet<T> {
     }
 }
 
-/// Returns the index at which search number `count` of a set begins. The fractions of the multiples
-/// of the golden ratio are distributed evenly (H. Weyl, 1916), even those of every second or third
-/// multiple, if other searches in the process take the ones between.
+/// Returns the index at which search number `count` of a set begins. The fractional parts of the
+/// multiples of the golden ratio are distributed evenly (H. Weyl, 1916). This also holds for every
+/// second or third multiple, if other searches in the process use the ones between.
 fn start_of_search(count: usize, nelems: usize) -> usize {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let fraction = (count as u64).wrapping_mul(GOLDEN);
@@ -320,8 +320,7 @@ macro_rules! sets {
         ///
         /// # Safety
         /// `ivars`, the values of a vector form and, unless it is null, `status` are valid for
-        /// reads of `nelems` elements, and `indices`, if it is not null, for writes of `nelems`
-        /// indices.
+        /// reads of `nelems` elements. `indices` is valid for writes of `nelems` indices.
         #[expect(clippy::allow_attributes, reason = "some of the forms have fewer arguments")]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name<T: WaitWord>(

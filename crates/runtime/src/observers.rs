@@ -79,7 +79,7 @@ pub(crate) type ObservedCall = Option<Box<OngoingEvent>>;
 macro_rules! during {
     ($event:expr, $make:expr) => {
         if $crate::observers::any() {
-            $crate::observers::observed(
+            $crate::observers::observe(
                 move || $event,
                 #[inline(always)]
                 move || $make,
@@ -94,7 +94,7 @@ pub(crate) use during;
 /// Calls `make` during an event.
 #[cold]
 #[inline(never)]
-pub(crate) fn observed<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() -> R) -> R {
+pub(crate) fn observe<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() -> R) -> R {
     let mut begun = OngoingEvent::new(describe());
     begun.begin();
     make()
@@ -172,18 +172,18 @@ pub(crate) fn report(describe: impl FnOnce() -> Event) {
 
 /// Shows observers that a collective copies bytes to `pe`.
 #[inline]
-pub(crate) fn moved_to(pe: usize, nbytes: usize) {
-    moved(pe, nbytes, false);
+pub(crate) fn report_copy_to(pe: usize, nbytes: usize) {
+    report_copy(pe, nbytes, false);
 }
 
 /// Shows observers that a collective copies bytes from `pe`.
 #[inline]
-pub(crate) fn moved_from(pe: usize, nbytes: usize) {
-    moved(pe, nbytes, true);
+pub(crate) fn report_copy_from(pe: usize, nbytes: usize) {
+    report_copy(pe, nbytes, true);
 }
 
 #[inline]
-fn moved(pe: usize, nbytes: usize, is_from: bool) {
+fn report_copy(pe: usize, nbytes: usize, is_from: bool) {
     if nbytes > 0 {
         report(|| {
             let remote = ByteBlocks::one(0, nbytes);

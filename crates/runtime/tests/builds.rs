@@ -1,12 +1,12 @@
-//! A job of PEs with different builds of the library: one of them joins as a PE of another version
-//! does.
+//! A job whose PEs have different versions of the library ends with a message. PE 1 sends a startup
+//! record as another version would.
 
 use rushmem_bootstrap::{JobSession, Joining};
 use rushmem_runtime::setup;
 use rushmem_wire::RECORD;
 use testkit::Job;
 
-/// The PEs of the job below.
+/// The program of the job's PEs, which `the_versions_are_named` starts.
 #[test]
 fn a_pe() {
     match std::env::var("SHMEM_LOCAL_ID").as_deref() {

@@ -41,7 +41,7 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
     contexts::require(call, ctx);
     order::complete_on(call, ctx);
     contexts::remove(ctx);
-    endpoints::forget(ctx);
+    endpoints::drop_endpoint(ctx);
 }
 
 /// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams. With
@@ -59,7 +59,7 @@ pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
             endpoints::on_used(call, ctx, |endpoint| endpoint.quiet());
         }
         contexts::remove(ctx);
-        endpoints::forget(ctx);
+        endpoints::drop_endpoint(ctx);
     }
 }
 

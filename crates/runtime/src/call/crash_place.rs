@@ -101,9 +101,9 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let is_program = |frame: &&Frame| frame.place.is_some_and(is_source) && !frame.is_ours();
     let at = frames.iter().position(|frame| is_program(&frame))?;
     let (below, outer) = (&frames[..at], &frames[at + 1..]);
-    let is_of_heap = below.iter().any(|frame| HEAP_FUNCTIONS.contains(&of_libc(frame.name)));
+    let is_of_heap = below.iter().any(|frame| HEAP_FUNCTIONS.contains(&public_name(frame.name)));
     let name = |frame: &Frame| {
-        let frame = Frame { name: of_libc(frame.name), ..*frame };
+        let frame = Frame { name: public_name(frame.name), ..*frame };
         // The C++ library demangles by `malloc`, which would use the damaged heap.
         if is_of_heap { frame.name.to_owned() } else { frame.function() }
     };
@@ -130,7 +130,7 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
 }
 
 /// Returns the name by which programs know a function of the C library.
-fn of_libc(name: &str) -> &str {
+fn public_name(name: &str) -> &str {
     LIBC_PREFIXES.iter().fold(name, |name, prefix| name.strip_prefix(prefix).unwrap_or(name))
 }
 

@@ -130,15 +130,15 @@ impl Interpreter {
 
     fn line_with_lock(&self, thread: c_ulong) -> Option<Line> {
         // SAFETY: a string; the thread holds the lock.
-        let sys = self.own(unsafe { (self.PyImport_ImportModule)(c"sys".as_ptr()) })?;
+        let sys = self.take_reference(unsafe { (self.PyImport_ImportModule)(c"sys".as_ptr()) })?;
         let current_frames = sys.attribute(c"_current_frames")?;
         // SAFETY: an object that can be called without arguments.
-        let frames =
-            self.own(unsafe { (self.PyObject_CallObject)(current_frames.1, null_mut()) })?;
+        let frames = self
+            .take_reference(unsafe { (self.PyObject_CallObject)(current_frames.1, null_mut()) })?;
         // SAFETY: the thread holds the lock.
-        let key = self.own(unsafe { (self.PyLong_FromUnsignedLong)(thread) })?;
+        let key = self.take_reference(unsafe { (self.PyLong_FromUnsignedLong)(thread) })?;
         // SAFETY: two objects.
-        let mut frame = self.own(unsafe { (self.PyObject_GetItem)(frames.1, key.1) })?;
+        let mut frame = self.take_reference(unsafe { (self.PyObject_GetItem)(frames.1, key.1) })?;
         for _ in 0..MAX_DEPTH {
             let code = frame.attribute(c"f_code")?;
             let file = code.attribute(c"co_filename")?.text()?;
@@ -155,7 +155,7 @@ impl Interpreter {
     }
 
     /// Takes a new reference that a function of the interpreter has returned; `None` if it failed.
-    fn own(&self, object: Object) -> Option<Reference<'_>> {
+    fn take_reference(&self, object: Object) -> Option<Reference<'_>> {
         (!object.is_null()).then_some(Reference(self, object))
     }
 }
@@ -163,12 +163,12 @@ impl Interpreter {
 impl<'a> Reference<'a> {
     fn attribute(&self, name: &CStr) -> Option<Reference<'a>> {
         // SAFETY: an object and a string.
-        self.0.own(unsafe { (self.0.PyObject_GetAttrString)(self.1, name.as_ptr()) })
+        self.0.take_reference(unsafe { (self.0.PyObject_GetAttrString)(self.1, name.as_ptr()) })
     }
 
     fn text(&self) -> Option<String> {
         // SAFETY: an object.
-        let bytes = self.0.own(unsafe { (self.0.PyUnicode_AsUTF8String)(self.1) })?;
+        let bytes = self.0.take_reference(unsafe { (self.0.PyUnicode_AsUTF8String)(self.1) })?;
         // SAFETY: an object.
         let text = unsafe { (self.0.PyBytes_AsString)(bytes.1) };
         // SAFETY: a string, which lives as long as its object.

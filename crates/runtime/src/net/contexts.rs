@@ -61,7 +61,7 @@ impl Context for DefaultContext {
 impl Context for ContextHandle {
     #[inline(always)]
     fn world_pe(self, call: Call, pe: c_int) -> c_int {
-        if self.is_of_world() { pe } else { numbered(call, self, pe) }
+        if self.is_of_world() { pe } else { translate(call, self, pe) }
     }
 
     #[inline(always)]
@@ -158,9 +158,9 @@ impl ContextSlot {
 /// Cold, so that callers save registers only where they call it.
 #[cold]
 #[inline(never)]
-fn numbered(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
+fn translate(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     let known = slot_of(handle).and_then(|slot| slot.world_pe(pe));
-    known.unwrap_or_else(|| number_checked(call, handle, pe))
+    known.unwrap_or_else(|| translate_checked(call, handle, pe))
 }
 
 /// Returns true if there is such a context, otherwise ends the job with an error. The registry is
@@ -172,7 +172,7 @@ fn is_known(call: Call, handle: ContextHandle) -> bool {
 }
 
 #[cold]
-fn number_checked(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
+fn translate_checked(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     let members = require(call, handle);
     if pe as u32 >= members.n {
         let (pe, n) = (call.written(pe), members.n);

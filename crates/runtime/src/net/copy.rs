@@ -16,7 +16,7 @@ impl SymmetricRange {
     /// ordered before a signal to `pe` that the library sends later.
     pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
-        observers::moved_to(pe.index(), self.nbytes());
+        observers::report_copy_to(pe.index(), self.nbytes());
         match dest.on(pe) {
             // SAFETY: both ranges are symmetric memory that is mapped here, and long enough.
             Some(to) => unsafe {
@@ -31,7 +31,7 @@ impl SymmetricRange {
     pub(crate) fn copy_from(self, pe: Pe, source: SymmetricRange) {
         let nbytes = source.nbytes();
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
-        observers::moved_from(pe.index(), nbytes);
+        observers::report_copy_from(pe.index(), nbytes);
         if let Some(from) = source.on(pe) {
             // SAFETY: both ranges are symmetric memory that is mapped here, and long enough.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
@@ -57,7 +57,7 @@ impl SymmetricRange {
             return self.copy_to(pe, dest);
         }
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
-        observers::moved_to(pe.index(), self.nbytes());
+        observers::report_copy_to(pe.index(), self.nbytes());
         // The source is mapped for the life of the process, so it outlives the copy.
         let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
@@ -73,7 +73,7 @@ impl SymmetricRange {
         let several = pes.len() > 1;
         let completion = if several { Completion::AtQuiet } else { Completion::Now };
         for (i, &pe) in pes.iter().enumerate() {
-            observers::moved_from(pe.index(), nbytes);
+            observers::report_copy_from(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
             endpoints::on_library(|endpoint| {
                 let dest = LocalBuf { base: to, nbytes };
@@ -103,7 +103,7 @@ impl SymmetricRange {
             return;
         }
         assert!(needed(dst) <= dest.nbytes() && needed(sst) <= self.nbytes(), "a stride too far");
-        observers::moved_to(pe.index(), nelems * elem_bytes);
+        observers::report_copy_to(pe.index(), nelems * elem_bytes);
         let from = self.start().cast_const();
         let Some(start) = dest.on(pe) else {
             let remote = dest.remote(0);

@@ -45,7 +45,7 @@ const _: () = assert!(size_of::<ContextEndpoint>() == 64, "more than a cache lin
 unsafe impl Sync for ContextEndpoint {}
 
 /// The index of the endpoint of the library, behind those of contexts.
-const LIBRARY: usize = MAX_CONTEXTS + 1;
+const LIBRARY_INDEX: usize = MAX_CONTEXTS + 1;
 
 /// The entries by index; the first is that of the default context. Unused pages are never touched.
 static ENDPOINTS: [ContextEndpoint; MAX_CONTEXTS + 2] = [const {
@@ -135,14 +135,14 @@ pub(crate) fn on_used(
 /// Calls `verb` with the endpoint of the library. Ends the job with an error if `verb` fails, or if
 /// the network is closed.
 pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
-    let endpoint = ENDPOINTS[LIBRARY].locked();
-    let mut endpoint = endpoint.unwrap_or_else(|| network::refuse(network::LIBRARY));
-    network::or_fail(network::LIBRARY, verb(&mut *endpoint))
+    let endpoint = ENDPOINTS[LIBRARY_INDEX].locked();
+    let mut endpoint = endpoint.unwrap_or_else(|| network::refuse(network::LIBRARY_CALL));
+    network::or_fail(network::LIBRARY_CALL, verb(&mut *endpoint))
 }
 
 /// Sets the endpoint of the library.
 pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
-    ENDPOINTS[LIBRARY].with_endpoint(|own| *own = Some(endpoint));
+    ENDPOINTS[LIBRARY_INDEX].with_endpoint(|own| *own = Some(endpoint));
 }
 
 /// Creates the endpoint of a context, unless another thread was faster. If the network has no more
@@ -166,7 +166,7 @@ fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>,
             None if default.is_used_by(ContextHandle::DEFAULT) => {
                 default.uses.load(Ordering::Relaxed)
             }
-            None => address(&ENDPOINTS[LIBRARY]),
+            None => address(&ENDPOINTS[LIBRARY_INDEX]),
         };
         entry.uses.store(uses, Ordering::Relaxed);
         entry.context.store(ctx.0, Ordering::Release);
@@ -181,7 +181,7 @@ fn address(entry: &'static ContextEndpoint) -> *mut ContextEndpoint {
 }
 
 /// Drops the endpoint of a context whose operations are complete.
-pub(crate) fn forget(ctx: ContextHandle) {
+pub(crate) fn drop_endpoint(ctx: ContextHandle) {
     let Some(entry) = ENDPOINTS.get(ctx.index()) else { return };
     if entry.is_used_by(ctx) {
         entry.clear();
@@ -298,7 +298,7 @@ pub(crate) fn close() {
 
 /// Returns the entries that may have an endpoint, the library's last.
 fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
-    ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY]])
+    ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY_INDEX]])
 }
 
 /// The call that uses the network, for the status of a PE that waits in an operation. It is valid

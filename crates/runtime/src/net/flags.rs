@@ -44,8 +44,8 @@ pub(crate) fn set(area: FlagArea) {
 fn claim_warning(text: &str) -> bool {
     let (area, digest) = (area(), digest_of_text(text));
     let first = area.mapped(area.first_of_node(area.areas.n_pes() as u32));
-    for at in area.areas.warnings() {
-        let word = area.word(first, at);
+    for offset in area.areas.warnings() {
+        let word = area.word(first, offset);
         match word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return true,
             Err(other) if other == digest => return false,
@@ -89,11 +89,11 @@ impl FlagArea {
         &self.areas
     }
 
-    /// Stores `value` in the flag at offset `at` of `pe`, after all earlier writes of this PE, and
+    /// Stores `value` in the flag at `offset` of `pe`, after all earlier writes of this PE, and
     /// wakes the threads of `pe` that sleep.
     #[inline]
-    pub(crate) fn raise(&self, pe: Pe, at: usize, value: u64) {
-        if self.raise_unrung(pe, at, value) {
+    pub(crate) fn raise(&self, pe: Pe, offset: usize, value: u64) {
+        if self.raise_unrung(pe, offset, value) {
             self.ring(pe);
         }
     }
@@ -101,29 +101,29 @@ impl FlagArea {
     /// Works as [`raise`](FlagArea::raise), but wakes no thread. Returns true if the caller must
     /// [ring](FlagArea::ring) before it waits for long; a network wakes the PE itself.
     #[inline]
-    pub(crate) fn raise_unrung(&self, pe: Pe, at: usize, value: u64) -> bool {
+    pub(crate) fn raise_unrung(&self, pe: Pe, offset: usize, value: u64) -> bool {
         match self.delta(pe) {
             Some(delta) => {
-                self.word(delta, at).store(value, Ordering::Release);
+                self.word(delta, offset).store(value, Ordering::Release);
                 true
             }
             None => {
-                signal_remote(pe, flag(at, value));
+                signal_remote(pe, flag_signal(offset, value));
                 false
             }
         }
     }
 
-    /// Adds 1 to the word at offset `at` of `pe`, after all earlier writes of this PE, and wakes
+    /// Adds 1 to the word at `offset` of `pe`, after all earlier writes of this PE, and wakes
     /// the threads of `pe` that sleep. A network adds to the word at `by_network` instead, since
     /// its atomic operations and those of CPUs are not atomic with respect to each other.
-    pub(crate) fn count(&self, pe: Pe, at: usize, by_network: usize) {
+    pub(crate) fn count(&self, pe: Pe, offset: usize, by_network: usize) {
         match self.delta(pe) {
             Some(delta) => {
-                self.word(delta, at).fetch_add(1, Ordering::Release);
+                self.word(delta, offset).fetch_add(1, Ordering::Release);
                 self.doorbell(delta).ring(wake);
             }
-            None => signal_remote(pe, one_more(by_network)),
+            None => signal_remote(pe, count_signal(by_network)),
         }
     }
 
@@ -132,14 +132,14 @@ impl FlagArea {
         &self,
         pe: Pe,
         (source, dest): (SymmetricRange, SymmetricRange),
-        at: usize,
+        offset: usize,
         by_network: usize,
     ) {
         if self.delta(pe).is_some() || source.nbytes() == 0 {
             source.copy_to(pe, dest);
-            self.count(pe, at, by_network);
+            self.count(pe, offset, by_network);
         } else {
-            put_signal_remote(pe, (source, dest), one_more(by_network));
+            put_signal_remote(pe, (source, dest), count_signal(by_network));
         }
     }
 
@@ -150,22 +150,22 @@ impl FlagArea {
         &self,
         pe: Pe,
         (source, dest): (SymmetricRange, SymmetricRange),
-        at: usize,
+        offset: usize,
         value: u64,
     ) -> bool {
         if self.delta(pe).is_some() || source.nbytes() == 0 {
             source.copy_to(pe, dest);
-            self.raise_unrung(pe, at, value)
+            self.raise_unrung(pe, offset, value)
         } else {
-            put_signal_remote(pe, (source, dest), flag(at, value));
+            put_signal_remote(pe, (source, dest), flag_signal(offset, value));
             false
         }
     }
 
     /// Adds 1 to the counter of the mapped `pe`. Returns true if this PE is the last of `n` to do
     /// so, and then resets the counter to 0.
-    pub(crate) fn count_in(&self, pe: Pe, at: usize, n: u32) -> bool {
-        let counter = self.word(self.mapped(pe), at);
+    pub(crate) fn count_in(&self, pe: Pe, offset: usize, n: u32) -> bool {
+        let counter = self.word(self.mapped(pe), offset);
         // Acquire: the last PE sees all that the others wrote before they counted.
         let is_last = counter.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(n);
         if is_last {
@@ -181,19 +181,19 @@ impl FlagArea {
     }
 
     /// Claims a word of the mapped `pe` by adding 1 to it. Returns true if no PE had claimed it.
-    pub(crate) fn claim(&self, pe: Pe, at: usize) -> bool {
-        self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0
+    pub(crate) fn claim(&self, pe: Pe, offset: usize) -> bool {
+        self.word(self.mapped(pe), offset).fetch_add(1, Ordering::AcqRel) == 0
     }
 
     /// Stores a flag of the mapped `pe` with release order; wakes no thread.
-    pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {
-        self.word(self.mapped(pe), at).store(value, Ordering::Release);
+    pub(crate) fn release(&self, pe: Pe, offset: usize, value: u64) {
+        self.word(self.mapped(pe), offset).store(value, Ordering::Release);
     }
 
     /// Loads a flag of the mapped `pe` with acquire order.
     #[inline]
-    pub(crate) fn flag_of(&self, pe: Pe, at: usize) -> u64 {
-        self.word(self.mapped(pe), at).load(Ordering::Acquire)
+    pub(crate) fn flag_of(&self, pe: Pe, offset: usize) -> u64 {
+        self.word(self.mapped(pe), offset).load(Ordering::Acquire)
     }
 
     fn mapped(&self, pe: Pe) -> isize {
@@ -211,54 +211,54 @@ impl FlagArea {
 
     /// Loads a flag of this PE with acquire order.
     #[inline]
-    pub(crate) fn flag(&self, at: usize) -> u64 {
-        self.own_word(at).load(Ordering::Acquire)
+    pub(crate) fn flag(&self, offset: usize) -> u64 {
+        self.own_word(offset).load(Ordering::Acquire)
     }
 
     /// Returns a flag of this PE that a thread waits for.
-    pub(crate) fn awaited(&'static self, at: usize) -> &'static AtomicU64 {
-        self.own_word(at)
+    pub(crate) fn awaited(&'static self, offset: usize) -> &'static AtomicU64 {
+        self.own_word(offset)
     }
 
-    /// Stores words in `pe`'s area from offset `at` on. They are visible to `pe` once it has seen a
+    /// Stores words in `pe`'s area from `offset` on. They are visible to `pe` once it has seen a
     /// flag that this PE raises later.
-    pub(crate) fn write(&self, pe: Pe, at: usize, words: &[u64]) {
+    pub(crate) fn write(&self, pe: Pe, offset: usize, words: &[u64]) {
         match self.delta(pe) {
             Some(delta) => {
                 for (i, &word) in words.iter().enumerate() {
-                    self.word(delta, at + i * 8).store(word, Ordering::Relaxed);
+                    self.word(delta, offset + i * 8).store(word, Ordering::Relaxed);
                 }
             }
             None => endpoints::on_library(|endpoint| {
                 let source = LocalBuf::source(words.as_ptr().cast(), size_of_val(words));
-                let put = Put { dest: remote(at), source, completion: Completion::Now };
+                let put = Put { dest: remote(offset), source, completion: Completion::Now };
                 // SAFETY: `words` is borrowed during the call, in which the put completes locally.
                 unsafe { endpoint.put(pe, put) }
             }),
         }
     }
 
-    /// Loads words of this PE's area from offset `at` on. The caller has seen the flag that
+    /// Loads words of this PE's area from `offset` on. The caller has seen the flag that
     /// announces them.
-    pub(crate) fn read(&self, at: usize, words: &mut [u64]) {
+    pub(crate) fn read(&self, offset: usize, words: &mut [u64]) {
         for (i, word) in words.iter_mut().enumerate() {
-            *word = self.own_word(at + i * 8).load(Ordering::Relaxed);
+            *word = self.own_word(offset + i * 8).load(Ordering::Relaxed);
         }
     }
 
-    /// Returns the word at offset `at` of each of `pes`. Words that are not mapped here are read
+    /// Returns the word at `offset` of each of `pes`. Words that are not mapped here are read
     /// over the network.
-    pub(crate) fn words_of(&self, pes: impl Iterator<Item = Pe>, at: usize) -> Vec<u64> {
+    pub(crate) fn words_of(&self, pes: impl Iterator<Item = Pe>, offset: usize) -> Vec<u64> {
         let pes: Vec<Pe> = pes.collect();
         let apart: Vec<Pe> = pes.iter().copied().filter(|pe| self.delta(*pe).is_none()).collect();
         let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];
-        self.range(at, 8).fetch(&apart, &mut fetched);
+        self.range(offset, 8).fetch(&apart, &mut fetched);
         let mut fetched = fetched.chunks_exact(8).map(|bytes| {
             // SAFETY: `fetch` has written all bytes.
             u64::from_ne_bytes(std::array::from_fn(|i| unsafe { bytes[i].assume_init() }))
         });
         let word = |pe: &Pe| match self.delta(*pe) {
-            Some(delta) => self.word(delta, at).load(Ordering::Relaxed),
+            Some(delta) => self.word(delta, offset).load(Ordering::Relaxed),
             None => fetched.next().expect("one for each PE"),
         };
         pes.iter().map(word).collect()
@@ -270,18 +270,19 @@ impl FlagArea {
     }
 
     /// Returns a copy of `nbytes` bytes of `pe`'s area, which `pe` may be writing.
-    pub(crate) fn bytes_of(&self, pe: Pe, at: usize, nbytes: usize) -> Vec<u8> {
+    pub(crate) fn bytes_of(&self, pe: Pe, offset: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0u8; nbytes];
         match self.delta(pe) {
             Some(delta) => {
-                let (to, from) = (bytes.as_mut_ptr(), self.own(at, nbytes).wrapping_offset(delta));
+                let (to, from) =
+                    (bytes.as_mut_ptr(), self.own(offset, nbytes).wrapping_offset(delta));
                 // SAFETY: the source is in the area of a mapped peer, as `own` asserts; the
                 // destination is a vector of `nbytes` bytes.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, nbytes) };
             }
             None => {
                 let mut fetched = vec![MaybeUninit::uninit(); nbytes];
-                self.range(at, nbytes).fetch(&[pe], &mut fetched);
+                self.range(offset, nbytes).fetch(&[pe], &mut fetched);
                 for (byte, fetched) in bytes.iter_mut().zip(fetched) {
                     // SAFETY: `fetch` has written all bytes.
                     *byte = unsafe { fetched.assume_init() };
@@ -305,12 +306,12 @@ impl FlagArea {
     /// Stores the status of this PE: `words` from the second word of the slot on. The first word is
     /// odd meanwhile, as `rushmem_explain::status_slot` describes.
     pub(crate) fn write_status(&self, words: &[u64]) {
-        let at = self.areas.status();
-        let sequence = self.own_word(at);
+        let offset = self.areas.status();
+        let sequence = self.own_word(offset);
         let before = sequence.load(Ordering::Relaxed);
         sequence.store(before + 1, Ordering::Relaxed);
         fence(Ordering::Release);
-        self.write_own(at + 8, words);
+        self.write_own(offset + 8, words);
         sequence.store(before + 2, Ordering::Release);
     }
 
@@ -322,41 +323,42 @@ impl FlagArea {
         unsafe { std::slice::from_raw_parts(start, RING_BYTES / size_of::<u64>()) }
     }
 
-    /// Returns the range of `nbytes` bytes at offset `at` of this PE's area, for data.
-    pub(crate) fn range(&self, at: usize, nbytes: usize) -> SymmetricRange {
+    /// Returns the range of `nbytes` bytes at `offset` of this PE's area, for data.
+    pub(crate) fn range(&self, offset: usize, nbytes: usize) -> SymmetricRange {
         // SAFETY: the bytes are in the internal area, as `own` asserts.
-        unsafe { SymmetricRange::new(Segment::Internal, at, self.own(at, nbytes), nbytes) }
+        unsafe { SymmetricRange::new(Segment::Internal, offset, self.own(offset, nbytes), nbytes) }
     }
 
     /// Stores words of this PE's area, with relaxed order.
-    pub(crate) fn write_own(&self, at: usize, words: &[u64]) {
+    pub(crate) fn write_own(&self, offset: usize, words: &[u64]) {
         for (i, &word) in words.iter().enumerate() {
-            self.own_word(at + i * 8).store(word, Ordering::Relaxed);
+            self.own_word(offset + i * 8).store(word, Ordering::Relaxed);
         }
     }
 
-    /// Returns a pointer to offset `at` of this PE's area, in which `nbytes` bytes follow.
-    fn own(&self, at: usize, nbytes: usize) -> *mut u8 {
-        assert!(at + nbytes <= self.nbytes, "beyond the internal area");
-        self.base.wrapping_add(at)
+    /// Returns a pointer to `offset` of this PE's area, in which `nbytes` bytes follow.
+    fn own(&self, offset: usize, nbytes: usize) -> *mut u8 {
+        assert!(offset + nbytes <= self.nbytes, "beyond the internal area");
+        self.base.wrapping_add(offset)
     }
 
     fn delta(&self, pe: Pe) -> Option<isize> {
         address::delta(Segment::Internal, pe.0 as i32)
     }
 
-    fn own_word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the word is in the area and aligned, as `at_word` asserts; areas stay mapped.
-        unsafe { AtomicU64::from_ptr(self.at_word(at, 0).cast()) }
+    fn own_word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: the word is in the area and aligned, as `word_address` asserts; areas stay
+        // mapped.
+        unsafe { AtomicU64::from_ptr(self.word_address(offset, 0).cast()) }
     }
 
-    fn word(&self, delta: isize, at: usize) -> &AtomicU64 {
-        // SAFETY: the word is in the area of a mapped peer and aligned, as `at_word` asserts.
-        unsafe { AtomicU64::from_ptr(self.at_word(at, delta).cast()) }
+    fn word(&self, delta: isize, offset: usize) -> &AtomicU64 {
+        // SAFETY: the word is in the area of a mapped peer and aligned, as `word_address` asserts.
+        unsafe { AtomicU64::from_ptr(self.word_address(offset, delta).cast()) }
     }
 
     fn doorbell(&self, delta: isize) -> Doorbell<'_> {
-        let words: *mut u32 = self.at_word(0, delta).cast();
+        let words: *mut u32 = self.word_address(0, delta).cast();
         // SAFETY: the first 8 bytes of an area are its doorbell: two aligned words that stay
         // mapped.
         let rings = unsafe { AtomicU32::from_ptr(words) };
@@ -365,9 +367,9 @@ impl FlagArea {
         Doorbell { rings, sleepers }
     }
 
-    fn at_word(&self, at: usize, delta: isize) -> *mut u8 {
-        assert!(at.is_multiple_of(8), "a word is aligned");
-        self.own(at, 8).wrapping_offset(delta)
+    fn word_address(&self, offset: usize, delta: isize) -> *mut u8 {
+        assert!(offset.is_multiple_of(8), "a word is aligned");
+        self.own(offset, 8).wrapping_offset(delta)
     }
 }
 
@@ -385,7 +387,7 @@ fn put_signal_remote(
 ) {
     let nbytes = source.nbytes();
     assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
-    observers::moved_to(pe.index(), nbytes);
+    observers::report_copy_to(pe.index(), nbytes);
     let source = LocalBuf::source(source.start(), nbytes);
     let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
     // SAFETY: the source is symmetric memory of this PE, which stays mapped.
@@ -401,15 +403,15 @@ fn signal_remote(pe: Pe, signal: SignalUpdate) {
 
 /// Returns the signal by which a network stores a flag. It follows all earlier signals, since flags
 /// only grow: a smaller value must not arrive after a larger one.
-fn flag(at: usize, value: u64) -> SignalUpdate {
-    SignalUpdate { dest: remote(at), op: AmoOp::Set, value, follows: Follows::All }
+fn flag_signal(offset: usize, value: u64) -> SignalUpdate {
+    SignalUpdate { dest: remote(offset), op: AmoOp::Set, value, follows: Follows::All }
 }
 
 /// Returns the signal by which a network adds 1 to a counter.
-fn one_more(at: usize) -> SignalUpdate {
-    SignalUpdate { op: AmoOp::Add, ..flag(at, 1) }
+fn count_signal(offset: usize) -> SignalUpdate {
+    SignalUpdate { op: AmoOp::Add, ..flag_signal(offset, 1) }
 }
 
-fn remote(at: usize) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Internal, offset: at as u64 }
+fn remote(offset: usize) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Internal, offset: offset as u64 }
 }

@@ -82,7 +82,7 @@ pub(crate) fn endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
 
 /// Makes the network progress, without blocking. Returns true if it has done work for peers.
 pub(crate) fn progress() -> bool {
-    with(LIBRARY, |transport| transport.progress())
+    with(LIBRARY_CALL, |transport| transport.progress())
 }
 
 /// Returns true if every change that a peer makes to this PE's memory ends a [`wait`].
@@ -99,12 +99,12 @@ pub(crate) fn wait(
     awaited: &[AwaitedWord],
     is_over: &mut dyn FnMut() -> bool,
 ) -> bool {
-    with(LIBRARY, |transport| transport.wait(at_most, awaited, is_over))
+    with(LIBRARY_CALL, |transport| transport.wait(at_most, awaited, is_over))
 }
 
 /// Ends a wait in which this thread has called [`wait`].
 pub(crate) fn end_wait() {
-    with(LIBRARY, |transport| {
+    with(LIBRARY_CALL, |transport| {
         transport.end_wait();
         Ok(())
     });
@@ -134,14 +134,14 @@ pub(crate) fn activity() -> Option<NetworkActivity> {
 
 /// Tells the transport that this thread makes no more progress, but sleeps on the doorbell.
 pub(crate) fn stop_polling() {
-    with(LIBRARY, |transport| {
+    with(LIBRARY_CALL, |transport| {
         transport.stop_polling();
         Ok(())
     });
 }
 
 /// The call that messages name for operations of the library itself.
-pub(crate) const LIBRARY: Call = call!("transport");
+pub(crate) const LIBRARY_CALL: Call = call!("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
@@ -173,7 +173,7 @@ pub(crate) fn refuse(call: Call) -> ! {
 #[cold]
 #[inline(never)]
 fn fail_on(call: Call, error: &Error) -> ! {
-    if is_of_another(error, job::known().map(|job| job.me)) {
+    if is_loss_of_peer(error, job::known().map(|job| job.me)) {
         let host_limit = job::known().map_or(Duration::ZERO, |job| job.settings.host_limit);
         std::thread::sleep(launcher_grace(host_limit));
     }
@@ -181,7 +181,7 @@ fn fail_on(call: Call, error: &Error) -> ! {
 }
 
 /// Returns true if the error is the loss of another PE than this one.
-pub(super) fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
+pub(super) fn is_loss_of_peer(error: &Error, me: Option<Pe>) -> bool {
     matches!(error, Error::Lost(pe, _) if Some(*pe) != me)
 }
 

@@ -8,7 +8,7 @@
 
 use crate::job::{self, Job};
 use crate::memory::address;
-use crate::net::network::{LIBRARY, is_of_another, launcher_grace};
+use crate::net::network::{LIBRARY_CALL, is_loss_of_peer, launcher_grace};
 use rushmem_transport::segments::Segments;
 use rushmem_transport::setting::{environment, is_blank};
 use rushmem_transport::{Error, Host, LocalBuf, NicName, Pe, Proxy, Segment};
@@ -59,13 +59,13 @@ impl Default for ProcessHost {
     fn default() -> ProcessHost {
         let callbacks =
             Callbacks { arrived: || (), arrived_at: |_| (), waits: |_, _| (), ends_wait: || () };
-        ProcessHost::with(Pe(0), Duration::ZERO, callbacks)
+        ProcessHost::new(Pe(0), Duration::ZERO, callbacks)
     }
 }
 
 impl ProcessHost {
     /// Creates the interface for opening a transport.
-    pub(crate) fn with(me: Pe, host_limit: Duration, callbacks: Callbacks) -> ProcessHost {
+    pub(crate) fn new(me: Pe, host_limit: Duration, callbacks: Callbacks) -> ProcessHost {
         let (is_chosen, open) = (AtomicBool::new(false), Arc::default());
         ProcessHost { me, is_chosen, open, host_limit, callbacks }
     }
@@ -133,7 +133,7 @@ impl Host for ProcessHost {
     fn lost(&self, error: &Error) {
         // A PE that can no longer use its own network ends the job even during a test: otherwise
         // the others would wait for it.
-        let lost_peer = is_of_another(error, Some(self.me));
+        let lost_peer = is_loss_of_peer(error, Some(self.me));
         if lost_peer && !self.is_chosen.load(Ordering::Acquire) {
             return;
         }
@@ -144,7 +144,7 @@ impl Host for ProcessHost {
         let end = move || {
             std::thread::sleep(wait);
             if open.upgrade().is_some() {
-                LIBRARY.fail(format_args!("{error}"))
+                LIBRARY_CALL.fail(format_args!("{error}"))
             }
         };
         // In another thread, since the calling thread serves the other peers. If no thread can be
@@ -153,7 +153,7 @@ impl Host for ProcessHost {
     }
 
     fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
-        LIBRARY.fail(format_args!("{error}; {why}"))
+        LIBRARY_CALL.fail(format_args!("{error}; {why}"))
     }
 }
 

@@ -134,20 +134,20 @@ impl Access {
             (false, true) => WordKind::Float,
             (false, false) => WordKind::Integer,
         };
-        Access::of_bytes(call, ctx, argument, pe).of_kind(word)
+        Access::of_bytes(call, ctx, argument, pe).into_atomic(word)
     }
 
     /// Returns an update of a signal.
     #[inline(always)]
     pub(crate) fn of_signal<C: Context>(call: Call, ctx: C, pe: c_int) -> Access {
-        Access::of_bytes(call, ctx, Argument::SigAddr, pe).of_kind(WordKind::Signal)
+        Access::of_bytes(call, ctx, Argument::SigAddr, pe).into_atomic(WordKind::Signal)
     }
 
     /// Turns an access to bytes into an atomic operation. If the network carries out the atomic
     /// operations of the job, it also does so on mapped words, except on contexts of
     /// `SHMEM_TEAM_SHARED` and of teams split from it.
     #[inline(always)]
-    fn of_kind(self, word: WordKind) -> Access {
+    fn into_atomic(self, word: WordKind) -> Access {
         let is_by_cpu = contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network();
         Access { word, is_by_cpu, ..self }
     }

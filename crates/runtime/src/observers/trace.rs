@@ -106,7 +106,7 @@ impl Ring {
             in_flight,
             name,
             peer: u32::try_from(pe).ok(),
-            thread: own_number(),
+            thread: thread_number(),
             context: ctx.index() as u32,
             begin,
             end: is_brief.then_some(begin),
@@ -251,7 +251,7 @@ pub(crate) fn await_places() {
 }
 
 /// Returns the number of this thread among the threads of the trace.
-fn own_number() -> u32 {
+fn thread_number() -> u32 {
     static THREADS: AtomicU32 = AtomicU32::new(0);
     thread_local! {
         static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };

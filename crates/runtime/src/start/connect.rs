@@ -120,12 +120,12 @@ impl Negotiation<'_> {
             Some(format!("{} is not chosen: {why}", candidate.provider.name))
         };
         let refused: Vec<String> = self.candidates.iter().filter_map(refused).collect();
-        let why = match &self.job.settings.transport {
+        let reason = match &self.job.settings.transport {
             Some(requested) => format!("SHMEM_TRANSPORT is {requested}"),
             None if refused.is_empty() => "every PE has it".to_owned(),
             None => refused.join("; "),
         };
-        Chosen { name: self.winner().provider.name, why, executor }
+        Chosen { name: self.winner().provider.name, reason, executor }
     }
 
     /// Warns of transports that were tried and do not work, since the chosen one may be slower.

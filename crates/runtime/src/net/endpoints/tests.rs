@@ -75,10 +75,10 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     assert_eq!(locked(late), Some(0), "it shares that of the default context, with its lock");
 
     // While the default context has no endpoint, contexts share that of the library.
-    forget(default);
-    forget(late);
+    drop_endpoint(default);
+    drop_endpoint(late);
     make(late, || Err(Error::Unavailable("no more".to_owned())));
-    assert_eq!(locked(late), Some(LIBRARY));
+    assert_eq!(locked(late), Some(LIBRARY_INDEX));
     assert_eq!(quiet(late), Some(Ok(())));
 
     let mut n = 0;
@@ -89,9 +89,9 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     assert_eq!(counted, Ok(()));
     assert_eq!(n, 4, "the library's and those of three contexts");
     all_wait_for_the_user_of(private, &[a]);
-    forget(a);
+    drop_endpoint(a);
     assert!(quiet(a).is_none());
     close();
     assert!(quiet(private).is_none());
-    assert!(ENDPOINTS[LIBRARY].locked().is_none());
+    assert!(ENDPOINTS[LIBRARY_INDEX].locked().is_none());
 }

@@ -55,7 +55,7 @@ pub(super) fn connect_over(
         let mut whys: Vec<String> = Vec::new();
         for mut executor in executors {
             if let Some(why) = whys.first() {
-                executor.why = format!("{}: {why}", executor.why);
+                executor.reason = format!("{}: {why}", executor.reason);
             }
             match attempt(call, job, (provider, part.as_deref()), executor) {
                 Ok(connected) => {
@@ -105,7 +105,7 @@ fn agreed_parts(
     executors: Vec<AmoExecutor>,
 ) -> Result<Vec<Part>, String> {
     let Some(parts) = provider.parts else { return Ok(vec![Part { name: None, executors }]) };
-    let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
+    let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit, CALLBACKS));
     let own_parts = |executor: &AmoExecutor| {
         let open = arguments(job, executor.amos, None, &host);
         without_signals(|| parts(&open)).map_err(|error| error.to_string())
@@ -178,7 +178,7 @@ fn attempt(
     (provider, part): (&Provider, Option<&str>),
     executor: AmoExecutor,
 ) -> Result<Connected, String> {
-    let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
+    let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit, CALLBACKS));
     let open = arguments(job, executor.amos, part, &host);
     if provider.opens_libraries {
         job.session().report_opening(Some(&described(provider, part)));

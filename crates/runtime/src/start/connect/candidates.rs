@@ -146,19 +146,20 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     })
 }
 
-/// An executor of the atomic operations of the job, and why it is one.
+/// An executor of the atomic operations of the job, and the reason for the choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::start) struct AmoExecutor {
     pub(super) amos: Amos,
-    pub(super) why: String,
+    pub(super) reason: String,
 }
 
 /// Returns the executors of atomic operations to try over a provider, best first. `requested` is
 /// the setting; `in_hardware` says whether the network has atomic operations in hardware on every
 /// PE.
 ///
-/// Operations of a CPU and of a network on one word are not atomic with respect to each other, so
-/// all operations of a job have one executor.
+/// Operations of a CPU and of a network on one word are not atomic with respect to each other. So
+/// one executor carries out all atomic operations of a job, except those on contexts of
+/// `SHMEM_TEAM_SHARED`, which are a domain of their own.
 ///
 /// # Errors
 /// When the provider cannot do what is requested; a sentence.
@@ -167,7 +168,7 @@ pub(in crate::start) fn executors(
     provider: &Provider,
     in_hardware: bool,
 ) -> Result<Vec<AmoExecutor>, String> {
-    let executor = |amos, why: &str| AmoExecutor { amos, why: why.to_owned() };
+    let executor = |amos, reason: &str| AmoExecutor { amos, reason: reason.to_owned() };
     match requested {
         Some(Amos::Network) if !provider.network_amos => Err(format!(
             "SHMEM_AMOS is network, but {} has no atomic operations of its own: with software the CPUs of the targets carry them \
@@ -194,13 +195,13 @@ impl AmoExecutor {
                 "by the network, on-node too; on contexts of SHMEM_TEAM_SHARED and of teams split from it by the CPU, in a domain of their own"
             }
         };
-        format!("{who} ({})", self.why)
+        format!("{who} ({})", self.reason)
     }
 }
 
 /// Returns the parts of a provider that all PEs can use, in the order of PE 0, and for each part
-/// the executors of atomic operations with which they can. `offers` has, for each PE and
-/// executor, the parts that the PE can use, or why it can use none.
+/// the indices of the executors of atomic operations with which they can use it. `offers` has, for
+/// each PE and executor, the parts that the PE can use, or why it can use none.
 ///
 /// # Errors
 /// If there is no common part; the reason for each executor.

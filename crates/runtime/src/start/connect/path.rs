@@ -15,8 +15,8 @@ static PATH: RwLock<Option<&'static CStr>> = RwLock::new(None);
 /// The transport of a job that needs one.
 pub(crate) struct Chosen<'a> {
     pub(crate) name: &'a str,
-    /// Why it was chosen.
-    pub(crate) why: String,
+    /// The reason for the choice, as a clause.
+    pub(crate) reason: String,
     /// The executor of atomic operations.
     pub(super) executor: &'a AmoExecutor,
 }
@@ -27,8 +27,8 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
     let (n_pes, n_nodes) = (job.n_pes, job.nodes.n_nodes());
     let (path, amos) = match &chosen {
         None => (within_one_node(n_pes).to_owned(), "by the CPU".to_owned()),
-        Some(Chosen { name, why, executor }) => {
-            (format!("{}: {why}", scope(name, n_pes, n_nodes)), executor.describe())
+        Some(Chosen { name, reason, executor }) => {
+            (format!("{}: {reason}", scope(name, n_pes, n_nodes)), executor.describe())
         }
     };
     if job.me == Pe(0) {

@@ -88,15 +88,15 @@ pub(crate) struct Connection {
     /// Replies are sent next, or are being sent; otherwise requests.
     replies_turn: bool,
     /// The peer has said goodbye.
-    bye: bool,
+    has_said_bye: bool,
     /// Data have arrived since the last call of [`take_received`](Connection::take_received).
-    received: bool,
+    has_received: bool,
     /// The kernel had no room for the queued data.
-    blocked: bool,
+    is_blocked: bool,
     /// The kernel reports when there is room to send.
     pub(crate) watches_room: bool,
     /// The connection is in the list of those with queued data.
-    pub(crate) listed: bool,
+    pub(crate) is_listed: bool,
     /// The thread that has queued the data is about to send them with its next operation.
     pub(crate) sends_next: bool,
     pub(crate) heartbeat: PeerHeartbeat,
@@ -113,11 +113,11 @@ impl Connection {
             reader: Reader::new(),
             low_water: LowWater::default(),
             replies_turn: false,
-            bye: false,
-            received: false,
-            blocked: false,
+            has_said_bye: false,
+            has_received: false,
+            is_blocked: false,
             watches_room: false,
-            listed: false,
+            is_listed: false,
             sends_next: false,
             heartbeat: PeerHeartbeat::default(),
         }
@@ -139,22 +139,22 @@ impl Connection {
 
     /// Returns true if the kernel had no room for the queued data.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.blocked
+        self.is_blocked
     }
 
     /// Returns true if data have been received since the last call.
     pub(crate) fn take_received(&mut self) -> bool {
-        std::mem::take(&mut self.received)
+        std::mem::take(&mut self.has_received)
     }
 
     /// Returns true if the peer has changed this PE's memory since the last call.
     pub(crate) fn take_changed_memory(&mut self) -> bool {
-        std::mem::take(&mut self.target.changed)
+        std::mem::take(&mut self.target.has_changed_memory)
     }
 
     /// Sends as much queued data as the kernel takes.
     pub(crate) fn flush(&mut self) -> Result<(), ConnectionEnd> {
-        (self.blocked, self.sends_next) = (false, false);
+        (self.is_blocked, self.sends_next) = (false, false);
         while self.has_unsent() {
             let (requests, replies) = (&mut self.requests.queue, &mut self.target.replies);
             let both = !requests.is_empty() && !replies.is_empty();
@@ -163,7 +163,7 @@ impl Connection {
             match next.flush(&self.socket, up_to) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.blocked = true;
+                    self.is_blocked = true;
                     return Ok(());
                 }
                 Err(error) => return Err(end(&error)),
@@ -194,7 +194,7 @@ impl Connection {
                 Received::MoreToCome => has_arrived = true,
             }
         }
-        self.received |= has_arrived;
+        self.has_received |= has_arrived;
         let rest = self.reader.body().map_or(0, |(head, done)| head.body() - done);
         let followed = self.low_water.follow(&self.socket, rest);
         followed.map_err(|error| end(&error))?;
@@ -206,7 +206,7 @@ impl Connection {
     /// Empty if there is none.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
-            Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
+            Some((Frame::Request(_), _)) if self.has_said_bye => return Err(AFTER_FAREWELL),
             Some((Frame::Request(RequestFrame::Put { dest, nbytes, in_parts: true }), _)) => {
                 range(segments, dest, nbytes as usize)?
             }
@@ -239,14 +239,14 @@ impl Connection {
             unsafe { sys::receive(&self.socket, direct, buffer) }
         };
         let nbytes = match received {
-            Ok(0) if self.bye => return Err(ConnectionEnd::Bye),
+            Ok(0) if self.has_said_bye => return Err(ConnectionEnd::Bye),
             Ok(0) => return Err(ConnectionEnd::Broken("its connection was closed".to_owned())),
             Ok(nbytes) => nbytes,
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
             // If the peer closes the connection before it has received all data that this PE sent,
             // the kernel reports a reset.
-            Err(_) if self.bye => return Err(ConnectionEnd::Bye),
+            Err(_) if self.has_said_bye => return Err(ConnectionEnd::Bye),
             Err(e) => return Err(end(&e)),
         };
         let to_place = nbytes.min(direct.nbytes);
@@ -264,7 +264,8 @@ impl Connection {
         // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
         let answers_all = self.target.replies.is_empty();
-        let (requests, target, bye) = (&mut self.requests, &mut self.target, &mut self.bye);
+        let (requests, target, bye) =
+            (&mut self.requests, &mut self.target, &mut self.has_said_bye);
         let from = (receiving, self.peer);
         self.reader.feed(bytes, |Piece { head, done, bytes }| match head {
             Frame::Reply(reply) => requests.take(from, reply, done, bytes),

@@ -16,9 +16,9 @@ use std::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Establishment {
     /// A thread of this PE connects to the peer.
-    connecting: bool,
+    is_connecting: bool,
     /// The peer's claim was welcomed.
-    reserved: bool,
+    is_reserved: bool,
     /// This PE was deferred, and does not claim again before.
     deferred_until: Option<Instant>,
 }
@@ -27,35 +27,35 @@ impl Establishment {
     /// Returns true if the calling thread, which needs a connection, is to connect.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         let should = !self.is_reserved()
-            && !self.connecting
+            && !self.is_connecting
             && self.deferred_until.is_none_or(|until| now >= until);
-        self.connecting |= should;
+        self.is_connecting |= should;
         should
     }
 
     /// Records that the connecting thread was deferred or has given up.
     pub(crate) fn defer(&mut self, until: Instant) {
-        self.connecting = false;
+        self.is_connecting = false;
         self.deferred_until = Some(until);
     }
 
     /// Decides on the claim of PE `peer` at PE `me`.
     pub(crate) fn answer(&mut self, me: Pe, peer: Pe) -> HandshakeAnswer {
-        if self.connecting && me < peer {
+        if self.is_connecting && me < peer {
             return HandshakeAnswer::Deferral;
         }
-        self.reserved = true;
+        self.is_reserved = true;
         HandshakeAnswer::Welcome
     }
 
     /// Releases the reservation for a peer that has closed the reserved connection.
     pub(crate) fn release(&mut self) {
-        self.reserved = false;
+        self.is_reserved = false;
     }
 
     /// Returns true if a connection that the peer opens is reserved, so that no other is needed.
     pub(crate) fn is_reserved(&self) -> bool {
-        self.reserved
+        self.is_reserved
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) struct Service {
     listeners: Vec<TcpListener>,
     /// The listeners are not watched: at the start, and from a failure to accept until the next
     /// round.
-    muted: bool,
+    is_muted: bool,
     /// The time since which accepting has failed although a connection waits.
     refusing_since: Option<Instant>,
     /// Connections in their handshake, by the numbers of their descriptors.
@@ -109,7 +109,7 @@ impl Service {
     pub(crate) fn new(listeners: Vec<TcpListener>) -> Service {
         Service {
             listeners,
-            muted: true,
+            is_muted: true,
             refusing_since: None,
             unauthenticated: HashMap::new(),
             reserved: HashMap::new(),
@@ -299,7 +299,7 @@ impl Service {
     }
 
     fn mute(&mut self, shared: &SharedState) {
-        self.muted = true;
+        self.is_muted = true;
         for listener in &self.listeners {
             // This fails only for a socket that is not watched.
             let _ = epoll::delete(&shared.epoll, listener);
@@ -308,7 +308,7 @@ impl Service {
 
     /// Watches the listeners again, so that connections are accepted.
     pub(crate) fn unmute(&mut self, shared: &SharedState) -> rustix::io::Result<()> {
-        if self.muted {
+        if self.is_muted {
             for (number, listener) in self.listeners.iter().enumerate() {
                 let token = EventData::new_u64(Token::Listener(number as u32).into());
                 match epoll::add(&shared.epoll, listener, token, EventFlags::IN) {
@@ -317,7 +317,7 @@ impl Service {
                     added => added?,
                 }
             }
-            self.muted = false;
+            self.is_muted = false;
         }
         Ok(())
     }

@@ -276,8 +276,8 @@ impl SharedState {
             self.watch(&connection.socket, Token::Link(pe.0), connection.watches_room);
         }
         let is_sent_later = connection.is_blocked() || connection.sends_next;
-        if connection.has_unsent() && !is_sent_later && !connection.listed {
-            connection.listed = true;
+        if connection.has_unsent() && !is_sent_later && !connection.is_listed {
+            connection.is_listed = true;
             self.unsent.add(pe);
             self.local().state.request_flush();
         }
@@ -331,7 +331,7 @@ impl SharedState {
     pub(crate) fn send_held_back(&self) -> bool {
         let left = self.unsent.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
-                connection.listed = false;
+                connection.is_listed = false;
                 connection.flush().map(|()| false)
             });
             // The thread that is using the link may not send again.

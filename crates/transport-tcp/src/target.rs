@@ -38,7 +38,7 @@ pub(crate) struct Target {
     carried_out: Vec<u32>,
     pub(crate) replies: SendQueue,
     /// The peer has changed this PE's memory.
-    pub(crate) changed: bool,
+    pub(crate) has_changed_memory: bool,
 }
 
 impl Target {
@@ -50,7 +50,7 @@ impl Target {
             message: WholeBody::default(),
             carried_out: Vec::new(),
             replies: SendQueue::new(),
-            changed: false,
+            has_changed_memory: false,
         }
     }
 
@@ -112,7 +112,7 @@ impl Target {
 
     /// Records that a part of a put was written; the put is carried out if the part `is_last`.
     pub(crate) fn mark_placed(&mut self, is_last: bool) {
-        self.changed = true;
+        self.has_changed_memory = true;
         self.done += u64::from(is_last);
     }
 
@@ -174,7 +174,7 @@ impl Target {
             local.acks.acknowledge(self.peer, ack)?;
         }
         self.done += 1;
-        self.changed |= request.update.is_some() || !data.is_empty();
+        self.has_changed_memory |= request.update.is_some() || !data.is_empty();
         let body = if is_batch { Body::Batch(data) } else { Body::Data(data) };
         let mut answers = Vec::new();
         let old = request.carry_out(body, &local.segments, &*local.host, &mut answers)?;

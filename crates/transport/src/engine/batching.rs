@@ -81,7 +81,7 @@ pub(super) struct Batcher {
     n_sessions: usize,
     /// True if an operation was added since another thread last polled. `looks` counts the polls in
     /// a row that found this in a session.
-    grew: bool,
+    has_grown: bool,
     looks: u32,
     /// No operation before this time is lone. While a message is being sent, this is
     /// [`FLUSH_DELAY`] after the start of that; otherwise [`IDLE_AFTER`] after the last message was
@@ -162,10 +162,17 @@ impl Batcher {
     /// Returns a batcher for a job of `n_pes` PEs. `limits` is the maximum number of bytes of a
     /// batch, and of its results, outside a session and in one.
     pub(super) fn new(n_pes: usize, limits: (usize, usize)) -> Batcher {
-        let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
-        let (n_operations, n_sessions, looks) = (0, 0, 0);
-        let (grew, busy_until, spare) = (false, None, Vec::new());
-        Batcher { by_pe, pes, n_operations, limits, n_sessions, grew, looks, busy_until, spare }
+        Batcher {
+            by_pe: PeMap::new(n_pes),
+            pes: Vec::new(),
+            n_operations: 0,
+            limits,
+            n_sessions: 0,
+            has_grown: false,
+            looks: 0,
+            busy_until: None,
+            spare: Vec::new(),
+        }
     }
 
     /// Begins or ends a session of a context. The end of the last session frees the memory of long
@@ -239,7 +246,7 @@ impl Batcher {
     /// Counts a poll by another thread than the owner. Returns true if that thread should send no
     /// batches, since the owner is adding to them.
     pub(super) fn skip_poll(&mut self) -> bool {
-        let is_growing = std::mem::take(&mut self.grew) && self.in_session();
+        let is_growing = std::mem::take(&mut self.has_grown) && self.in_session();
         self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
         !self.looks.is_multiple_of(LOOKS)
     }
@@ -296,7 +303,7 @@ impl Batcher {
             unsafe { operation.append_to(place, open) }
         }
         self.n_operations += operations.len();
-        self.grew = true;
+        self.has_grown = true;
     }
 
     /// Moves the batch for a PE, and the destinations of its results, into the arguments, which are

@@ -33,14 +33,14 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         enough: StreamOrder,
     ) -> Result<(), Error> {
-        let is_behind = self.caps.order < enough && self.routes[pe].writes_before;
+        let is_behind = self.caps.order < enough && self.routes[pe].has_writes_before;
         if is_behind { self.end_writes(network, pe) } else { Ok(()) }
     }
 
     /// Waits until a message to a PE may follow all writes to it, as if there were a fence.
     pub(super) fn order_after_all(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         let route = &self.routes[pe];
-        let any = route.dirty || route.flushing || route.writes_before;
+        let any = route.is_dirty || route.is_flushing || route.has_writes_before;
         let is_ordered = self.caps.order >= StreamOrder::WritesBeforeMessages;
         if any && !is_ordered { self.end_writes(network, pe) } else { Ok(()) }
     }
@@ -48,7 +48,7 @@ impl<W: Wire> Origin<W> {
     fn end_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.begin_flush(network, pe)?;
         self.until(network, Some(pe), |origin| origin.is_flushed(network, pe))?;
-        self.routes[pe].writes_before = false;
+        self.routes[pe].has_writes_before = false;
         Ok(())
     }
 
@@ -104,10 +104,10 @@ impl<W: Wire> Origin<W> {
     fn begin_flush(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         self.send_open_batch(network, pe)?;
         let route = &mut self.routes[pe];
-        if !std::mem::take(&mut route.dirty) {
+        if !std::mem::take(&mut route.is_dirty) {
             return Ok(());
         }
-        route.flushing = true;
+        route.is_flushing = true;
         self.wire.begin_flush(network, pe)
     }
 
@@ -115,7 +115,7 @@ impl<W: Wire> Origin<W> {
     fn is_flushed(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
         let is_flushed = self.wire.is_flushed(network, pe)?;
         if is_flushed {
-            self.routes[pe].flushing = false;
+            self.routes[pe].is_flushing = false;
         }
         Ok(is_flushed)
     }
@@ -129,7 +129,7 @@ impl<W: Wire> Origin<W> {
 
     fn deactivate(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
-        (route.active, route.writes_before) = (false, false);
+        (route.is_active, route.has_writes_before) = (false, false);
     }
 
     /// Completes all operations to one PE.
@@ -141,7 +141,7 @@ impl<W: Wire> Origin<W> {
         if self.batcher.uses_proxies(&*network.local().host) {
             return self.quiet(network);
         }
-        if self.routes[pe].active || self.issued.awaits_ack_of(pe) {
+        if self.routes[pe].is_active || self.issued.awaits_ack_of(pe) {
             self.begin_quiet(network, pe)?;
             self.await_quiet(network, pe)?;
             self.active.retain(|&other| other != pe);
@@ -156,7 +156,7 @@ impl<W: Wire> Origin<W> {
         // Where the wire orders everything, a write is sent with the message that flushes it.
         let flushes_apart = !self.caps.flushes_free && self.caps.order < StreamOrder::Everything;
         let has_own_message =
-            self.issued.unacked(pe) > 0 || self.routes[pe].flushing && flushes_apart;
+            self.issued.unacked(pe) > 0 || self.routes[pe].is_flushing && flushes_apart;
         self.until(network, Some(pe), |origin| {
             Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(network, pe)?)
         })?;
@@ -228,7 +228,7 @@ impl<W: Wire> Origin<W> {
             let route = &self.routes[pe];
             let of_wire = self.wire.in_flight_to(pe) as u64 + u64::from(route.unanswered);
             let n = u64::from(self.issued.unacked(pe)).max(of_wire);
-            if route.active { n.max(1) } else { n }
+            if route.is_active { n.max(1) } else { n }
         };
         Ok(pes.into_iter().map(|pe| (pe, n(pe))).filter(|(_, n)| *n > 0).collect())
     }
@@ -244,8 +244,8 @@ impl<W: Wire> Origin<W> {
         let mut any = false;
         for i in 0..self.active.len() {
             let route = &mut self.routes[self.active[i]];
-            route.writes_before |= route.dirty || route.flushing;
-            any |= route.writes_before;
+            route.has_writes_before |= route.is_dirty || route.is_flushing;
+            any |= route.has_writes_before;
         }
         let calls_fence = match self.caps.order {
             StreamOrder::Unordered => false,
@@ -270,7 +270,7 @@ impl<W: Wire> Origin<W> {
                 break;
             }
             let pe = self.active[i];
-            if self.batcher.has_any(pe) || !flush && self.routes[pe].dirty {
+            if self.batcher.has_any(pe) || !flush && self.routes[pe].is_dirty {
                 continue;
             }
             self.begin_flush(network, pe)?;

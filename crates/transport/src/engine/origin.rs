@@ -49,17 +49,17 @@ pub struct Origin<W: Wire> {
 #[derive(Debug, Default)]
 pub(super) struct Route {
     /// The PE is in [`active`](Origin::active).
-    pub(super) active: bool,
+    pub(super) is_active: bool,
     /// Writes, or atomic operations of the network, were issued since the last flush began.
-    pub(super) dirty: bool,
+    pub(super) is_dirty: bool,
     /// A flush has begun and is not known to have ended.
-    pub(super) flushing: bool,
+    pub(super) is_flushing: bool,
     /// Some writes before the last fence are not known to be complete.
-    pub(super) writes_before: bool,
+    pub(super) has_writes_before: bool,
     /// The number of requests whose answers have not arrived.
     pub(super) unanswered: u32,
     /// The PE is connected.
-    pub(super) reached: bool,
+    pub(super) is_reached: bool,
     /// The [count of fences](IssuedRequests::fences) when a write was last ordered after the
     /// operations before it.
     pub(super) ordered_at: u64,
@@ -140,7 +140,7 @@ impl<W: Wire> Origin<W> {
     pub(super) fn reach(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         network.local().loss.check()?;
         match self.routes.get(pe) {
-            Some(route) if route.reached => Ok(()),
+            Some(route) if route.is_reached => Ok(()),
             _ => self.reach_first(network, pe),
         }
     }
@@ -155,14 +155,14 @@ impl<W: Wire> Origin<W> {
         if !self.wire.reach(network, pe)? {
             self.until(network, Some(pe), |origin| origin.wire.reach(network, pe))?;
         }
-        self.routes[pe].reached = true;
+        self.routes[pe].is_reached = true;
         Ok(())
     }
 
     /// Adds a PE to the active ones, since operations to it may be in flight.
     #[inline]
     pub(super) fn activate(&mut self, pe: Pe) {
-        if !std::mem::replace(&mut self.routes[pe].active, true) {
+        if !std::mem::replace(&mut self.routes[pe].is_active, true) {
             self.active.push(pe);
         }
     }
@@ -172,14 +172,14 @@ impl<W: Wire> Origin<W> {
     #[inline]
     pub(super) fn forget_idle(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
-        let is_idle = route.unanswered == 0 && !route.dirty && !route.flushing;
+        let is_idle = route.unanswered == 0 && !route.is_dirty && !route.is_flushing;
         if is_idle
             && self.active.last() == Some(&pe)
             && self.wire.in_flight_to(pe) == 0
             && !self.batcher.has_any(pe)
             && self.unsent.is_empty()
         {
-            (route.active, route.writes_before) = (false, false);
+            (route.is_active, route.has_writes_before) = (false, false);
             self.active.pop();
         }
     }
@@ -196,7 +196,7 @@ impl<W: Wire> Origin<W> {
             Ok(())
         })?;
         let mut is_used =
-            |pe| routes.get(pe).is_some_and(|route| route.active) || issued.awaits_ack_of(pe);
+            |pe| routes.get(pe).is_some_and(|route| route.is_active) || issued.awaits_ack_of(pe);
         if let Some((pe, why)) = wire.broken(&mut is_used) {
             return Err(network.lose(pe, &why));
         }

@@ -18,7 +18,8 @@ impl<W: Wire> Origin<W> {
         // writes after the next fence may have to wait for it. A put that is a write, such as a
         // flag that announces data, avoids both.
         let only_writes = StreamOrder::WritesByFence..StreamOrder::Everything;
-        let is_write = || self.routes[pe].writes_before && only_writes.contains(&self.caps.order);
+        let is_write =
+            || self.routes[pe].has_writes_before && only_writes.contains(&self.caps.order);
         is_small(segment, nbytes) && self.batches && !is_write()
     }
 
@@ -168,7 +169,7 @@ impl<W: Wire> Origin<W> {
         self.order_after_requests(network, pe)?;
         self.order_after_writes(network, pe, StreamOrder::WritesByFence)?;
         // If writes before the fence are incomplete, the next write must be checked again.
-        if !self.routes[pe].writes_before {
+        if !self.routes[pe].has_writes_before {
             self.routes[pe].ordered_at = self.issued.fences();
         }
         Ok(())
@@ -178,7 +179,7 @@ impl<W: Wire> Origin<W> {
     /// this after it has passed the write to the wire, so that the NIC starts earlier.
     #[inline(always)]
     pub(super) fn mark_dirty(&mut self, pe: Pe) {
-        if !std::mem::replace(&mut self.routes[pe].dirty, true) {
+        if !std::mem::replace(&mut self.routes[pe].is_dirty, true) {
             self.activate(pe);
         }
     }

@@ -419,7 +419,7 @@ fn a_put_that_comes_after_a_signal_does_not_wait_for_the_writes_before_it() {
     }
     let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
     assert_eq!(origin.wire.calls, calls, "nothing is flushed");
-    assert!(!origin.routes[PEER].writes_before, "there was no fence");
+    assert!(!origin.routes[PEER].has_writes_before, "there was no fence");
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn a_session_batches_more_and_for_proxies() {
     assert!(!batcher.has_room(PEER, &[put(&word), put(&word)]), "twice the usual limit");
     let looks: Vec<bool> = (0..2 * LOOKS)
         .map(|_| {
-            batcher.grew = true;
+            batcher.has_grown = true;
             batcher.skip_poll()
         })
         .collect();
@@ -183,7 +183,7 @@ fn a_session_batches_more_and_for_proxies() {
     batcher.session(false);
     assert!(batcher.in_session(), "another context is");
     batcher.session(false);
-    batcher.grew = true;
+    batcher.has_grown = true;
     assert!(
         !batcher.in_session() && !batcher.has_room(PEER, &[put(&word)]) && !batcher.skip_poll()
     );

@@ -41,7 +41,7 @@ impl Host for Recorder {
 pub enum LossCase {
     /// It puts, with small and large sizes, and completes each put.
     Puts,
-    /// It leaves puts to the service thread.
+    /// It starts puts, which the service thread completes.
     PutsNbi,
     /// It gets, with a large size.
     Gets,

@@ -187,7 +187,7 @@ pub(crate) fn requests(member: &Member) {
     exit(0);
 }
 
-/// Opens the target with tiny limits, and its origin with the usual ones.
+/// Returns the opener for this process: `tiny` for the target, `usual` for all others.
 pub(crate) fn opener(usual: Opener, tiny: Opener) -> Opener {
     let is_target = |position: job::Position| Pe(position.pe) == TARGET;
     if job::position().is_some_and(is_target) { tiny } else { usual }
@@ -199,7 +199,8 @@ const WORDS: usize = 384;
 const SIGNALED: usize = 0;
 const DATA: usize = 4096;
 
-/// A batch, and data with their signal: each is carried out or refused.
+/// A batch, and data with their signal, that are longer than the target's buffers: each is carried
+/// out or refused.
 pub(crate) fn oversized(member: &Member) {
     for (round, is_batch) in [(1, true), (2, false)] {
         let (transport, heap_words) = connected(member, None);

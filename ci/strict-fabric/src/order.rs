@@ -45,7 +45,8 @@ fn order_flags(later: Class, earlier: Class) -> [u64; 3] {
     }
 }
 
-/// Returns true if an operation must wait for an earlier one to the same peer. Both have a length.
+/// Returns true if an operation must wait for an earlier one to the same peer. Both are given by
+/// their kind and their length in bytes.
 pub(crate) fn must_wait(
     profile: &Profile,
     (later, later_nbytes): (OpKind, usize),

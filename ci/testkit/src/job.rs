@@ -187,7 +187,7 @@ impl Running {
         self.started.pid()
     }
 
-    /// Returns all running processes of the job, with oshrun.
+    /// Returns all running processes of the job, including oshrun.
     pub fn processes(&self) -> Vec<Process> {
         self.started.mark().processes()
     }

@@ -43,7 +43,8 @@ impl Issuing for Progress {
     fn poll(&self) -> Result<bool, Error> {
         let state = &self.shared.local.state;
         state.count_poll();
-        // A provider over sockets moves hundreds of kilobytes within one poll.
+        // A provider over sockets moves hundreds of kilobytes within one poll, which takes long.
+        // Counting as a waiter makes the service thread leave the CPU to this thread meanwhile.
         state.enter_wait();
         if self.issuers.finish(&self.shared, PollingThread::Waiter) {
             state.request_flush();

@@ -43,7 +43,7 @@ fn has_no_descriptors_at_first(member: &Member) {
         setrlimit(Resource::Nofile, none).expect("it is lower");
         File::open("/dev/null").expect_err("there is no descriptor");
         let raise = thread::spawn(move || {
-            // Long enough for some attempts, and far below the time in which they are made.
+            // Long enough for several attempts, and much shorter than the limit of all attempts.
             thread::sleep(Duration::from_millis(500));
             setrlimit(Resource::Nofile, usual)
         });

@@ -16,7 +16,7 @@ use testkit::{Job, LIMIT, Outcome, Test, Traces, absent, patient};
 
 const N_PES: usize = 4;
 
-/// The maximum number of jobs for a system call and an error, in each of which another one of the
+/// The maximum number of jobs for a system call and an error. In each job, a different one of the
 /// program's calls fails.
 const TURNS: u64 = 24;
 

@@ -31,14 +31,22 @@ impl FiEndpoint {
         if HEAD + data.nbytes > self.longest_message {
             return Err(-fi::FI_EMSGSIZE);
         }
-        let Some(op) = self.begin_message(pe, head) else { return self.defer(pe, to) };
+        let Some(op) = self.begin(pe, BufferUse::Plain) else { return self.defer(pe, to) };
         let cell = self.staging.cell(op);
+        // SAFETY: a cell that is this operation's, with room for a head.
+        unsafe { cell.base.cast::<[u8; HEAD]>().write(*head) };
         if self.copies_data(data.nbytes) {
-            let body = cell.skip(HEAD).base;
+            let (from, body) = (cell.base.cast(), cell.skip(HEAD).base);
             // SAFETY: data that are valid by contract, and a cell with room for the head and the
             // data.
             unsafe { mem::copy_bytes::<mem::VolatileLoads>(body, data.base, data.nbytes) };
-            return self.send_cell(op, to, HEAD + data.nbytes);
+            let (endpoint, desc, context) =
+                (self.endpoint.raw(), self.staging_desc(), self.context(op));
+            // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
+            // operation's.
+            let code =
+                unsafe { fi::fi_send(endpoint, from, HEAD + data.nbytes, desc, to, context) };
+            return self.begun(code, op);
         }
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
@@ -48,27 +56,6 @@ impl FiEndpoint {
         // SAFETY: an open endpoint, a context that is the operation's, lists that live during the
         // call, a cell that is this operation's, and data that are valid by contract.
         let code = unsafe { fi::fi_sendv(endpoint, parts.as_ptr(), descs, 2, to, context) };
-        self.begun(code, op)
-    }
-
-    /// Begins a message: writes the head to a cell, if there is room.
-    #[inline(always)]
-    fn begin_message(&mut self, pe: u32, head: &[u8; HEAD]) -> Option<u32> {
-        let op = self.begin(pe, BufferUse::Plain)?;
-        // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
-        unsafe { self.staging.cell(op).base.cast::<[u8; HEAD]>().write(*head) };
-        Some(op)
-    }
-
-    /// Starts to send the message in the cell of an operation.
-    #[inline(always)]
-    fn send_cell(&mut self, op: u32, to: fi::fi_addr_t, nbytes: usize) -> Result<PostStatus, i32> {
-        let (endpoint, desc, context) =
-            (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let from = self.staging.cell(op).base.cast();
-        // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
-        // operation's.
-        let code = unsafe { fi::fi_send(endpoint, from, nbytes, desc, to, context) };
         self.begun(code, op)
     }
 

@@ -272,7 +272,7 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
         // SAFETY: the source is never freed.
         unsafe { endpoint.put(Pe(pe), put) }.expect("a put that starts");
     };
-    // Both are connected afterwards.
+    // These puts connect the ep to both PEs.
     put(1, long_put());
     put(2, long_put());
     endpoint.quiet().expect("all is complete");

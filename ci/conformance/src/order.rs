@@ -7,7 +7,8 @@ use rushmem_transport::AmoWidth::Eight;
 use testkit::LIMIT;
 
 const ROUNDS: u64 = 300;
-/// The offsets of the words: rounds that arrived, rounds that were read.
+/// The offsets of two words and of the data. The words have the numbers of the last round that has
+/// arrived, and of the last one that the neighbor has read.
 const FLAG: usize = 0;
 const ANSWER: usize = 64;
 const DATA: usize = 128;

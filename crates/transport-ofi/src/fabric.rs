@@ -28,7 +28,7 @@ pub(crate) fn library() -> Result<&'static Libfabric, String> {
     static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
     let open = || {
         quirks::set_variables();
-        opened()
+        open_library()
     };
     let library = LIBRARY.get_or_init(open).as_ref().map_err(Clone::clone)?;
     let version = library.version();
@@ -46,7 +46,7 @@ pub(crate) fn library() -> Result<&'static Libfabric, String> {
 
 /// Opens the library and makes a query, at which libfabric reads its variables and loads its
 /// providers.
-fn opened() -> Result<Libfabric, String> {
+fn open_library() -> Result<Libfabric, String> {
     let library = Libfabric::open()?;
     let mut all = null_mut();
     // SAFETY: null asks for everything.

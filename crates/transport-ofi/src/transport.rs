@@ -52,7 +52,7 @@ struct OpenedProvider {
 /// Opens an entry to see whether it works, and closes it unless closing may crash.
 pub(crate) fn try_open(args: &Open, list: InfoList, info: FiInfo) -> Result<(), String> {
     let fails_at_close = info.has(Quirk::FailsAtClose);
-    let opened = opened(args, &Tuning::default(), list, info)?;
+    let opened = open_entry(args, &Tuning::default(), list, info)?;
     if fails_at_close {
         std::mem::forget(opened);
     }
@@ -61,7 +61,7 @@ pub(crate) fn try_open(args: &Open, list: InfoList, info: FiInfo) -> Result<(), 
 
 /// Opens the domain of an entry and the service's ep, and adjusts the entry to `tuning`. Fails if a
 /// job cannot use it.
-fn opened(
+fn open_entry(
     args: &Open,
     tuning: &Tuning,
     list: InfoList,
@@ -111,7 +111,7 @@ fn opened(
 /// # Errors
 /// [`Error::Unavailable`] if libfabric cannot be used, or none of its providers; the text says why.
 pub fn open(args: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
-    Ok(Box::new(started(args, tuning)?))
+    Ok(Box::new(open_ofi(args, tuning)?))
 }
 
 /// Returns the providers of libfabric that fit a job, best first.
@@ -128,13 +128,13 @@ pub(crate) fn parts(args: &Open) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-fn started(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
+fn open_ofi(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     DESCRIPTORS.require(args.n_pes, MIN_DESCRIPTORS).map_err(Error::Unavailable)?;
     let mut refusals = Vec::new();
     let mut found = None;
     for (list, info) in choice::candidates(args).map_err(Error::Unavailable)? {
         let (provider, domain) = (info.provider.clone(), info.domain.clone());
-        match opened(args, &tuning, list, info) {
+        match open_entry(args, &tuning, list, info) {
             Ok(opened) => {
                 found = Some(opened);
                 break;

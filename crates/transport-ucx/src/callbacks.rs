@@ -359,6 +359,6 @@ pub(crate) unsafe extern "C" fn replied(
 }
 
 /// Returns the parameters of a write or read that `connection` counts.
-pub(crate) fn tracked(connection: &Rc<ConnectionState>) -> ucp_request_param_t {
-    crate::ucp::callback(Some(transferred), Rc::as_ptr(connection).cast())
+pub(crate) fn tracked_params(connection: &Rc<ConnectionState>) -> ucp_request_param_t {
+    crate::ucp::callback_params(Some(transferred), Rc::as_ptr(connection).cast())
 }

@@ -41,8 +41,8 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
 /// interface.
 const LOOPBACK_UNREACHED: (u32, u32) = (1, 20);
 
-/// UCX's transports without those of shared memory. UCX does not use shared memory for endpoints
-/// that report failures of peers, which are all over a network. But each worker would take
+/// UCX's transports without those of shared memory. With a network, all endpoints report failures
+/// of peers, and UCX does not use shared memory for such endpoints. But each worker would allocate
 /// megabytes for it, and files that remain when the process is killed.
 const WITHOUT_SHARED_MEMORY: &str = "^sm";
 /// The oldest version that accepts [`WITHOUT_SHARED_MEMORY`].

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::ucp::{
-    UcpAtomic, UcpContext, UcpEndpoint, UcpMemory, Worker, plain, started, status_string,
+    UcpAtomic, UcpContext, UcpEndpoint, UcpMemory, Worker, plain_params, started, status_string,
 };
 use rushmem_transport::{AmoOp, AmoWidth, mem};
 use std::ptr::null_mut;
@@ -84,7 +84,7 @@ fn try_all(
                 remote,
                 width,
                 (first.cast(), second.cast()),
-                plain(),
+                plain_params(),
             )
         };
         let wrong = |why: &str| {

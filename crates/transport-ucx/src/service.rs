@@ -6,7 +6,8 @@
 #![allow(unsafe_code)]
 
 use crate::ucp::{
-    ReceivedData, ReceivedMessage, UcpContext, Worker, callback, plain, started, status_string,
+    ReceivedData, ReceivedMessage, UcpContext, Worker, callback_params, plain_params, started,
+    status_string,
 };
 use rushmem_transport::engine::NetworkPe;
 use rushmem_transport::engine::message::{REPLY, Reply, Request};
@@ -157,7 +158,7 @@ impl Serving for UcxTarget {
         let answer = Box::into_raw(answer);
         // SAFETY: it lives until it is sent.
         let header = unsafe { &raw const (*answer).bytes };
-        let mut params = callback(Some(answered), answer.cast_const().cast());
+        let mut params = callback_params(Some(answered), answer.cast_const().cast());
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_EAGER;
         // SAFETY: the endpoint that UCX passed with the request, and an answer that lives until it
@@ -186,7 +187,7 @@ impl Serving for UcxTarget {
 
     fn fetch(&self, incoming: Incoming<ucp_ep_h>, descriptor: *mut c_void, dest: LocalBuf) {
         let deferred = Box::into_raw(Box::new(Deferred { incoming, target: self }));
-        let mut params = plain();
+        let mut params = plain_params();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         params.cb.recv_am = Some(fetched);
         params.user_data = deferred.cast();

@@ -12,5 +12,5 @@ mod worker;
 pub(crate) use atomic::UcpAtomic;
 pub(crate) use context::{UcpContext, UcpMemory};
 pub(crate) use received::{ReceivedData, ReceivedMessage};
-pub(crate) use request::{UcpRequest, callback, plain, started, status_string};
+pub(crate) use request::{UcpRequest, callback_params, plain_params, started, status_string};
 pub(crate) use worker::{UcpEndpoint, Worker};

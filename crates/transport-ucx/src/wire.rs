@@ -4,14 +4,15 @@
 mod establish;
 
 use crate::callbacks::{
-    CallbackSlot, CallbackState, ConnectionState, operated, replied, sent, tracked,
+    CallbackSlot, CallbackState, ConnectionState, operated, replied, sent, tracked_params,
 };
 use crate::connect::{self, MemoryKey};
 use crate::service::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::ucp::{
-    UcpAtomic, UcpContext, UcpEndpoint, UcpRequest, Worker, callback, plain, started, status_string,
+    UcpAtomic, UcpContext, UcpEndpoint, UcpRequest, Worker, callback_params, plain_params, started,
+    status_string,
 };
 use rushmem_transport::engine::message::{REQUEST, Request};
 use rushmem_transport::engine::{
@@ -193,12 +194,12 @@ impl UcxWire {
         };
         if !awaited {
             let connection = &self.open_route(pe)?.connection;
-            let params = tracked(connection);
+            let params = tracked_params(connection);
             let begun = start(self.ucp(), remote, &raw const params);
             let began = connection.count_started(begun);
             return began.map(|()| PostOutcome::Done).map_err(self.fails(shared, pe));
         }
-        let params = plain();
+        let params = plain_params();
         let begun = start(self.ucp(), remote, &raw const params);
         let request = started(begun).map_err(self.fails(shared, pe))?;
         let token = |request| PostOutcome::Pending(UcxToken::Request(request, None));
@@ -374,7 +375,7 @@ impl Wire for UcxWire {
         let generation = slot.generation();
         let atomic = UcpAtomic::new(op, operand, condition);
         let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched);
-        let params = callback(Some(operated), Rc::as_ptr(&slot).cast());
+        let params = callback_params(Some(operated), Rc::as_ptr(&slot).cast());
         let ucp = self.ucp();
         // SAFETY: a live endpoint and its key; the slot keeps the words until the operation ends.
         let begun = unsafe { atomic.begin(ucp, address, remote, width, arguments, params) };
@@ -414,8 +415,11 @@ impl Wire for UcxWire {
             Payload::Batch(batch) => (BATCH_KIND, slot.keep_batch(batch)),
             Payload::Data(data) => (REQUEST_KIND, data),
         };
-        let mut params =
-            if awaited { plain() } else { callback(Some(sent), Rc::as_ptr(&slot).cast()) };
+        let mut params = if awaited {
+            plain_params()
+        } else {
+            callback_params(Some(sent), Rc::as_ptr(&slot).cast())
+        };
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_REPLY;
         if request.update.is_none() || data.nbytes == 0 {

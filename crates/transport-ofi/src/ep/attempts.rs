@@ -30,7 +30,7 @@ impl RefusedAttempts {
 
     /// Records that an attempt to reach a PE was refused. Returns true if another attempt is to be
     /// made.
-    fn refused(&mut self, pe: u32, now: Instant) -> bool {
+    fn record(&mut self, pe: u32, now: Instant) -> bool {
         let known = self.by_pe.iter().position(|(known, _)| *known == pe);
         let known = known.unwrap_or_else(|| {
             self.by_pe.push((pe, Attempts::new(now)));
@@ -57,13 +57,13 @@ impl RefusedAttempts {
     /// Records that an operation on a PE was refused with this code. Returns true if another
     /// attempt is to be made.
     pub(super) fn record_refusal(&mut self, pe: u32, code: i32) -> bool {
-        NOT_CONNECTED.contains(&-code) && self.refused(pe, Instant::now())
+        NOT_CONNECTED.contains(&-code) && self.record(pe, Instant::now())
     }
 
     /// Records that the message that connects to a PE has failed with this code. Returns true if
     /// another one is to be sent.
     pub(super) fn record_refused_connect(&mut self, pe: u32, code: i32) -> bool {
-        means_not_connected(code) && self.refused(pe, Instant::now())
+        means_not_connected(code) && self.record(pe, Instant::now())
     }
 
     /// Returns true if it is too early for the next attempt to reach a PE.
@@ -94,11 +94,11 @@ mod tests {
         let (limit, start) = (Duration::from_secs(2), Instant::now());
         let mut attempts = RefusedAttempts::new(limit);
         let mut now = start;
-        while attempts.refused(3, now) {
+        while attempts.record(3, now) {
             now = attempts.of(3).expect("it was refused").next();
         }
-        assert!(!attempts.refused(3, now) && attempts.refused(4, now));
-        assert!(attempts.refused(3, now + 2 * limit), "it was reached meanwhile");
+        assert!(!attempts.record(3, now) && attempts.record(4, now));
+        assert!(attempts.record(3, now + 2 * limit), "it was reached meanwhile");
         attempts.record_reached(3);
         assert!(attempts.of(3).is_none() && attempts.of(4).is_some());
     }

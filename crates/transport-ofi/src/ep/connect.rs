@@ -71,7 +71,7 @@ impl FiEndpoint {
 
     /// Records that the message that connects, in the cell `op`, is complete.
     #[cold]
-    pub(super) fn connected(&mut self, op: u32) {
+    pub(super) fn finish_connect(&mut self, op: u32) {
         let pe = self.ops[op as usize].pe;
         self.room[pe as usize] = CONNECTED;
         self.attempts.record_reached(pe);
@@ -85,7 +85,7 @@ impl FiEndpoint {
     ///
     /// # Errors
     /// If attempts have taken too long, or the code does not mean that there is no connection.
-    pub(super) fn not_connected(
+    pub(super) fn fail_connect(
         &mut self,
         op: u32,
         code: i32,

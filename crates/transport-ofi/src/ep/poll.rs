@@ -47,7 +47,7 @@ impl FiEndpoint {
                     }
                 }
                 n if n == -(fi::FI_EAVAIL as isize) => match self.read_error(unread)? {
-                    Some(entry) => self.failed(&entry, &mut arrived)?,
+                    Some(entry) => self.handle_error(&entry, &mut arrived)?,
                     None => unread += 1,
                 },
                 0 => return Ok(taken),
@@ -71,7 +71,7 @@ impl FiEndpoint {
             // SAFETY: initialized memory of this ep's own. The receive is over, and the cell is not
             // used again before this call has returned.
             arrived(ReceiveOutcome::Whole(unsafe { slice::from_raw_parts(cell.base, nbytes) }));
-            return self.received(op);
+            return self.end_receive(op);
         }
         match self.end(op) {
             BufferUse::Landing(to) => {
@@ -80,7 +80,7 @@ impl FiEndpoint {
                 // and a cell has at least as many bytes.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, from, to.nbytes) };
             }
-            BufferUse::Connect => self.connected(op),
+            BufferUse::Connect => self.finish_connect(op),
             BufferUse::None
             | BufferUse::Plain
             | BufferUse::Registered { .. }
@@ -89,7 +89,7 @@ impl FiEndpoint {
     }
 
     /// Frees the cell of a receive that has ended.
-    fn received(&mut self, op: u32) {
+    fn end_receive(&mut self, op: u32) {
         self.ops[op as usize].use_ = BufferUse::None;
         self.free.push(op);
         self.receiving -= 1;
@@ -118,7 +118,7 @@ impl FiEndpoint {
     /// Handles a failed operation. A failed receive is passed to `arrived`, a failed connection is
     /// tried again if possible; the failure of another operation is returned.
     #[cold]
-    fn failed(
+    fn handle_error(
         &mut self,
         entry: &fi::fi_cq_err_entry,
         arrived: &mut impl FnMut(ReceiveOutcome<'_>),
@@ -140,13 +140,13 @@ impl FiEndpoint {
                 }
                 _ => arrived(ReceiveOutcome::Failed { start, why: format!("{why}, of a message") }),
             }
-            self.received(op);
+            self.end_receive(op);
             return Ok(());
         }
         if let Some(op) = op
             && matches!(self.ops[op as usize].use_, BufferUse::Connect)
         {
-            return self.not_connected(op, -entry.err, why);
+            return self.fail_connect(op, -entry.err, why);
         }
         let pe = op.map(|op| self.ops[op as usize].pe);
         Err(match pe {

@@ -42,7 +42,7 @@ impl FiEndpoint {
     #[cold]
     #[inline(never)]
     fn stop_injecting(&mut self, code: i32) -> Result<PostStatus, i32> {
-        if !is_refusal(code) {
+        if !is_unsupported(code) {
             return Err(code);
         }
         self.inject_up_to = 0;
@@ -210,7 +210,7 @@ impl FiEndpoint {
 }
 
 /// Returns true if this code means that the provider does not support the operation.
-fn is_refusal(code: i32) -> bool {
+fn is_unsupported(code: i32) -> bool {
     let flags = fi::FI_EBADFLAGS as i32;
     [fi::FI_EINVAL, fi::FI_ENOSYS, fi::FI_EOPNOTSUPP, fi::FI_EMSGSIZE, flags].contains(&-code)
 }

@@ -54,7 +54,7 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
         part: None,
         host,
     };
-    let mut ofi = match started(&open, tuning) {
+    let mut ofi = match open_ofi(&open, tuning) {
         Ok(ofi) => ofi,
         Err(error) => {
             eprintln!("skipped: {error}");
@@ -400,7 +400,7 @@ fn what_is_batched_leaves_without_a_call() {
         // SAFETY: a live local, written through a pointer to it.
         unsafe { (&raw const got).read_volatile() == one }
     });
-    // This PE acknowledges as PE 0 what it has carried out as PE 1.
+    // This PE acknowledges as PE 0 what it has carried out as PE 1, so a drop would wait forever.
     std::mem::forget(endpoint);
 }
 
@@ -475,7 +475,7 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
         verbs::add_one(&mut endpoint, Pe(1), START).expect("a word of this PE");
         listed.push(endpoint.issuer().is_listed());
     }
-    // This PE acknowledges as PE 0 what it has carried out as PE 1.
+    // This PE acknowledges as PE 0 what it has carried out as PE 1, so a drop would wait forever.
     std::mem::forget(endpoint);
     // A long wait, as on a busy machine, lists the endpoint for the service thread, so not every
     // call need leave it unlisted.

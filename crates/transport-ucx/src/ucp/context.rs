@@ -1,7 +1,7 @@
 //! UCX's context, which holds its configuration and transports, and registered memory.
 #![allow(unsafe_code)]
 
-use super::request::{fine, printed};
+use super::request::{check_status, printed};
 use crate::settings::library;
 use rushmem_transport::setting;
 use rushmem_transport::setting::environment;
@@ -81,7 +81,7 @@ impl UcpConfig {
         let mut handle = null_mut();
         // SAFETY: no prefix and no file; it writes a handle when it succeeds.
         let status = unsafe { ucp.ucp_config_read(null(), null(), &raw mut handle) };
-        fine(ucp, status).map_err(|why| format!("UCX cannot read its variables: {why}"))?;
+        check_status(ucp, status).map_err(|why| format!("UCX cannot read its variables: {why}"))?;
         Ok(UcpConfig { ucp, handle })
     }
 
@@ -91,7 +91,7 @@ impl UcpConfig {
         // SAFETY: a live configuration and two C strings.
         let status =
             unsafe { self.ucp.ucp_config_modify(self.handle, c_name.as_ptr(), c_value.as_ptr()) };
-        fine(self.ucp, status).map_err(|why| format!("UCX refuses {name}={value}: {why}"))
+        check_status(self.ucp, status).map_err(|why| format!("UCX refuses {name}={value}: {why}"))
     }
 }
 
@@ -133,7 +133,7 @@ impl UcpContext {
         let status = unsafe {
             ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
         };
-        fine(ucp, status).map_err(|why| format!("UCX cannot be initialized: {why}"))?;
+        check_status(ucp, status).map_err(|why| format!("UCX cannot be initialized: {why}"))?;
         let mut context = UcpContext {
             ucp,
             handle,
@@ -173,7 +173,7 @@ impl UcpContext {
         };
         // SAFETY: a live context; it writes the field that is requested.
         let status = unsafe { self.ucp.ucp_context_query(self.handle, &raw mut attr) };
-        fine(self.ucp, status).is_ok() && attr.thread_mode == UCS_THREAD_MODE_MULTI
+        check_status(self.ucp, status).is_ok() && attr.thread_mode == UCS_THREAD_MODE_MULTI
     }
 }
 
@@ -216,7 +216,7 @@ impl UcpMemory {
         let (ucp, mut handle) = (context.ucp, null_mut());
         // SAFETY: a live context and memory that is valid by contract.
         let status = unsafe { ucp.ucp_mem_map(context.handle, &raw const params, &raw mut handle) };
-        fine(ucp, status)?;
+        check_status(ucp, status)?;
         Ok(UcpMemory { context: Arc::clone(context), handle })
     }
 
@@ -228,7 +228,7 @@ impl UcpMemory {
         let status = unsafe {
             ucp.ucp_rkey_pack(self.context.handle, self.handle, &raw mut buffer, &raw mut nbytes)
         };
-        fine(ucp, status)?;
+        check_status(ucp, status)?;
         // SAFETY: the buffer that was just made, of that size.
         let key = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), nbytes) }.to_vec();
         // SAFETY: made by `ucp_rkey_pack` and released once.

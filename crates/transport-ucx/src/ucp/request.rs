@@ -45,17 +45,17 @@ pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<UcpRequest>, uc
 }
 
 /// Returns parameters without any optional field.
-pub(crate) fn plain() -> ucp_request_param_t {
+pub(crate) fn plain_params() -> ucp_request_param_t {
     ucp_request_param_t { user_data: null_mut(), ..ucp_request_param_t::default() }
 }
 
 /// Returns the parameters of an operation at whose end UCX calls `callback` with `user_data`. UCX
 /// does not call it if the operation is complete when the starting call returns.
-pub(crate) fn callback(
+pub(crate) fn callback_params(
     callback: ucp_send_nbx_callback_t,
     user_data: *const c_void,
 ) -> ucp_request_param_t {
-    let mut params = plain();
+    let mut params = plain_params();
     params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     params.cb.send = callback;
     params.user_data = user_data.cast_mut();
@@ -71,7 +71,7 @@ pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
 }
 
 /// Converts a status to a result: `Ok` for `UCS_OK`.
-pub(crate) fn fine(ucp: &Ucp, status: ucs_status_t) -> Result<(), String> {
+pub(crate) fn check_status(ucp: &Ucp, status: ucs_status_t) -> Result<(), String> {
     match status {
         UCS_OK => Ok(()),
         status => Err(status_string(ucp, status)),

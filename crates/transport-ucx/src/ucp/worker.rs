@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::context::UcpContext;
-use super::request::{UcpRequest, fine, plain, printed, started, status_string};
+use super::request::{UcpRequest, check_status, plain_params, printed, started, status_string};
 use crate::abort::within;
 use rushmem_transport::segments::heap_blocks::HeapBlocks;
 use rushmem_transport::thread::without_signals;
@@ -57,13 +57,14 @@ impl Worker {
         setting::set_defaults(&context.worker_variables);
         // The first worker starts a thread of UCX, which must not take signals of the program.
         let status = without_signals(create);
-        fine(ucp, status).map_err(|why| {
+        check_status(ucp, status).map_err(|why| {
             format!("UCX makes no worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
         })?;
         let mut worker = Worker { context: Arc::clone(context), handle, efd: -1 };
         // SAFETY: a live worker; it writes a descriptor when it succeeds.
         let status = unsafe { ucp.ucp_worker_get_efd(handle, &raw mut worker.efd) };
-        fine(ucp, status).map_err(|why| format!("UCX's worker cannot be waited for: {why}"))?;
+        check_status(ucp, status)
+            .map_err(|why| format!("UCX's worker cannot be waited for: {why}"))?;
         Ok(worker)
     }
 
@@ -88,7 +89,7 @@ impl Worker {
         // SAFETY: a live worker; it writes an address and its size when it succeeds.
         let status =
             unsafe { ucp.ucp_worker_get_address(self.handle, &raw mut address, &raw mut nbytes) };
-        fine(ucp, status)?;
+        check_status(ucp, status)?;
         // SAFETY: the address that was just made, of that size.
         let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), nbytes) }.to_vec();
         // SAFETY: made by this worker and released once.
@@ -122,7 +123,7 @@ impl Worker {
     /// before those after it.
     pub(crate) fn fence(&self) -> Result<(), String> {
         // SAFETY: a live worker.
-        fine(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
+        check_status(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
     }
 
     /// Registers `callback`, which UCX calls with `arg` for each message of a kind.
@@ -148,7 +149,7 @@ impl Worker {
         // SAFETY: a live worker; the callback may be called with its argument by contract.
         let status =
             unsafe { self.ucp().ucp_worker_set_am_recv_handler(self.handle, &raw const params) };
-        fine(self.ucp(), status)
+        check_status(self.ucp(), status)
     }
 
     /// Connects to the worker with this address. UCX calls `handler` with `arg` if the connection
@@ -181,7 +182,7 @@ impl Worker {
         // argument by contract.
         let status =
             unsafe { self.ucp().ucp_ep_create(self.handle, &raw const params, &raw mut handle) };
-        fine(self.ucp(), status)?;
+        check_status(self.ucp(), status)?;
         Ok(UcpEndpoint {
             handle,
             keys: [null_mut(); Segment::COUNT],
@@ -194,7 +195,7 @@ impl Worker {
     /// error. The endpoint is closed once the returned request has ended; its keys are destroyed
     /// afterwards.
     pub(crate) fn close_by_force(&self, endpoint: &UcpEndpoint) -> Option<UcpRequest> {
-        let mut params = plain();
+        let mut params = plain_params();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
         // SAFETY: a live endpoint of this worker that is not used from now on.
@@ -228,7 +229,7 @@ impl UcpEndpoint {
     /// Starts a flush, which ends when all operations on the endpoint are complete. Returns `None`
     /// if they are.
     pub(crate) fn flush(&self, ucp: &ucx_sys::Ucp) -> Result<Option<UcpRequest>, ucs_status_t> {
-        let params = plain();
+        let params = plain_params();
         // SAFETY: a live endpoint.
         started(unsafe { ucp.ucp_ep_flush_nbx(self.handle, &raw const params) })
     }

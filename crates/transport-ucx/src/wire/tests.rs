@@ -68,7 +68,7 @@ fn a_part_of_a_header_is_refused() {
         let refused = refusal(|wire, _| {
             let endpoint = wire.open_route(PEER)?.endpoint.handle;
             let header = [0u8; REQUEST].to_vec().leak().as_ptr();
-            let mut params = plain();
+            let mut params = plain_params();
             params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
             params.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
             // SAFETY: a live endpoint, and a header that is never freed.

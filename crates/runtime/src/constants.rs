@@ -36,7 +36,7 @@ pub const SHMEM_TEAM_INVALID: usize = 0;
 pub const SHMEM_TEAM_WORLD: usize = 1;
 /// Handle of the team of PEs that share memory with the caller.
 pub const SHMEM_TEAM_SHARED: usize = 2;
-/// Mask bit: num_contexts of shmem_team_config_t counts.
+/// Mask bit: num_contexts of shmem_team_config_t is set.
 pub const SHMEM_TEAM_NUM_CONTEXTS: c_long = 1;
 
 /// Handle of no context.
@@ -51,7 +51,7 @@ pub const SHMEM_CTX_PRIVATE: c_long = 2;
 pub const SHMEM_CTX_NOSTORE: c_long = 4;
 /// Session option: operations tolerate latency and may be batched.
 pub const SHMEM_CTX_SESSION_BATCH: c_long = 1;
-/// Mask bit: total_ops of shmem_ctx_session_config_t counts.
+/// Mask bit: total_ops of shmem_ctx_session_config_t is set.
 pub const SHMEM_CTX_SESSION_TOTAL_OPS: c_long = 1;
 
 /// Signal update: store the value.

@@ -10,7 +10,7 @@ use core::ffi::{c_int, c_long};
 pub const SHMEM_TEAM_NULL: usize = 0;
 /// Cray: handle of the team of PEs on the caller's machine.
 pub const SHMEM_TEAM_NODE: usize = 3;
-/// Sandia: the same team.
+/// Sandia: handle of the team of PEs on the caller's machine.
 pub const SHMEMX_TEAM_NODE: usize = 3;
 /// Cray: color of a PE that joins no team of shmemx_team_split.
 pub const SHMEM_COLOR_UNDEFINED: c_int = -1;

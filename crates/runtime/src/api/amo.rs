@@ -222,7 +222,7 @@ fetching! {
     fetch_xor, fetch_xor_nbi: BitwiseAmo, AmoOp::Xor, "9.7.1.13", "9.7.2.8";
 }
 
-/// `shmem_atomic_inc` (§9.7.1.6).
+/// `shmem_atomic_inc` (§9.7.1.6): adds 1 to `dest` on `pe`.
 ///
 /// # Safety
 /// As [`add`].
@@ -232,7 +232,7 @@ pub unsafe fn inc<T: ArithmeticAmo, C: Context>(call: Call, ctx: C, dest: *mut T
     unsafe { add(call, ctx, dest, T::ONE, pe) }
 }
 
-/// `shmem_atomic_fetch_inc` (§9.7.1.5).
+/// `shmem_atomic_fetch_inc` (§9.7.1.5): adds 1 to `dest` on `pe`. Returns the old value.
 ///
 /// # Safety
 /// As [`fetch_add`].
@@ -247,7 +247,8 @@ pub unsafe fn fetch_inc<T: ArithmeticAmo, C: Context>(
     unsafe { fetch_add(call, ctx, dest, T::ONE, pe) }
 }
 
-/// `shmem_atomic_fetch_inc_nbi` (§9.7.2.4).
+/// `shmem_atomic_fetch_inc_nbi` (§9.7.2.4): a [`fetch_inc`] that stores the old value in the local
+/// `fetch`, at the latest at the next quiet.
 ///
 /// # Safety
 /// As [`fetch_add_nbi`].

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Returns all edges of a team of `n`, with the bytes that belong to the flag.
+/// Returns all edges of a team of `n` members that have a flag in its slot, and the bytes of the
+/// flag and of the short vectors beside it.
 fn edges(n: u32) -> impl Iterator<Item = (Edge, usize)> {
     (0..(Edge::count(n) / 3) as u8).flat_map(|k| {
         let exchange = WORD + 2 * SHORT;

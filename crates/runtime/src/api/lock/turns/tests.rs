@@ -56,7 +56,7 @@ fn threads_are_served_in_the_order_of_their_calls() {
         })
         .collect();
     pass(LOCK);
-    // Behind the others, not taken for its former turn.
+    // This thread queues behind the others, although it has had the first turn.
     assert_eq!(take(LOCK, 8, true, true, sleep), TurnResult::Yours);
     assert_eq!(SERVED.load(SeqCst), 8);
     pass(LOCK);

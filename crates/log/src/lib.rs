@@ -9,7 +9,8 @@
 //! of the library report through the macros of this one, which imports no other crate of this
 //! repository.
 
-// This crate is the first to be compiled, so that other systems get this message alone.
+// The crates that need Linux depend on this one, so on other systems the build ends with this
+// message.
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "Rushmem runs on Linux alone: PEs share memory files, wait by futexes and are watched through /proc. On macOS \

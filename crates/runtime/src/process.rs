@@ -1,5 +1,5 @@
-//! This process: its number as a PE, whether it is a child of the PE, the number of inits, and the
-//! output that it has buffered.
+//! The state of this process: its number as a PE, whether it is a child of the PE, the number of
+//! inits, and the output that it has buffered.
 //!
 //! Messages and the end of the job need this state before the process has joined its job and after
 //! it has left it. So this module does not depend on the job.

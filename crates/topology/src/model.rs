@@ -133,8 +133,8 @@ impl Topology {
         self.numa.iter().find(|numa| !cpus.is_empty() && cpus.is_within(&numa.cpus))
     }
 
-    /// Returns the NICs among which PEs choose: those for InfiniBand; if there are none, those of
-    /// other fabrics; and if there are none of these either, those for sockets.
+    /// Returns the NICs among which PEs choose: the InfiniBand NICs if there are any, otherwise
+    /// those of other fabrics, and without any fabric all NICs.
     pub fn choice(&self) -> Vec<&Nic> {
         let of = |test: &dyn Fn(&Nic) -> bool| self.nics.iter().filter(|nic| test(nic)).collect();
         let kinds: [Vec<&Nic>; 2] = [

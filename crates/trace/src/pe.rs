@@ -1,4 +1,4 @@
-//! Reads the records of one PE from its file.
+//! Reads the records of one PE from its trace file.
 
 use crate::layout::{
     MAGIC, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD, header, record,

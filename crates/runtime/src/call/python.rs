@@ -104,7 +104,8 @@ impl PythonLine {
     }
 }
 
-/// A reference to an object, released when it is dropped. The thread holds the lock.
+/// A reference to a live object, released when it is dropped. It exists only while the thread holds
+/// the lock of the interpreter.
 struct Reference<'a>(&'a Interpreter, Object);
 
 impl Drop for Reference<'_> {
@@ -129,22 +130,22 @@ impl Interpreter {
     }
 
     fn line_with_lock(&self, thread: c_ulong) -> Option<Line> {
-        // SAFETY: a string; the thread holds the lock.
+        // SAFETY: the name ends with a zero, and the thread holds the lock.
         let sys = self.take_reference(unsafe { (self.PyImport_ImportModule)(c"sys".as_ptr()) })?;
         let current_frames = sys.attribute(c"_current_frames")?;
-        // SAFETY: an object that can be called without arguments.
+        // SAFETY: a live object, which is called without arguments; the thread holds the lock.
         let frames = self
             .take_reference(unsafe { (self.PyObject_CallObject)(current_frames.1, null_mut()) })?;
         // SAFETY: the thread holds the lock.
         let key = self.take_reference(unsafe { (self.PyLong_FromUnsignedLong)(thread) })?;
-        // SAFETY: two objects.
+        // SAFETY: two live objects, and the thread holds the lock.
         let mut frame = self.take_reference(unsafe { (self.PyObject_GetItem)(frames.1, key.1) })?;
         for _ in 0..MAX_DEPTH {
             let code = frame.attribute(c"f_code")?;
             let file = code.attribute(c"co_filename")?.text()?;
             if !file.contains(BINDING_PATH) {
                 let number = frame.attribute(c"f_lineno")?;
-                // SAFETY: an object.
+                // SAFETY: a live object, and the thread holds the lock.
                 let number = unsafe { (self.PyLong_AsLong)(number.1) };
                 let function = code.attribute(c"co_name")?.text()?;
                 return Some((format!("{file}:{number}"), function));
@@ -162,16 +163,16 @@ impl Interpreter {
 
 impl<'a> Reference<'a> {
     fn attribute(&self, name: &CStr) -> Option<Reference<'a>> {
-        // SAFETY: an object and a string.
+        // SAFETY: a live object, and a name that ends with a zero; the thread holds the lock.
         self.0.take_reference(unsafe { (self.0.PyObject_GetAttrString)(self.1, name.as_ptr()) })
     }
 
     fn text(&self) -> Option<String> {
-        // SAFETY: an object.
+        // SAFETY: a live object, and the thread holds the lock.
         let bytes = self.0.take_reference(unsafe { (self.0.PyUnicode_AsUTF8String)(self.1) })?;
-        // SAFETY: an object.
+        // SAFETY: a live object, and the thread holds the lock.
         let text = unsafe { (self.0.PyBytes_AsString)(bytes.1) };
-        // SAFETY: a string, which lives as long as its object.
+        // SAFETY: the string ends with a zero and lives as long as `bytes`.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 }

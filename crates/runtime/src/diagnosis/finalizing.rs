@@ -91,7 +91,8 @@ impl PeerCheck {
         let is_missing = |pe: &Pe| {
             let entered = finalizing(*pe).and_then(|status| {
                 let finalizing = status.finalizing?;
-                // A team without an entry was destroyed: all its members have entered this one.
+                // If the PE has no entry for the team, the team was destroyed, which all its
+                // members do after this collective.
                 let of_team = finalizing.entered.iter().find(|(other, _)| other == number);
                 of_team.map(|(_, nth)| *nth)
             });

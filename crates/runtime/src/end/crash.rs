@@ -48,7 +48,7 @@ const CLAIM: Duration = Duration::from_secs(1);
 /// The minimum value of the node's counter of crashes once the message was printed.
 const PRINTED: u64 = 1 << 32;
 
-/// What the handler knows of the job, once it is known.
+/// The facts about the job that the handler needs, set once this PE has joined it.
 struct Reporter {
     /// The first PE of the node, which has the counter of crashes.
     first: Pe,

@@ -96,7 +96,7 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
                 bytes.extend(receive_buffer.part(0, part(nbytes as usize).len()).read(Pe(pe)));
             }
         }
-        // The next part replaces this one.
+        // The next part overwrites this one, which PE 0 must have read.
         collectives::barrier_all(call);
     }
     all

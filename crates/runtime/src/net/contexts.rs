@@ -267,8 +267,9 @@ impl Registry {
         let slot = &SLOTS[index as usize];
         slot.set(&entry.members, n_pes, check);
         slot.is_of_shared.store(entry.is_of_shared(), Relaxed);
-        // If the network carries out the atomic operations of the world, this CPU must carry out
-        // those of the context, so it is not used like one of the world.
+        // The CPU must carry out the atomic operations on a context of `SHMEM_TEAM_SHARED`, also if
+        // the network carries out those of the world. Then its handle is not one of the world, even
+        // if it has the same members.
         let is_by_cpu = entry.is_of_shared() && address::are_atomics_by_network();
         let is_of_world = !check && !is_by_cpu && entry.members == Members::world(n_pes);
         Some(ContextHandle::new(slot.generation.load(Relaxed), index + 1, is_of_world))

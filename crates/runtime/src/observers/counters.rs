@@ -20,7 +20,7 @@ impl AccessKind {
         AccessKind::PutSignalNbi,
         AccessKind::Amo,
     ];
-    /// The kinds that its counter of reads counts: those that return data.
+    /// The kinds that the counter of reads of Sandia OpenSHMEM counts: those that return data.
     const READS: [AccessKind; 6] = [
         AccessKind::Get,
         AccessKind::GetNbi,

@@ -1,5 +1,6 @@
-//! Initialization by a unique id: one process makes it, the program hands it to the others, and
-//! each joins with its rank. The names and forms are those of NVSHMEM and rocSHMEM.
+//! Initialization by a unique id: one process makes the id, the program distributes it, and each
+//! process joins the job with its rank. NVSHMEM and rocSHMEM have routines of the same names and
+//! forms.
 
 use super::mistakes::apply_files;
 use crate::call::warning::warning;

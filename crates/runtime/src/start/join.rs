@@ -61,9 +61,11 @@ struct Identified {
     machines: NodeMap,
     /// The PEs that share memory: those of a machine, unless the environment splits it.
     nodes: NodeMap,
-    /// The machine of this PE, how many PEs it has, and the place of this PE among them.
+    /// The number of this PE's machine.
     machine: u32,
+    /// The number of PEs on the machine.
     n_local: u32,
+    /// The number of this PE among them.
     local: u32,
     areas: Areas,
     /// `None` if the heap does not fit into an address space.

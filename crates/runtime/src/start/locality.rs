@@ -1,6 +1,6 @@
-//! The location of this PE on its machine: counts the CPUs that it may use, places its memory, and
-//! chooses its NIC. The number of CPUs that the PEs of a machine may use together decides whether a
-//! PE may spin. The launcher has bound the PE to its CPUs.
+//! Counts the CPUs that this PE may use, places its memory near them, and chooses its NIC. The
+//! number of CPUs that the PEs of a machine may use together decides whether a PE may spin. Binding
+//! PEs to CPUs is left to the launcher.
 //!
 //! On a machine with one NUMA node and one NIC, only a few files are read. hwloc is opened only if
 //! there are several to choose from.
@@ -12,7 +12,8 @@ use rushmem_heap::NodeMemory;
 use rushmem_topology::{self as topology, CpuSet, Topology};
 use rushmem_transport::NicName;
 
-/// Allocates the pages of this PE's slice on its NUMA node, if it is bound to one.
+/// Makes the kernel allocate the pages of this PE's slice of the memory on the NUMA node to which
+/// the PE is bound, if it is bound to one.
 pub(super) fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
     let Some(node) = topology::numa_node_of(&CpuSet::from_words(&cpus.mask)) else { return };
     match memory.prefer_numa_node(node) {

@@ -66,7 +66,8 @@ impl StartupRecord {
     }
 }
 
-/// Identifies this process's network stack among those of other machines and network namespaces.
+/// Returns a digest that identifies the network stack of this process among those of all machines
+/// and network namespaces.
 pub(super) fn stack() -> u64 {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();

@@ -35,7 +35,7 @@ fn near_ones_come_first_and_are_shared_evenly() {
 fn without_a_near_one_the_same_package_is_next() {
     let packages = ["0-3", "4-7"];
     assert_eq!(assigned(&["6-7", "2-3"], &packages, &["0", "4"]), [Some(1), Some(0)]);
-    // The PE that has none nearby takes what the others left over.
+    // PE 1, which has near NICs, chooses first, and the others then choose the least used NIC.
     assert_eq!(assigned(&["4-5", "4-5"], &packages, &["0", "4", "1"]), [Some(1), Some(0), Some(0)]);
 }
 

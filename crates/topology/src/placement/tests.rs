@@ -36,7 +36,7 @@ fn each_word_deals_in_its_way() {
         (5, MapBy::Core, &["0,4", "1,5", "2,6", "3,7", "0,4"]),
         (4, MapBy::Numa, &["0,4", "2,6", "1,5", "3,7"]),
         (3, MapBy::Socket, &["0,4", "2,6", "1,5"]),
-        // The caches are not known: as NUMA nodes.
+        // The caches are not known, so PEs are mapped by NUMA nodes.
         (3, MapBy::L3, &["0,4", "2,6", "1,5"]),
     ];
     for (n_pes, map_by, cores) in cases {

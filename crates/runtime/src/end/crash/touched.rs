@@ -34,7 +34,7 @@ pub(super) fn is_call(crash: &Crash) -> bool {
 pub(super) struct Touched {
     /// A clause that describes it.
     pub(super) what: String,
-    /// The remedy, if there is a better one than that of the place.
+    /// The remedy, if there is a better one than that of the crash's place in the program.
     pub(super) remedy: Option<String>,
 }
 

@@ -99,11 +99,11 @@ pub(super) fn transfer(
     let completion = Completion::Now;
     let source = LocalBuf::source(sent.as_ptr().cast(), size_of_val(&sent));
     let put = Put { dest: at(0), source, completion };
-    // SAFETY: a local array.
+    // SAFETY: the source is a local array, which the put has read when it returns.
     unsafe { endpoint.put(pe, put) }.map_err(failed("a put to"))?;
     endpoint.quiet().map_err(failed("a put to"))?;
     let dest = LocalBuf { base: found.as_mut_ptr().cast(), nbytes: size_of_val(&found) };
-    // SAFETY: a local array.
+    // SAFETY: the destination is a local array, which the get has written when it returns.
     unsafe { endpoint.get(pe, Get { dest, source: at(0), completion }) }
         .map_err(failed("a get from"))?;
     if found != sent {

@@ -39,7 +39,7 @@ pub struct Request {
     /// returns any.
     pub slot: Option<u32>,
     /// The atomic operation that is carried out after the data are stored; absent in a request that
-    /// only has data, or only asks for an acknowledgment.
+    /// only has data or a batch, or only asks for an acknowledgment.
     pub update: Option<Update>,
     /// The address for the data of the request; meaningless if there are none.
     pub dest: RemoteAddr,

@@ -546,8 +546,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Works as [`try_send_open_batches`](Self::try_send_open_batches), for a thread that has found
-    /// the owner busy. Sends nothing at most polls while the owner adds to the batches. The next
-    /// call of the owner reports a loss.
+    /// the owner busy. While the owner adds to the batches, most polls send nothing. The owner's
+    /// next call reports a loss.
     pub(super) fn send_old_batches(&mut self, network: &W::Network) {
         if !self.batcher.skip_poll() {
             let _ = self.try_send_open_batches(network);

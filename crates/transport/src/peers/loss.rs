@@ -1,7 +1,9 @@
 //! The first loss of a PE, or failure of this PE's network, and the protocol violations that lead
-//! to one. After it every operation of the transport fails, and the host is notified once.
+//! to one. After it operations of the transport fail. The host is notified of the first loss only,
+//! and of none once this PE leaves the job.
 //!
-//! Every verb and every poll checks for a loss first, so that all of them fail with the same error.
+//! Verbs that use the network, and polls, check for a loss, so that all of them fail with the same
+//! error.
 
 use crate::{Error, Host, Pe};
 use std::fmt;

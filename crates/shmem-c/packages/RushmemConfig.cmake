@@ -1,9 +1,9 @@
 # find_package(Rushmem) defines
 #   Rushmem::Rushmem   the library, for C, C++ and Fortran
-#   Rushmem::Static    the same as an archive; programs that link with it are static as a whole
+#   Rushmem::Static    the static library; programs that link with it are entirely static
 #   Rushmem_OSHRUN     the launcher: ${Rushmem_OSHRUN} -n 4 program
-# The prefix is found from where this file really lies, so that it can be moved, and found by way of a link such as that
-# from /lib to /usr/lib.
+# The prefix is derived from the real path of this file, so that the installation can be moved, and also be found through
+# a link such as that from /lib to /usr/lib.
 get_filename_component(_rushmem_prefix "${CMAKE_CURRENT_LIST_DIR}" REALPATH)
 get_filename_component(_rushmem_prefix "${_rushmem_prefix}/../../.." ABSOLUTE)
 
@@ -19,8 +19,8 @@ endif()
 
 if(NOT TARGET Rushmem::Static)
   add_library(Rushmem::Static STATIC IMPORTED)
-  # The options about _Fork let the library notice fork in a static program, and would keep it from that in a dynamic
-  # one: hence -static. gfortran's library calls these functions once there are threads, but refers to them weakly.
+  # The options about _Fork let the library notice forks in a static program; in a dynamic program they would keep it from
+  # noticing them, hence -static. gfortran's library calls these functions once there are threads, but refers to them weakly.
   set(_rushmem_threads)
   foreach(_rushmem_name mutex_init mutex_destroy cond_init cond_destroy cond_wait cond_broadcast)
     list(APPEND _rushmem_threads "LINKER:--undefined=pthread_${_rushmem_name}")

@@ -1,5 +1,5 @@
-# Whether this Rushmem will do for the version that find_package asks for. Releases are compatible that have the same
-# first number, and before 1.0 the same second number, too.
+# Decides whether this Rushmem satisfies the version that find_package asks for. Releases with the same major version are
+# compatible; before 1.0, the minor version must be the same, too.
 set(PACKAGE_VERSION "@VERSION@")
 
 if(CMAKE_SIZEOF_VOID_P AND NOT CMAKE_SIZEOF_VOID_P EQUAL 8)

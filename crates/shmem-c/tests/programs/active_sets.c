@@ -1,4 +1,5 @@
-/* The deprecated active-set collectives: every routine, strided sets, static and heap pSync and pWrk, two pairs in turn. */
+/* The deprecated collectives on active sets: every routine, strided sets, pSync and pWrk in static
+ * data and on the heap, and two pairs of them alternately. */
 #include "members.h"
 #include "operators.h"
 #include "types.h"
@@ -30,8 +31,9 @@ static int index_in(struct set s) {
 
 static int world_of(struct set s, int index) { return s.start + (index << s.log_stride); }
 
-/* The pSync for the next call: the array may only be used again when all are through with it, so they take turns and a
- * barrier over the set, with an array of its own, lies between. Each must hold its first value again. */
+/* The pSync for the next call: the array may only be used again when all are through with it, so
+ * they take turns and a barrier over the set, with an array of its own, lies between. Each must
+ * hold its first value again. */
 static long *next_sync(struct set s) {
     long *own = sync_of[0];
     shmem_barrier(s.start, s.log_stride, s.size, own);
@@ -148,7 +150,8 @@ SET_ORDER_TYPES(ALL_ORDER)
 SET_ORDER_TYPES(ALL_REAL)
 COMPLEX_TYPES(ALL_COMPLEX)
 
-/* barrier completes puts inside the set and may be called again at once on the same array; so may sync. */
+/* barrier completes puts inside the set and may be called again at once on the same array; so may
+ * sync. */
 static void barrier_and_sync(struct set s) {
     int me = index_in(s), next = world_of(s, (me + 1) % s.size), previous = world_of(s, (me + s.size - 1) % s.size);
     long *words = (long *)dest, *sync = next_sync(s);

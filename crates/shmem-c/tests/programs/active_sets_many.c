@@ -1,5 +1,6 @@
-/* More pairs of an active set and a pSync than a PE can have teams, each used again later. With an argument, at
- * SHMEM_THREAD_MULTIPLE, and by two threads at once. Every use has memory of its own. */
+/* More pairs of an active set and a pSync than a PE can have teams, each of which is used again
+ * later. With an argument, at SHMEM_THREAD_MULTIPLE and by two threads at once. Every use has its
+ * own memory for data. */
 #include <pthread.h>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-/* Every PE puts a word to every other one, as all do at once, and gets one from it. */
+/* All PEs at once put a word to every PE and get one from it. */
 #include "check.h"
 
 enum { ROUNDS = 2 };

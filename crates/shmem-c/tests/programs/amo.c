@@ -1,4 +1,5 @@
-/* Every AMO on every type in its four forms (default or given context, blocking or nbi), alone and under contention. */
+/* Every AMO on every type in its four forms (default or given context, blocking or nbi), without
+ * and with contention. */
 #include "check.h"
 #include "types.h"
 #include <shmemx.h>
@@ -9,7 +10,7 @@ static unsigned char *cells;
 static int left, right;
 static shmem_ctx_t ctx;
 
-/* The word that belongs to my left neighbor's operations lies between two guards. */
+/* The word on which the left neighbor operates is between two guards. */
 #define WORD(T) ((T *)cells + 1)
 
 #define FETCHED(call, due, point) CHECK((call) == (due), point, "%s: another value came back", #call)
@@ -50,7 +51,7 @@ static shmem_ctx_t ctx;
         shmem_barrier_all();                                                                                           \
     }
 
-/* One fetching operation in its four forms, each first setting the word to `before`. */
+/* A fetching operation in its four forms; each first sets the word to `before`. */
 #define FOUR_FORMS(N, T, OP, before, after, ...)                                                                       \
     do {                                                                                                               \
         T fetched;                                                                                                     \
@@ -75,7 +76,7 @@ static shmem_ctx_t ctx;
         LANDED(N, after, shmem_ctx_##N##_atomic_##OP##_nbi);                                                           \
     } while (0)
 
-/* One operation that fetches nothing, in its two forms. */
+/* A non-fetching operation in its two forms. */
 #define TWO_FORMS(N, OP, before, after, ...)                                                                           \
     do {                                                                                                               \
         shmem_##N##_atomic_set(word, before, right), shmem_quiet();                                                    \
@@ -87,7 +88,7 @@ static shmem_ctx_t ctx;
     } while (0)
 
 #define COMMA ,
-/* Half of the range: sums of two such values stay inside a signed type. */
+/* A value of half of the range, so that sums of two do not overflow a signed type. */
 #define HALF(T, k) ((T)(VALUE(T, k) / 2))
 
 /* compare_swap, add and inc: 12 types. */
@@ -157,7 +158,8 @@ static shmem_ctx_t ctx;
 enum { TICKETS = 60 };
 static int *seen;
 
-/* All PEs at one word of PE 0: tickets are unique, sums whole, a spin lock of compare_swap excludes. */
+/* All PEs operate on one word of PE 0: tickets are unique, sums are right, and a spin lock made of
+ * compare_swap excludes others. */
 #define CONTENDED(N, T)                                                                                                \
     static void contended_##N(void) {                                                                                  \
         T *word = (T *)cells;                                                                                          \
@@ -265,12 +267,12 @@ OLD_AMO_TYPES(OLD)
 AMO_TYPES(CONTENDED)
 BITWISE_AMO_TYPES(CONTENDED_BITS)
 
-/* What no library offers: a non-fetching operation returns early anyway. */
+/* No library has nbi forms of non-fetching operations, which may return early anyway. */
 __attribute__((weak)) void shmem_long_atomic_add_nbi(long *, long, int);
 __attribute__((weak)) void shmem_long_atomic_inc_nbi(long *, int);
 __attribute__((weak)) void shmem_long_atomic_set_nbi(long *, long, int);
 
-/* A fetching operation was carried out when it returns; what a non-fetching one did is there after quiet. */
+/* A fetching operation is complete when it returns, a non-fetching one after a quiet. */
 static void when_they_are_done(void) {
     CHECK(!shmem_long_atomic_add_nbi && !shmem_long_atomic_inc_nbi && !shmem_long_atomic_set_nbi, 36, "an _nbi form too many");
     long *words = shmem_calloc(check_n, sizeof *words), *word = &words[check_me];

@@ -1,11 +1,11 @@
-/* A thousand barriers; what was put before each is there after it. */
+/* A thousand barriers. Puts before each are complete after it. */
 #include "check.h"
 
 int main(int argc, char **argv) {
     int turns = argc > 1 ? atoi(argv[1]) : 1000;
     check_begin();
     int right = (check_me + 1) % check_n, left = (check_me + check_n - 1) % check_n;
-    /* Two words in turn: the one of this turn is read while a faster neighbor already writes the next. */
+    /* Two words alternate: a faster neighbor may write the next one while this one is read. */
     int *words = shmem_calloc(2, sizeof *words);
     for (int turn = 1; turn <= turns; turn++) {
         shmem_int_p(&words[turn % 2], turn * 100 + check_me, right);

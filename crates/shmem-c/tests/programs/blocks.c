@@ -1,5 +1,5 @@
-/* Blocks of the symmetric heap and static variables: argv[1] names one access of PE 1 that does not
- * lie in one of them, or none. */
+/* PE 1 makes one access that is not within a block of the symmetric heap or a static variable.
+ * argv[1] names the access; "none" makes only correct ones. */
 #include <shmem.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static _Alignas(8) unsigned half;
 
 static int is(const char *how, const char *name) { return strcmp(how, name) == 0; }
 
-/* By a call of the library; whether it is one of these. */
+/* Makes an access by a call of the library. Returns whether argv[1] names one. */
 static int by_call(const char *how, char *block, char *other, char *freed, int pe) {
     uint64_t *word = (uint64_t *)(void *)(block + 96), *gone = (uint64_t *)(void *)freed;
     if (is(how, "put_beyond"))
@@ -58,7 +58,7 @@ static int by_call(const char *how, char *block, char *other, char *freed, int p
     return 1;
 }
 
-/* By a load or a store of the program, in one of these places. */
+/* Makes an access by a load or a store of the program, at one of these addresses. */
 static void by_itself(const char *how, char *block, char *freed) {
     volatile char *at = block;
     if (is(how, "store_after"))

@@ -1,6 +1,6 @@
-/* Broadcasts over an active set with two pSyncs and two destinations in turn and nothing between the calls, as SGI's
- * manual allows: a PE that is slow finds each round's data, however fast the root is. With an argument, at
- * SHMEM_THREAD_MULTIPLE. */
+/* Broadcasts on an active set with two pSyncs and two destinations alternately and no barrier
+ * between the calls, as SGI's manual allows. A slow PE receives the data of each round,
+ * however fast the root is. With an argument, at SHMEM_THREAD_MULTIPLE. */
 #include <unistd.h>
 
 #include "check.h"
@@ -9,7 +9,7 @@ enum { ROUNDS = 16, WORDS = 64, SLOW = 3000 /* microseconds */ };
 
 static long syncs[2][SHMEM_SYNC_SIZE], source[WORDS], dest[2][WORDS];
 
-/* `slow` is late for every round's data; `rotating` roots are the members in turn. */
+/* PE `slow` is late in every round. If `rotating`, each member is the root in turn. */
 static void broadcasts(int slow, int rotating) {
     for (int round = 0; round < ROUNDS; round++) {
         long *got = dest[round % 2];

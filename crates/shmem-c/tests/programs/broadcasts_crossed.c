@@ -1,6 +1,7 @@
-/* Broadcasts on several teams in another order on each PE, and by roots that run far ahead of those who receive. A broadcast
- * waits for data only, and data come from members of lower numbers after the root. With SHMEM_CHECK=1, where members wait
- * for each other in every call, the order is the same everywhere.
+/* Broadcasts on several teams in a different order on each PE, and by roots that run far ahead of
+ * the receivers. In a broadcast, a member waits only for its data, which a member closer to the
+ * root sends. With SHMEM_CHECK=1, members wait for each other in every call, so the order is the
+ * same on all PEs.
  *
  *     broadcasts_crossed [SEED]     other orders
  */
@@ -14,7 +15,7 @@ static int is_checked;
 
 static long word(int team, int round, int i) { return VALUE(long, seed + (uint64_t)((team * 1000 + round) * 4096 + i)); }
 
-/* The number of the next team, of those that have calls left; its own order on each PE. */
+/* The number of the next team with remaining calls. Each PE has its own order. */
 static int draw(const int *left, int n) {
     pace = check_mix(pace);
     int at = is_checked ? 0 : (int)(pace % (uint64_t)n);
@@ -67,7 +68,7 @@ static void crossed_pairs(struct members world) {
     free(pairs);
 }
 
-/* Teams in ascending order, whose first member is far ahead of slow ones. */
+/* Teams in ascending order; the first member is far ahead of slow members. */
 static void ahead(struct members world) {
     struct members teams[AHEAD_TEAMS];
     int left[AHEAD_TEAMS];
@@ -81,7 +82,7 @@ static void ahead(struct members world) {
         usleep(check_me * 1000);
     for (int k; (k = draw(left, AHEAD_TEAMS)) >= 0;) {
         int round = AHEAD_ROUNDS - left[k]--;
-        /* The last one of each team is long. */
+        /* The last broadcast of each team is long. */
         broadcast(teams[k], NEIGHBORS * check_n + k, round, &dest[k * AHEAD_WORDS + round * WORDS], left[k] ? WORDS : LONG);
         if (check_me % 3 == 2 && round % 32 == 31)
             usleep(500);

@@ -1,7 +1,8 @@
-/* A job that forms by a unique id: `by_id N HOW` makes the id, starts the other processes, and is PE 0 itself.
+/* A job whose processes join by a unique id. `by_id N HOW` makes the id, starts the other
+ * processes, and is PE 0 itself.
  *
- * Another process is `by_id RANK N HOW`, with the id in TEST_ID. HOW says what goes wrong, if anything does. Processes
- * of odd ranks start in the network namespace TEST_NETNS, where it is set.
+ * The other processes are `by_id RANK N HOW`, with the id in TEST_ID. HOW names the failure, or
+ * "ok". Processes of odd ranks start in the network namespace TEST_NETNS, if it is set.
  */
 #include "check.h"
 
@@ -17,7 +18,7 @@ static shmemx_uniqueid_t id;
 
 static int is(const char *how, const char *word) { return strncmp(how, word, strlen(word)) == 0; }
 
-/* Initializes as this rank, counted wrongly where that is the mistake. */
+/* Initializes with this rank, or with a wrong one if HOW requests that. */
 static void join(int rank, int n, const char *how) {
     shmemx_init_attr_t attr = SHMEMX_INIT_ATTR_INITIALIZER;
     if ((is(how, "late") || is(how, "second") || is(how, "count")) && rank == n - 1)
@@ -42,7 +43,7 @@ static void join(int rank, int n, const char *how) {
         exit(92);
 }
 
-/* Static data and the heap of the next PE can be reached, and where PEs share memory, by pointers. */
+/* Accesses static data and the heap of the next PE, also by pointers if the PEs share memory. */
 static void use(int n) {
     int me = shmem_my_pe(), next = (me + 1) % n, before = (me + n - 1) % n;
     CHECK(shmem_n_pes() == n, 0, "there are %d PEs", shmem_n_pes());

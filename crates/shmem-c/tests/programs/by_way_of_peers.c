@@ -1,19 +1,19 @@
-/* Only messages of peers order what threads of one PE do with its memory: a race detector that does not know of that takes it for
- * races. */
+/* Threads of one PE access its memory, and only messages of peers order the accesses. A race
+ * detector that does not know these messages would report races. */
 #include "check.h"
 #include <pthread.h>
 
 enum { STORES = 60, PUTS = 200, FEW = 3, MANY = 1024, OWNERS = 3 };
 
-static long *words;     /* accessed by one at a time, of whichever PE */
+static long *words;     /* accessed by one thread at a time, of any PE */
 static long *notified;  /* the last round of which this PE was notified */
 static long *seen;      /* the last round whose words were read */
-static long *elsewhere; /* of no meaning */
+static long *elsewhere; /* not read by the test */
 static int is_over;
 
 static void notify(long *what, long round, int pe) { shmem_long_atomic_set(what, round, pe); }
 
-/* What networks copy, and what they take where it is. */
+/* Lengths that networks copy, and lengths that they transfer without a copy. */
 static int size_of(long round) { return round % 2 ? FEW : MANY; }
 
 static void fill(long *row, long round) {
@@ -28,8 +28,8 @@ static void read_from(int pe, long round) {
         CHECK(now[i] == round * 10000 + i, 40, "round %ld: word %d of PE %d is %ld", round, i, pe, now[i]);
 }
 
-/* The owner stores and notifies a peer, which notifies another one, which gets. Meanwhile the owner calls nothing, so that the
- * library's own thread answers. */
+/* The owner stores and notifies a peer, which notifies another one, which gets. Meanwhile the owner
+ * calls nothing, so that the library's own thread answers. */
 static void stored(int owner, int relay, int reader) {
     for (long round = 1; round <= STORES; round++) {
         if (check_me == owner) {
@@ -50,7 +50,7 @@ static void stored(int owner, int relay, int reader) {
     }
 }
 
-/* A PE that waits for another one carries out its requests. */
+/* A PE that waits for another PE executes that PE's requests. */
 static void *ask(void *argument) {
     int pe = *(int *)argument;
     while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
@@ -58,8 +58,8 @@ static void *ask(void *argument) {
     return NULL;
 }
 
-/* A peer puts and notifies another one, which gets: of the owner's threads one carries out the put while it waits for the first
- * peer, and another one answers the get. */
+/* A peer puts and notifies another one, which gets: of the owner's threads one carries out the put
+ * while it waits for the first peer, and another one answers the get. */
 static void put(int owner, int writer, int reader) {
     pthread_t asking;
     if (check_me == owner)
@@ -104,7 +104,7 @@ int main(void) {
     notified = shmem_calloc(2, sizeof *notified);
     seen = shmem_calloc(1, sizeof *seen);
     elsewhere = shmem_calloc(1, sizeof *elsewhere);
-    /* Of two, both would be peers of themselves. */
+    /* In a job of two, each peer would be the PE itself. */
     for (int owner = 0; check_n > 2 && owner < OWNERS; owner++) {
         between(stored, owner);
         between(put, owner);

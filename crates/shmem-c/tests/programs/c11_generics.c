@@ -17,7 +17,7 @@ static uint64_t *signal_word, signals;
 static shmem_ctx_t ctx;
 static int me, right, left;
 
-/* Both sides' memory is quiet before and after. */
+/* No PE accesses the memory before and after. */
 #define ROUND(call)                                                                                                    \
     do {                                                                                                               \
         memset(dest, 0, 256);                                                                                          \

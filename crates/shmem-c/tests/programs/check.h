@@ -1,7 +1,8 @@
-/* What every test program shares: numbered checks, patterns and the closing agreement.
+/* Common code of the test programs: numbered checks, patterns, and the result of all PEs.
  *
- * PE 0 first prints `n_pes N`, so that a job that fell apart into singletons is seen, and at last `PASS` or `FAILED`.
- * A check that does not hold prints `FAIL point N PE p: ...`; N is a point of ci/spec/semantics.md, 0 where none fits.
+ * PE 0 first prints `n_pes N`, so that a test finds processes that were started as jobs of one PE,
+ * and in the end `PASS` or `FAILED`. A failed check prints `FAIL point N PE p: ...`, where N is a
+ * point of ci/spec/semantics.md, or 0.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -39,7 +40,7 @@ __attribute__((format(printf, 4, 5))) static inline void check_fail(int point, c
     fflush(stdout);
 }
 
-/* Says who runs; the library is initialized. */
+/* Sets check_me and check_n, and prints the number of PEs. The library is initialized. */
 static inline void check_start(void) {
     check_me = shmem_my_pe();
     check_n = shmem_n_pes();
@@ -84,7 +85,7 @@ static inline int check_end(void) {
     return check_verdict(total);
 }
 
-/* A well mixed word: every byte of a value made from it matters. */
+/* A hash of `k`, so that all bytes of values made from it vary. */
 static inline uint64_t check_mix(uint64_t k) {
     k += 0x9e3779b97f4a7c15u;
     k = (k ^ (k >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -94,7 +95,7 @@ static inline uint64_t check_mix(uint64_t k) {
 
 #define VALUE(T, k) ((T)check_mix((uint64_t)(k)))
 
-/* Byte i of the pattern that belongs to `seed`. */
+/* Byte i of the pattern of `seed`. */
 static inline unsigned char check_byte(int seed, size_t i) { return (unsigned char)check_mix(((uint64_t)seed << 32) + i); }
 
 static inline void check_fill(void *buffer, size_t nbytes, int seed) {
@@ -102,7 +103,7 @@ static inline void check_fill(void *buffer, size_t nbytes, int seed) {
         ((unsigned char *)buffer)[i] = check_byte(seed, i);
 }
 
-/* The first place where `buffer` differs from its pattern, or -1. */
+/* The first index at which `buffer` differs from the pattern of `seed`, or -1. */
 static inline long check_pattern(const void *buffer, size_t nbytes, int seed) {
     for (size_t i = 0; i < nbytes; i++)
         if (((const unsigned char *)buffer)[i] != check_byte(seed, i))
@@ -110,7 +111,7 @@ static inline long check_pattern(const void *buffer, size_t nbytes, int seed) {
     return -1;
 }
 
-/* The first place where `buffer` is not `byte`, or -1. */
+/* The first index at which `buffer` is not `byte`, or -1. */
 static inline long check_constant(const void *buffer, size_t nbytes, int byte) {
     for (size_t i = 0; i < nbytes; i++)
         if (((const unsigned char *)buffer)[i] != (unsigned char)byte)

@@ -1,5 +1,5 @@
-/* Mistakes that SHMEM_CHECK finds, of which argv[1] names one; or none, in the same places. The test
- * reads the line after the name here, where the message says that the call is. */
+/* Mistakes that SHMEM_CHECK finds. argv[1] names one, or "none" for correct uses. The test reads
+ * this file: the line of the call in the message must be one after the name of the mistake. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void handler(int number) {
         shmem_barrier_all();
 }
 
-/* A child of which the C library knows nothing, so that no handler of fork runs in it. */
+/* A child that is created by a system call, so that no handler of fork runs in it. */
 static void child_of_the_kernel(void) {
     const long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (child == 0) {
@@ -39,7 +39,7 @@ static void child_of_the_kernel(void) {
 
 static void broadcast(long *sync) { shmem_broadcast32(&copy, &data, 1, 0, 0, 0, shmem_n_pes(), sync); }
 
-/* By all PEs; false where the mistake is one PE's alone. */
+/* Mistakes in which all PEs take part. Returns false if argv[1] is not one of them. */
 static int by_all(int me) {
     long *block = shmem_calloc(8, sizeof *block), *other = shmem_malloc(64);
     if (me == 1 && (is("lock_in_freed_block") || is("lock_in_reallocated_block")))
@@ -99,7 +99,7 @@ static void harmless(void) {
     }
 }
 
-/* What correct programs do: nothing is said of it. */
+/* Correct uses, which must not be reported. */
 static int correct(int me, int n) {
     for (int i = 0; i < 3; i++) {
         long *old = shmem_malloc(128);

@@ -1,4 +1,5 @@
-/* start_pes finalises when the program exits, and some launchers want to hear of that: but not of a child's exit. */
+/* start_pes finalizes when the program exits, and tells some launchers, but not when a child
+ * exits. */
 #include "check.h"
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* broadcast, collect, fcollect, alltoall and alltoalls on teams: every type, order, holes, lengths, loops without barriers. */
+/* broadcast, collect, fcollect, alltoall and alltoalls on teams: every type, order of members,
+ * strides, lengths, and loops without barriers. */
 #include "members.h"
 #include "types.h"
 
@@ -7,7 +8,7 @@ enum { EMPTY = 0xEE, COUNT = 3, DST = 2, SST = 3, LARGEST = 16 };
 static unsigned char *source, *dest, *model;
 static size_t room;
 
-/* Every PE's destination is ready before anyone calls. */
+/* Every PE's destination is ready before any PE calls. */
 static void ready(struct members m) {
     memset(dest, EMPTY, room);
     memset(model, EMPTY, room);
@@ -92,7 +93,8 @@ static void all_moves(struct members m) {
     shmem_barrier_all();
 }
 
-/* Roots in turn, a destination per turn, and the source changed as soon as the call is back: nothing waits in between. */
+/* The roots change, each call has its own destination, and the source is changed after each
+ * call. */
 static void tight_broadcasts(struct members m) {
     enum { TURNS = 300, WORDS = 9 };
     long *results = check_malloc(TURNS * WORDS * sizeof *results), *mine = check_malloc(WORDS * sizeof *mine);
@@ -160,7 +162,8 @@ static void tight_mixture(struct members m) {
     shmem_free(results);
 }
 
-/* On return the destination is final although others are inside still, or not even called: what its owner writes then stays. */
+/* On return the destination is final, although other members are still in the call or have not
+ * called yet: values that its owner writes then are not overwritten. */
 static void final_on_return(struct members m) {
     enum { TURNS = 60, WORDS = 7, KINDS = 4 };
     int me = members_me(m), n = m.size;
@@ -171,7 +174,7 @@ static void final_on_return(struct members m) {
         if (turn % n == me)
             for (int i = 0; i < 200; i++)
                 sched_yield();
-        /* The source of each is ready only when its owner calls. */
+        /* The source of each member is ready only when that member calls. */
         for (int i = 0; i < WORDS * n; i++)
             mine[i] = 100 * turn + i;
         if (kind == 0)

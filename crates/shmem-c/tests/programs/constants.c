@@ -1,7 +1,8 @@
-/* Every constant of the standard is there, of the right kind, and the old spellings are equal to the new. */
+/* Every constant of the standard is defined and of the right kind; old names have the same
+ * values. */
 #include "check.h"
 
-/* Compile-time constants may size arrays and stand in initializers. */
+/* Compile-time constants can be sizes of arrays and initializers. */
 static long sync_array[SHMEM_SYNC_SIZE] = {SHMEM_SYNC_VALUE};
 static const int comparisons[] = {SHMEM_CMP_EQ, SHMEM_CMP_NE, SHMEM_CMP_GT, SHMEM_CMP_GE, SHMEM_CMP_LT, SHMEM_CMP_LE};
 static const shmem_ctx_t contexts[] = {SHMEM_CTX_DEFAULT, SHMEM_CTX_INVALID};

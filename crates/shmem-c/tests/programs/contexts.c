@@ -23,7 +23,7 @@ static int filled(const long *words, long first) {
     return 1;
 }
 
-/* Every combination of options moves data, alone and beside others. */
+/* Every combination of options transfers data, with one context and with several. */
 static void every_option(void) {
     shmem_ctx_t contexts[OPTIONS];
     long from[OPTIONS][WORDS], *to = check_malloc(OPTIONS * WORDS * sizeof *to);
@@ -46,7 +46,7 @@ static void every_option(void) {
     shmem_free(to);
 }
 
-/* One PE alone creates, uses and destroys. */
+/* Only one PE creates, uses and destroys contexts. */
 static void not_collective(void) {
     data[0] = 0;
     shmem_barrier_all();
@@ -78,7 +78,7 @@ static void failures(void) {
     shmem_ctx_pe_quiet(SHMEM_CTX_INVALID, &right, 1);
 }
 
-/* Many at once: each that was given works, a refusal is INVALID and no harm. */
+/* Many contexts at once: each that was created works; a failure gives INVALID and does no harm. */
 static void many(void) {
     shmem_ctx_t contexts[MANY];
     int made = 0;
@@ -100,7 +100,7 @@ static void many(void) {
     shmem_barrier_all();
 }
 
-/* destroy completes what was issued: the peer is notified through the default context right after it. */
+/* destroy completes operations: the peer is notified by the default context right after it. */
 static void destroy_is_quiet(void) {
     uint64_t *notified = shmem_calloc(1, sizeof *notified);
     long from[WORDS];
@@ -163,7 +163,7 @@ static void their_team(void) {
     shmem_ctx_destroy(ctx);
 }
 
-/* Sessions are hints: data, order and completion are as without. */
+/* Sessions are hints: data, order and completion are the same as without one. */
 static void sessions(void) {
     shmem_ctx_t ctx;
     CHECK(shmem_ctx_create(0, &ctx) == 0, 20, "no context can be had");

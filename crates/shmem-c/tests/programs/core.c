@@ -1,9 +1,11 @@
-/* Before it aborts, PE 0 touches 16 MiB of every PE's heap of 1 GiB and says how much of its memory a core file would hold. */
+/* PE 0 touches 16 MiB of every PE's heap of 1 GiB, prints how much of its memory a core file would
+ * contain, and aborts. */
 #include "check.h"
 
 enum { TOUCHED = 16 << 20 };
 
-/* Bytes of shared mappings, and of those without the kernel's "do not dump" mark, from /proc/self/smaps. */
+/* Bytes of shared mappings, and of those without the kernel's "do not dump" mark, from
+ * /proc/self/smaps. */
 static void report(void) {
     FILE *maps = fopen("/proc/self/smaps", "r");
     char line[512], mode[8] = "";

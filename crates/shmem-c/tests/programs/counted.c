@@ -1,5 +1,5 @@
-/* Known numbers of operations, each of a known size: on the next PE, one on this PE, and seven on a context. With an
- * argument a lock is taken and given back instead, twice. */
+/* Known numbers of operations with known sizes: on the next PE, one on this PE, and seven on a
+ * context. With an argument, a lock is acquired and released twice instead. */
 #include "check.h"
 #include <shmemx.h>
 

@@ -1,5 +1,5 @@
-/* PE 1 crashes in the way that argv[1] names while the others are in a barrier; all PEs in "large_array" and
- * "early", before they start the library. */
+/* PE 1 crashes as argv[1] says while the others are in a barrier. In "large_array" and "early", all
+ * PEs crash before they initialize the library. */
 #include <pthread.h>
 #include <shmem.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ static void call_null(void) {
     function();
 }
 
-/* Also of the block behind it, which is most likely the one that the allocator takes next. */
+/* Overwrites the head of the next block, too, which the allocator probably uses next. */
 static void damage_heap(void) {
     char *volatile block = malloc(2000);
     memset(block - 16, 255, 2048);
@@ -44,7 +44,7 @@ static void free_twice(void) {
     free(block);
 }
 
-/* A program that has read the manual page of sigaltstack(2). */
+/* A program that handles signals on another stack, as in the manual page sigaltstack(2). */
 static void store_with_small_stack(void) {
     static char memory[8192];
     const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};

@@ -1,2 +1,2 @@
-/* The type-generic calls as overloads of C++. */
+/* The type-generic calls, which are overloads in C++. */
 #include "c11_generics.c"

@@ -1,5 +1,5 @@
-/* PE 1 comes to an end in the way that argv[1] names while the others are in a barrier, or all PEs do. After "late_" PE 1
- * first lets the others get there. */
+/* PE 1 ends as argv[1] says while the others are in a barrier, or all PEs end. With the prefix
+ * "late_", PE 1 first waits until the others are there. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void crash(void) {
     *nowhere = 1;
 }
 
-/* The compiler knows nothing of the depth, and keeps each frame. */
+/* The compiler does not know the depth, so it keeps each frame. */
 static int overflow(volatile int depth) {
     volatile char frame[4096];
     frame[0] = (char)depth;
@@ -45,7 +45,7 @@ static void end(const char *how) {
         fprintf(stderr, "unknown way %s\n", how), exit(99);
 }
 
-/* All PEs; the status of the program, or -1 where it is none of these. */
+/* Ways in which all PEs end. Returns the status of the program, or -1 for other ways. */
 static int together(const char *how) {
     int me = shmem_my_pe();
     if (!strcmp(how, "all_exit0")) {

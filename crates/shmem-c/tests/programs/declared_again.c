@@ -1,5 +1,5 @@
-/* A program with declarations of its own for what the headers declare, as those have that followed a manual page: they must
- * agree, also with other names of the parameters. */
+/* A program that repeats declarations of the headers, as programs do that follow a manual page.
+ * They must agree, also with other names of the parameters. */
 #include "check.h"
 #include <mpp/shmem.h>
 #include <shmemx.h>

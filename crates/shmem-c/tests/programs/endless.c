@@ -1,4 +1,4 @@
-/* All PEs meet in barriers until somebody ends the job. */
+/* All PEs call barriers until the job is ended from outside. */
 #include <shmem.h>
 #include <stdio.h>
 

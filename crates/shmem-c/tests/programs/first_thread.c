@@ -1,5 +1,6 @@
-/* The first thread of each PE ends by pthread_exit. argv[1] is "alone": on PE 1 nothing is left then, or "others": another
-   thread of each PE goes on with the job and finalizes it, after some seconds in which nothing may end. */
+/* The first thread of each PE ends by pthread_exit. With argv[1] "alone", PE 1 then has no thread
+ * left. With "others", another thread of each PE goes on and finalizes, after some seconds in which
+ * no PE may end. */
 #include "check.h"
 #include <pthread.h>
 #include <stdatomic.h>

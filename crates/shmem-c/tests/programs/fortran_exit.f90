@@ -1,4 +1,4 @@
-! The last PE ends the job; what it wrote to a file is there, though it flushed nothing.
+! The last PE ends the job with SHMEM_GLOBAL_EXIT, which must flush the file that the PE wrote.
 program fortran_exit
   implicit none
   integer, external :: shmem_my_pe, shmem_n_pes

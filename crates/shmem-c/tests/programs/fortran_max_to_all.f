@@ -1,5 +1,5 @@
-C     The maximum reductions as old programs call them: fixed form, arguments that are declared by their first letters or by
-C     the file, no elements at all, and then one.
+C     The maximum reductions as old programs call them: in fixed form, with arguments typed implicitly or
+C     by the include file; with no elements, and then with one.
       PROGRAM MAXIMA
       INCLUDE "mpp/shmem.fh"
       INTEGER PSYNC(SHMEM_REDUCE_SYNC_SIZE), PES, FIRST

@@ -1,4 +1,5 @@
-! SHPALLOC and its kin: words of 4 bytes, the codes of errors, contents that move along.
+! SHPALLOC, SHPDEALLC and SHPCLMOVE: lengths in words of 4 bytes, error codes, and contents kept when a
+! block moves.
 program fortran_memory
   implicit none
   include "shmem.fh"

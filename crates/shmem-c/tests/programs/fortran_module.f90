@@ -1,4 +1,4 @@
-! The module of Fortran: specific and generic names, teams, contexts, signals, addresses.
+! The Fortran module: specific and generic names, teams, contexts, signals, addresses.
 program teams
   use shmem
   implicit none

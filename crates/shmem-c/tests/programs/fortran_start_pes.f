@@ -1,4 +1,5 @@
-C     The names of before 1.2, in fixed form: START_PES, no finalize, the old place of the include file.
+C     The names from before OpenSHMEM 1.2, in fixed form: START_PES, no finalize, and the include file in
+C     its old directory.
       PROGRAM OLD
       IMPLICIT NONE
       INCLUDE "mpp/shmem.fh"

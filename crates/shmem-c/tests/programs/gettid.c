@@ -1,5 +1,5 @@
-/* The function of shmemx_register_gettid is called in threads that use private contexts alone, not in the main thread:
- * Sandia OpenSHMEM does so, and its own test numbers no other threads. */
+/* The function of shmemx_register_gettid is called only in threads that use private contexts, and
+ * not in the main thread. Sandia OpenSHMEM does the same, and its test numbers no other threads. */
 #include "check.h"
 #include <pthread.h>
 #include <shmemx.h>

@@ -1,4 +1,5 @@
-/* Many PEs, as rows and columns: they meet, split, add up along both, and read a far one's static variable. */
+/* Many PEs as a grid: barriers, splits, sums along rows and columns, and a get from a distant
+ * PE. */
 #include "check.h"
 
 static int numbers[2], sums[2], here;

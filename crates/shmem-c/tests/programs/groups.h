@@ -1,8 +1,8 @@
-/* Teams and active sets that overlap, and the steps of drawn programs of collectives on them.
+/* Overlapping teams and active sets, and the steps of random programs of collectives on them.
  *
- * All members draw the same step from the same number. What a PE gives is made of that number, the group and the PE, so
- * that data of another call, team or PE is seen. Sources are made anew for each call, destinations are looked at again
- * before they are used again, and PEs dawdle between the calls, each in its own way.
+ * All members derive the same step from the same random number. The data that a PE gives depends on that number, the
+ * group and the PE, so that the checks detect data of another call, team or PE. The sources are filled anew for each
+ * call, the destinations are checked again before they are reused, and each PE waits a random time between calls.
  */
 #ifndef GROUPS_H
 #define GROUPS_H
@@ -14,7 +14,7 @@
 
 enum { RING = 3, EMPTY = 0xEE, LARGE = 80 << 10, MAX_BLOCK = 15 * 8, BEHIND = 64 };
 
-/* What one thread of a PE uses in one group after the other. */
+/* The memory that a thread of a PE uses for all groups, one after the other. */
 struct buffers {
     unsigned char *source, *large; /* symmetric */
     unsigned char *model, *given;
@@ -23,9 +23,9 @@ struct buffers {
 
 /* A team, or an active set with pSyncs. */
 struct group {
-    struct members m; /* of no PEs, where this PE is in none */
+    struct members m; /* without PEs if this PE is not a member */
     int is_set, start, log_stride;
-    unsigned char *ring[RING]; /* symmetric: destinations in turn */
+    unsigned char *ring[RING]; /* symmetric: destinations, used in turn */
     unsigned char *due[RING];
     int used;
     long *words, turn; /* symmetric: one each for even and odd syncs */
@@ -52,7 +52,7 @@ static inline void buffers_free(struct buffers buffers) {
     shmem_free(buffers.source);
 }
 
-/* Memory for a group that consists of no PEs yet. */
+/* Allocates the memory of a group, which has no PEs yet. */
 static inline struct group group_new(void) {
     struct group g = {.m = members_new(0), .used = RING};
     for (int i = 0; i < RING; i++) {
@@ -65,7 +65,7 @@ static inline struct group group_new(void) {
     return g;
 }
 
-/* As above, an active set. */
+/* Allocates the memory of an active set. */
 static inline struct group group_set(int start, int log_stride, int size) {
     struct group g = group_new();
     g.is_set = 1, g.start = start, g.log_stride = log_stride;
@@ -98,7 +98,7 @@ static inline void group_free(struct group g) {
 
 static inline int group_has_me(const struct group *g) { return members_me(g->m) >= 0; }
 
-/* Takes some time, or gives it to others, now and then. */
+/* Computes or yields for a while at random. */
 static inline void dawdle(struct buffers *buffers) {
     uint64_t bits = buffers->pace = check_mix(buffers->pace);
     if (bits % 4 == 0)
@@ -110,7 +110,7 @@ static inline void dawdle(struct buffers *buffers) {
         usleep((bits >> 8) % 200);
 }
 
-/* Bytes from `from` on of what PE `pe` gives in the call `key`. */
+/* The bytes from index `from` on that PE `pe` contributes to the call `key`. */
 static inline void given_by(unsigned char *to, size_t nbytes, uint64_t key, int pe, size_t from) {
     for (size_t i = 0; i < nbytes; i++) {
         size_t at = from + i;
@@ -127,7 +127,7 @@ static inline void group_sync(struct group *g) {
         CHECK(shmem_team_sync(g->m.team) == 0, 53, "team_sync failed");
 }
 
-/* What came is still there, and all destinations may be written to again. */
+/* Checks that results have not changed, and makes all destinations free for further calls. */
 static inline void group_ready(struct group *g) {
     for (int i = 0; i < g->used; i++) {
         CHECK(memcmp(g->ring[i], g->due[i], ring_bytes()) == 0, 54, "destination %d of a group of %d changed later", i, g->m.size);
@@ -137,12 +137,12 @@ static inline void group_ready(struct group *g) {
     group_sync(g);
 }
 
-/* The call of a step: where its result goes, and what becomes of it. */
+/* The call of a step: its destination and its expected result. */
 struct call {
     struct buffers *buffers;
     struct group *g;
     uint64_t key, bits;
-    int n, me, place; /* place: which destination, RING for the large one */
+    int n, me, place; /* place: index of the destination, RING for the large one */
     unsigned char *dest, *model;
     size_t room;
 };
@@ -161,7 +161,7 @@ static inline void call_destination(struct call *c, int is_large) {
     memset(c->model, EMPTY, c->room);
 }
 
-/* The result is as due; the source is used again at once, and now and then the destination, too. */
+/* Checks the result. The source is changed at once, and at random the destination, too. */
 static inline void call_done(struct call *c, int status, const char *name, size_t count) {
     CHECK(status == 0, 53, "%s gave %d", name, status);
     size_t at = 0;
@@ -185,7 +185,7 @@ static inline void call_done(struct call *c, int status, const char *name, size_
      : size == 4 ? shmem_int_##routine(team, __VA_ARGS__)                                                              \
                  : shmem_long_##routine(team, __VA_ARGS__))
 
-/* Elements that member k gives to a collect: often none. */
+/* The number of elements that member k contributes to a collect: often 0. */
 static inline size_t elements_of(uint64_t bits, int k, size_t most) {
     uint64_t own = check_mix(bits + (uint64_t)k);
     return own % 3 == 0 ? 0 : (own >> 8) % (most + 1);
@@ -258,7 +258,7 @@ static inline size_t block(uint64_t key, int from, int to) {
     return own % 4 == 0 ? 0 : (own >> 8) % MAX_BLOCK;
 }
 
-/* Active sets only have it. Blocks lie at places that differ from PE to PE. */
+/* Only active sets have this call. The offsets of blocks differ between PEs. */
 static inline void call_alltoallv(struct call *c) {
     size_t tables[4][256], *t_offsets = tables[0], *t_sizes = tables[1], *s_offsets = tables[2], *s_sizes = tables[3], got = 0;
     int is_packed = c->bits >> 16 & 1;
@@ -294,13 +294,13 @@ static inline void call_alltoallv(struct call *c) {
 #define BY_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define BY_XOR(a, b) ((a) ^ (b))
 
-/* Lengths around those where algorithms change and vectors are cut. */
+/* Lengths around those at which algorithms change and vectors are divided. */
 static inline size_t reduced_bytes(uint64_t bits) {
     static const size_t sizes[] = {8, 8, 8, 16, 24, 128, 248, 256, 264, 1024, 8 << 10, (8 << 10) + 8, 20000, 72000};
     return sizes[bits % 4 ? bits / 4 % 4 : bits / 4 % (sizeof sizes / sizeof *sizes)];
 }
 
-/* Members `first` to before `end` count. */
+/* The operands of members `first` to `end` - 1 count. */
 #define REDUCTION(NAME, T, GIVEN, BY, TEAM_CALL, SET_CALL)                                                             \
     static inline void call_##NAME(struct call *c, int first, int end) {                                               \
         size_t bytes = reduced_bytes(c->bits >> 16), count = (c->bits >> 56) % 32 ? bytes / sizeof(T) : 0;             \
@@ -332,7 +332,7 @@ REDUCTION(prod_float, float, OF_SIGNS, BY_PROD, shmem_float_prod_reduce, shmem_f
 REDUCTION(max_long, long, OF_WORDS, BY_MAX, shmem_long_max_reduce, shmem_long_max_to_all)
 REDUCTION(min_short, short, OF_WORDS, BY_MIN, shmem_short_min_reduce, shmem_short_min_to_all)
 REDUCTION(xor_long, long, OF_WORDS, BY_XOR, shmem_int64_xor_reduce, shmem_long_xor_to_all)
-/* Teams only have them. */
+/* Only teams have these calls. */
 REDUCTION(inscan_long, long, OF_SUMMANDS, BY_SUM, shmem_long_sum_inscan, shmem_long_sum_to_all)
 REDUCTION(exscan_int, int, OF_SUMMANDS, BY_SUM, shmem_int_sum_exscan, shmem_int_sum_to_all)
 
@@ -363,7 +363,7 @@ static inline void call_sync(struct call *c) {
     CHECK(*word == VALUE(long, c->key + (uint64_t)previous), 42, "a put of PE %d did not come before a sync of %d ended", previous, c->n);
 }
 
-/* The step `bits` of a group, whose members alone call. */
+/* Executes the step `bits` of a group. Only its members call it. */
 static inline void group_step(struct buffers *buffers, struct group *g, int id, uint64_t bits) {
     struct call c = {.buffers = buffers, .g = g, .bits = bits, .n = g->m.size, .me = members_me(g->m)};
     /* Teams of the same split differ, too. */

@@ -1,12 +1,13 @@
-/* Contexts and teams that come and go leave nothing: neither memory nor descriptors grow.
+/* Creating and destroying contexts and teams leaves nothing: neither memory nor descriptors grow.
  *
  *     growth COUNT     of each
  */
 #include "check.h"
 #include <dirent.h>
 
-/* What the process holds of its own. Pages of code and of the node's memory, which come when they are first used, are no growth. Pages
- * are counted one by one: the sums of /proc/self/status lag behind on each processor. */
+/* The private memory of the process. Pages of code and of the node's memory do not count, since
+ * they are mapped at their first use. Pages are counted one by one, because the sums of
+ * /proc/self/status are updated late. */
 struct held {
     long kilobytes, descriptors;
 };
@@ -31,7 +32,7 @@ static struct held held(void) {
 
 static long *word, *sums;
 
-/* A team in whatever slot another one had before is a team. */
+/* Teams work in slots that other teams have used before. */
 static void use(shmem_team_t team, long turn) {
     int n = shmem_team_n_pes(team);
     sums[0] = turn + shmem_team_my_pe(team), sums[1] = -1;
@@ -53,7 +54,7 @@ static void rows_and_columns(long turn, shmem_team_t *team) {
     shmem_team_destroy(column);
 }
 
-/* Takes none of the teams that a PE can have at once. */
+/* Does not count against the maximum number of teams. */
 static void splits_that_fail(long turn, shmem_team_t parent) {
     shmem_team_t team = SHMEM_TEAM_WORLD;
     int status = shmem_team_split_strided(parent, 0, 1, check_n + 1, NULL, 0, &team);
@@ -84,7 +85,7 @@ static void come_and_go(long turn) {
     shmem_ctx_destroy(ctx);
 }
 
-/* There is room for as many teams as there was before. */
+/* As many teams can be created as before. */
 static void many_at_once(void) {
     enum { TEAMS = 200 };
     shmem_team_t teams[TEAMS];

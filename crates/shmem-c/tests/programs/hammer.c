@@ -1,19 +1,20 @@
-/* All PEs change the same words at the same time, by every atomic operation and signal: where PEs of a node and PEs of
- * other nodes do not use the same atomicity domain, updates are lost or values are fetched twice.
+/* All PEs change the same words at the same time, by every atomic operation and signal. If the PEs
+ * of a node and those of other nodes did not use the same atomicity domain, updates would be lost
+ * or values fetched twice.
  */
 #include "check.h"
 
 enum { ROUNDS = 120 };
 
-/* What each PE fetched. */
+/* The values that this PE has fetched. */
 static long fetched[ROUNDS];
 static long counter, swapped, tokens;
 static int narrow;
 static int narrow_fetched[ROUNDS];
 static uint64_t bits, sum, signals, own_domain;
 
-/* Whether the values that all PEs of the world fetched are `first` to `first + ROUNDS * n - 1`, in any order; one value
- * that nobody fetched is `last`. */
+/* Whether the values that all PEs of the world fetched are `first` to `first + ROUNDS * n - 1`, in
+ * any order; one value that nobody fetched is `last`. */
 static void check_values(const char *what, const long *of_all, long last) {
     long n_values = (long)check_n * ROUNDS;
     char *seen = calloc(n_values + 1, 1);
@@ -80,7 +81,7 @@ static void count_narrow(int target) {
     check_fetched("a counter of 4 bytes", &tokens, 0);
 }
 
-/* What a swap puts in, exactly one other takes out. */
+/* Each value that a swap writes is fetched by exactly one other swap. */
 static void swap(int target) {
     for (int i = 0; i < ROUNDS; i++) {
         long token = (long)check_me * ROUNDS + i + 1;
@@ -134,7 +135,7 @@ static void add(int target) {
     shmem_barrier_all();
 }
 
-/* Sets among the others' sets: whatever is fetched was set by somebody. */
+/* All PEs set the same word: each fetched value is one that some PE has set. */
 static void set(int target) {
     for (int i = 0; i < ROUNDS; i++) {
         shmem_long_atomic_set(&tokens, 1000 + check_me, target);
@@ -144,7 +145,7 @@ static void set(int target) {
     shmem_barrier_all();
 }
 
-/* A node among itself, in the atomicity domain of SHMEM_TEAM_SHARED. */
+/* Only PEs of a node, in the atomicity domain of SHMEM_TEAM_SHARED. */
 static void among_the_node(void) {
     shmem_ctx_t ctx;
     CHECK(shmem_team_create_ctx(SHMEM_TEAM_SHARED, 0, &ctx) == 0, 0, "no context");

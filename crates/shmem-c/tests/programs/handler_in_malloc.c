@@ -1,5 +1,5 @@
-/* A signal handler of PE 1 calls the library while the thread is in malloc, which is this program's own so that it always
- * holds its lock then. */
+/* A signal handler of PE 1 calls the library while the thread is in malloc. The program has a
+ * malloc of its own, so that the thread certainly holds the lock of malloc. */
 #include <pthread.h>
 #include <shmem.h>
 #include <signal.h>

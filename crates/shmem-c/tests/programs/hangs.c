@@ -1,4 +1,4 @@
-/* Jobs that hang, each in its way: oshrun must explain why. The argument chooses the way. */
+/* Jobs that hang as the argument says. oshrun must explain why. */
 #include <pthread.h>
 #include <shmem.h>
 #include <shmemx.h>
@@ -36,7 +36,7 @@ static void *lock_again(void *lock) {
     return NULL;
 }
 
-/* What PE 1 does while the others come to the barrier. */
+/* Activities of PE 1 while the others wait in the barrier. */
 static void of_pe_1(void) {
     shmem_team_t other;
     if (is("mismatch"))
@@ -65,7 +65,7 @@ static void of_pe_1(void) {
             raise(SIGSTOP);
 }
 
-/* What all PEs do before they come to the barrier. */
+/* Activities of all PEs before the barrier. */
 static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long *heap) {
     if (is("locks") || is("three_locks")) {
         /* Each of these PEs holds a lock and then wants that of the next one. */
@@ -95,7 +95,7 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
         shmemx_long_sum_reduce_nb(SHMEM_TEAM_WORLD, &dest, &source, 1, &request);
         shmemx_req_wait(&request);
     } else if (is("tokens")) {
-        /* Each waits for the one before it, and none begins. */
+        /* Each PE waits for the one before it, and none starts. */
         shmem_long_wait_until(&token, SHMEM_CMP_EQ, 1);
         shmem_long_p(&token, 1, (me + 1) % n);
     } else if (is("teams")) {

@@ -1,5 +1,5 @@
-/* Jobs in which PEs wait for long, though nothing is wrong: each ends once the file argv[2] exists. argv[1] says how PE 1
- * spends the time. oshrun must not say that they hang. */
+/* Jobs in which PEs wait for long although nothing is wrong. They end once the file argv[2] exists.
+ * argv[1] names the activity of PE 1. oshrun must not report a hang. */
 #include <pthread.h>
 #include <shmem.h>
 #include <signal.h>

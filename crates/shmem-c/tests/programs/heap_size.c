@@ -1,4 +1,4 @@
-/* The size of the heap: argv[1] bytes can be had, argv[2] cannot. Where argv[1] is 0 nothing need be had. */
+/* The size of the heap: argv[1] bytes can be allocated, argv[2] cannot. 0 omits a check. */
 #include "check.h"
 
 int main(int argc, char **argv) {

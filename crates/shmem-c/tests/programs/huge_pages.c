@@ -1,5 +1,6 @@
-/* The huge pages of a large block, a small one, one for AMOs and static data, in KiB, as PE 0 has
- * them mapped; and what these hold after puts and AMOs of other PEs, also in a forked child. */
+/* Prints the huge pages of a large block, a small one, one for AMOs, and static data, in KiB, as PE
+ * 0 has mapped them. Checks the values there after puts and AMOs of other PEs, also in a forked
+ * child. */
 #include "check.h"
 
 #include <sys/wait.h>
@@ -9,7 +10,7 @@ enum { LARGE = 128 << 20, SMALL = 5 << 20, STEP = 4096, ADDS = 100000 };
 
 static char data[SMALL];
 
-/* The bytes that lie in huge pages, of the mappings that meet a range. */
+/* The KiB in huge pages of the mappings that overlap a range. */
 static long huge_kib(const char *start, size_t nbytes) {
     FILE *file = fopen("/proc/self/smaps", "r");
     char line[512];
@@ -35,7 +36,7 @@ static void show(const char *what, const char *start, size_t nbytes) {
         printf("%s %ld\n", what, huge_kib(start, nbytes));
 }
 
-/* All PEs write into the block of the next one while they also add to its first word. */
+/* All PEs write to the block of the next PE, and add to its first word at the same time. */
 static void exchange(char *block, size_t nbytes) {
     const int next = (check_me + 1) % check_n, before = (check_me + check_n - 1) % check_n;
     *(uint64_t *)block = 0;

@@ -1,5 +1,5 @@
-/* Collectives whose source is their destination, which the standard leaves undefined but for reductions and which work in
- * place here. The last PE is late, so that what peers write comes before it has called. */
+/* Collectives whose source is their destination. The standard allows this only for reductions; here
+ * it works for all. The last PE is late, so that peers write to it before it has called. */
 #include <unistd.h>
 
 #include "check.h"
@@ -11,7 +11,7 @@ static int *both; /* symmetric: 2 * COUNT words for each PE */
 
 static int value(int turn, int pe, int i) { return 10000 * (turn + 1) + 100 * pe + i; }
 
-/* Every word that this PE gives. */
+/* Fills the words that this PE contributes. */
 static void prepare(int turn, int words) {
     for (int i = 0; i < words; i++)
         both[i] = value(turn, check_me, i);
@@ -20,7 +20,7 @@ static void prepare(int turn, int words) {
         usleep(SLOW);
 }
 
-/* `count` words from `at` on are those from word `from` on that `pe` gave. */
+/* Checks `count` words from index `at` on: they are those that `pe` contributed from `from` on. */
 static void expect(const char *call, int turn, int at, int pe, int from, int count) {
     for (int i = 0; i < count; i++)
         CHECK(both[at + i] == value(turn, pe, from + i), 0, "%s in place: word %d is %d", call, at + i, both[at + i]);
@@ -48,7 +48,7 @@ static void fcollect(int set, int turn) {
     shmem_barrier_all();
 }
 
-/* The last PE gives nothing, the others a word more than the one before. */
+/* The last PE contributes nothing, each other PE one word more than the one before. */
 static void collect(int set, int turn) {
     prepare(turn, COUNT + check_n);
     size_t words = check_me < check_n - 1 ? (size_t)(COUNT + check_me) : 0;

@@ -1,4 +1,5 @@
-/* Names and versions, accessibility and pointers, the shifted profiling names; all headers beside one another (point 80). */
+/* Names and versions, accessibility and pointers, profiling names, and all headers together (point
+ * 80). */
 #include "check.h"
 #include <mpp/shmem.h>
 #include <mpp/shmemx.h>
@@ -66,7 +67,7 @@ static void accessible(void) {
     shmem_free(block);
 }
 
-/* They do nothing, where the standard removed them, too. */
+/* The routines on caches, which the standard has removed, have no effect. */
 static void caches(void) {
     static long word = 5;
     shmem_clear_cache_inv();
@@ -79,7 +80,8 @@ static void caches(void) {
     CHECK(word == 5, 0, "a routine on caches made %ld of a word", word);
 }
 
-/* Each shmem_x has a twin pshmem_x; shmem_pcontrol takes anything and does nothing. */
+/* Each shmem_x has a profiling name pshmem_x; shmem_pcontrol accepts any arguments and does
+ * nothing. */
 static void profiling(void) {
     shmem_pcontrol(0);
     shmem_pcontrol(1);

@@ -1,4 +1,5 @@
-/* Initialization that nests and repeats, query_initialized around it, thread levels, and what lives until the last finalize. */
+/* Nested and repeated initialization, query_initialized, thread levels, and objects that live until
+ * the last finalize. */
 #include "check.h"
 
 static int initialized(void) {
@@ -7,7 +8,7 @@ static int initialized(void) {
     return answer;
 }
 
-/* What only works in an initialized library: heap, communication, a team. */
+/* Operations that need an initialized library: heap, communication, a team. */
 static void works(int point, const char *when) {
     int right = (shmem_my_pe() + 1) % shmem_n_pes(), left = (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
     int *word = shmem_malloc(sizeof *word);
@@ -34,7 +35,7 @@ int main(void) {
     CHECK(initialized() != 0, 73, "not initialized after init");
     works(72, "after the first init");
 
-    /* Further calls count; only the last finalize ends it. */
+    /* Initializations are counted; only the last finalize closes the library. */
     long *kept = shmem_malloc(sizeof *kept);
     shmem_team_t team;
     shmem_ctx_t ctx;
@@ -60,7 +61,7 @@ int main(void) {
         shmem_barrier_all();
         works(72, "after a finalize that is not the last");
     }
-    /* Heap, team and context are left to the last finalize. */
+    /* The last finalize frees the block, the team and the context. */
     shmem_finalize();
     CHECK(initialized() == 0, 73, "still initialized after the last finalize");
 

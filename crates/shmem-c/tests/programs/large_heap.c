@@ -1,5 +1,5 @@
-/* A heap of which a network registers what is allocated, in blocks: every operation across their borders. argv[1] is
- * what to allocate, argv[2] the distance of the borders to try, in MiB. */
+/* A large heap of which a network registers only allocated blocks: operations across the borders of
+ * registrations. argv[1] is the MiB to allocate, argv[2] the distance of the borders in MiB. */
 #include "check.h"
 
 enum { AROUND = 4096, POINT = 65 };
@@ -53,7 +53,7 @@ static void around(unsigned char *border, unsigned char *source, int seed) {
 
 static void each_border(unsigned char *block, size_t nbytes, size_t distance, unsigned char *source) {
     uintptr_t end = (uintptr_t)block + nbytes - 2 * AROUND;
-    /* The heap begins at a multiple of more than the distance. */
+    /* The heap is aligned to more than the distance. */
     for (uintptr_t at = ((uintptr_t)block + AROUND + distance) / distance * distance; at < end; at += distance)
         around((unsigned char *)at, source, (int)(at / distance % 1000));
 }
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
     unsigned char *source = check_malloc(AROUND), *block = check_malloc(nbytes);
     each_border(block, nbytes, distance, source);
     shmem_free(block);
-    /* The same memory again, and what a larger block moves to. */
+    /* The same memory again, and the memory to which a larger block is moved. */
     unsigned char *first = check_malloc(nbytes / 4), *second = shmem_align(4096, nbytes / 4);
     CHECK(first && second, POINT, "what was freed cannot be had again");
     shmem_free(first);

@@ -1,4 +1,4 @@
-/* PE 1 comes late to a barrier and to a signal, by its own computation. */
+/* PE 1 computes before a barrier and before a signal, and so is late. */
 #include <shmem.h>
 #include <stdint.h>
 #include <unistd.h>

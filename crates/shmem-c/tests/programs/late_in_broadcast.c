@@ -1,4 +1,4 @@
-/* PE 1 comes to each broadcast 20 ms after the root, which has left it by then. */
+/* PE 1 enters each broadcast 20 ms after the root, which has returned by then. */
 #include "check.h"
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* PE 1 comes to finalize while PE 0 waits for it in the way that argv[1] names, or only seems to. The other PEs are
- * in finalize, too. */
+/* PE 1 enters finalize while PE 0 waits for it, or only seems to, in the call that argv[1] names.
+ * The other PEs are in finalize, too. */
 #include <shmem.h>
 #include <shmemx.h>
 #include <signal.h>
@@ -12,7 +12,7 @@ static long source[64], dest[64], token, pids[64];
 static long lock, psync[SHMEM_BARRIER_SYNC_SIZE];
 static int me, n;
 
-/* Continues a process that is stopped, after longer than a hopeless wait lasts. */
+/* Continues a stopped process, after more time than a hopeless wait lasts. */
 static void continue_later(long pid) {
     if (fork() == 0) {
         sleep(3);
@@ -49,10 +49,10 @@ static void wait_for_another(const char *how, shmem_team_t team) {
         fprintf(stderr, "unknown way %s\n", how), exit(99);
 }
 
-/* Nobody waits for what does not come: whether argv[1] names one of these ways. */
+/* Cases in which no PE waits in vain. Returns whether argv[1] names one of them. */
 static int is_patient(const char *how) {
     if (!strcmp(how, "computes")) {
-        /* The others serve its operations in finalize. */
+        /* The other PEs serve its operations while they are in finalize. */
         if (me == 0) {
             sleep(2);
             for (int pe = 0; pe < n; pe++)
@@ -60,7 +60,7 @@ static int is_patient(const char *how) {
             sleep(1);
         }
     } else if (!strcmp(how, "left")) {
-        /* The root and PE 1 leave the broadcast before others come to it. */
+        /* The root and PE 1 return from the broadcast before the others enter it. */
         if (me == 2)
             sleep(2);
         source[0] = 7;
@@ -68,13 +68,13 @@ static int is_patient(const char *how) {
         if (dest[0] != 7)
             printf("PE %d: dest is %ld\n", me, dest[0]);
     } else if (!strcmp(how, "signaled")) {
-        /* Others wait for words in finalize's company. */
+        /* The other PEs wait for words that PEs in finalize have written. */
         if (me == 0)
             sleep(2), shmem_long_p(&token, 1, 1);
         if (me == 1)
             shmem_long_wait_until(&token, SHMEM_CMP_EQ, 1);
     } else if (!strcmp(how, "stopped")) {
-        /* PE 1 is stopped before it leaves a finalize that PE 0 has left. */
+        /* PE 1 is stopped in a finalize from which PE 0 has returned. */
         shmem_init();
         if (me == 0) {
             sleep(1);

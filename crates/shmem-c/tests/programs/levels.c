@@ -1,4 +1,4 @@
-/* One thread level: the requested one is provided, and stays while the library is initialized again and again.
+/* A thread level: the requested level is provided, and remains if the library is initialized again.
  *
  *     levels LEVEL      0 to 3
  */
@@ -16,7 +16,7 @@ static int level(void) {
     return now;
 }
 
-/* What a thread may do at its level: nothing, one at a time, or anything. */
+/* Calls that a thread may make at a level: none, one at a time, or any. */
 static void *call(void *unused) {
     (void)unused;
     if (provided < SHMEM_THREAD_SERIALIZED)
@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
     CHECK(sum == (provided < SHMEM_THREAD_SERIALIZED ? 0 : 200L * check_n), 77, "%ld calls are counted", sum);
     shmem_barrier_all();
     shmem_free(word);
-    /* The last finalize ends it; the level of the process stays. */
+    /* The last finalize closes the library; the thread level of the process remains. */
     int total = check_agree();
     shmem_finalize();
     CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, &again) == 0 && again == requested, 76, "the level became %d", again);

@@ -1,4 +1,5 @@
-/* Every PE stays for a while after its last finalize, then joins the job again: a network that was closed says nothing. */
+/* Every PE goes on for a while after its last finalize, then initializes again. The closed network
+ * must report nothing. */
 #include <unistd.h>
 
 #include "check.h"
@@ -12,7 +13,7 @@ int main(void) {
     for (int pe = 0; pe < check_n; pe++)
         CHECK(word[pe] == pe + 1, 72, "PE %d put %ld", pe, word[pe]);
     shmem_finalize();
-    /* Longer than a PE waits for its launcher's word on a peer that is gone. */
+    /* Longer than a PE waits for its launcher to report a lost peer. */
     sleep(2);
     shmem_init();
     return check_end();

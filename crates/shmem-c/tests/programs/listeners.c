@@ -1,4 +1,5 @@
-/* What a PE listens on, once it has used the network in every way: nothing that another machine reaches. */
+/* Prints the sockets on which a PE listens after it has used the network. None can be reached by
+ * another machine. */
 #include "check.h"
 #include <dirent.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ static int is_own(unsigned long inode) {
 }
 
 static int is_loopback(const char *address) {
-    /* Words in the order of this machine's bytes: 127.x.x.x, ::1 and its kin. */
+    /* Words in native byte order: 127.x.x.x, ::1 and its mapped forms. */
     int is_v4 = strlen(address) == 8, mapped = !strncmp(address, "0000000000000000FFFF0000", 24);
     if (is_v4 || mapped)
         return (strtoul(address + (is_v4 ? 0 : 24), NULL, 16) & 0xff) == 127;

@@ -1,22 +1,25 @@
-/* Litmus tests as stress: store buffering and message passing between pairs of PEs, every way the standard orders them. */
+/* Litmus tests under stress: store buffering and message passing between pairs of PEs, with every
+ * ordering of the standard. */
 #include "check.h"
 
-/* Where every PE has a processor and stores to the other's memory the rare order is met by many tries; with more PEs, or over a
-   network, each try is dear. */
+/* If each PE has a processor and stores to the other's memory, many rounds find rare orders. With
+ * more PEs, or over a network, a round takes long, so there are fewer. */
 enum { ROUNDS = 1500, FEW_PES = 2, ROUNDS_OF_FEW = 5000 };
 
 static int peer;
 static long rounds;
 static long *x, *y, *turn;
 
-/* Lets both PEs of a pair start a round together, without a barrier that would order too much. */
+/* Lets both PEs of a pair start a round together. A barrier would order more than the test
+ * allows. */
 static void together(long round) {
     shmem_long_atomic_set(turn, round, peer);
     while (!shmem_long_test(turn, SHMEM_CMP_GE, round))
         sched_yield();
 }
 
-/* Store buffering: each of two writes its own word at the other, quiets, reads the other's word: not both may see the old. */
+/* Store buffering: each PE writes its word on the other PE, calls quiet and reads the other's word.
+ * At least one must read the new value. */
 static void store_buffering(int by_amo) {
     long *seen = check_malloc(rounds * sizeof *seen);
     memset(x, 0, rounds * sizeof *x);
@@ -25,7 +28,8 @@ static void store_buffering(int by_amo) {
     int low = check_me < peer;
     for (long i = 0; i < rounds; i++) {
         together(i + 1);
-        /* x lies on the lower PE of the pair, y on the higher; each writes the word that lies at its peer. */
+        /* x is on the lower PE of the pair, y on the higher one; each PE writes the word on its
+         * peer. */
         long *write = low ? &y[i] : &x[i], *read = low ? &x[i] : &y[i];
         if (by_amo) {
             shmem_long_atomic_set(write, 1, peer);
@@ -54,7 +58,8 @@ static void store_buffering(int by_amo) {
 
 enum passing { PUT_FENCE_P, NBI_FENCE_AMO, P_QUIET_P, STORE_FENCE_P, PUT_SIGNAL, AMO_FENCE_SIGNAL, PASSINGS };
 
-/* Message passing: the lower PE writes two words, then a flag; the higher sees the flag, so it must see the words. */
+/* Message passing: the lower PE writes two words, then a flag. If the higher PE reads the flag, it
+ * must read the words. */
 static void message_passing(enum passing how) {
     uint64_t *signal = shmem_calloc(1, sizeof *signal);
     *turn = 0;

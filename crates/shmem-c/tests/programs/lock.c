@@ -1,4 +1,5 @@
-/* Locks: exclusion, test_lock's answers, the order of waiters, quiet on clear, turns of threads, a static lock. */
+/* Locks: exclusion, results of test_lock, the order of waiting PEs, the quiet of clear_lock,
+ * threads, a static lock. */
 #include "check.h"
 #include <pthread.h>
 
@@ -6,7 +7,8 @@ enum { TURNS = 60 };
 
 static long *lock, *other, *word;
 
-/* Read, think, write at PE 0, unprotected but for the lock; clear_lock completes the last put. */
+/* Reads a word of PE 0, waits, and writes it, protected only by the lock. clear_lock completes the
+ * put. */
 static void exclusion(int by_test) {
     *word = 0;
     shmem_barrier_all();
@@ -41,7 +43,7 @@ static void answers(void) {
     shmem_barrier_all();
 }
 
-/* Two locks at once, taken in one order everywhere. */
+/* Two locks at once, which all PEs acquire in the same order. */
 static void nested(void) {
     *word = 0;
     shmem_barrier_all();
@@ -57,7 +59,8 @@ static void nested(void) {
     shmem_barrier_all();
 }
 
-/* The last PE of the queue, plus one: half of the lock's word on the one PE that keeps it. No program may look there. */
+/* Returns the last PE of the queue, plus one, from the lock's word on its home PE. Only this test
+ * reads it: programs must not. */
 static long last_in_queue(void) {
     long last = 0;
     for (int pe = 0; pe < check_n; pe++)
@@ -89,7 +92,7 @@ static void in_order(void) {
     shmem_free(go);
 }
 
-/* Threads of one PE take turns, too; each adds to a word that nothing else protects. */
+/* Threads of one PE exclude each other, too. Each adds to a word that only the lock protects. */
 static void *thread_turns(void *unused) {
     (void)unused;
     for (int i = 0; i < TURNS; i++) {

@@ -1,8 +1,10 @@
-/* Locks that all PEs want at once: no two hold one, and what a holder wrote the next one reads. */
+/* Locks for which all PEs contend: no two PEs hold one, and the next holder reads what the last one
+ * wrote. */
 #include "check.h"
 #include <time.h>
 
-/* Turns of all PEs together at each lock, and locks, whose words lie on different PEs. */
+/* The acquisitions of each lock by all PEs together, and the number of locks, whose words are on
+ * different PEs. */
 enum { TURNS = 96, LOCKS = 3 };
 
 static void take(long *lock, int by_test) {
@@ -37,7 +39,7 @@ static void exclusion(long *lock, int by_test, int keeper) {
     shmem_barrier_all();
 }
 
-/* Each PE but the first gets the lock when it has slept for it, and no other message wakes it. */
+/* Each PE but the first sleeps until it gets the lock; no other message wakes it. */
 static void grant_to_sleepers(long *lock) {
     static int holders, all_had_it;
     shmem_barrier_all();

@@ -1,5 +1,5 @@
-/* PE 0 waits in the call that argv[1] names. PE 1 makes its part of it once the file argv[2] exists: until then it sleeps
- * outside of the library, computes ("computes"), or is stopped ("get", "quiet"). */
+/* PE 0 waits in the call that argv[1] names. PE 1 ends the wait once the file argv[2] exists. Until
+ * then it sleeps outside of the library, computes ("computes"), or is stopped ("get", "quiet"). */
 #include <shmem.h>
 #include <signal.h>
 #include <stdint.h>
@@ -50,7 +50,7 @@ static void until_stopped(long pid) {
     }
 }
 
-/* The calls of one PE; the other one does what ends the wait. */
+/* Calls in which one PE waits, and the calls by which the other PE ends the wait. */
 static void one_sided(int me, int *heap) {
     if (is("wait_until"))
         me ? shmem_int_p(&flags[2], 8, 0) : shmem_int_wait_until(&flags[2], SHMEM_CMP_GE, 8);

@@ -1,5 +1,6 @@
-/* More contexts than endpoints of a network. Each PE has CONTEXTS contexts at once, and then THREADS threads that each
- * make one after another, private and serialized: whatever endpoints they share, each sees its own operations complete.
+/* More contexts than endpoints of a network. Each PE has CONTEXTS contexts at once. Then THREADS
+ * threads create contexts one after the other, private and serialized. Whatever endpoints contexts
+ * share, the operations of each complete.
  */
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-/* Hangs in as many threads as the argument says: each waits for a word that no PE writes. */
+/* Hangs in this number of threads, each of which waits for a word that no PE writes. */
 #include <pthread.h>
 #include <shmem.h>
 #include <stdlib.h>

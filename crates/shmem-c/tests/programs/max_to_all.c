@@ -1,5 +1,6 @@
-/* The seven maximum reductions over active sets: one call for three elements equals three calls for one each with two pairs
- * of work arrays in turn. On all PEs and on strided sets. */
+/* The seven maximum reductions over active sets: one call for three elements has the same result as
+ * three calls for one element, with two pairs of work arrays alternately. On all PEs and on strided
+ * sets. */
 #include "check.h"
 #include "types.h"
 #include <mpp/shmem.h>

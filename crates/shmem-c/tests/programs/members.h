@@ -1,4 +1,5 @@
-/* A model of teams: which PEs of WORLD a team consists of, in order, and a check of a handle against it. */
+/* A model of teams: the PEs of WORLD that are the members of a team, in order, and checks of a
+ * handle against it. */
 #ifndef MEMBERS_H
 #define MEMBERS_H
 
@@ -6,13 +7,13 @@
 
 struct members {
     shmem_team_t team;
-    int size; /* of the whole team, also where this PE is not in it */
-    int *world; /* world[i] is the number in WORLD of the team's PE i */
+    int size; /* number of members, also if this PE is none */
+    int *world; /* world[i] is the number in WORLD of member i */
 };
 
 static int *members_dest, *members_source;
 
-/* Once, after initialization: the symmetric memory that the checks use. */
+/* Allocates the symmetric memory of the checks. Called once, after initialization. */
 static inline void members_begin(void) {
     members_dest = (int *)check_malloc((check_n + 1) * sizeof(int));
     members_source = (int *)check_malloc(2 * sizeof(int));
@@ -57,7 +58,7 @@ static inline struct members members_strided(struct members parent, int start, i
     return m;
 }
 
-/* The team itself, made by all PEs of the parent. */
+/* Splits the team from its parent. All PEs of the parent call it. */
 static inline struct members members_split(struct members parent, int start, int stride, int size) {
     struct members m = members_strided(parent, start, stride, size);
     int status = shmem_team_split_strided(parent.team, start, stride, size, NULL, 0, &m.team);
@@ -70,7 +71,8 @@ static inline void members_destroy(struct members m) {
     members_free(m);
 }
 
-/* Three shapes that most collectives are tried on: all PEs, all in reverse, and the odd ones. */
+/* Three teams on which most collectives are tested: all PEs, all in reverse order, and the odd
+ * ones. */
 struct shapes {
     struct members world, reversed, odd;
 };
@@ -89,7 +91,8 @@ static inline void shapes_end(struct shapes s) {
     members_free(s.world);
 }
 
-/* What a handle must answer; a PE outside must hold INVALID. Members also run a collect, which shows the order. */
+/* Checks the handle of a team: INVALID on other PEs; on members, its numbers and the order of
+ * members in a collect. */
 static inline void members_check(struct members m, int point, const char *what) {
     int me = members_me(m);
     if (me < 0) {

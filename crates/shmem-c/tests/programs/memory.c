@@ -1,7 +1,9 @@
-/* The symmetric heap: alignment, symmetry, zero sizes without a barrier, realloc, exhaustion and recovery. */
+/* The symmetric heap: alignment, symmetry, size zero without a barrier, realloc, exhaustion and
+ * recovery. */
 #include "check.h"
 
-/* The same offset on all PEs: what I put at a neighbor's address is what it finds at its own. */
+/* A block has the same offset on all PEs: a put to this PE's address arrives at the neighbor's own
+ * address. */
 static void symmetric(void *block, size_t size, int point, const char *what) {
     CHECK(block != NULL, point, "%s gave a null pointer", what);
     if (!block)
@@ -42,7 +44,7 @@ static void every_allocator(void) {
     }
 }
 
-/* Memory that was used is zero again in a later calloc, on every PE before any PE goes on. */
+/* calloc zeroes memory that was used before, on all PEs before any PE returns. */
 static void calloc_is_zero_everywhere(void) {
     int right = (check_me + 1) % check_n;
     for (int turn = 0; turn < 30; turn++) {
@@ -58,7 +60,7 @@ static void calloc_is_zero_everywhere(void) {
     }
 }
 
-/* Size 0 and null pointers: no barrier, so one PE alone may call. */
+/* Calls with size 0 or a null pointer have no barrier, so a single PE may make them. */
 static void nothing(void) {
     if (check_me == check_n - 1) {
         CHECK(shmem_malloc(0) == NULL, 66, "malloc(0)");
@@ -101,7 +103,8 @@ static void reallocate(void) {
     shmem_free(hinted);
 }
 
-/* All that is left is taken, refused to everyone at once, given back, and can be had in one piece again. */
+/* All free memory is allocated, further requests fail on all PEs, and after it is freed it is one
+ * block again. */
 static void exhausted(void) {
     enum { BLOCKS = 4000, SIZE = 1 << 20 };
     static void *blocks[BLOCKS];
@@ -140,7 +143,7 @@ static void barriers(void) {
     shmem_free(words);
 }
 
-/* Random allocation and freeing, the same on all PEs; contents stay whole. */
+/* Random allocations and frees, the same on all PEs; the contents of blocks remain. */
 static void mixture(void) {
     enum { SLOTS = 30, TURNS = 400 };
     unsigned char *blocks[SLOTS] = {0};

@@ -1,4 +1,5 @@
-/* One misuse of the library, named by argv[1], on PE 1 while the others wait in a barrier (a collective one on all). */
+/* The misuse that argv[1] names, by PE 1 while the others wait in a barrier. A misuse of a
+ * collective is by all PEs. */
 #include <pthread.h>
 #include <sched.h>
 #include <shmemx.h>
@@ -34,7 +35,8 @@ static void destroyed_team_ctx(int *heap) {
         shmem_ctx_int_p(ctx, heap, 1, 0);
 }
 
-/* PE 1 finalizes while PE 2 waits for its lock; that it waits is seen in the lock's own word. */
+/* PE 1 finalizes while PE 2 waits for the lock that PE 1 holds. The word of the lock shows that PE
+ * 2 waits. */
 static void finalize_holding(long *lock) {
     if (shmem_my_pe() == 1)
         shmem_set_lock(lock);
@@ -73,7 +75,7 @@ static int on_sets(const char *how, int *heap) {
     return 1;
 }
 
-/* With SHMEM_CHECK. Called by all PEs; false where it is none of these. */
+/* Misuses that SHMEM_CHECK finds. Called by all PEs; returns false for other misuses. */
 static int checked(const char *how, int *heap) {
     int me = shmem_my_pe();
     if (is(how, "barrier_and_sync")) {
@@ -127,7 +129,7 @@ static int checked(const char *how, int *heap) {
 
 static int (*volatile differ)(void) = shmem_my_pe;
 
-/* The same of Cray's calls. */
+/* Misuses of Cray's routines, in the same way. */
 static int of_cray(const char *how, int *heap) {
     shmem_team_t team = SHMEM_TEAM_NULL, other;
     int n = shmem_n_pes();
@@ -167,7 +169,7 @@ static int of_cray(const char *how, int *heap) {
     return 1;
 }
 
-/* Called by all PEs; false where the misuse is one PE's alone. */
+/* Misuses by all PEs. Returns false if only one PE makes the misuse. */
 static int collective(const char *how, int *heap) {
     int on_stack = 5;
     if (is(how, "broadcast_stack_dest"))
@@ -246,7 +248,8 @@ static void elsewhere(void *(*body)(void *)) {
         pthread_join(thread, NULL);
 }
 
-/* On one PE: locks, contexts, threads, words that are not aligned; false where it is none of these. */
+/* Misuses by one PE of locks, contexts, threads and unaligned words. Returns false for other
+ * misuses. */
 static int alone_too(const char *how, int *heap) {
     long *lock = (long *)heap;
     int *odd = (int *)((char *)heap + 2);
@@ -316,7 +319,7 @@ static void inaccessible(const char *how, char *block) {
     else if (is(how, "local_get_short"))
         shmem_getmem(nowhere, block, 8, 0);
     else if (is(how, "local_put_later")) {
-        /* More than the kernel takes at once, so that the rest is sent while this PE waits. */
+        /* More than the kernel accepts at once, so that the rest is sent while this PE waits. */
         shmem_putmem_nbi(block, local, VERY_LONG, 0);
         mprotect(local, VERY_LONG, PROT_NONE);
     } else if (is(how, "local_get"))
@@ -328,7 +331,8 @@ static void inaccessible(const char *how, char *block) {
         mprotect(local, VERY_LONG, PROT_READ);
         shmem_getmem(local + 1, block, LONG, 0);
     } else if (is(how, "local_get_alone")) {
-        /* A service thread stores what the get fetches, since this thread calls the library no more. */
+        /* A service thread stores the data of the get, since this thread does not call the library
+         * again. */
         mprotect(local, VERY_LONG, PROT_READ);
         shmem_getmem_nbi(local, block, 8, 0);
         pause();
@@ -338,7 +342,7 @@ static void inaccessible(const char *how, char *block) {
     }
 }
 
-/* The same of waits and signals, with SHMEM_CHECK. */
+/* Misuses of waits and signals that SHMEM_CHECK finds, in the same way. */
 static int alone_checked(const char *how, int *heap) {
     uint64_t on_stack = 0, *words = (uint64_t *)(void *)heap;
     size_t indices[2];
@@ -423,7 +427,7 @@ static void alone(const char *how, int *heap) {
     printf("%s had no consequence (%d)\n", how, on_stack);
 }
 
-/* What the library forgives: the job ends well. */
+/* Misuses that the library tolerates: the job succeeds. */
 static int harmless(const char *how) {
     const size_t none[] = {63, 0, 3, 24, SIZE_MAX};
     int good = 1;
@@ -445,7 +449,7 @@ static int harmless(const char *how) {
 
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
-    /* No newline, so that C's library holds it back. */
+    /* Without a newline, so that the C library buffers it. */
     printf("printed before the misuse; ");
     if (is(how, "before_init")) {
         shmem_barrier_all();

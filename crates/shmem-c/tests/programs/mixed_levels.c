@@ -1,6 +1,7 @@
-/* One PE has threads, the others have none: it makes two teams at once, which they make one after the other.
+/* One PE has threads, the others have none. Its threads split two teams at once; the other PEs
+ * split them one after the other.
  *
- *     mixed_levels FILE     the PE that creates it is the one
+ *     mixed_levels FILE     the PE that creates FILE has the threads
  */
 #include "check.h"
 #include <fcntl.h>

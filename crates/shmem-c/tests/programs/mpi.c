@@ -1,4 +1,5 @@
-/* Point 83: MPI and OpenSHMEM in one program. argv[1] names who is initialized first, argv[2] who is finalized first. */
+/* Point 83: MPI and OpenSHMEM in one program. argv[1] names the one that is initialized first,
+ * argv[2] the one that is finalized first. */
 #include <mpi.h>
 #include <shmem.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Loads a library of MPI, argv[1], that only this program can see, as a module of Python does. argv[2] says whether that
- * is before shmem_init ("mpi") or after it. */
+/* Loads the MPI library argv[1] with local symbols, as a module of Python does: before shmem_init
+ * if argv[2] is "mpi", otherwise after it. */
 #include <dlfcn.h>
 #include <shmem.h>
 #include <stdio.h>

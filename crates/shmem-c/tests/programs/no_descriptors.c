@@ -1,4 +1,4 @@
-/* PE 1 has no descriptor left when the others use it on a context of their own. */
+/* PE 1 has no descriptor left when the other PEs first access it on a context of their own. */
 #include "check.h"
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -8,7 +8,7 @@ int main(void) {
     check_begin();
     long *word = shmem_calloc(1, sizeof *word);
     if (check_me == 1) {
-        /* The lowest number that is free: not one more can be had. */
+        /* The lowest free number is the limit, so no further descriptor can be opened. */
         int free = open("/dev/null", O_RDONLY);
         struct rlimit limit;
         CHECK(free >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0, 0, "no limit to be had");

@@ -1,5 +1,6 @@
-/* Non-blocking collectives: in each round 20 outstanding ones on teams that overlap. Each PE starts them in an order of
- * its own, as far as those of one team allow, and looks for their ends in another; the results are compared with a model.
+/* Non-blocking collectives: in each round, 20 are outstanding on teams that overlap. Each PE starts
+ * them in its own order, except for the order within a team, and completes them in another order.
+ * The results are compared with a model.
  *
  *     nonblocking [SEED [ROUNDS [multiple]]]     another program, a longer one, at SHMEM_THREAD_MULTIPLE
  */
@@ -123,7 +124,7 @@ static int start_all(int round) {
     return left;
 }
 
-/* Finds all done, one after the other in an order of this PE. */
+/* Waits for all collectives, one after the other in an order of this PE. */
 static void end_all(int round, int left) {
     for (uint64_t turn = 0; left > 0; turn++) {
         uint64_t bits = of_pe(check_me, round, 100000 + (int)turn);
@@ -191,7 +192,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < rounds; round++) {
         shmem_barrier_all();
         int left = start_all(round);
-        /* Behind what is unfinished on the same team. */
+        /* A blocking collective behind unfinished ones on the same team. */
         sum[0] = check_me + round;
         shmem_long_sum_reduce(SHMEM_TEAM_WORLD, &sum[1], &sum[0], 1);
         long expected = (long)check_n * (check_n - 1) / 2 + (long)round * check_n;
@@ -207,7 +208,7 @@ int main(int argc, char **argv) {
     }
     CHECK(shmemx_req_wait(&started[0].req) == 0 && shmemx_req_test(&started[0].req, &flag) == 0 && flag, 0,
           "no request is done");
-    /* A team is destroyed, and the library finalized, with unfinished ones. */
+    /* A team is destroyed, and the library finalized, while collectives are unfinished. */
     shmem_barrier_all();
     int left = start_all(rounds);
     for (int t = 1; t < TEAMS; t++)

@@ -1,4 +1,4 @@
-/* The operators of reductions in C, and what each PE gives to them. */
+/* The operators of reductions in C, and the operands of each PE. */
 #ifndef OPERATORS_H
 #define OPERATORS_H
 
@@ -13,7 +13,8 @@
 #define SUM_OF(a, b) ((a) + (b))
 #define PROD_OF(a, b) ((a) * (b))
 
-/* What PE `pe` gives as element i: full words for bits and order, small numbers where sums must be exact and defined. */
+/* Element i of PE `pe`: full words for bitwise operators and for order, small numbers for sums and
+ * products, which must be exact. */
 #define WORD_OF(T, pe, i) VALUE(T, 31 * (pe) + (i))
 #define SUMMAND_OF(T, pe, i) ((T)(((pe) + 3 * (i)) % 7 - ((T)-1 < (T)1 ? 2 : 0)))
 #define FACTOR_OF(T, pe, i) ((T)(((pe) + (i)) % 5 == 0 ? 2 : ((pe) + (i)) % 5 == 1 && (T)-1 < (T)1 ? -1 : 1))

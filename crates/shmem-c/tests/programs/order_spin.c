@@ -1,11 +1,11 @@
-/* Data, a fence, a flag, in every pair of ways to send both; the receiver reads the flag in its own memory and calls
-   nothing of the library until it is there, so that only what works behind its back can bring it. argv[1] is the number of
-   rounds. */
+/* Data, a fence and a flag, for every way to send the data and every way to send the flag. The
+ * receiver reads the flag in its memory and calls no routine until it is set, so that only the
+ * library's own threads or the network can make progress. argv[1] is the number of rounds. */
 #include "check.h"
 
 enum { FEW = 8, MANY = 20000, PUTS = 30 };
 
-/* Each way to send the data, with how many words. */
+/* The ways to send the data. */
 enum data { P, PUT, PUT_LARGE, PUT_NBI, PUTS_NBI, PUT_NBI_LARGE, IPUT, AMO, SIGNAL, DATA };
 /* Each way to send the flag. */
 enum flag { FLAG_P, FLAG_PUT_NBI, FLAG_AMO, FLAG_SIGNAL, FLAGS };
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
             wrong++;
         CHECK(wrong == n, 39, "round %d: data of way %d, flag of way %d: word %d is %d, not %d", round, data, flag, wrong, to[wrong],
               value + left + wrong);
-        /* The left one may overwrite them now. */
+        /* The left neighbor may overwrite them now. */
         shmem_quiet();
         shmem_int_p(&ack, round, left);
         spin(&ack, round);

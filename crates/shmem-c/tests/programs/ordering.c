@@ -1,4 +1,5 @@
-/* fence, quiet, pe_quiet, barrier_all and sync_all: what each promises, and that INVALID and empty lists do nothing. */
+/* fence, quiet, pe_quiet, barrier_all and sync_all: their guarantees, and that INVALID and empty
+ * lists have no effect. */
 #include "check.h"
 
 enum { WORDS = 500, LIST = 5 };
@@ -24,7 +25,7 @@ static void cleared(void) {
     shmem_barrier_all();
 }
 
-/* Each kind of operation that a fence orders, with a flag behind it. */
+/* Each kind of operation that a fence orders, followed by a fence and a flag. */
 enum kind { PUT, PUT_NBI, P, AMO, AMO_NBI, STORE, SIGNAL, KINDS };
 
 static void issue(enum kind kind, shmem_ctx_t ctx, const long *from, uint64_t *signal) {
@@ -136,7 +137,7 @@ static void default_forms(void) {
     }
 }
 
-/* Point 24: on INVALID nothing happens, neither harm nor waiting. */
+/* Point 24: calls on INVALID return without effect. */
 static void nothing_to_do(void) {
     shmem_ctx_fence(SHMEM_CTX_INVALID);
     shmem_ctx_quiet(SHMEM_CTX_INVALID);
@@ -178,7 +179,8 @@ static void barrier_and_sync(void) {
     }
 }
 
-/* A fence orders towards each PE, of what its own context issued; the other context has a fence of its own. */
+/* A fence orders the operations of its context to each PE; operations of another context need a
+ * fence of that context. */
 static void fence_to_all(shmem_ctx_t ctx) {
     long *slots = check_malloc(2 * check_n * sizeof *slots), *flags = check_malloc(2 * check_n * sizeof *flags);
     memset(slots, 0, 2 * check_n * sizeof *slots);
@@ -210,7 +212,8 @@ static void fence_to_all(shmem_ctx_t ctx) {
     shmem_free(slots);
 }
 
-/* There is no barrier of a team: the quiet of a context and team_sync are one. team_sync alone shows the caller's stores. */
+/* A team has no barrier: a quiet of a context and team_sync have its effect. team_sync alone makes
+ * the caller's stores visible. */
 static void barrier_of_a_team(shmem_ctx_t ctx) {
     shmem_team_t team;
     long from[WORDS];

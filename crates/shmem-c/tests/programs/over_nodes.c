@@ -1,4 +1,5 @@
-/* Syncs and reductions of teams whose members are anyhow on the nodes, at the lengths at which they are done in other ways. */
+/* Syncs and reductions of teams whose members are distributed over nodes in any way, at lengths at
+ * which algorithms change. */
 #include "check.h"
 #include <shmemx.h>
 
@@ -28,7 +29,7 @@ static void reduce(shmem_team_t team, int nelems, int turn) {
     shmem_team_sync(team);
 }
 
-/* Nobody leaves a sync before all have entered it. */
+/* No member returns from a sync before all have entered it. */
 static void syncs(shmem_team_t team) {
     int n = shmem_team_n_pes(team), me = shmem_team_my_pe(team);
     int right = shmem_team_translate_pe(team, (me + 1) % n, SHMEM_TEAM_WORLD);
@@ -66,7 +67,7 @@ int main(void) {
     dest = check_malloc((MAX + 1) * sizeof(long));
     words = shmem_calloc(2, sizeof(long));
     use(SHMEM_TEAM_WORLD);
-    /* Backwards, and so that neighbors are hardly on one node. */
+    /* In reverse order, and so that neighbors are mostly on different nodes. */
     split(0, -check_me);
     split(0, (int)(check_mix(check_me) % 1000));
     /* Several teams at once. */

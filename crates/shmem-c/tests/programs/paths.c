@@ -1,5 +1,6 @@
-/* Data to one PE, the word that announces it to another: whatever way leads to each of them, shared memory or a
-   transport, a quiet completes the data everywhere before the word leaves. The ways differ over virtual nodes. */
+/* Data are written to one PE, and a word that announces them to another PE. Whether each of these
+ * is reached by shared memory or by a transport, a quiet completes the data before the word is
+ * sent. With virtual nodes, both paths are used. */
 #include "check.h"
 
 enum { ROUNDS = 40 };
@@ -7,7 +8,7 @@ enum { ROUNDS = 40 };
 int main(void) {
     check_begin();
     int me = check_me, n = check_n;
-    /* From each PE on every PE: a word that is put, one that is set atomically, a flag. */
+    /* For each PE, on every PE: a word that it puts, one that it sets atomically, and a flag. */
     long *put = shmem_calloc((size_t)n, sizeof(long));
     long *set = shmem_calloc((size_t)n, sizeof(long));
     uint64_t *flag = shmem_calloc((size_t)n, sizeof(uint64_t));

@@ -11,7 +11,7 @@
 
 static long variable;
 
-/* A node of a list that goes around all PEs, several times. */
+/* A node of a list that leads through all PEs several times. */
 struct node {
     long value;
     struct node *next;
@@ -49,7 +49,8 @@ static void list(void) {
     struct node *nodes = check_malloc(ROUNDS * sizeof *nodes);
     for (int i = 0; i < ROUNDS; i++) {
         nodes[i].value = i * check_n + check_me;
-        /* The next node is on the next PE, at an address that this PE takes from its own array. */
+        /* The next node is on the next PE; its address is that of an element of this PE's own
+         * array. */
         nodes[i].next = check_me + 1 < check_n ? &nodes[i] : i + 1 < ROUNDS ? &nodes[i + 1] : NULL;
     }
     shmem_barrier_all();

@@ -1,6 +1,5 @@
-/* A word goes around the PEs, each of which waits for it by polling through
- * the library, in every way that programs do.
- * Argument: the number of rounds. */
+/* A word is passed around the PEs. Each PE waits for it by polling with routines of the library, in
+ * every way that programs use. The argument is the number of rounds. */
 #include "check.h"
 
 enum { WAYS = 10 };
@@ -8,7 +7,7 @@ static long word, lock[2];
 static int rounds;
 static uint64_t signal_word;
 
-/* Whether the word of this PE has become `value`, as one of the ways finds it. */
+/* Returns whether the word of this PE is `value`, as one of the ways to poll finds. */
 static int is_there(int way, long value) {
     long got = 0;
     switch (way) {
@@ -46,7 +45,7 @@ static void around(int way) {
     shmem_barrier_all();
 }
 
-/* Each PE takes the locks in turn with the others, by tests alone. */
+/* All PEs acquire the locks in turn, only by test_lock. */
 static void locks(void) {
     static long held;
     for (int round = 0; round < rounds; round++) {

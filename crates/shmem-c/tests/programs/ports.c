@@ -1,4 +1,5 @@
-/* In a network namespace of a job: every socket that listens has a port from FIRST to LAST, and there are at least N. */
+/* In a network namespace: every listening socket has a port from FIRST to LAST, and there are at
+ * least N. */
 #include "check.h"
 
 static int of_family(const char *path, long first, long last) {

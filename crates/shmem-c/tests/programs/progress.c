@@ -1,4 +1,5 @@
-/* Progress does not need the target to call the library: PE 0 only computes until its peers are done with it. */
+/* The target need not call the library for progress: PE 0 only computes until its peers have
+ * finished. */
 #include "check.h"
 
 enum { WORDS = 10000, ADDS = 200 };

@@ -1,4 +1,4 @@
-/* Two threads put to one place, and nothing orders them: the control of a race detector, which must see it. */
+/* Two threads put to the same address without order, which a race detector must report. */
 #include "check.h"
 #include <pthread.h>
 

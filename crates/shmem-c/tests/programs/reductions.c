@@ -1,4 +1,5 @@
-/* Team reductions: every operation on every type it has, apart and in place, odd lengths, above 1 MiB. */
+/* Team reductions: every operator with each of its types, in place and not, odd lengths, and more
+ * than 1 MiB. */
 #include "members.h"
 #include "operators.h"
 #include "types.h"
@@ -55,7 +56,8 @@ static void every_type(struct members m) {
     TEAM_SUM_TYPES(RUN_SUM)
 }
 
-/* Lengths around every strategy, up to above 1 MiB; each element depends on its place and on every PE. */
+/* Lengths around those at which algorithms change, up to more than 1 MiB. Each element depends on
+ * its index and on every PE. */
 static void lengths(struct members m) {
     static const size_t all[] = {1, 2, 7, 8, 9, 63, 64, 65, 511, 513, 4095, 4097, 30011, (1 << 17) + 3};
     enum { LARGEST = (1 << 17) + 3 };

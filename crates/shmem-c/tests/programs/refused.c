@@ -1,5 +1,5 @@
-/* Uses a network in every way, so that each system call that the library makes for it is made:
- * tests/sites/refused.rs has one of them fail. */
+/* Uses a network in every way, so that the library makes each of its system calls.
+ * tests/sites/refused.rs lets one of them fail. */
 #include "check.h"
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ int main(void) {
     long *words = shmem_calloc(3, sizeof *words);
     memset(local, check_me + 1, NBYTES);
     shmem_barrier_all();
-    /* More than the kernel takes at once. */
+    /* More than the kernel accepts at once. */
     shmem_putmem_nbi(block, local, NBYTES, to);
     shmem_quiet();
     shmem_barrier_all();

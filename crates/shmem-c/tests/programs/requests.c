@@ -1,4 +1,4 @@
-/* Mistakes with requests of non-blocking collectives, of which argv[1] names one. */
+/* The mistake with a request of a non-blocking collective that argv[1] names. */
 #include <shmemx.h>
 #include <stdlib.h>
 #include <string.h>

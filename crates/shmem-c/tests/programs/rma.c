@@ -1,4 +1,5 @@
-/* Contiguous RMA: put, get, p and g, blocking and not, on the default and on a created context, every type and size. */
+/* Contiguous RMA: put, get, p and g, blocking and nonblocking, on the default and on a created
+ * context, of every type and size. */
 #include "check.h"
 #include "types.h"
 
@@ -13,7 +14,7 @@ static void empty(void) {
     shmem_barrier_all();
 }
 
-/* `dest` holds COUNT elements of PE `from` and nothing beside them changed. */
+/* Checks that `dest` has COUNT elements of PE `from` and that no other bytes changed. */
 static void arrived(const char *call, int point, size_t size, int from) {
     long at = check_pattern(dest + GUARD, COUNT * size, from);
     CHECK(at < 0, point, "%s: byte %ld of the data of PE %d differs", call, at, from);
@@ -78,7 +79,7 @@ SIZES(SIZED_BLOCKS)
 BLOCKS(mem, void, 1, shmem_putmem, shmem_ctx_putmem, shmem_putmem_nbi, shmem_ctx_putmem_nbi, shmem_getmem,
        shmem_ctx_getmem, shmem_getmem_nbi, shmem_ctx_getmem_nbi)
 
-/* p and g of one element between two that must stay. */
+/* p and g of one element between two that must not change. */
 #define SINGLE(N, T)                                                                                                   \
     static void single_##N(void) {                                                                                     \
         T *cells = (T *)dest;                                                                                          \
@@ -106,7 +107,7 @@ BLOCKS(mem, void, 1, shmem_putmem, shmem_ctx_putmem, shmem_putmem_nbi, shmem_ctx
 
 RMA_TYPES(SINGLE)
 
-/* Every PE writes its own slot at every PE and reads it back. */
+/* Every PE writes its own slot on every PE and reads it. */
 static void all_pairs(void) {
     long *slots = check_malloc(check_n * sizeof *slots);
     for (int pe = 0; pe < check_n; pe++)
@@ -124,7 +125,8 @@ static void all_pairs(void) {
     shmem_free(slots);
 }
 
-/* The source of a blocking put may be changed as soon as the call returns, wherever it lies. */
+/* The source of a blocking put may be changed as soon as the call returns, in any kind of
+ * memory. */
 static void source_is_reusable(void) {
     enum { WORDS = 64 };
     static int in_data;
@@ -146,7 +148,8 @@ static void source_is_reusable(void) {
     shmem_free(words);
 }
 
-/* "mem" calls know no alignment; sizes around every copy strategy, up to several MiB. */
+/* The "mem" routines need no alignment. Sizes around those at which copies change, up to several
+ * MiB. */
 static void odd_sizes(void) {
     static const size_t sizes[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 255, 4095, 4097, 65537, (3 << 20) + 5};
     enum { LARGEST = (3 << 20) + 64 };
@@ -176,7 +179,8 @@ static void odd_sizes(void) {
     shmem_free(from);
 }
 
-/* One of the two lies in another kind of memory than the other: data, stack, the C heap, and the symmetric heap for both. */
+/* Source and destination in different kinds of memory: static data, stack, C heap, and both in the
+ * symmetric heap. */
 static void kinds_of_memory(void) {
     static long in_data[COUNT];
     long on_stack[COUNT], *on_heap = malloc(COUNT * sizeof *on_heap), *words = check_malloc(2 * COUNT * sizeof *words);
@@ -199,7 +203,7 @@ static void kinds_of_memory(void) {
     free(on_heap);
 }
 
-/* shmem_put8 counts bytes, shmem_put128 16 of them. */
+/* The elements of shmem_put8 have 1 byte, those of shmem_put128 16 bytes. */
 static void sizes_are_bits(void) {
     unsigned char from[32], *to = check_malloc(48);
     check_fill(from, sizeof from, check_me);
@@ -213,7 +217,8 @@ static void sizes_are_bits(void) {
     shmem_free(to);
 }
 
-/* The standard asks for aligned words; old programs have others, in the heap and in static data. */
+/* The standard requires aligned words. Old programs have unaligned ones, in the heap and in static
+ * data. */
 static void odd_places(void) {
     static unsigned char in_data[ROOM];
     unsigned char *places[] = {dest, in_data}, due[sizeof(long)];

@@ -1,4 +1,4 @@
-/* Inclusive and exclusive scans on teams, 26 types, apart and in place. */
+/* Inclusive and exclusive scans on teams, of 26 types, in place and not. */
 #include "members.h"
 #include "types.h"
 #include <complex.h>
@@ -53,7 +53,7 @@ static void every_type(struct members m) {
     shmem_barrier_all();
 }
 
-/* A long one, and a loop of short ones, each result from the one before. */
+/* A long scan, and a loop of short ones, each of which uses the result of the one before. */
 static void large_and_chained(struct members m) {
     enum { LARGE = 50001, TURNS = 100 };
     long *from = check_malloc(LARGE * sizeof *from), *to = check_malloc(LARGE * sizeof *to);

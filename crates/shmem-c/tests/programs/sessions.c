@@ -1,5 +1,5 @@
-/* Sessions of many small operations: what is issued in them arrives, completes and is ordered as outside of them, on
- * each kind of context, in the heap and in static data.
+/* Sessions with many small operations: the operations are transferred, completed and ordered as
+ * outside of sessions, on each kind of context, in the heap and in static data.
  */
 #include "check.h"
 
@@ -12,21 +12,22 @@ static uint32_t below(uint32_t bound) {
     return (uint32_t)(state >> 33) % bound;
 }
 
-/* Byte i of what PE `from` puts in a round. */
+/* Byte i of the data that PE `from` puts in a round. */
 static unsigned char pattern(int from, int round, size_t i) {
     return (unsigned char)(31 * from + 7 * round + i);
 }
 
-/* What each PE has added to a word of each PE, and what its signals have. */
+/* The sums that each PE has added to a word of each PE by atomics, and by signals. */
 static long in_static[2];
 static long *in_heap;
 static uint64_t *signals;
-/* A slot for each PE that puts there, of the heap and of static data. */
+/* A slot for each PE that puts, in the heap and in static data. */
 static unsigned char *slots;
 static unsigned char static_slots[64][8];
 static long constants[8];
 
-/* Random operations to members of the context's team; `added` counts what they add to words of each. */
+/* Random operations on members of the context's team; `added` has the sums that they add to words
+ * of each. */
 static void scatter(shmem_ctx_t ctx, shmem_team_t team, long *added, int round) {
     const int n = shmem_team_n_pes(team);
     static long fetched[OPERATIONS], gotten[OPERATIONS];
@@ -81,7 +82,7 @@ static void scatter(shmem_ctx_t ctx, shmem_team_t team, long *added, int round) 
     }
 }
 
-/* All that was issued has arrived: who added how much is the same on both sides. */
+/* All operations are complete: the sums are the same on both sides. */
 static void compare(const long *added, int round) {
     long *sent = (long *)shmem_malloc((size_t)check_n * sizeof(long));
     long *came = (long *)shmem_malloc((size_t)check_n * sizeof(long));
@@ -107,7 +108,8 @@ static void compare(const long *added, int round) {
     shmem_free(sent);
 }
 
-/* Data, a fence and a flag to every PE in turn; the answer is a put that no call completes. */
+/* Data, a fence and a flag to every PE in turn; the answer is a put that no call completes
+ * explicitly. */
 static void fences(shmem_ctx_t ctx) {
     long *flags = (long *)shmem_calloc((size_t)check_n, sizeof(long));
     long *answers = (long *)shmem_calloc((size_t)check_n, sizeof(long));
@@ -143,7 +145,7 @@ static void fences(shmem_ctx_t ctx) {
     shmem_free(flags);
 }
 
-/* A quiet towards one PE completes what was issued to it in the session. */
+/* pe_quiet completes the operations of the session on that PE. */
 static void pe_quiets(shmem_ctx_t ctx) {
     const int next = (check_me + 1) % check_n;
     for (int i = 1; i <= 20; i++) {

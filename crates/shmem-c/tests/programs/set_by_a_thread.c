@@ -1,5 +1,5 @@
-/* What a thread sets in the environment stays while another one opens endpoints of contexts, and what a program removes
- * does no harm to these.
+/* A variable that a thread sets in the environment is not lost while another thread opens endpoints
+ * of contexts, and a variable that the program removes does not disturb them.
  */
 #include <pthread.h>
 #include <stdatomic.h>

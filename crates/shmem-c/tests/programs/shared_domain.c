@@ -1,5 +1,5 @@
-/* The context of SHMEM_TEAM_SHARED and those of teams that come from it by splits of every kind are one atomicity
- * domain: they lose no increments of each other. */
+/* The contexts of SHMEM_TEAM_SHARED and of all teams that are split from it, in whatever way, are
+ * one atomicity domain: no increments are lost. */
 #include "check.h"
 #include <shmemx.h>
 
@@ -7,8 +7,8 @@ enum { N = 3000 };
 
 static long counter, finished, made, all_made;
 
-/* Members of SHMEM_TEAM_SHARED increment the counter of its last one: those with an odd number by a context of `team`,
- * the others meanwhile by one of SHMEM_TEAM_SHARED. */
+/* Members of SHMEM_TEAM_SHARED increment the counter of the last member: those with an odd number
+ * by a context of `team`, the others at the same time by a context of SHMEM_TEAM_SHARED. */
 static void increment(shmem_team_t team, const char *what) {
     const shmem_team_t shared = SHMEM_TEAM_SHARED;
     int me = shmem_team_my_pe(shared), n_shared = shmem_team_n_pes(shared), last = n_shared - 1;
@@ -54,7 +54,7 @@ int main(void) {
     CHECK(shmem_team_split_strided(shared, n_shared - 1, -1, n_shared, NULL, 0, &team) == 0, 0, "a strided split");
     CHECK(shmem_team_split_strided(team, 0, 1, n_shared, NULL, 0, &other) == 0, 0, "a split of a split");
     increment(team, "a strided split");
-    /* The parent is gone. */
+    /* The parent has been destroyed. */
     shmem_team_destroy(team);
     of(other, "a split of a split");
     CHECK(shmem_team_split_2d(shared, n_shared, NULL, 0, &team, NULL, 0, &other) == 0, 0, "a split in two dimensions");

@@ -1,4 +1,5 @@
-/* Cray's all-to-all of blocks of any size, and its packed form: none, few and many bytes, over overlapping active sets. */
+/* Cray's all-to-all of blocks of different sizes, and its packed form: with no, few and many bytes,
+ * over active sets that overlap. */
 #include "members.h"
 #include <shmemx.h>
 
@@ -32,13 +33,13 @@ static size_t bytes(int round, int from, int to, int n) {
 
 static int seed(int round, int from, int to) { return (round * 64 + from) * 64 + to + 1; }
 
-/* A pSync is used again two calls later; a barrier before each call keeps target in order. */
+/* A pSync is used again two calls later. A barrier before each call protects the target. */
 static long *next_sync(struct set s) {
     shmem_barrier(s.start, s.log_stride, s.size, sync_array[0]);
     return sync_array[1 + calls++ % (SYNCS - 1)];
 }
 
-/* What this PE sends: blocks in reverse with a gap of five bytes between them. */
+/* The source of this PE: blocks in reverse order, with gaps of five bytes. */
 static void fill(int round, int me, int n) {
     size_t at = 0;
     for (int to = n; to-- > 0;) {
@@ -74,14 +75,14 @@ static void placed(struct set s, int round) {
     CHECK(check_constant(target, room, EMPTY) < 0, 0, "round %d: %zu bytes and others", round, seen);
 }
 
-/* The order of the blocks is not promised: each is known by its first bytes. */
+/* The order of the blocks is not defined, so each is identified by its first bytes. */
 static void packed(struct set s, int round) {
     int me = index_in(s), n = s.size;
     fill(round, me, n);
     size_t due = 0, got = (size_t)-1;
     for (int from = 0; from < n; from++)
         due += bytes(round, from, me, n);
-    /* Room for exactly what comes. */
+    /* The target has exactly the received size. */
     shmemx_alltoallv_packed(target, due, &got, source, s_offsets, s_sizes, s.start, s.log_stride, n, next_sync(s));
     CHECK(got == due, 0, "round %d: %zu bytes, not %zu", round, got, due);
     size_t at = 0;
@@ -114,7 +115,7 @@ static void on(struct set s) {
         placed(s, round);
         packed(s, round);
     }
-    /* Many in turn with nothing between, from and to the same places. */
+    /* Many calls without a barrier, with the same source and target. */
     for (int round = 0; round < 40; round++) {
         size_t got;
         fill(4, index_in(s), s.size);

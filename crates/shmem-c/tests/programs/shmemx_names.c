@@ -1,4 +1,5 @@
-/* The small extensions: what has another name in the standard does the same, the rest what its vendor says. */
+/* Small extensions: those with another name in the standard behave like it, the others as their
+ * vendor documents. */
 #include "members.h"
 #include <pthread.h>
 #include <shmemx.h>
@@ -22,14 +23,14 @@ static void signals(void) {
     shmem_free(word);
 }
 
-/* Points 29 and 30 under other names. */
+/* Points 29 and 30, under the other names. */
 static void blocks(void) {
     enum { COUNT = 30 };
     int *array = check_malloc(COUNT * sizeof *array), own[COUNT], back[COUNT];
     for (int i = 0; i < COUNT; i++)
         array[i] = -1, own[i] = check_me * 100 + i, back[i] = -1;
     shmem_barrier_all();
-    /* Three blocks of two elements, starts five apart there and four here. */
+    /* Three blocks of two elements, with stride 5 at the destination and 4 at the source. */
     shmemx_int_ibput(array, own, 5, 4, 2, 3, right);
     shmem_quiet();
     shmem_barrier_all();
@@ -79,7 +80,7 @@ static void collectives(void) {
     shmem_free(sums);
 }
 
-/* Over the PEs of the same parity, whose numbers are small, so that no product overflows. */
+/* Reductions over the PEs of the same parity, with small numbers, so that no product overflows. */
 static void team_reductions(void) {
     shmem_team_t team;
     int first = check_me % 2, size = (check_n - first + 1) / 2;
@@ -131,7 +132,8 @@ static void team_reductions(void) {
     shmemx_team_destroy(&team);
 }
 
-/* To the program, which says so, all of it is one thread, which uses its own private context. */
+/* The program registers a function by which all of its threads have the same number, so they may
+ * use one private context. */
 static uint64_t one_thread(void) {
     return 7;
 }
@@ -183,7 +185,7 @@ static void atomics(void) {
     ATOMICS(longlong, long long);
 }
 
-/* Tests of completion: true in the end, and then the data is there. */
+/* Tests of completion become true, and then the data are complete. */
 static void completion(void) {
     enum { COUNT = 100000 };
     int *dest = check_malloc(COUNT * sizeof *dest), *data = malloc(COUNT * sizeof *data);
@@ -220,7 +222,8 @@ static void completion(void) {
     free(data);
 }
 
-/* The last PE waits for the others' words before it allocates: with a barrier inside they would wait for it. */
+/* The last PE waits for the others' words before it calls: with a barrier in the call, they would
+ * wait for it. */
 static void no_barrier(void) {
     long *words = check_malloc(2 * sizeof *words);
     words[0] = words[1] = 0;

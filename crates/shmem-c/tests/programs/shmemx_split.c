@@ -1,4 +1,5 @@
-/* Cray's grids and colors: places and PEs to spare, colors nobody has, equal keys, any order; teams like any other. */
+/* Cray's splits by grid and by color: positions without a PE, PEs without a position, unused
+ * colors, equal keys, any order. The teams work like others. */
 #include "members.h"
 #include <shmemx.h>
 
@@ -55,7 +56,7 @@ static void grids(struct members parent) {
         }
     grid(parent, n, n, 0);
     grid(parent, 1 << 20, 1 << 20, 1 << 20);
-    /* No place at all. */
+    /* A grid without positions. */
     shmem_team_t x = SHMEM_TEAM_WORLD, y = SHMEM_TEAM_WORLD;
     if (members_me(parent) >= 0) {
         shmemx_team_split_2d(parent.team, 0, 3, &x, &y);
@@ -63,7 +64,7 @@ static void grids(struct members parent) {
     }
 }
 
-/* What member i of the parent gives. */
+/* A color, or a key, of member i of the n members of the parent. */
 typedef int choice(int i, int n);
 
 static int everybody(int i, int n) { return (void)i, (void)n, 0; }
@@ -106,7 +107,7 @@ static void colors(struct members parent, choice *color, choice *key, const char
     }
     members_check(m, 0, what);
 
-    /* A context, a split by the standard and one by color of such a team. */
+    /* A context of such a team, a split of it by the standard's routine, and one by color. */
     shmem_ctx_t ctx;
     if (shmem_team_create_ctx(m.team, 0, &ctx) == 0) {
         int index = members_me(m), next = (index + 1) % m.size;
@@ -156,7 +157,7 @@ int main(void) {
     all_colors(shapes.reversed);
     all_colors(shapes.odd);
 
-    /* A list of PEs without a stride as parent. */
+    /* A parent whose members have no common stride. */
     struct members listed = members_new(check_n);
     for (int i = 0; i < check_n; i++)
         listed.world[i] = i < (check_n + 1) / 2 ? 2 * i : 2 * (check_n - 1 - i) + 1;

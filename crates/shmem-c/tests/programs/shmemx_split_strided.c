@@ -1,4 +1,5 @@
-/* Point 85: Cray's strided split is called by its members alone, and by any other PE; numbers go by WORLD. */
+/* Point 85: Cray's strided split must be called only by the members, and may be called by other
+ * PEs. Members are numbered in the order of WORLD. */
 #include "members.h"
 #include <pthread.h>
 #include <shmemx.h>
@@ -20,7 +21,7 @@ static void used_and_destroyed(struct members m, const char *what) {
     CHECK(m.team == SHMEM_TEAM_NULL, 85, "%s: destroying left a handle", what);
 }
 
-/* Of the PEs outside, those whose number is a multiple of three call, too. */
+/* Of the other PEs, those whose number is a multiple of three call, too. */
 static void split(struct members parent, const char *whose, int start, int stride, int size) {
     char what[100];
     snprintf(what, sizeof what, "%s(%d, %d, %d)", whose, start, stride, size);
@@ -44,7 +45,7 @@ static void splits_of(struct members parent, const char *whose) {
     split(parent, whose, parent.size - 1, -7, 1);
 }
 
-/* The last PE does nothing in the library but wait for a word that the team sends once it has been used. */
+/* The last PE only waits for a word, which the team sends after it has been used. */
 static void others_are_busy(void) {
     if (check_n < 2)
         return;
@@ -64,7 +65,8 @@ static void others_are_busy(void) {
     shmem_free(word);
 }
 
-/* Every PE makes a team with its left and one with its right neighbor, and none waits for the end of the chain. */
+/* Every PE forms a team with its left and one with its right neighbor, and none waits for the end
+ * of the chain. */
 static void chain(void) {
     struct members world = members_world();
     for (int first = check_me - 1; first <= check_me; first++)
@@ -77,7 +79,7 @@ static void chain(void) {
     members_free(world);
 }
 
-/* Odd and even PEs at the same time, many times over, with no word between the two. */
+/* Odd and even PEs split at the same time, many times, without communication between both. */
 static void disjoint(void) {
     struct members world = members_world();
     int start = check_me % 2, size = (check_n - start + 1) / 2;
@@ -111,7 +113,7 @@ static void *all_but_one(void *team) {
     return NULL;
 }
 
-/* Two threads of each PE make overlapping teams at the same time. */
+/* Two threads of each PE split overlapping teams at the same time. */
 static void threads(void) {
     int provided;
     shmem_query_thread(&provided);

@@ -15,7 +15,7 @@ static void empty(void) {
     shmem_barrier_all();
 }
 
-/* The signal has come, so the data of the same call must be there: no barrier in between. */
+/* Once the signal is received, the data of the same call must be complete, without a barrier. */
 static void arrived(const char *call, size_t size) {
     CHECK(check_pattern(dest, COUNT * size, left) < 0, 44, "%s: the signal came before its data", call);
     CHECK(check_constant(dest + COUNT * size, 16, EMPTY) < 0, 44, "%s wrote behind its destination", call);
@@ -76,7 +76,7 @@ SIZES(PUT_SIGNAL_SIZE)
 PUT_SIGNAL(mem, void, 1, shmem_putmem_signal, shmem_ctx_putmem_signal, shmem_putmem_signal_nbi,
            shmem_ctx_putmem_signal_nbi)
 
-/* All PEs signal PE 0 with ADD, in both ways: nothing is lost. */
+/* All PEs signal PE 0 with ADD, by both routines: no signal is lost. */
 static void many_to_one(void) {
     enum { ROUNDS = 200 };
     char *data = check_malloc(check_n);

@@ -1,11 +1,12 @@
-/* A slot that one PE gives back and uses again at once, for a team with another PE, while the last member of the team before
- * may still be in its last collective: PE 0 has all teams that it can have, so that there is no other slot. */
+/* A PE frees the slot of a team and uses it at once for a team with another PE, while the last
+ * member of the first team may still be in its last collective. PE 0 has the maximum number of
+ * teams, so there is no other slot. */
 #include "members.h"
 
 enum { MOST = 1100, REST = 8, WORDS = 2 };
 
 static struct members before[MOST], after[MOST];
-static long *sums, *given; /* symmetric: destinations of their own for each team before and after */
+static long *sums, *given; /* symmetric: separate destinations for each team */
 
 static long value(int team, int pe, int i) { return VALUE(long, (team * 64 + pe) * WORDS + i) >> 8; }
 
@@ -20,7 +21,7 @@ static void use(struct members m, int team) {
     }
 }
 
-/* Teams of the PEs 0 and 1, until there is no room for more. */
+/* Teams of the PEs 0 and 1, until no more can be created. */
 static int fill(struct members world) {
     int made = 0, status = 0;
     while (status == 0 && made < MOST) {

@@ -1,5 +1,5 @@
-/* A short job, or with "forever" one that goes on until it is ended; each PE prints its process number once the PEs are
- * connected. */
+/* A short job, or with "forever" one that runs until it is ended from outside. Each PE prints its
+ * process number once the PEs are connected. */
 #include "check.h"
 #include <unistd.h>
 

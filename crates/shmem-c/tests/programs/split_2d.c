@@ -1,9 +1,10 @@
-/* split_2d against its model for every xrange up to beyond the parent's size, from WORLD and from a reversed team. */
+/* split_2d compared with a model, for every xrange up to more than the parent's size, from WORLD
+ * and from a reversed team. */
 #include "members.h"
 
 static int smaller(int a, int b) { return a < b ? a : b; }
 
-/* Configs and masks that differ between the resulting teams but not inside one. */
+/* Configurations and masks that differ between the resulting teams, but not within one. */
 static void split(struct members parent, const char *whose, int xrange, int configured) {
     char what[100];
     int n = parent.size, me = members_me(parent), columns = smaller(xrange, n), x = me % columns, y = me / columns;
@@ -44,7 +45,7 @@ static void invalid_parent(void) {
     }
 }
 
-/* Three dimensions by two splits; the middle team goes before its children. */
+/* Three dimensions by two splits; the intermediate team is destroyed before its children. */
 static void three_dimensions(void) {
     int xdim = check_n % 3 == 0 ? 3 : 2, ydim = 2;
     shmem_team_t x_team, yz_team, y_team, z_team;

@@ -1,10 +1,10 @@
-/* Drawn splits of groups, each with a model of the team that comes of it. */
+/* Random splits of groups, each with a model of the resulting team. */
 #ifndef SPLITS_H
 #define SPLITS_H
 
 #include "groups.h"
 
-/* What the group was is over; its memory waits for the first step of the next. */
+/* Ends the use of a group. Its memory is used again by the next group. */
 static inline void group_leave(struct group *g) {
     for (int i = 0; i < RING; i++) {
         CHECK(g->used <= i || memcmp(g->ring[i], g->due[i], ring_bytes()) == 0, 54, "destination %d changed at last", i);

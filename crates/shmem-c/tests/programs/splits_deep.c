@@ -22,7 +22,8 @@ static void use(int level) {
     group_step(&buffers, &levels[level], level, check_mix(bits) / 256 * 256 + REDUCE);
 }
 
-/* All of the parent, or all but one, in either direction; by a split in two dimensions one axis of which has all. */
+/* All members of the parent, or all but one, in either direction, or by a split in two dimensions
+ * one axis of which has all. */
 static struct members deeper(struct members parent, uint64_t bits, int two_dimensional) {
     struct members all, one;
     if (two_dimensional) {
@@ -40,7 +41,7 @@ static struct members deeper(struct members parent, uint64_t bits, int two_dimen
     return bits % 3 ? members_split(parent, first + size - 1, -1, size) : members_split(parent, first, 1, size);
 }
 
-/* A level is split from the one above; collectives run there and on one above. */
+/* Splits a level from the one above; runs collectives on it and on a level above. */
 static void descend(int two_dimensional) {
     for (int level = 1; level < LEVELS; level++) {
         uint64_t bits = draw();
@@ -54,7 +55,7 @@ static void descend(int two_dimensional) {
     }
 }
 
-/* Whatever is destroyed, the rest works. */
+/* Whatever level is destroyed, the others still work. */
 static void destroy(const int order[DEPTH]) {
     for (int i = 0; i < DEPTH; i++) {
         group_leave(&levels[order[i]]);

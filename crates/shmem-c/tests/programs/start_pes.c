@@ -1,4 +1,5 @@
-/* start_pes: its argument is ignored, repetition has no effect, and the end of the program finalises. */
+/* start_pes: its argument is ignored, repeated calls have no effect, and the end of the program
+ * finalizes. */
 #include "check.h"
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ int main(void) {
     CHECK(*word == (check_me + check_n - 1) % check_n, 74, "what came is %ld", *word);
     int total = check_agree();
     check_verdict(total);
-    /* The others are at their end by now and must stay reachable until the last PE has come to it as well. */
+    /* The other PEs are at their end by now. They must be reachable until the last PE ends, too. */
     if (check_me == check_n - 1) {
         usleep(50000);
         for (long i = 0; i < 1000; i++) {

@@ -1,6 +1,6 @@
-/* What ends a program that start_pes began, by argv[1]: all PEs exit with status 3, or PE 1 alone does,
- * when the others have come to their end or call shmem_finalize, or while they are within a
- * collective or compute; "again" does the last in a second use of the library. */
+/* A program that has called start_pes ends as argv[1] says: all PEs exit with status 3, or only PE
+ * 1 does, when the others are at their end or call shmem_finalize, or while they are in a
+ * collective or compute. "again" does so in a second use of the library. */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>

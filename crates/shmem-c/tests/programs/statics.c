@@ -1,5 +1,5 @@
-/* Global and static variables are symmetric objects: in .data and .bss, of files and of functions, as data, flags, locks, signals
- * and pSync of every kind of routine. Read as C and as C++. */
+/* Global and static variables are symmetric objects: in .data and .bss, of files and of functions,
+ * as data, flags, locks, signals and pSync of every kind of routine. Compiled as C and as C++. */
 #include "check.h"
 #include <unistd.h>
 #include <sys/wait.h>
@@ -50,7 +50,7 @@ static void pointers(void) {
     CHECK(shmem_ptr(&automatic, check_me) == NULL, 33, "an automatic variable has a pointer");
 }
 
-/* Over page boundaries, at odd addresses, of every length, to and from the heap. */
+/* Transfers across page boundaries, at odd addresses, of many lengths, to and from the heap. */
 static void runs_of_bytes(void) {
     unsigned char *heap = (unsigned char *)check_malloc(sizeof bytes);
     const size_t lengths[] = {0, 1, 7, 8, 9, 64, PAGE - 1, PAGE + 1, 3 * PAGE + 5};
@@ -135,7 +135,7 @@ static void signals(void) {
         shmem_signal_wait_until(&signal_word, SHMEM_CMP_EQ, round);
         CHECK(heap[N - 1] == left * 100000L + N - 1 + (long)round, 44, "a static signal came before its data");
     }
-    /* The put and its signal of the last round go to the same word. */
+    /* In the last round, the put and its signal have the same word as their target. */
     shmem_fence();
     shmem_long_p(data, 5, right);
     shmem_fence();
@@ -178,7 +178,7 @@ static void collectives(void) {
     shmem_free(heap);
 }
 
-/* What a child of fork writes is its own. */
+/* Writes of a child of fork are not visible to its parent. */
 static void children(void) {
     static long parents;
     parents = 40 + check_me;

@@ -1,4 +1,5 @@
-/* Objects with constructors: what these did before main is there, on every PE, and what they hold is symmetric. */
+/* Objects with constructors: on every PE they have been constructed before main, and their members
+ * are symmetric. */
 #include "check.h"
 #include <array>
 #include <atomic>

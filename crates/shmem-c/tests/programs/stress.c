@@ -1,13 +1,14 @@
-/* Threads x contexts x PEs x locks: every thread draws from its own sequence, every PE replays all sequences as the model.
+/* Threads, contexts, PEs and locks under stress. Every thread has its own random sequence, and
+ * every PE replays all sequences as the model.
  *
- *     stress [SEED]     another sequence
+ *     stress [SEED]     other sequences
  */
 #include "check.h"
 #include <pthread.h>
 
 enum { THREADS = 3, TURNS = 120, LOCKS = 4, TALLIES = 4 };
 
-/* What a lock protects lies on one PE; every change reads and writes all of it. */
+/* The data that a lock protects, on one PE. Every change reads and writes all of them. */
 struct guarded {
     long count, sum;
 };
@@ -22,7 +23,7 @@ static uint64_t seed = 1;
 
 enum action { SET_LOCK, TEST_LOCK, TWO_LOCKS, PRIVATE, DEFAULT, SERIALIZED, TEAM, OWN, BOX, ACTIONS };
 
-/* One drawn turn of a thread. */
+/* A random operation of a thread. */
 struct turn {
     enum action action;
     int pe, lock, other, tally;
@@ -48,7 +49,8 @@ static struct turn draw(int pe, int thread, int number) {
 
 static int home(int lock) { return lock % check_n; }
 
-/* Not atomic: only the lock keeps others away. clear_lock completes the default context, we any other (point 71). */
+/* Not atomic: only the lock excludes others. clear_lock completes the default context; other
+ * contexts are completed here (point 71). */
 static void change(int lock, long value, shmem_ctx_t own) {
     shmem_ctx_t ctx = value % 2 ? own : SHMEM_CTX_DEFAULT;
     struct guarded now, next;
@@ -133,7 +135,8 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* What all sequences together leave on this PE. Sums of guarded words depend on the order, counts do not. */
+/* The expected values on this PE after all sequences. Sums of protected words depend on the order,
+ * counts do not. */
 static void judge(void) {
     long tally[TALLIES] = {0}, counts[LOCKS] = {0};
     long *box = calloc((size_t)check_n * THREADS, sizeof *box);

@@ -1,4 +1,5 @@
-/* Strided RMA: iput, iget, ibput and ibget against a model of a few lines, every type and size, with contexts. */
+/* Strided RMA: iput, iget, ibput and ibget compared with a model, of every type and size, with
+ * contexts. */
 #include "check.h"
 #include "types.h"
 
@@ -13,7 +14,8 @@ static void empty(void) {
     shmem_barrier_all();
 }
 
-/* What `dest` must look like when the transfer took its data from PE `from`; strides and blocks in elements. */
+/* The expected contents of `dest` after a transfer of data of PE `from`. Strides and blocks are in
+ * elements. */
 static void arrived(const char *call, int point, int from, size_t size, int dst, int sst, int bsize, int nblocks) {
     memset(model, EMPTY, ROOM);
     for (int block = 0; block < nblocks; block++)
@@ -27,7 +29,7 @@ static void arrived(const char *call, int point, int from, size_t size, int dst,
         }
 }
 
-/* Strides and counts that stay inside ELEMS. */
+/* Strides and counts that stay within ELEMS. */
 static const struct {
     int dst, sst, nelems;
 } singles[] = {{1, 1, 13}, {2, 3, 9}, {5, 1, 7}, {1, 4, 8}, {3, 2, 1}, {7, 7, 0}};
@@ -96,7 +98,7 @@ static const struct {
 RMA_TYPES(STRIDED_TYPE)
 SIZES(STRIDED_SIZE)
 
-/* Side by side at one end, more than travel together as one message; blocks of a few elements and of many. */
+/* Contiguous at one end, and longer than one message; blocks of few elements and of many. */
 static void many(void) {
     static const struct {
         int dst, sst, bsize, nblocks;

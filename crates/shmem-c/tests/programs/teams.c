@@ -1,4 +1,5 @@
-/* Teams: split_strided against its model, errors, configurations, translation, destruction, overlap, SHARED. */
+/* Teams: split_strided compared with a model, errors, configurations, translation, destruction,
+ * overlap, SHARED. */
 #include "members.h"
 
 /* Predefined handles are constants. */
@@ -13,7 +14,7 @@ static int valid(int parent_size, int start, int stride, int size) {
     return stride != 0 && last >= 0 && last < parent_size;
 }
 
-/* All PEs of the parent call; the result follows from the triplet alone. */
+/* All PEs of the parent call; the result depends only on the triplet. */
 static void split(struct members parent, const char *whose, int start, int stride, int size) {
     char what[100];
     snprintf(what, sizeof what, "%s(%d, %d, %d)", whose, start, stride, size);
@@ -55,7 +56,7 @@ static void splits_of(struct members parent, const char *whose) {
     split(parent, whose, 0, 7, 1);
 }
 
-/* INVALID as parent or source: no communication, so one PE alone may ask. */
+/* INVALID as parent or source: there is no communication, so a single PE may call. */
 static void invalid_handles(void) {
     shmem_team_t team = SHMEM_TEAM_WORLD;
     shmem_team_config_t config = {.num_contexts = 4711};
@@ -94,7 +95,8 @@ static void configurations(void) {
     shmem_team_destroy(team);
 }
 
-/* A child is used at once, split again, outlives its parent; each level halves until one PE is left. */
+/* A child is used at once, split again, and outlives its parent. Each level halves the team until
+ * one PE is left. */
 static void splits_of_splits(void) {
     struct members level = members_world();
     for (int depth = 0; level.size > 1; depth++) {
@@ -114,7 +116,7 @@ static void splits_of_splits(void) {
     members_free(level);
 }
 
-/* Teams that share PEs, their collectives in turn without anything between. */
+/* Teams that share PEs, with their collectives alternately and no barrier between them. */
 static void overlap(void) {
     if (check_n < 3)
         return;
@@ -148,7 +150,7 @@ static void overlap(void) {
     members_free(world);
 }
 
-/* Everyone in SHARED can be loaded from and stored to. */
+/* The memory of all members of SHARED can be loaded and stored. */
 static void shared(void) {
     int me = shmem_team_my_pe(SHMEM_TEAM_SHARED), n = shmem_team_n_pes(SHMEM_TEAM_SHARED);
     CHECK(me >= 0 && me < n && n <= check_n, 17, "PE %d of %d", me, n);
@@ -164,7 +166,7 @@ static void shared(void) {
     shmem_barrier_all();
 }
 
-/* A team goes together with its shareable contexts. */
+/* Destroying a team destroys its shareable contexts. */
 static void destroyed_with_contexts(void) {
     for (int i = 0; i < 20; i++) {
         shmem_team_t team;

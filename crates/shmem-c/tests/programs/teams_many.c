@@ -1,9 +1,10 @@
-/* Many teams: cycles of create and destroy, then as many as there may be, by both splits; after each failure all goes on. */
+/* Many teams: cycles of creation and destruction, then as many as possible, by both splits. After a
+ * failure everything still works. */
 #include "members.h"
 
 static int limit = 600;
 
-/* What one PE got must be what all got. */
+/* All PEs must have the same result. */
 static void agreed(int failed, int point, const char *what) {
     members_source[0] = failed;
     shmem_team_sync(SHMEM_TEAM_WORLD);

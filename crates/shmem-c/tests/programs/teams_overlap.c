@@ -1,4 +1,4 @@
-/* Many teams and active sets that share PEs: a drawn program of collectives, of splits among them, and of puts between.
+/* Many teams and active sets that share PEs: a random program of collectives, splits and puts.
  *
  *     teams_overlap [SEED [STEPS [multiple]]]     another program, a longer one, at SHMEM_THREAD_MULTIPLE
  */
@@ -10,13 +10,13 @@ static struct group groups[GROUPS]; /* the first is the world */
 static uint64_t seed = 1;
 static long *tally, *mail;
 
-/* What only this PE decides, and all can compute. */
+/* Random numbers of this PE, which all PEs can compute. */
 static uint64_t of_pe(int pe, int step) { return check_mix(seed * 77 + ((uint64_t)pe << 32) + (uint64_t)step); }
 
-/* The steps of all: the same on every PE. */
+/* Random numbers of the program, the same on every PE. */
 static uint64_t of_all(int step) { return check_mix(seed * 1000003 + (uint64_t)step); }
 
-/* This PE's own puts and increments, whatever group has the step. */
+/* This PE's own puts and increments, whichever group executes the step. */
 static void traffic(int step) {
     uint64_t bits = of_pe(check_me, step);
     int pe = (int)(bits % (uint64_t)check_n);

@@ -1,4 +1,5 @@
-/* A thousand teams at once, of drawn parts of the world, with collectives on each in drawn orders.
+/* A thousand teams at once, of random subsets of the world, with collectives on each in random
+ * order.
  *
  *     teams_thousand [SEED]     other teams
  */
@@ -26,7 +27,7 @@ static void shuffle(uint64_t bits) {
 
 static long value(int round, int id, int pe) { return VALUE(long, seed + (uint64_t)((round * TEAMS + id) * 4096 + pe)) >> 16; }
 
-/* Every second member gives a word, so that a collect is of unequal lengths. */
+/* Every second member contributes a word, so that the lengths of a collect differ. */
 static void use(int round, int id) {
     struct members m = teams[id];
     int me = members_me(m), place = round * TEAMS + id, n_words = 0;

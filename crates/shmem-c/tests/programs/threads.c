@@ -1,4 +1,5 @@
-/* Threads: private, serialized and default contexts at once, collectives on different teams, a blocked call blocks one thread. */
+/* Threads: private, serialized and default contexts at once, collectives on different teams, and a
+ * call that blocks only its thread. */
 #include "members.h"
 #include <pthread.h>
 
@@ -17,7 +18,7 @@ static void run(void *(*body)(void *), void *arguments, size_t each) {
         pthread_join(threads[i], NULL);
 }
 
-/* Point 75: a private context is made and destroyed by its own thread.
+/* Point 75: a private context is created and destroyed by its own thread.
  * Each thread on a context of its own, on the shared one under a mutex, and on the default one. */
 static void *communicate(void *argument) {
     int me = *(int *)argument;
@@ -42,7 +43,7 @@ static void *communicate(void *argument) {
     return NULL;
 }
 
-/* Collectives of different teams from different threads at the same time. */
+/* Collectives of different teams by different threads at the same time. */
 struct reduction {
     shmem_team_t team;
     long *source, *dest;
@@ -61,7 +62,7 @@ static void *reduce(void *argument) {
     return NULL;
 }
 
-/* One thread waits for what another thread of the same PE will bring about through the library. */
+/* One thread waits for a word that another thread of the same PE writes by the library. */
 static void *wait_for_it(void *argument) {
     int me = *(int *)argument;
     if (me == 0)

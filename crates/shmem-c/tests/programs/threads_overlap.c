@@ -1,4 +1,5 @@
-/* Collectives of several threads on several teams and active sets at once, in another order on each PE.
+/* Collectives of several threads on several teams and active sets at once, in a different order on
+ * each PE.
  *
  *     threads_overlap [SEED [STEPS]]     other programs, longer ones
  */
@@ -8,7 +9,8 @@
 
 enum { THREADS = 5, TEAMS = 6, SETS = 2, GROUPS = TEAMS + SETS, ROUNDS = 24 };
 
-/* A thread's program and what it is on. The first group is a team of all PEs, of the first thread the world. */
+/* A thread's program and its groups. The first group is a team of all PEs; for the first thread it
+ * is the world. */
 struct program {
     int thread, steps;
     struct buffers buffers;
@@ -19,14 +21,15 @@ struct program {
 static struct program programs[THREADS];
 static uint64_t seed = 1;
 
-/* The same for a thread on all PEs. */
+/* Random numbers of a thread, the same on all PEs. */
 static uint64_t drawn(int thread, int step) { return check_mix(seed * 999983 + ((uint64_t)thread << 32) + (uint64_t)step); }
 
 static void step_of(struct program *p, int id, uint64_t bits) {
     group_step(&p->buffers, &p->groups[id], p->thread * GROUPS + id, bits);
 }
 
-/* Splits are collectives, too: each thread makes its own teams while others make theirs. */
+/* Splits are collectives, too: each thread splits its own teams while other threads split
+ * theirs. */
 static void *run(void *argument) {
     struct program *p = argument;
     for (int id = 1; id < TEAMS; id++)
@@ -50,7 +53,7 @@ static void *run_once(void *argument) {
     return NULL;
 }
 
-/* A thread for each program, started in another order on each PE. */
+/* Starts a thread for each program, in a different order on each PE. */
 static void all_at_once(void *(*body)(void *)) {
     for (int i = 0; i < THREADS; i++) {
         struct program *p = &programs[(i + check_me) % THREADS];

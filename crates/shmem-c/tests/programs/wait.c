@@ -1,4 +1,5 @@
-/* Scalar waits and tests: six comparisons on fourteen types, the deprecated names, updates from elsewhere and from oneself. */
+/* Scalar waits and tests: six comparisons on fourteen types, the deprecated names, updates by other
+ * PEs and by the PE itself. */
 #include "check.h"
 #include "types.h"
 #include <pthread.h>
@@ -6,7 +7,7 @@
 static unsigned char *cells;
 static int left, right;
 
-/* What holds for `low` < `high`, by test on both orders and by a wait that is satisfied at once. */
+/* The comparisons of `low` < `high`: tests in both orders, and waits that are satisfied at once. */
 #define COMPARED(N, T)                                                                                                 \
     static void compared_##N(void) {                                                                                   \
         T *word = (T *)cells;                                                                                          \
@@ -27,7 +28,8 @@ static int left, right;
         }                                                                                                              \
     }
 
-/* My left neighbor writes my word: 0, then steps of its own; I wait for each and answer. */
+/* The left neighbor writes this PE's word: 0, then larger values. This PE waits for each and
+ * answers. */
 #define UPDATED(N, T)                                                                                                  \
     static void updated_##N(void) {                                                                                    \
         T *word = (T *)cells, *answer = word + 1;                                                                      \

@@ -8,7 +8,7 @@ static unsigned char *cells;
 static int left, right;
 static const int none_of_seven[WORDS] = {1, 1, 1, 1, 1, 1, 1};
 
-/* `indices` names `found` different words, and exactly those that `due` marks. */
+/* Checks that `indices` has `found` different words, exactly those that `due` marks. */
 static void named(const char *call, const size_t *indices, size_t found, const int *due) {
     int times[WORDS] = {0};
     size_t expected = 0;

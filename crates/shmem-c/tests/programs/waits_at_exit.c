@@ -1,4 +1,4 @@
-/* PE 0 waits for PE 1, which is stopped for a while, in main and again in an exit handler. */
+/* PE 0 waits for PE 1, which is stopped for a while, once in main and once in an exit handler. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 static int value = 7;
 
-/* A child process that continues this one a while after each of two stops. */
+/* Starts a child process that continues this process some time after each of two stops. */
 static void continue_later(void) {
     char name[64], text[512];
     pid_t parent = getpid();

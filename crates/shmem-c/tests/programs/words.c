@@ -1,5 +1,5 @@
-/* Words that peers put and get while this PE loads, waits for and stores them: none is seen in
- * part. Lengths and places of the transfers vary, so that the network cuts its stream within
+/* Peers put and get words while this PE loads, stores and waits for them: no PE sees a part of a
+ * word. The lengths and addresses of transfers vary, so that the network divides its stream within
  * words. */
 #include "check.h"
 
@@ -10,7 +10,7 @@ static uint16_t shorts[4 * N];
 static char junk[JUNK];
 static long acknowledged[2];
 
-/* All bytes of a round's words are the same. */
+/* The word of a round, all of whose bytes are equal. */
 static uint64_t of(int round) { return 0x0101010101010101u * (uint64_t)(1 + round % 200); }
 
 static int is_torn(uint64_t word) {

@@ -20,9 +20,9 @@ pub fn warns_under_oshrun(program: &Path) {
     assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
 }
 
-/// Checks the same warning if the program loads MPI into a namespace of its own, as Python does
-/// with modules. The library is the one with which `linked` is linked. `launched` returns a job
-/// under the launcher of that MPI.
+/// Checks that the library finds an MPI that the program has loaded with local symbols, as Python
+/// does with modules: it warns under `oshrun`, and not under the launcher of that MPI. The MPI is
+/// the one with which `linked` is linked. `launched` returns a job under its launcher.
 pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) {
     let libraries = Command::new("ldd").arg(linked).output().expect("ldd").stdout;
     let libraries = String::from_utf8(libraries).expect("plain paths");

@@ -56,8 +56,6 @@ static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// True if the program was compiled for the detector and reports its loads, stores and threads.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 
-/// The tag that turns the number of a task into the key of an object.
-const TASK: usize = 0xf << 60;
 /// The number of completed tasks after which a new task reuses the actor of the oldest one. Races
 /// between these two tasks are not found.
 const SPARE: usize = 256;

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::next::next;
-use crate::synchronization::{Tag, acquire, object, release, with};
+use crate::synchronization::{Tag, acquire, object, release};
 use crate::teams::{self, Dependence, TEAM, begin_barrier, end_barrier, of_team, own, part};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;
@@ -178,7 +178,7 @@ extern "C" fn task_create(
     if flags & EXPLICIT_TASK != 0 {
         let number = MADE.fetch_add(1, Relaxed);
         set(task, number);
-        with(|process| process.make_task(number));
+        release(object(Tag::TaskStart, number));
         if flags & UNDEFERRED_TASK != 0 {
             UNDEFERRED.set(number);
         }
@@ -248,7 +248,8 @@ extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
         }
         if next != 0 && tasks.iter().all(|task| task.task != next) {
             let is_undeferred = UNDEFERRED.get() == next;
-            tasks.push(Suspended { task: next, is_undeferred, outer: process.enter_task(next) });
+            let outer = process.enter_task(object(Tag::TaskStart, next));
+            tasks.push(Suspended { task: next, is_undeferred, outer });
             let begun = depends(|depends| depends.get(&next).cloned()).unwrap_or_default();
             begun.into_iter().for_each(Dependence::begin);
         }

@@ -31,6 +31,8 @@ pub enum Tag {
     TeamJoin,
     /// A barrier of a team.
     Barrier,
+    /// The start of a task; the number counts the tasks that were created.
+    TaskStart,
     /// The completed tasks of a team.
     Tasks,
     /// The end of a task for which the thread that creates it waits.
@@ -51,9 +53,13 @@ pub enum Tag {
     Set,
 }
 
-/// Returns the object of a tag and the lower 60 bits of a number.
+/// Bits of an object for the number. Addresses of a program have fewer bits.
+const NUMBER_BITS: u32 = 56;
+const _: () = assert!((Tag::Set as usize) < 1 << (usize::BITS - NUMBER_BITS));
+
+/// Returns the object of a tag and the lower bits of a number.
 pub fn object(tag: Tag, number: usize) -> usize {
-    (tag as usize) << 60 | number & ((1 << 60) - 1)
+    (tag as usize) << NUMBER_BITS | number & ((1 << NUMBER_BITS) - 1)
 }
 
 /// Calls the detector, if it is active.

@@ -4,7 +4,7 @@
 //! The actor of a thread or task that has ended is used again for a later one, so that clocks do
 //! not grow with the number of threads and tasks.
 
-use super::{ProcessDetector, SPARE, TASK, locked};
+use super::{ProcessDetector, SPARE, locked};
 use crate::actors::{ActorRole, EndedThread, THREAD, Thread, Who};
 use crate::areas::by_page;
 use crate::clock::VectorClock;
@@ -135,15 +135,10 @@ impl ProcessDetector {
         });
     }
 
-    /// Records that the calling thread creates a task.
-    pub fn make_task(&self, number: usize) {
-        self.release_object(TASK | number);
-    }
-
-    /// Begins the task on the calling thread. Returns what the thread did before, for
-    /// [`leave_task`](Self::leave_task).
-    pub fn enter_task(&self, number: usize) -> Option<Thread> {
-        let known = locked(&self.objects).remove(&(TASK | number)).unwrap_or_default();
+    /// Begins a task on the calling thread, after the thread that has released `start`. Returns
+    /// what the calling thread did before, for [`leave_task`](Self::leave_task).
+    pub fn enter_task(&self, start: usize) -> Option<Thread> {
+        let known = locked(&self.objects).remove(&start).unwrap_or_default();
         self.with_thread(|thread| {
             let task = self.task(thread.number, &known)?;
             Some(std::mem::replace(thread, task))

@@ -78,7 +78,7 @@ impl OpenMpTask {
             None => unsafe { std::ptr::copy_nonoverlapping(data.cast::<u8>(), own.cast(), nbytes) },
         }
         let number = TASKS.fetch_add(1, Relaxed);
-        with(|process| process.make_task(number));
+        release(object(Tag::TaskStart, number));
         let (team, depends) = (TEAM.get(), Vec::new());
         OpenMpTask { region, arguments, has_event: false, is_deferred: true, depends, team, number }
     }
@@ -89,7 +89,8 @@ impl OpenMpTask {
         // SAFETY: the arguments begin with these words, which libgomp would write.
         unsafe { std::ptr::copy_nonoverlapping(first.as_ptr(), own, first.len()) };
         let outer = TEAM.replace(self.team);
-        let thread = active().and_then(|process| process.enter_task(self.number));
+        let start = object(Tag::TaskStart, self.number);
+        let thread = active().and_then(|process| process.enter_task(start));
         self.depends.iter().copied().for_each(Dependence::begin);
         (self.region)(self.arguments.as_mut_ptr().cast());
         self.depends.iter().copied().for_each(Dependence::end);

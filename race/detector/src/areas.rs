@@ -159,28 +159,26 @@ pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Ran
 /// A counter of the head.
 #[derive(Clone, Copy)]
 pub enum Counter {
-    /// Races that were found, counted at each occurrence.
-    Found = 0,
-    /// Reports that were written.
-    Reported = 1,
+    /// The number of races between different pairs of sites.
+    Reported,
     /// The number of actors.
-    Actors = 2,
+    Actors,
     /// Not 0 once a table is full. Nothing is checked any more then.
-    Full = 3,
+    Full,
     /// Operations that were checked.
-    Operations = 4,
+    Operations,
     /// Loads and stores of the program that were checked.
-    Accesses = 5,
+    Accesses,
     /// The lock of the table of sites.
-    Sites = 6,
+    Sites,
     /// The lock of reports.
-    Reports = 7,
+    Reports,
     /// The lock of collectives.
-    Collectives = 8,
+    Collectives,
     /// The number of finalizations of all PEs.
-    Closed = 9,
+    Closed,
     /// The number of PEs whose program was compiled for the detector.
-    Instrumented = 10,
+    Instrumented,
 }
 
 impl SharedAreas {

@@ -51,9 +51,9 @@ pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
             IS_WATCHED.store(true, Relaxed);
             let [table, index] = indices(addr);
             let tables = SHADOW.get(addr >> TABLES_BITS)?;
-            let table = &made(tables, 1 << (TABLES_BITS - TABLE_BITS))[table];
-            let page = &made(table, (1 << TABLE_BITS) / PAGE)[index];
-            Some(Page::private(made(page, HEAD_WORDS + PART_WORDS)))
+            let table = &get_or_make(tables, 1 << (TABLES_BITS - TABLE_BITS))[table];
+            let page = &get_or_make(table, (1 << TABLE_BITS) / PAGE)[index];
+            Some(Page::private(get_or_make(page, HEAD_WORDS + PART_WORDS)))
         }
         known => known,
     }
@@ -75,6 +75,6 @@ fn indices(addr: usize) -> [usize; 2] {
 }
 
 #[cold]
-fn made<T: Default>(place: &'static Lazy<T>, n: usize) -> &'static [T] {
-    place.get_or_init(|| (0..n).map(|_| T::default()).collect())
+fn get_or_make<T: Default>(table: &'static Lazy<T>, n: usize) -> &'static [T] {
+    table.get_or_init(|| (0..n).map(|_| T::default()).collect())
 }

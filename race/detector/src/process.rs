@@ -229,7 +229,7 @@ impl ProcessDetector {
     }
 
     /// Returns the place on `pe` of the symmetric object that has this address on this PE.
-    fn on(&self, addr: usize, pe: u32) -> Option<ShadowPlace> {
+    fn place_on(&self, addr: usize, pe: u32) -> Option<ShadowPlace> {
         match self.find(addr) {
             AccessedMemory::Symmetric(place) => Some(ShadowPlace { pe, ..place }),
             AccessedMemory::Private(_) => None,
@@ -327,8 +327,8 @@ impl ProcessDetector {
     }
 
     /// Returns `kind`, or the kind of an access to a peer if the bytes are another PE's.
-    fn of_program(&self, at: AccessedMemory, kind: ShadowKind) -> ShadowKind {
-        match at {
+    fn kind_for(&self, memory: AccessedMemory, kind: ShadowKind) -> ShadowKind {
+        match memory {
             AccessedMemory::Symmetric(place) if place.pe != self.me => kind.to_peer(),
             _ => kind,
         }
@@ -337,13 +337,13 @@ impl ProcessDetector {
     /// Records an access to contiguous bytes, and reports one race if it is in any.
     fn record_access(
         &self,
-        at: AccessedMemory,
+        memory: AccessedMemory,
         nbytes: usize,
         record: ShadowRecord,
         view: View<'_>,
     ) {
         let mut conflict = None;
-        match at {
+        match memory {
             AccessedMemory::Symmetric(place) => {
                 for (start, bytes) in by_page(place.offset, nbytes) {
                     let offset = start + bytes.start;
@@ -383,12 +383,12 @@ impl ProcessDetector {
         }
         for i in 0..blocks.n {
             let addr = blocks.addr + i * blocks.stride;
-            let at = match pe {
-                Some(pe) => self.on(addr, pe).map(AccessedMemory::Symmetric),
+            let memory = match pe {
+                Some(pe) => self.place_on(addr, pe).map(AccessedMemory::Symmetric),
                 None => Some(self.find(addr)),
             };
-            if let Some(at) = at {
-                self.record_access(at, blocks.nbytes, record, view);
+            if let Some(memory) = memory {
+                self.record_access(memory, blocks.nbytes, record, view);
             }
         }
     }
@@ -402,12 +402,12 @@ impl ProcessDetector {
         clock: &VectorClock,
     ) {
         self.check_pages(thread);
-        let mut is_one = false;
+        let mut has_words = false;
         for word in words {
             sync_words::release(&self.areas, word, clock);
-            is_one = true;
+            has_words = true;
         }
-        if is_one {
+        if has_words {
             thread.advance();
         }
     }

@@ -114,7 +114,6 @@ impl Reporter {
         // A race on many bytes is found once for each eight of them.
         let pair = pair(new.site, old.site);
         if is_reported(areas, pair) {
-            areas.counter(Counter::Found).fetch_add(1, Relaxed);
             return;
         }
         let key = (!self.suppressions.is_empty()).then(|| (pair, self.object(memory)));
@@ -132,10 +131,8 @@ impl Reporter {
         }
         drop(suppressed);
         if !mark_reported(areas, pair) {
-            areas.counter(Counter::Found).fetch_add(1, Relaxed);
             return;
         }
-        areas.counter(Counter::Found).fetch_add(1, Relaxed);
         if areas.counter(Counter::Reported).fetch_add(1, Relaxed) >= LIMIT {
             return;
         }

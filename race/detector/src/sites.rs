@@ -65,7 +65,7 @@ pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     let calls = stack.calls();
     let mut hasher = DefaultHasher::new();
     calls.hash(&mut hasher);
-    let site = number(areas, call, hasher.finish(), || outside(&calls));
+    let site = number(areas, call, hasher.finish(), || program_frames(&calls));
     stack.remember(routine, variable, site);
     site
 }
@@ -103,7 +103,7 @@ fn number(
 }
 
 /// Returns true if a function of librushmem.so, UCX or libfabric is on the stack.
-pub fn library_calls() -> bool {
+pub fn is_called_by_library() -> bool {
     let is_one = |address: &usize| {
         find(*address).is_some_and(|(module, _)| {
             let name = module.rsplit('/').next().unwrap_or("");
@@ -115,7 +115,7 @@ pub fn library_calls() -> bool {
 
 /// Returns the innermost frames that are of the program, at most [`FRAMES`]: those above the
 /// library, and below the C library, which calls `main`.
-fn outside(addresses: &[usize]) -> Vec<usize> {
+fn program_frames(addresses: &[usize]) -> Vec<usize> {
     let is_ours = |address: &usize| {
         find(*address).is_some_and(|(module, base)| {
             let name = module.rsplit('/').next().unwrap_or("");

@@ -126,7 +126,7 @@ fn free_block(block: usize, next: impl FnOnce() -> usize) -> usize {
         let start = std::ptr::with_exposed_provenance_mut(block);
         // SAFETY: the caller frees the block, so it is one of the allocator.
         let nbytes = unsafe { libc::malloc_usable_size(start) };
-        with(|process| process.give_back(block..block + nbytes));
+        with(|process| process.forget_freed(block..block + nbytes));
     }
     next()
 }
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, nbytes: usize) -> c_int {
     type Unmap = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
     static NEXT: OnceLock<Unmap> = OnceLock::new();
     if private::has_threads() {
-        with(|process| process.give_back(start.addr()..start.addr() + nbytes));
+        with(|process| process.forget_freed(start.addr()..start.addr() + nbytes));
     }
     // SAFETY: the function has this type.
     let next = *NEXT.get_or_init(|| unsafe { next(c"munmap") });

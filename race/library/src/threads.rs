@@ -83,7 +83,7 @@ fn create<R>(
     next: impl FnOnce(Start<R>, *mut c_void) -> c_int,
 ) -> c_int {
     static THREADS: AtomicUsize = AtomicUsize::new(1);
-    if sites::library_calls() {
+    if sites::is_called_by_library() {
         return next(start, argument);
     }
     private::have_threads();

@@ -75,7 +75,9 @@ fn mark(
     let mask = ((1u64 << nbytes) - 1) << (offset % 8);
     let second = u64::from(recording.site) << 32 | nbytes as u64;
     match shadow.mark(offset, recording.stamp(), mask, kind, second) {
-        Marked::AfterBegin if shadow.page(offset / PAGE).passes(recording.stamp()) => Marked::No,
+        Marked::AfterBegin if shadow.page(offset / PAGE).skip_epoch(recording.stamp()) => {
+            Marked::No
+        }
         marked => marked,
     }
 }
@@ -88,7 +90,7 @@ fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
         match find(addr).filter(|_| is_within) {
             Some((shadow, offset)) => {
                 let found = (shadow.page(offset / PAGE), offset % PAGE);
-                if !is_known(found, nbytes, kind) && !is_recorded(found, nbytes, kind, pc) {
+                if !is_known(found, nbytes, kind) && !try_record(found, nbytes, kind, pc) {
                     access_own(addr, found, nbytes, kind, pc);
                 }
             }
@@ -126,7 +128,7 @@ fn begin(addr: usize) -> bool {
 /// if the data in the thread's cache show that it conflicts with no other access. Otherwise returns
 /// false.
 #[inline(always)]
-fn is_recorded(
+fn try_record(
     (page, at): (Page<'static>, usize),
     nbytes: usize,
     kind: ShadowKind,
@@ -179,18 +181,18 @@ fn access_other(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
 
 impl ProcessDetector {
     fn access_other(&self, addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
-        let at = self.find(addr);
-        if let AccessedMemory::Private(addr) = at
+        let memory = self.find(addr);
+        if let AccessedMemory::Private(addr) = memory
             && private::page(addr, false).is_none()
         {
             return;
         }
-        let kind = self.of_program(at, kind);
+        let kind = self.kind_for(memory, kind);
         let record = |thread: &mut Thread| {
             let site = sites::of_address(&self.areas, pc);
             let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
-            self.record_access(at, nbytes, record, view);
+            self.record_access(memory, nbytes, record, view);
         };
         let may_be_flag = kind == ShadowKind::STORE.to_peer() && matches!(nbytes, 4 | 8);
         if may_be_flag {

@@ -30,7 +30,7 @@ impl ProcessDetector {
             let words = || {
                 let addrs =
                     (0..access.remote.n).map(|i| access.remote.addr + i * access.remote.stride);
-                let places = addrs.filter_map(|addr| self.on(addr, access.pe));
+                let places = addrs.filter_map(|addr| self.place_on(addr, access.pe));
                 // One key is enough for an atomic operation: a thread that reads the word acquires
                 // the key of its first bytes.
                 let nbytes = if is_put { access.remote.nbytes } else { 1 };
@@ -68,7 +68,7 @@ impl ProcessDetector {
                         let record = AccessSite { kind, site, nbytes: 8 }.record(actor, epoch);
                         self.record_blocks(ByteBlocks::one(signal, 8), Some(pe), record, view);
                         released.raise(actor, epoch);
-                        let word = self.on(signal, pe).map(sync_words::of_word);
+                        let word = self.place_on(signal, pe).map(sync_words::of_word);
                         self.release(thread, word, &released);
                     } else if nbytes <= 8 {
                         self.release(thread, words(), &released);
@@ -125,7 +125,8 @@ impl ProcessDetector {
                         fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
                         self.release(thread, words(), &released);
                     }
-                    let word = self.on(access.remote.addr, access.pe).map(sync_words::of_word);
+                    let word =
+                        self.place_on(access.remote.addr, access.pe).map(sync_words::of_word);
                     context.fetched.extend(word.map(|word| (access.pe, word)));
                 }
             }
@@ -150,7 +151,7 @@ impl ProcessDetector {
                 thread.clock.raise(actor, epoch);
             }
             drop(contexts);
-            if let Some(place) = self.on(access.remote.addr, access.pe) {
+            if let Some(place) = self.place_on(access.remote.addr, access.pe) {
                 let word = sync_words::of_word(place);
                 sync_words::acquire(&self.areas, word, &mut thread.clock);
                 if access.reads_only {
@@ -227,7 +228,7 @@ impl ProcessDetector {
     /// ordered before them, are complete.
     pub fn seen(&self, addr: usize) {
         self.with_caller(|thread| {
-            let Some(place) = self.on(addr, self.me) else { return };
+            let Some(place) = self.place_on(addr, self.me) else { return };
             sync_words::acquire(&self.areas, sync_words::of_word(place), &mut thread.clock);
             let (at, first) = (place.offset % PAGE, place.offset % 8);
             let mut stored = Vec::new();
@@ -284,7 +285,7 @@ impl ProcessDetector {
     /// Records that this PE has taken a lock, or releases it.
     pub fn lock(&self, addr: usize, is_taken: bool) {
         self.with_caller(|thread| {
-            let Some(key) = self.on(addr, self.me).map(sync_words::of_lock) else { return };
+            let Some(key) = self.place_on(addr, self.me).map(sync_words::of_lock) else { return };
             if is_taken {
                 sync_words::acquire(&self.areas, key, &mut thread.clock);
             } else {
@@ -298,7 +299,7 @@ impl ProcessDetector {
     /// which counts as a write to all of it.
     pub fn block(&self, call: &'static str, addr: usize, nbytes: usize, is_allocated: bool) {
         self.with_caller(|thread| {
-            let Some(place) = self.on(addr, self.me) else { return };
+            let Some(place) = self.place_on(addr, self.me) else { return };
             let site = sites::of_call(&self.areas, call);
             if is_allocated {
                 self.reporter.allocated(place.offset, nbytes, site);

@@ -23,7 +23,7 @@ impl ProcessDetector {
         let clock = locked(&self.objects).remove(&start).unwrap_or_default();
         let begun = THREAD.try_with(|thread| {
             let mut thread = thread.try_borrow_mut().ok().filter(|thread| thread.actor == 0)?;
-            *thread = self.serve_again(&clock)?;
+            *thread = self.reuse_actor(&clock)?;
             Some(())
         });
         if begun.ok().flatten().is_none() {
@@ -34,7 +34,7 @@ impl ProcessDetector {
     /// Returns a new thread with the clock `clock` and the actor of a thread that has ended. All
     /// accesses of the ended thread count as ordered before those of the new one. `None` if no
     /// actor is to be used again.
-    fn serve_again(&self, clock: &VectorClock) -> Option<Thread> {
+    fn reuse_actor(&self, clock: &VectorClock) -> Option<Thread> {
         let mut ended = locked(&self.ended);
         let knows = |old: &EndedThread| clock.of(old.actor) >= old.released;
         let first = (ended.len() >= ENDED).then_some(0);
@@ -55,14 +55,14 @@ impl ProcessDetector {
             released: thread.epoch(),
         });
         self.release_object(end);
-        self.give_back(stack);
+        self.forget_freed(stack);
         locked(&self.ended).extend(ended);
     }
 
     /// Forgets the accesses to private memory that the program frees, as far as they are ordered
     /// before the calling thread. The allocator orders them before those of the memory's next
     /// owner.
-    pub fn give_back(&self, memory: Range<usize>) {
+    pub fn forget_freed(&self, memory: Range<usize>) {
         self.with_accessing(|thread| {
             let view = View { clock: &thread.clock, fenced: &[] };
             let mut is_changed = false;
@@ -99,8 +99,8 @@ impl ProcessDetector {
     }
 
     /// Ends the current section of the calling thread, if there is one, and begins the next one if
-    /// `is_one`. Its accesses are not ordered with those of the thread's other sections.
-    pub fn begin_section(&self, is_one: bool) {
+    /// `has_next`. Its accesses are not ordered with those of the thread's other sections.
+    pub fn begin_section(&self, has_next: bool) {
         self.with_thread(|thread| {
             let (outer, mut done) = match thread.before_tasks.take() {
                 Some(before) => {
@@ -112,7 +112,7 @@ impl ProcessDetector {
             if outer.actor != thread.actor {
                 done.join(&thread.clock);
             }
-            let task = if is_one { self.task(outer.number, &outer.clock) } else { None };
+            let task = if has_next { self.task(outer.number, &outer.clock) } else { None };
             *thread = match task {
                 Some(task) => Thread { before_tasks: Some(Box::new((outer, done))), ..task },
                 None => after(outer, &done),

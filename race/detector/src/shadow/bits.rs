@@ -85,9 +85,9 @@ impl<'a> Page<'a> {
         owner == stamp && checked != now
     }
 
-    /// Returns true if the PE's first thread is to set no bits in its epoch, because an earlier one
-    /// had few. Counts the epoch as one of those without bits, if that was not done yet.
-    pub fn passes(self, stamp: u64) -> bool {
+    /// Counts the epoch of the PE's first thread as one without bits, if that was not done yet.
+    /// Returns false if the epoch is to have bits: no epochs without bits are left.
+    pub fn skip_epoch(self, stamp: u64) -> bool {
         let left = self.head[PAUSE].load(Relaxed);
         if left > 0 && self.head[OWNER].load(Relaxed) != stamp | IS_SHARED {
             self.head[PAUSE].store(left - 1, Relaxed);

@@ -184,7 +184,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         all.push((index, access));
         let by_records = long.record_access(at, at + nbytes, access, view);
         let mark = || shadow.mark(at, stamp(clock), mask.into(), kind, access.words()[1]);
-        if who == 0 && mark() == Marked::AfterBegin && !short.passes(stamp(clock)) {
+        if who == 0 && mark() == Marked::AfterBegin && !short.skip_epoch(stamp(clock)) {
             begin(clock, &races);
         }
         let by_bits = match who == 0 && mark() == Marked::Yes {

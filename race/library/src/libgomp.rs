@@ -7,10 +7,10 @@
 
 mod tasks;
 
-use crate::next::{Next, around_next, next};
+use crate::next::{Next, around_next, next_once};
 use crate::synchronization::{Tag, acquire, release, with};
 use crate::teams::{self, TEAM, begin_barrier, end_barrier, of_team, own, part};
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use rushmem_race::process::{ProcessDetector, active};
 use std::sync::OnceLock;
 
@@ -54,11 +54,8 @@ macro_rules! parallel {
         ) -> usize {
             static NEXT: OnceLock<Next> = OnceLock::new();
             const NAME: &str = concat!(stringify!($name), "\0");
-            let next = *NEXT.get_or_init(|| {
-                let name = CStr::from_bytes_with_nul(NAME.as_bytes());
-                // SAFETY: the function has such arguments.
-                unsafe { next(name.unwrap_or_default()) }
-            });
+            // SAFETY: the function has such arguments.
+            let next = unsafe { next_once(&NEXT, NAME) };
             let reductions = $reductions(data);
             // SAFETY: the caller keeps the contract of the function of this name.
             fork(region, data, reductions, |region, data| unsafe {

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
+use std::sync::OnceLock;
 
 /// Returns the function with this name of the libraries that follow this one in the order of
 /// loading.
@@ -16,6 +17,19 @@ pub unsafe fn next<F: Copy>(name: &CStr) -> F {
     assert!(!found.is_null(), "there is no {name:?} behind the race detector");
     // SAFETY: not null, so the function, of which `F` is the type by contract, and of equal size.
     unsafe { std::mem::transmute_copy(&found) }
+}
+
+/// Works as [`next`], which it calls once for `found`. `name` ends with a null byte.
+///
+/// # Safety
+/// As [`next`].
+#[inline]
+pub unsafe fn next_once<F: Copy>(found: &OnceLock<F>, name: &str) -> F {
+    *found.get_or_init(|| {
+        let name = CStr::from_bytes_with_nul(name.as_bytes());
+        // SAFETY: the same contract.
+        unsafe { next(name.expect("the callers append a null byte")) }
+    })
 }
 
 /// A function of up to 8 arguments, none of which is a floating-point number. A function with fewer
@@ -44,11 +58,8 @@ macro_rules! around_next {
             static NEXT: std::sync::OnceLock<crate::next::Next> = std::sync::OnceLock::new();
             const NAME: &str = concat!(stringify!($name), "\0");
             let name = NAME.strip_prefix("__wrap_").unwrap_or(NAME);
-            let next = *NEXT.get_or_init(|| {
-                let name = core::ffi::CStr::from_bytes_with_nul(name.as_bytes());
-                // SAFETY: the function has such arguments.
-                unsafe { crate::next::next(name.unwrap_or_default()) }
-            });
+            // SAFETY: the function has such arguments.
+            let next = unsafe { crate::next::next_once(&NEXT, name) };
             // SAFETY: the caller keeps the contract of the function of this name.
             $around([a, b, c, d, e, f, g, h][$index], || unsafe { next(a, b, c, d, e, f, g, h) })
         }

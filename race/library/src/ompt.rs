@@ -3,7 +3,7 @@
 //! [`ompt_start_tool`].
 #![allow(unsafe_code)]
 
-use crate::next::next;
+use crate::next::next_once;
 use crate::synchronization::{Tag, acquire, object, release};
 use crate::teams::{self, Dependence, TEAM, begin_barrier, end_barrier, of_team, own, part};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -298,11 +298,8 @@ macro_rules! waits {
         ) {
             static NEXT: OnceLock<WaitDepends> = OnceLock::new();
             const NAME: &str = concat!(stringify!($name), "\0");
-            let wait = *NEXT.get_or_init(|| {
-                let name = CStr::from_bytes_with_nul(NAME.as_bytes());
-                // SAFETY: the function has this type; one without the last argument ignores it.
-                unsafe { next(name.unwrap_or_default()) }
-            });
+            // SAFETY: the function has this type; one without the last argument ignores it.
+            let wait = unsafe { next_once(&NEXT, NAME) };
             // SAFETY: the caller keeps the contract of the function of this name.
             unsafe { wait(place, thread, n, first, n_others, others, is_deferred) };
             if n > 0 {

@@ -24,11 +24,8 @@ macro_rules! around_next_with_place {
             ) -> usize {
                 static NEXT: std::sync::OnceLock<crate::next::Next> = std::sync::OnceLock::new();
                 const NAME: &str = concat!(stringify!($name), "\0");
-                let next = *NEXT.get_or_init(|| {
-                    let name = core::ffi::CStr::from_bytes_with_nul(NAME.as_bytes());
-                    // SAFETY: the function has such arguments.
-                    unsafe { crate::next::next(name.unwrap_or_default()) }
-                });
+                // SAFETY: the function has such arguments.
+                let next = unsafe { crate::next::next_once(&NEXT, NAME) };
                 // SAFETY: the contract of the function of this name, which the caller keeps.
                 super::$around(fd, place, || unsafe { next(fd, b, c, d, e, 0, 0, 0) })
             }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Region;
-use crate::next::{around_next, next};
+use crate::next::{around_next, next, next_once};
 use crate::synchronization::{Tag, acquire, object, release, with};
 use crate::teams::{Dependence, TEAM, of_team, own};
 use core::ffi::{c_int, c_long, c_uint, c_void};
@@ -255,11 +255,8 @@ macro_rules! task_loops {
         ) {
             static NEXT: OnceLock<GompTaskLoop> = OnceLock::new();
             const NAME: &str = concat!(stringify!($name), "\0");
-            let task_loop = *NEXT.get_or_init(|| {
-                let name = core::ffi::CStr::from_bytes_with_nul(NAME.as_bytes());
-                // SAFETY: the function has this type.
-                unsafe { next(name.unwrap_or_default()) }
-            });
+            // SAFETY: the function has this type.
+            let task_loop = unsafe { next_once(&NEXT, NAME) };
             let code = TaskCode { region, data, copy, nbytes: nbytes as usize };
             run_loop(code, alignment, flags, |region, data, copy, nbytes, alignment| {
                 // SAFETY: the same contract.

@@ -20,16 +20,17 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     let words = graph.ends.iter().filter(|(_, end)| *end == End::Word).map(|(pe, _)| *pe);
     let words = ranges::sorted(&words.filter(is_dead).collect::<Vec<u32>>());
     let mut causes: Vec<Cause> = Vec::new();
-    for nodes in cycles(graph, &words) {
+    let mut cycles = cycles(graph, &words);
+    cycles.sort_unstable();
+    for nodes in cycles {
         let mut pes: Vec<u32> = nodes.iter().copied().filter(|node| graph.is_pe(*node)).collect();
         let lowest = (0..pes.len()).min_by_key(|index| pes[*index]).unwrap_or(0);
         pes.rotate_left(lowest);
         // The other descriptions are not shown.
         let description =
-            if causes.len() > OF_A_KIND { Description::default() } else { of_cycle(graph, &pes) };
+            if causes.len() < OF_A_KIND { of_cycle(graph, &pes) } else { Description::default() };
         causes.push(Cause { kind: Kind::Cycle, nodes, pes: ranges::sorted(&pes), description });
     }
-    causes.sort_by(|one, other| one.nodes.cmp(&other.nodes));
     if !words.is_empty() {
         let description = of_words(graph, &words);
         let nodes = words.clone();

@@ -42,6 +42,19 @@ fn a_word_that_nobody_is_left_to_write() {
 }
 
 #[test]
+fn the_first_of_many_cycles_is_described_although_it_is_found_last() {
+    let job = [4, 6, 8, 10, 12].into_iter().fold(TestJob::new(16), |job, pe| {
+        let (first, second) = (u64::from(pe) * 8, u64::from(pe + 1) * 8);
+        let job = job.holds(pe, first).holds(pe + 1, second);
+        job.set_lock([pe], second, None).set_lock([pe + 1], first, None)
+    });
+    // The search begins with these PEs, which wait for members of the later pairs.
+    let job = (0..4).fold(job, |job, pe: u32| job.set_lock([pe], u64::from(6 + 2 * pe) * 8, None));
+    let (_, conclusion) = job.explained(16);
+    assert!(conclusion.contains("PE 4 has waited 20 s for PE 5 in shmem_set_lock"), "{conclusion}");
+}
+
+#[test]
 fn a_block_of_the_heap_is_named_by_its_allocation() {
     let hang = |n, block, allocated_at: Option<&str>| {
         let lock = SymmetricLocation::Heap { offset: 80, block };

@@ -35,13 +35,13 @@ pub trait Nodes: Copy {
 }
 
 /// Converts a step of a plan for the own node to one for the team.
-pub(super) fn on_node(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
-    move |step| step.in_pairs(|local| at.member(local))
+pub(super) fn on_node(team: impl Nodes) -> impl Fn(Step) -> Step + Clone {
+    move |step| step.in_pairs(|local| team.member(local))
 }
 
 /// Converts a step of a plan for the own lane to one for the team.
-pub(super) fn in_lane(at: impl Nodes) -> impl Fn(Step) -> Step + Clone {
-    move |step| step.in_pairs(|node| at.in_lane(node))
+pub(super) fn in_lane(team: impl Nodes) -> impl Fn(Step) -> Step + Clone {
+    move |step| step.in_pairs(|node| team.in_lane(node))
 }
 
 /// The nodes of a team of `n` whose first `p` members share a node, then the next `p`, and so on.

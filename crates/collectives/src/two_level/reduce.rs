@@ -28,8 +28,8 @@ const BLOCK_PARTS: u32 = 64;
 ///
 /// The accumulator holds the own contribution at the start and the result at the end. Every message
 /// has a receive buffer of its own.
-pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
-    let Levels { nodes, node, members, local, .. } = at.levels();
+pub fn all_reduce_short(team: impl Nodes) -> impl Iterator<Item = Step> + Clone {
+    let Levels { nodes, node, members, local, .. } = team.levels();
     // The leaders use the first edges, and one for the fold; nodes need not have the same number of
     // rounds.
     let from_below = log2_ceil(nodes) as u8 + 1;
@@ -52,9 +52,9 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
     let leaders = (local == 0).then(|| recursive_doubling::all_reduce(nodes, node));
     let down = (binomial::to_children(members, local).rev())
         .map(move |k| put(to_ahead(members, local, k), from_above));
-    (up.chain(parent.into_iter().flatten()).map(on_node(at)))
-        .chain(leaders.into_iter().flatten().map(in_lane(at)))
-        .chain(down.map(on_node(at)))
+    (up.chain(parent.into_iter().flatten()).map(on_node(team)))
+        .chain(leaders.into_iter().flatten().map(in_lane(team)))
+        .chain(down.map(on_node(team)))
 }
 
 /// Returns the plan of an all-reduce of one part that fits a receive buffer, in 3 ⌈log2 p⌉ rounds
@@ -65,10 +65,10 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
 /// will put to it that it has entered, and waits for their signals after its node has entered. A
 /// source may be the destination.
 pub fn all_reduce_piece(
-    at: impl Nodes,
+    team: impl Nodes,
     are_receive_buffers_shared: bool,
 ) -> impl Iterator<Item = Step> + Clone {
-    let Levels { nodes, node, local, .. } = at.levels();
+    let Levels { nodes, node, local, .. } = team.levels();
     let is_leader = (local == 0).then_some(());
     let entry = is_leader
         .filter(|()| are_receive_buffers_shared)
@@ -83,17 +83,17 @@ pub fn all_reduce_piece(
         );
         [start].into_iter().chain(recursive_doubling::all_reduce(nodes, node)).chain([end])
     });
-    (signals.map(in_lane(at)))
-        .chain(entered(at, 1))
-        .chain(combined(at, 1, 1))
-        .chain(waits.chain(leaders).map(in_lane(at)))
-        .chain(spread(at, 1, 1))
+    (signals.map(in_lane(team)))
+        .chain(entered(team, 1))
+        .chain(combined(team, 1, 1))
+        .chain(waits.chain(leaders).map(in_lane(team)))
+        .chain(spread(team, 1, 1))
 }
 
 /// Returns the number of lanes to use for a vector of `parts` parts, at least 1. Each lane costs
 /// messages, so short vectors have few.
-pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
-    let most = at.levels().lanes;
+pub fn lanes(team: impl Nodes, parts: u32) -> u32 {
+    let most = team.levels().lanes;
     let paid = u64::from(parts) * u64::from(most) / LANE_PARTS;
     paid.clamp(1, u64::from(most)) as u32
 }
@@ -104,32 +104,32 @@ pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
 ///
 /// A source may be the destination: before a lane has its result, its share is read and written by
 /// the members of the lane alone.
-pub fn all_reduce(at: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item = Step> + Clone {
-    let Levels { nodes, node, local, .. } = at.levels();
+pub fn all_reduce(team: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { nodes, node, local, .. } = team.levels();
     let over_nodes = (local < lanes).then(|| {
         let (first, end) = share(lanes, local, parts);
         rabenseifner::of_contributions_in(Buffer::Dest, nodes, node, end - first)
             .map(move |step| step.parts_after(first))
     });
-    entered(at, lanes)
-        .chain(combined(at, lanes, parts))
-        .chain(over_nodes.into_iter().flatten().map(in_lane(at)))
-        .chain(spread(at, lanes, parts))
+    entered(team, lanes)
+        .chain(combined(team, lanes, parts))
+        .chain(over_nodes.into_iter().flatten().map(in_lane(team)))
+        .chain(spread(team, lanes, parts))
 }
 
 /// Returns the plan by which the members of the lanes learn that all members of their node have
 /// entered.
-fn entered(at: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
-    let Levels { members, local, .. } = at.levels();
+fn entered(team: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { members, local, .. } = team.levels();
     let gather = binomial::gather(members, local, local);
     let release = (lanes > 1).then(|| binomial::release(members, local, local));
-    gather.chain(release.into_iter().flatten()).map(on_node(at))
+    gather.chain(release.into_iter().flatten()).map(on_node(team))
 }
 
 /// Returns the plan by which the member of a lane combines the lane's share of the sources of all
 /// members of its node, and stores the result in its destination.
-fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
-    let Levels { members, local, .. } = at.levels();
+fn combined(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { members, local, .. } = team.levels();
     let (first, end) = if local < lanes { share(lanes, local, parts) } else { (0, 0) };
     let combine = (first..end).step_by(BLOCK_PARTS as usize).flat_map(move |first| {
         let count = BLOCK_PARTS.min(end - first);
@@ -145,13 +145,13 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
         });
         alone.into_iter().chain(gets)
     });
-    combine.map(on_node(at))
+    combine.map(on_node(team))
 }
 
 /// Returns the plan by which all members of a node copy the results of the lanes to their
 /// destinations.
-fn spread(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
-    let Levels { members, local, .. } = at.levels();
+fn spread(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { members, local, .. } = team.levels();
     let gather = move || binomial::gather(members, local, local);
     let release = move || binomial::release(members, local, local);
     let several = lanes > 1;
@@ -163,5 +163,5 @@ fn spread(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> 
     });
     let meet = several.then(gather).into_iter().flatten();
     let leave = gather().chain(several.then(release).into_iter().flatten());
-    meet.chain(release()).chain(gets).chain(leave).map(on_node(at))
+    meet.chain(release()).chain(gets).chain(leave).map(on_node(team))
 }

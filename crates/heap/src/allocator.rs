@@ -112,12 +112,12 @@ impl Allocator {
         self
     }
 
-    /// Allocates a block of `nbytes` bytes for the routine `by`, aligned to `alignment` and to at
+    /// Allocates a block of `nbytes` bytes for `routine`, aligned to `alignment` and to at
     /// least
     /// 16. Returns `None` if there is no room, or the alignment is no power of two or too large.
     pub fn allocate(
         &mut self,
-        by: &'static str,
+        routine: &'static str,
         nbytes: usize,
         alignment: usize,
     ) -> Option<*mut u8> {
@@ -125,7 +125,7 @@ impl Allocator {
             return None;
         }
         let alignment = alignment.max(16);
-        let (front, tail) = self.around(alignment);
+        let (front, tail) = self.guard_sizes(alignment);
         let whole = front + nbytes + tail;
         // SAFETY: the heap is valid by the contract of `new`, the alignment is a power of two.
         let base = self.unreported(|heap| unsafe { heap.c_memalign(alignment, whole) });
@@ -134,7 +134,7 @@ impl Allocator {
         }
         let start = base.wrapping_add(front);
         let number = self.blocks.next_number();
-        self.record(Block { start, nbytes, front, number, by });
+        self.record(Block { start, nbytes, front, number, allocated_by: routine });
         Some(start)
     }
 
@@ -163,7 +163,7 @@ impl Allocator {
     /// fit as well, if it is larger by at most 32 bytes: dlmalloc does not tell the exact
     /// sizes of its chunks.
     pub fn largest_free(&self) -> usize {
-        let (front, tail) = self.around(16);
+        let (front, tail) = self.guard_sizes(16);
         let memory = |block: &Block| block.start.addr() - block.front;
         let chunk_end = |block: &Block| {
             let whole = block.front + block.nbytes + tail;
@@ -179,7 +179,7 @@ impl Allocator {
     }
 
     /// Returns the number of bytes before and behind a block of this alignment that are for guards.
-    fn around(&self, alignment: usize) -> (usize, usize) {
+    fn guard_sizes(&self, alignment: usize) -> (usize, usize) {
         self.guards.as_ref().map_or((0, 0), |_| (GUARD.max(alignment), GUARD))
     }
 
@@ -208,14 +208,14 @@ impl Allocator {
         self.blocks.hold(address, nbytes)
     }
 
-    /// Changes the size of a block for the routine `by`, and moves its contents if necessary.
+    /// Changes the size of a block for `routine`, and moves its contents if necessary.
     /// Returns the new start. Returns `None` if there is no room; the block is then unchanged.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
     pub fn reallocate(
         &mut self,
-        by: &'static str,
+        routine: &'static str,
         block: *mut u8,
         nbytes: usize,
     ) -> Result<Option<*mut u8>, NotABlockStart> {
@@ -237,37 +237,37 @@ impl Allocator {
         if moved.is_null() {
             return Ok(None);
         }
-        self.take_away(&old, by);
+        self.remove(&old, routine);
         let start = moved.wrapping_add(old.front);
-        self.record(Block { start, nbytes, by, ..old });
+        self.record(Block { start, nbytes, allocated_by: routine, ..old });
         Ok(Some(start))
     }
 
-    /// Frees a block for the routine `by`. Returns its size in bytes.
+    /// Frees a block for `routine`. Returns its size in bytes.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
-    pub fn free(&mut self, by: &'static str, block: *mut u8) -> Result<usize, NotABlockStart> {
+    pub fn free(&mut self, routine: &'static str, block: *mut u8) -> Result<usize, NotABlockStart> {
         let block = self.blocks.at(block.addr()).ok_or(NotABlockStart)?.clone();
-        self.take_away(&block, by);
+        self.remove(&block, routine);
         // SAFETY: a block of this heap that was not freed yet, as just checked.
         self.unreported(|heap| unsafe { heap.c_free(block.start.wrapping_sub(block.front)) });
         Ok(block.nbytes)
     }
 
     /// Removes a block from the allocated ones. With guards, forbids accesses to it, and remembers
-    /// that the routine `by` has freed it.
-    fn take_away(&mut self, block: &Block, by: &'static str) {
+    /// that `routine` has freed it.
+    fn remove(&mut self, block: &Block, routine: &'static str) {
         self.blocks.remove(block.start.addr());
         if let Some(Guards { marks, .. }) = &self.guards {
             marks.forbid(block.start, block.nbytes);
-            self.blocks.remember(block.clone(), by);
+            self.blocks.remember(block.clone(), routine);
         }
     }
 
     /// Returns the guard of the block that starts at an address, if it was overwritten.
     pub fn overwritten_at(&self, start: *const u8) -> Option<Overwritten> {
-        self.damage(self.blocks.at(start.addr())?)
+        self.overwritten_guard(self.blocks.at(start.addr())?)
     }
 
     /// Checks the guards of the next `n` blocks: each call continues where the last one ended, and
@@ -276,13 +276,13 @@ impl Allocator {
         let next = self.guards.as_ref()?.next;
         let mut some = self.blocks.from(next).chain(self.blocks.from(0));
         let n = n.min(self.blocks.len());
-        let found = some.clone().take(n).find_map(|block| self.damage(block));
+        let found = some.clone().take(n).find_map(|block| self.overwritten_guard(block));
         let next = some.nth(n).map_or(0, |block| block.start.addr());
         self.guards.as_mut()?.next = next;
         found
     }
 
-    fn damage(&self, block: &Block) -> Option<Overwritten> {
+    fn overwritten_guard(&self, block: &Block) -> Option<Overwritten> {
         let Guards { marks, .. } = self.guards.as_ref()?;
         let (before, after) =
             (block.start.wrapping_sub(GUARD), block.start.wrapping_add(block.nbytes));

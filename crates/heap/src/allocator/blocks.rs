@@ -19,7 +19,7 @@ pub struct Block {
     /// The number of the allocation, counted from 1; the same on every PE.
     pub(super) number: u64,
     /// The name of the routine that allocated the block.
-    pub(super) by: &'static str,
+    pub(super) allocated_by: &'static str,
 }
 
 impl Block {
@@ -34,8 +34,11 @@ impl Block {
 
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Block { start, nbytes, number, by, .. } = *self;
-        write!(f, "the block of {nbytes} bytes at {start:p} (block {number}, allocated by {by})")
+        let Block { start, nbytes, number, allocated_by, .. } = *self;
+        write!(
+            f,
+            "the block of {nbytes} bytes at {start:p} (block {number}, allocated by {allocated_by})"
+        )
     }
 }
 

@@ -138,7 +138,7 @@ impl Statics {
 
     /// Returns true if the `nbytes` bytes at `offset` from the start are in one part, without a
     /// hole.
-    pub fn hold(&self, offset: usize, nbytes: usize) -> bool {
+    pub fn contains(&self, offset: usize, nbytes: usize) -> bool {
         let within =
             |part: &ProgramPart| part.pages.contains(&offset) && nbytes <= part.pages.end - offset;
         self.parts.iter().any(within)

@@ -242,7 +242,7 @@ impl Statics {
         let mut run = pages.start;
         for offset in pages.clone().step_by(page) {
             let from_file = offset < pages.start + file_bytes;
-            if !from_file && !in_use.holds(self.start + offset) {
+            if !from_file && !in_use.includes(self.start + offset) {
                 write(memory, at + run as u64, self.start + run, offset - run)?;
                 run = offset + page;
             }
@@ -318,7 +318,7 @@ struct InUse<'a> {
 }
 
 impl InUse<'_> {
-    fn holds(&mut self, address: usize) -> bool {
+    fn includes(&mut self, address: usize) -> bool {
         let number = address / self.page;
         if !(self.first..self.first + self.known).contains(&number) {
             let read = self

@@ -52,7 +52,7 @@ impl StaticSlots {
     }
 
     /// Returns true if the `nbytes` bytes at offset `at` are in the slot of a PE.
-    pub(crate) fn hold(self, local: u32, at: u64, nbytes: u64) -> bool {
+    pub(crate) fn contains(self, local: u32, at: u64, nbytes: u64) -> bool {
         let is_within =
             |start: u64| at >= start && at - start <= self.nbytes.saturating_sub(nbytes);
         nbytes <= self.nbytes && self.start(local).is_some_and(is_within)

@@ -68,7 +68,7 @@ impl Views {
                     }
                 };
                 let at = slots.start(local).and_then(|slot| slot.checked_add(peer.in_slot));
-                let is_right = |&at: &u64| slots.hold(local, at, nbytes) && is_within(at, size);
+                let is_right = |&at: &u64| slots.contains(local, at, nbytes) && is_within(at, size);
                 let at = at.filter(is_right).ok_or(Error::Misplaced(local))?;
                 first.wrapping_byte_add((at - slots.first()) as usize)
             };

@@ -93,10 +93,10 @@ impl SharedMemory for MappedNode {
     fn read_static(&self, local: u32, address: u64, bytes: &mut [u8]) -> bool {
         let own = statics::own();
         let here = own.load_address().wrapping_add(address as usize);
-        let is_static = own.hold(here.wrapping_sub(own.start()), bytes.len());
+        let is_static = own.contains(here.wrapping_sub(own.start()), bytes.len());
         let Some(delta) = self.0.statics_delta(local).filter(|_| is_static) else { return false };
         let source = std::ptr::with_exposed_provenance::<u8>(here).wrapping_offset(delta);
-        // SAFETY: `hold` shows that the bytes are static data, which are mapped if there is a
+        // SAFETY: `contains` shows that the bytes are static data, which are mapped if there is a
         // delta.
         unsafe { copy(source, bytes) }
     }

@@ -129,7 +129,7 @@ impl AddressMap {
             return Some((Segment::Heap, offset));
         }
         let offset = self.statics.offset(addr, nbytes)?;
-        statics::own().hold(offset, nbytes).then_some((Segment::Static, offset))
+        statics::own().contains(offset, nbytes).then_some((Segment::Static, offset))
     }
 }
 

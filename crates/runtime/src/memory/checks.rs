@@ -112,7 +112,7 @@ pub(crate) fn refuse(
              ({heap_bytes} bytes at {heap:#x}); check the count and the offset"
         );
     }
-    if statics::own().hold(addr.wrapping_sub(first), 1) {
+    if statics::own().contains(addr.wrapping_sub(first), 1) {
         fail!(
             call,
             "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \

@@ -20,7 +20,7 @@ fn relro_is_cut_off() {
     assert_eq!(statics.start(), 0x14000);
     assert_eq!(statics.nbytes(), 0x9000);
     assert_eq!(statics.parts[0].file_bytes, 0x20);
-    assert!(statics.hold(0, statics.nbytes()) && !statics.hold(1, statics.nbytes()));
+    assert!(statics.contains(0, statics.nbytes()) && !statics.contains(1, statics.nbytes()));
 }
 
 #[test]
@@ -41,15 +41,17 @@ fn several_segments_are_one_with_holes() {
     ];
     let statics = Statics::of_headers(0, &headers, 4096);
     assert_eq!((statics.start(), statics.nbytes()), (0x5000, 0x5000));
-    assert!(statics.hold(0xfff, 1) && statics.hold(0x3000, 0x2000));
-    assert!(!statics.hold(0xfff, 2) && !statics.hold(0x2fff, 1) && !statics.hold(0, 0x5000));
+    assert!(statics.contains(0xfff, 1) && statics.contains(0x3000, 0x2000));
+    assert!(
+        !statics.contains(0xfff, 2) && !statics.contains(0x2fff, 1) && !statics.contains(0, 0x5000)
+    );
 }
 
 #[test]
 fn a_program_without_variables_has_none() {
     let statics = Statics::of_headers(0, &[load(libc::PF_R, 0, 8, 8)], 4096);
     assert_eq!(statics.nbytes(), 0);
-    assert!(!statics.hold(0, 1));
+    assert!(!statics.contains(0, 1));
 }
 
 static HERE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(7);
@@ -58,7 +60,7 @@ static HERE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(7)
 fn a_static_of_this_program_is_among_them() {
     let statics = Statics::of_program();
     let offset = HERE.as_ptr().addr() - statics.start();
-    assert!(statics.hold(offset, 8) && !statics.of_static_program(), "{statics:?}");
+    assert!(statics.contains(offset, 8) && !statics.of_static_program(), "{statics:?}");
     let local = 5u64;
-    assert!(!statics.hold((&raw const local).addr().wrapping_sub(statics.start()), 8));
+    assert!(!statics.contains((&raw const local).addr().wrapping_sub(statics.start()), 8));
 }

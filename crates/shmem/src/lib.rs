@@ -77,7 +77,6 @@ mod atomics;
 mod collectives;
 mod context;
 mod element;
-mod events;
 mod job;
 mod lock;
 mod operator;
@@ -125,8 +124,7 @@ pub use context::{
 pub use element::{
     Atomic, AtomicInteger, AtomicNumber, AtomicValue, Comparable, PlainData, Signal, Symmetric,
 };
-pub use events::give_events_to_program;
-pub use job::{NAME, Shmem, ThreadLevelError, VERSION, init, init_thread};
+pub use job::{NAME, Shmem, ThreadLevelError, VERSION, give_events_to_program, init, init_thread};
 pub use lock::{Lock, LockGuard};
 pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
 pub use request::CollectiveRequest;

@@ -1,6 +1,6 @@
-/* A little of everything that makes system calls: memory, contexts, teams, large and small transfers, waits, collectives.
+/* Operations of all kinds that make system calls: memory, contexts, teams, large and small transfers, waits, collectives.
  *
- *     exchange interrupted     a signal a millisecond, which restarts no call
+ *     exchange interrupted     a signal each millisecond, after which interrupted system calls are not restarted
  *     exchange stopped         PE 1 is stopped for 3 s
  */
 #include "../../../../crates/shmem-c/tests/programs/check.h"
@@ -29,7 +29,7 @@ static void stop(void) {
     raise(SIGSTOP);
 }
 
-/* What fails with a status, as the standard has it, ends the job with one message. */
+/* Ends the job with one message if a call has reported a failure by its result. */
 static void need(int holds, const char *what) {
     if (holds)
         return;

@@ -40,7 +40,7 @@ pub(crate) fn max_pes() -> u32 {
 }
 
 /// Returns true if all PEs run on this machine.
-pub(crate) fn one_machine() -> bool {
+pub(crate) fn is_one_machine() -> bool {
     env::var_os(ELSEWHERE).is_none()
 }
 

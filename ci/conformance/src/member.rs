@@ -52,7 +52,7 @@ impl Member {
             pe: Pe(pe),
             n_pes,
             secret: secrets[0][..].try_into().expect("a secret of 32 bytes"),
-            one_machine: job::one_machine(),
+            one_machine: job::is_one_machine(),
             cpus_per_pe: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
                 / n_pes,
             amos: Amos::Software,

@@ -65,14 +65,14 @@ fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<Ex
 fn answer_all(listener: &SeccompListener, program: &str, turn: u64, error: Errno) -> u64 {
     let mut calls = 0;
     while let Some(call) = listener.next() {
-        let counts = runs(&call, program) && !is_of_loader(&call);
+        let counts = is_of_program(&call, program) && !is_of_loader(&call);
         calls += u64::from(counts);
         listener.answer(call, (counts && calls == turn).then_some(error));
     }
     calls
 }
 
-fn runs(call: &NotifiedCall, program: &str) -> bool {
+fn is_of_program(call: &NotifiedCall, program: &str) -> bool {
     let executable = fs::read_link(format!("/proc/{}/exe", call.thread)).unwrap_or_default();
     executable.file_name() == Path::new(program).file_name()
 }

@@ -12,14 +12,14 @@ use std::fmt::Debug;
 const N_PES: u8 = 4;
 
 fuzz_target!(|input: &[u8]| {
-    stays_the_same::<FromPe>(input);
-    stays_the_same::<FromLauncher>(input);
+    check_round_trip::<FromPe>(input);
+    check_round_trip::<FromLauncher>(input);
     serve(input);
 });
 
 /// Checks that a stream has the same messages however it is cut, and that they are the same after
 /// encoding and decoding.
-fn stays_the_same<M: DeserializeOwned + Serialize + PartialEq + Debug>(stream: &[u8]) {
+fn check_round_trip<M: DeserializeOwned + Serialize + PartialEq + Debug>(stream: &[u8]) {
     let messages = |parts: &mut dyn Iterator<Item = &[u8]>| {
         let (mut decoder, mut messages) = (Decoder::new(MAX_FROM_PE), Vec::<M>::new());
         for part in parts {

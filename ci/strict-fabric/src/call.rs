@@ -9,7 +9,7 @@ use crate::atomic::AtomicOp;
 use crate::endpoint::{self, Calls, Ready, StrictEp};
 use crate::engine::Engine;
 use crate::operation::{Completions, OpKind, Posted};
-use crate::queue::Inner;
+use crate::queue::QueueState;
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -87,7 +87,7 @@ unsafe fn with_engine<T>(
     let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     let Ready { queue, index } = endpoint.ready();
     let mut inner = queue.inner.lock();
-    let Inner { completions, engines } = &mut *inner;
+    let QueueState { completions, engines } = &mut *inner;
     match &mut engines[*index] {
         Some(engine) => act(endpoint, engine, completions),
         None => {

@@ -6,7 +6,7 @@ use crate::domain::Domain;
 use crate::engine::Engine;
 use crate::object::{ObjectFid, base_ops, clone_ref, fid, ops_ptr, return_object};
 use crate::profile::Profile;
-use crate::queue::{Inner, Queue};
+use crate::queue::{Queue, QueueState};
 use libfabric_sys as fi;
 use parking_lot::Mutex;
 use std::ffi::{c_int, c_void};
@@ -127,7 +127,7 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     let endpoint = unsafe { Arc::from_raw(fid.cast::<StrictEp>().cast_const()) };
     if let Some(Ready { queue, index }) = endpoint.ready.get() {
         let mut inner = queue.inner.lock();
-        let Inner { completions, engines } = &mut *inner;
+        let QueueState { completions, engines } = &mut *inner;
         if let Some(mut engine) = engines[*index].take() {
             engine.close(completions);
         }

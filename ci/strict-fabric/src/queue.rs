@@ -15,7 +15,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// The state under the lock of a queue.
-pub(crate) struct Inner {
+pub(crate) struct QueueState {
     pub(crate) completions: Completions,
     /// The engines of the endpoints that are bound to the queue; `None` for a closed one.
     pub(crate) engines: Vec<Option<Engine>>,
@@ -27,7 +27,7 @@ pub(crate) struct Queue {
     fid: ObjectFid<fi::fid_cq>,
     domain: Arc<Domain>,
     format: fi::fi_cq_format,
-    pub(crate) inner: Mutex<Inner>,
+    pub(crate) inner: Mutex<QueueState>,
 }
 
 static QUEUE: fi::fi_ops = base_ops(close, no_bind, no_control);
@@ -77,7 +77,7 @@ pub(crate) unsafe extern "C" fn open(
         }),
         domain,
         format,
-        inner: Mutex::new(Inner {
+        inner: Mutex::new(QueueState {
             completions: Completions { entries, errors, size },
             engines: Vec::new(),
         }),
@@ -100,7 +100,7 @@ unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) ->
     // SAFETY: an open queue of this provider, by the contract of libfabric.
     let queue = unsafe { &*cq.cast::<Queue>() };
     let mut inner = queue.inner.lock();
-    let Inner { completions, engines } = &mut *inner;
+    let QueueState { completions, engines } = &mut *inner;
     engines.iter_mut().flatten().for_each(|engine| engine.progress(completions));
     if !completions.errors.is_empty() {
         return -(fi::FI_EAVAIL as isize);

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::limits::{GLANCE, LIMIT};
+use crate::limits::{LIMIT, POLL_INTERVAL};
 use crate::mark::Process;
 use crate::outcome::Outcome;
 use crate::permits::{self, Permit};
@@ -200,7 +200,7 @@ impl Running {
     #[track_caller]
     pub fn wait_for<T>(&mut self, found: impl Fn(&[&str]) -> Option<T>) -> T {
         loop {
-            let over = match self.started.look() {
+            let over = match self.started.try_wait() {
                 Ok(status) => status.is_some(),
                 Err(overdue) => self.complain(&overdue),
             };
@@ -210,7 +210,7 @@ impl Running {
                 return value;
             }
             assert!(!over, "{}\nended before what was waited for; it printed\n{text}", self.shown);
-            sleep(GLANCE);
+            sleep(POLL_INTERVAL);
         }
     }
 

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The interval at which a waiting test checks its condition.
-pub(crate) const GLANCE: Duration = Duration::from_millis(2);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The usual limit of a job, and of a condition. Only a hang reaches it, although jobs of 12 PEs
 /// take a hundred times as long on a machine of two CPUs that runs 30 other threads.
 pub const LIMIT: Duration = Duration::from_secs(300);
@@ -38,6 +38,6 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let (start, limit) = (Instant::now(), patient(LIMIT));
     while !condition() {
         assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
-        sleep(GLANCE);
+        sleep(POLL_INTERVAL);
     }
 }

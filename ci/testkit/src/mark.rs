@@ -82,21 +82,21 @@ impl Drop for TestMark {
 /// The number of times that a running process must show an empty environment together with a
 /// command line until it counts as having none. During an exec, the environment is empty at first;
 /// the exec may end between the reads of the two files, but not this often in a row.
-const LOOKS: u32 = 5;
+const MAX_EMPTY_READS: u32 = 5;
 
 /// Returns the environment of a process. In the middle of an exec, a process has none for a moment,
 /// so this waits for it.
 fn environment(process: &Path) -> Option<Vec<u8>> {
-    let mut looks = 0;
+    let mut empty_reads = 0;
     loop {
         let environment = fs::read(process.join("environ")).ok()?;
         let status = fs::read_to_string(process.join("status")).ok()?;
         let has_memory = status.contains("VmSize:");
-        if !environment.is_empty() || !has_memory || looks == LOOKS {
+        if !environment.is_empty() || !has_memory || empty_reads == MAX_EMPTY_READS {
             return Some(environment);
         }
         if !is_starting(process) {
-            looks += 1;
+            empty_reads += 1;
         }
         thread::yield_now();
     }

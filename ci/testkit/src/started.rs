@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::limits::{GLANCE, patient};
+use crate::limits::{POLL_INTERVAL, patient};
 use crate::mark::{self, Process, TestMark};
 
 /// The time that a process has to end after SIGTERM, and the processes that it started to end after
@@ -78,7 +78,7 @@ impl Started {
     ///
     /// # Errors
     /// If the time limit was reached; the process and all that it started have been ended then.
-    pub fn look(&mut self) -> Result<Option<ExitStatus>, Overdue> {
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, Overdue> {
         if self.status.is_none() {
             self.status = self.child.try_wait().expect("it is our child");
         }
@@ -90,19 +90,19 @@ impl Started {
         mark::send(self.pid(), Signal::TERM);
         let end = Instant::now() + self.grace;
         while Instant::now() < end && self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            sleep(GLANCE);
+            sleep(POLL_INTERVAL);
         }
         self.end();
         let status = self.status.unwrap_or(ExitStatus::from_raw(Signal::KILL.as_raw()));
         Err(Overdue { status, limit: self.limit, running })
     }
 
-    /// Waits until the process ends. Returns the exit status, or fails as [`look`](Self::look).
+    /// Waits until the process ends. Returns the exit status, or fails as [`try_wait`](Self::try_wait).
     pub fn wait(&mut self) -> Result<ExitStatus, Overdue> {
         loop {
-            match self.look()? {
+            match self.try_wait()? {
                 Some(status) => return Ok(status),
-                None => sleep(GLANCE),
+                None => sleep(POLL_INTERVAL),
             }
         }
     }
@@ -115,7 +115,7 @@ impl Started {
             if left.is_empty() || Instant::now() > end {
                 return left;
             }
-            sleep(GLANCE);
+            sleep(POLL_INTERVAL);
         }
     }
 
@@ -127,7 +127,7 @@ impl Started {
         self.status = self.child.wait().ok();
         let end = Instant::now() + self.grace;
         while !self.mark.kill().is_empty() && Instant::now() < end {
-            sleep(GLANCE);
+            sleep(POLL_INTERVAL);
         }
     }
 }

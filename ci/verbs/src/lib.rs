@@ -120,7 +120,7 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) ->
         let measured = reports.iter().filter(|report| report.name == job.name);
         measured.for_each(|report| print!("\n{}\n{}", report.name, report.text()));
     }
-    match reports.iter().find(|report| report.failed()) {
+    match reports.iter().find(|report| report.has_failed()) {
         None => Ok(()),
         Some(first) => bail!("{} failed first: see {}", first.name, first.log.display()),
     }

@@ -35,7 +35,7 @@ impl GuestReport {
     }
 
     /// Returns true if the job did not end with status 0, or if it is a suite that has run no test.
-    pub fn failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         !matches!(self.end, Some((0, _))) || self.proof().is_none()
     }
 
@@ -95,7 +95,7 @@ mod tests {
         let says = |name, output, end| {
             let report = report(name, output, end);
             let outcome = report.outcome();
-            assert_eq!(report.failed(), outcome.starts_with("FAILED"), "{outcome}");
+            assert_eq!(report.has_failed(), outcome.starts_with("FAILED"), "{outcome}");
             fs::remove_file(&report.log).unwrap();
             outcome
         };

@@ -26,7 +26,7 @@ pub(crate) const SENDS: usize = 64;
 /// The service endpoint of this PE and its state.
 pub(crate) struct Service {
     pub(crate) ep: FiEndpoint,
-    /// Maximum number of buffers that wait for messages.
+    /// Maximum number of receives that are posted at once.
     receives: usize,
     /// The tag in every message of this job.
     pub(crate) tag: u64,

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 thread_local! {
-    /// True if UCX makes progress in this thread.
+    /// True while UCX makes progress in this thread.
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -25,7 +25,7 @@ struct Last {
 
 static LAST: OnceLock<Last> = OnceLock::new();
 
-/// Calls UCX's progress function, which may abort.
+/// Calls UCX's progress function, which may abort, and marks this thread as in UCX meanwhile.
 #[inline]
 pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
     WITHIN.set(true);

@@ -135,7 +135,7 @@ impl Running {
     }
 
     pub fn has_ended(&mut self) -> bool {
-        self.0.look().unwrap_or_else(|overdue| panic!("{overdue}")).is_some()
+        self.0.try_wait().unwrap_or_else(|overdue| panic!("{overdue}")).is_some()
     }
 
     /// Returns a reader of the job's stdout.

@@ -1,5 +1,6 @@
 //! Lists the interfaces of the network namespace of this process, including those without
-//! addresses. `/sys/class/net` is not used, since it may show those of another namespace.
+//! addresses. Asks the kernel by `getifaddrs`, since `/sys/class/net` may show those of another
+//! namespace.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;

@@ -119,9 +119,8 @@ fn dirs(groups: &str, mounts: &str) -> Vec<PathBuf> {
 }
 
 /// Parses a line of /proc/self/mountinfo. Returns the root and the mount point of the hierarchy if
-/// it has one of `controllers`, a list in the form of /proc/self/cgroup. An empty list means
-/// version
-/// 2. Controllers that are not in [`CONTROLLERS`] are ignored.
+/// it has one of `controllers`, a list in the form of /proc/self/cgroup. An empty list denotes
+/// version 2. Controllers that are not in [`CONTROLLERS`] are ignored.
 fn hierarchy<'a>(mount: &'a str, controllers: &str) -> Option<(&'a Path, &'a Path)> {
     let (front, back) = mount.split_once(" - ")?;
     let mut front = front.split(' ').skip(3);

@@ -84,7 +84,7 @@ pub(crate) fn decrement_inits() {
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     rushmem_log::identify(me.0);
     mark_process();
-    // A later init of the process sets the same values.
+    // It is set once, since only the first init joins the job.
     let _ = IDENTITY.set((me, aborter, std::process::id()));
 }
 

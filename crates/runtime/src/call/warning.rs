@@ -16,7 +16,7 @@ static CLAIM: OnceLock<fn(&str) -> bool> = OnceLock::new();
 
 /// Sets the function that returns true if this PE is the first of its node to print a text.
 pub(crate) fn set_claim(claim: fn(&str) -> bool) {
-    // A later init of the process sets the same function.
+    // It is set once, since only the first init joins the job.
     let _ = CLAIM.set(claim);
 }
 

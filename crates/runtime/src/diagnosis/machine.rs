@@ -42,7 +42,7 @@ pub(crate) fn begin(job: &'static Job) {
     let machines = session.nodes();
     let local = |pe| LocalPe { pe, local: machines.local_index(pe), pid: None };
     let pes = machines.members(machines.node_of(job.me.0)).map(local).collect();
-    // A later init of the process keeps them.
+    // They are set once, since only the first init joins the job.
     let _ = STATUSES.set(Statuses { collector, pes });
 }
 

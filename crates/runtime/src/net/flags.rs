@@ -34,7 +34,7 @@ pub(crate) fn area() -> &'static FlagArea {
 
 /// Sets the internal areas, in the first init.
 pub(crate) fn set(area: FlagArea) {
-    // A later init of the process sets the same areas.
+    // It is set once, since only the first init joins the job.
     let _ = AREA.set(area);
     warning::set_claim(claim_warning);
 }

@@ -25,7 +25,7 @@ static NIC: OnceLock<NicName> = OnceLock::new();
 
 /// Sets the preferred NIC, before a transport is opened.
 pub(crate) fn prefer(nic: NicName) {
-    // A later init chooses the same NIC.
+    // It is set once, since only the first init joins the job.
     let _ = NIC.set(nic);
 }
 

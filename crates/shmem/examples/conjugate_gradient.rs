@@ -1,15 +1,15 @@
-//! The method of conjugate gradients for a tridiagonal system, whose rows are spread over the PEs:
-//! values of neighbors by single puts, and sums over all PEs.
+//! The method of conjugate gradients for a tridiagonal system, whose rows are distributed over the
+//! PEs. Neighbors exchange values by single puts, and sums are reduced over all PEs.
 
 use shmem::{Shmem, Sum, SymArray};
 
-/// The rows of each PE.
+/// The number of rows of each PE.
 const ROWS: usize = 24;
 
-/// The second differences of values that are zero beyond the ends.
+/// The matrix of second differences, for values that are zero beyond the ends.
 struct Laplace<'s> {
     shmem: &'s Shmem,
-    /// The elements that the PE before and the PE after this one have beside its own.
+    /// The adjacent elements of the previous PE and of the next PE.
     beside: SymArray<'s, f64>,
 }
 
@@ -18,8 +18,8 @@ impl<'s> Laplace<'s> {
         Laplace { shmem, beside: shmem.array(2) }
     }
 
-    /// Returns the own rows of the product. All PEs call, and a sum over all follows before the
-    /// next call.
+    /// Returns this PE's rows of the product with a vector. Collective: all PEs call, and must call
+    /// a reduction over all PEs before the next call.
     fn times(&self, x: &[f64]) -> Vec<f64> {
         let (me, last) = (self.shmem.my_pe(), self.shmem.n_pes() - 1);
         if me > 0 {
@@ -38,7 +38,7 @@ impl<'s> Laplace<'s> {
     }
 }
 
-/// `x` plus `factor` times `y`.
+/// Returns `x` plus `factor` times `y`.
 fn plus(x: &[f64], factor: f64, y: &[f64]) -> Vec<f64> {
     x.iter().zip(y).map(|(x, y)| x + factor * y).collect()
 }

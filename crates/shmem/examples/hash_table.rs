@@ -1,13 +1,13 @@
-//! A hash table that all PEs insert into at once: slots are claimed by compare-and-swap, values are
-//! added to.
+//! A hash table into which all PEs insert at the same time: a PE claims a slot by compare-and-swap,
+//! and adds to its value atomically.
 
 use shmem::{Atomic, Shmem, SymArray};
 
-/// Slots of each PE.
+/// The number of slots on each PE.
 const SLOTS: usize = 128;
-/// Keys of each PE; every PE inserts those of the next one, too.
+/// The number of keys of each PE. Every PE also inserts the keys of the next one.
 const KEYS: u64 = 40;
-/// No key.
+/// The key of a free slot.
 const FREE: u64 = 0;
 
 /// Sums by key, with open addressing over the slots of all PEs.
@@ -18,19 +18,19 @@ struct HashTable<'s> {
 }
 
 impl<'s> HashTable<'s> {
-    /// Collective.
+    /// Makes an empty table. Collective.
     fn new(shmem: &'s Shmem) -> HashTable<'s> {
         HashTable { shmem, keys: shmem.array(SLOTS), sums: shmem.array(SLOTS) }
     }
 
-    /// Returns the places of a key, in the order of trying: an index and a PE.
+    /// Returns the slots in which a key may be, in the order of the search: an index and a PE.
     fn places(&self, key: u64) -> impl Iterator<Item = (usize, u32)> {
         let all = SLOTS * self.shmem.n_pes() as usize;
         let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
         (first..first + all).map(move |slot| (slot % SLOTS, (slot % all / SLOTS) as u32))
     }
 
-    /// Adds to the sum of a key. Whether there is room.
+    /// Adds to the sum of a key. Returns false if the table is full.
     fn add(&self, key: u64, value: u64) -> bool {
         let place = self.places(key).find(|&(slot, pe)| {
             let found = self.shmem.compare_swap(self.keys.at(slot), FREE, key, pe);
@@ -39,7 +39,7 @@ impl<'s> HashTable<'s> {
         place.map(|(slot, pe)| self.shmem.add(self.sums.at(slot), value, pe)).is_some()
     }
 
-    /// Returns the sum of a key. What others add meanwhile may be missing.
+    /// Returns the sum of a key. It may lack values that other PEs add meanwhile.
     fn get(&self, key: u64) -> Option<u64> {
         for (slot, pe) in self.places(key) {
             match self.shmem.fetch(self.keys.at(slot), pe) {

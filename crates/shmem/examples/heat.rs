@@ -1,15 +1,15 @@
-//! Heat spreads over a plate whose rows are spread over the PEs: rows go to the neighbors by puts
-//! with signals, and nobody waits for more than its neighbors.
+//! Heat conduction in a plate whose rows are distributed over the PEs: rows are sent to the
+//! neighbors by puts with signals, and a PE waits for its neighbors only.
 
 use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox};
 use std::ops::Range;
 
-/// Inner rows of each PE.
+/// The number of inner rows of each PE.
 const ROWS: usize = 8;
 const COLUMNS: usize = 32;
 const STEPS: u64 = 50;
 
-/// Returns the plate one step later. Its edge stays as it is.
+/// Returns the plate one step later. Its edge is unchanged.
 fn step(plate: &[f64]) -> Vec<f64> {
     let mut next = plate.to_vec();
     for i in COLUMNS..plate.len() - COLUMNS {
@@ -77,7 +77,7 @@ fn main() {
         mine = step(&mine);
     }
 
-    // One PE alone computes the same.
+    // Each PE checks its rows against the whole plate, which it computes alone.
     let whole = (0..STEPS).fold(plate(ROWS * n_pes as usize, 1.0), |plate, _| step(&plate));
     let first = 1 + me as usize * ROWS;
     assert_eq!(mine[COLUMNS..][..ROWS * COLUMNS], whole[row(first).start..][..ROWS * COLUMNS]);

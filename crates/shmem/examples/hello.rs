@@ -1,4 +1,4 @@
-//! Every PE says hello: what each program begins and ends with.
+//! Every PE prints a line: the begin and the end of each program.
 
 fn main() {
     let shmem = shmem::init();

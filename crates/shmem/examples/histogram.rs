@@ -1,8 +1,8 @@
-//! A histogram whose bins are spread over the PEs: atomic additions to elements of others.
+//! A histogram whose bins are distributed over the PEs: atomic additions to elements of other PEs.
 
 use shmem::Atomic;
 
-/// On each PE.
+/// The number of bins on each PE.
 const BINS: u64 = 16;
 const KEYS: u64 = 1000;
 

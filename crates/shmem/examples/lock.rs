@@ -1,4 +1,4 @@
-//! A lock around what takes several operations: one PE after the other changes two numbers of PE 0.
+//! A lock around several operations: one PE after the other changes two numbers of PE 0.
 
 use shmem::Lock;
 

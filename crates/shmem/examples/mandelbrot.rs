@@ -1,11 +1,12 @@
-//! A picture of the Mandelbrot set: each PE computes every n-th row, PE 0 gets them all and shows
-//! them.
+//! A picture of the Mandelbrot set: each of n PEs computes every n-th row, PE 0 gets all rows and
+//! prints them.
 
 const WIDTH: usize = 64;
 const HEIGHT: usize = 24;
 const MOST: u8 = 100;
 
-/// After how many steps the point of a pixel runs away.
+/// Returns the number of steps after which the point of a pixel leaves a circle of radius 2, at
+/// most `MOST`.
 fn steps(column: usize, row: usize) -> u8 {
     let (x0, y0) = (column as f32 / 26.0 - 2.0, row as f32 / 10.0 - 1.15);
     let (mut x, mut y) = (0.0f32, 0.0f32);

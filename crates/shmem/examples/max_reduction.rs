@@ -1,9 +1,9 @@
-//! The maximum of the values of all PEs: of single values, of arrays element by element, and among
-//! some PEs alone.
+//! The maximum of values of all PEs: of single values, of arrays element by element, and among some
+//! PEs only.
 
 use shmem::Max;
 
-/// Returns a value of a PE, which is not the greatest of the last one.
+/// Returns the value of a PE. The last PE does not have the greatest one.
 fn value(pe: u32) -> u32 {
     pe * 5 % 7
 }
@@ -21,7 +21,7 @@ fn main() {
     assert_eq!(dest.load(0), greatest);
     assert_eq!(dest.load(1), n_pes - 1);
 
-    // The even PEs, every second one from the first.
+    // The PEs of even numbers: every second one from PE 0 on.
     let evens = world.split_strided(0, 2, n_pes.div_ceil(2)).expect("there are such PEs");
     if let Some(evens) = evens {
         let greatest = evens.reduce_value(Max, value(me));

@@ -1,4 +1,4 @@
-//! An estimate of pi: every PE throws darts at a square, and the hits of all are added up.
+//! An estimate of pi: every PE throws darts at a square, and the hits of all PEs are added up.
 
 use shmem::Sum;
 

@@ -1,6 +1,6 @@
-//! Two pipelines through all PEs, one in each direction, on one thread: whatever is waited for in
-//! one, the other goes on. Blocks are sent as vectors that come back when they have arrived, and
-//! there is room for a few at each PE.
+//! Two pipelines through all PEs, one in each direction, on one thread: while one waits, the other
+//! continues. A block is sent from a vector, which the transfer owns until the block has arrived.
+//! Each PE has room for a few blocks.
 
 use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox, SymSlice, block_on};
 use std::future::poll_fn;
@@ -9,18 +9,18 @@ use std::task::Poll;
 
 const BLOCK: usize = 512;
 const BLOCKS: u64 = 20;
-/// Blocks that a PE has room for.
+/// The number of blocks for which a PE has room.
 const ROOM: u64 = 3;
 
-/// This PE's place in a pipeline.
+/// This PE's stage of a pipeline.
 struct Stage<'s> {
     shmem: &'s Shmem,
     before: Option<u32>,
     after: Option<u32>,
     inbox: SymArray<'s, u64>,
-    /// Blocks that were put into the inbox here.
+    /// The number of blocks that were put into the inbox of this PE.
     come: SymBox<'s, Signal>,
-    /// Blocks that were taken from the inbox of the PE after this one.
+    /// The number of blocks that the next PE has taken from its inbox.
     taken: SymBox<'s, Signal>,
 }
 
@@ -35,7 +35,7 @@ impl<'s> Stage<'s> {
         self.inbox.slice(first..first + BLOCK)
     }
 
-    /// Returns the block with this number, when it has come.
+    /// Waits for the block with this number, and returns it.
     async fn receive(&self, number: u64) -> Vec<u64> {
         let Some(before) = self.before else {
             return vec![number; BLOCK];
@@ -46,7 +46,7 @@ impl<'s> Stage<'s> {
         block
     }
 
-    /// Passes a block on, when there is room for it.
+    /// Waits for room on the next PE, and sends a block to it.
     async fn send(&self, number: u64, block: Vec<u64>) {
         let Some(after) = self.after else {
             return assert_eq!(block, [number + u64::from(self.shmem.n_pes()); BLOCK]);
@@ -57,7 +57,7 @@ impl<'s> Stage<'s> {
         self.shmem.signal(&self.come, SignalOp::Add(1), after);
     }
 
-    /// Every PE adds one to all elements.
+    /// Receives all blocks, adds 1 to their elements, and sends them.
     async fn run(&self) {
         for number in 0..BLOCKS {
             let mut block = self.receive(number).await;
@@ -67,7 +67,7 @@ impl<'s> Stage<'s> {
     }
 }
 
-/// Both futures, in turn.
+/// Polls two futures in turn until both are ready.
 async fn both(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let mut left = [true, true];

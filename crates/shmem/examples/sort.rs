@@ -1,13 +1,13 @@
-//! A sort of integers as in ISx: each key goes to the PE of its bucket, whose room is reserved by a
-//! fetch-add.
+//! A sort of integers as in ISx: each key is put to the PE of its bucket, where a fetch-add
+//! reserves the elements for it.
 
 use shmem::Atomic;
 
-/// The keys of each PE.
+/// The number of keys of each PE.
 const KEYS: usize = 2000;
-/// Keys are smaller.
+/// All keys are below this.
 const MOST: u64 = 1 << 28;
-/// There is twice the room that a bucket takes in the mean.
+/// The elements for a bucket: twice the mean number of keys.
 const ROOM: usize = 2 * KEYS;
 
 /// Returns the keys of a PE.
@@ -26,7 +26,7 @@ fn main() {
     let mut buckets = vec![Vec::new(); n_pes];
     keys(me).for_each(|key| buckets[bucket(key)].push(key));
     shmem.scope(|s| {
-        // Everybody begins with another bucket.
+        // Each PE begins with its own bucket, so that at any time PEs put to different ones.
         for pe in (me..n_pes).chain(0..me) {
             let keys = &buckets[pe];
             let start = shmem.fetch_add(&filled, keys.len(), pe as u32);

@@ -18,14 +18,14 @@ fn main() {
     let shmem = shmem::init();
     let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
 
-    // The row of this PE numbers it by its x, the column by its y.
+    // The number of this PE in its row is its x coordinate, that in its column its y coordinate.
     let [width, height] = two_factors(n_pes);
     let (row, column) = world.split_2d(width).expect("few teams are made");
     assert_eq!((row.n_pes(), column.n_pes()), (width, height));
     assert_eq!(row.my_pe() + width * column.my_pe(), me);
     assert_eq!(row.translate_pe(0, &world), Some(me - me % width));
 
-    // A column is split again for the third dimension, and may then go.
+    // The column is split again for the third dimension, and may be dropped then.
     let [x, y, z] = three_factors(n_pes);
     let (along_x, plane) = world.split_2d(x).expect("few teams are made");
     let (along_y, along_z) = plane.split_2d(y).expect("few teams are made");

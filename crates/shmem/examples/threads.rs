@@ -15,7 +15,7 @@ fn main() -> Result<(), shmem::ThreadLevelError> {
     thread::scope(|threads| {
         for _ in 0..THREADS {
             threads.spawn(|| {
-                // It stays on this thread, and its drop completes what was issued on it.
+                // The context stays on this thread, and its drop completes the puts issued on it.
                 let context = world.context::<Private>();
                 loop {
                     let task = context.fetch_inc(&next, 0);

@@ -1,7 +1,7 @@
-//! The transpose of a matrix whose rows are spread over the PEs: non-blocking gets of a block from
-//! every PE, all of which are complete at the end of the scope.
+//! The transpose of a matrix whose rows are distributed over the PEs: each PE issues non-blocking
+//! gets of a block of every PE, which are all complete at the end of the scope.
 
-/// The rows of each PE.
+/// The number of rows of each PE.
 const ROWS: usize = 6;
 
 fn main() {
@@ -10,7 +10,8 @@ fn main() {
     let size = ROWS * n_pes;
     let value = |row: usize, column: usize| (1000 * row + column) as u32;
 
-    // The part of each PE is a row of square blocks, so that a block lies in one piece.
+    // The part of each PE is stored as a row of square blocks, so that the elements of a block are
+    // adjacent.
     let matrix = shmem.array::<u32>(ROWS * size);
     for block in 0..n_pes {
         for (i, at) in (block * ROWS * ROWS..(block + 1) * ROWS * ROWS).enumerate() {
@@ -19,7 +20,7 @@ fn main() {
     }
     shmem.barrier_all();
 
-    // Block number `me` of every PE, which is transposed by itself.
+    // Gets block number `me` of every PE, and transposes each block by itself.
     let mut blocks = vec![0; ROWS * size];
     let wanted = matrix.slice(me * ROWS * ROWS..(me + 1) * ROWS * ROWS);
     shmem.scope(|s| {

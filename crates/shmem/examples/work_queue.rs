@@ -1,11 +1,11 @@
-//! Tasks that take different times: a PE that is free takes the next one, by a fetch-add on a
-//! counter of PE 0.
+//! Tasks that take different times: a PE that has completed a task takes the next one, by a
+//! fetch-add on a counter of PE 0.
 
 use shmem::Atomic;
 
 const TASKS: usize = 500;
 
-/// Returns how many steps the Collatz sequence takes from `n` to 1.
+/// Returns the number of steps of the Collatz sequence from `n` to 1.
 fn steps(n: u64) -> u64 {
     std::iter::successors(Some(n), |n| match n {
         1 => None,

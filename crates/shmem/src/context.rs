@@ -102,7 +102,7 @@ impl Drop for Owned {
 ///
 /// A [`Shmem`](crate::Shmem) dereferences to the default context. Others are made by
 /// [`Team::context`](crate::Team::context) and destroyed when they are dropped, which completes
-/// what was issued on them (`shmem_ctx_destroy`, §9.5.3).
+/// the operations issued on them (`shmem_ctx_destroy`, §9.5.3).
 pub struct Context<'t, K: ContextKind = DefaultContext, L: ThreadLevel = Single> {
     owned: K::Owned,
     team: PhantomData<&'t ()>,

@@ -20,7 +20,8 @@ use rushmem_runtime::wait::WaitWord;
 )]
 pub unsafe trait Symmetric: Copy + 'static {}
 
-// SAFETY: this is what `Pod` means.
+// SAFETY: `Pod` requires that all bit patterns, zero included, are values, and that there is no
+// padding.
 unsafe impl<T: Pod> Symmetric for T {}
 
 /// Elements that a PE loads and stores itself: every [`Pod`] type, so neither [`Atomic`] nor
@@ -43,7 +44,7 @@ impl<T: Pod> PlainData for T {}
 #[repr(transparent)]
 pub struct Atomic<T: AtomicValue>(T);
 
-// SAFETY: transparent, and `T` is `Pod`.
+// SAFETY: transparent around a `Pod` type.
 unsafe impl<T: AtomicValue> Symmetric for Atomic<T> {}
 
 /// A word that signal operations update (OpenSHMEM 1.6, §9.8). There are no values of this type
@@ -52,7 +53,7 @@ unsafe impl<T: AtomicValue> Symmetric for Atomic<T> {}
 #[repr(transparent)]
 pub struct Signal(u64);
 
-// SAFETY: transparent, and the word is `Pod`.
+// SAFETY: transparent around an integer, which is `Pod`.
 unsafe impl Symmetric for Signal {}
 
 /// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7,

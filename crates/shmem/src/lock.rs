@@ -30,7 +30,7 @@ use std::marker::PhantomData;
 #[repr(transparent)]
 pub struct Lock(c_long);
 
-// SAFETY: transparent, and the word is a number.
+// SAFETY: transparent around an integer, of which all bits are values, without padding.
 unsafe impl Symmetric for Lock {}
 
 /// The guard of a lock that this PE holds. Its drop completes the operations issued on the default

@@ -74,5 +74,5 @@ pub(crate) struct Threads<L>(PhantomData<(*const (), L)>);
 
 // SAFETY: it contains nothing; the bound is what makes a handle of the level `Send`.
 unsafe impl<L: AnyThread> Send for Threads<L> {}
-// SAFETY: as above.
+// SAFETY: it contains nothing; the bound is what makes a handle of the level `Sync`.
 unsafe impl<L: AnyThread> Sync for Threads<L> {}

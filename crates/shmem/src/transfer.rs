@@ -59,9 +59,9 @@ struct VectorParts<T> {
     capacity: usize,
 }
 
-// SAFETY: it owns the elements as a vector does.
+// SAFETY: it owns the elements as a vector does, and a vector of `Send` elements is `Send`.
 unsafe impl<T: Send> Send for VectorParts<T> {}
-// SAFETY: it gives out references to the elements as a vector does.
+// SAFETY: it gives no access to the elements at all.
 unsafe impl<T: Sync> Sync for VectorParts<T> {}
 
 impl<T, C: CompletionTest> Owning<T, C> {

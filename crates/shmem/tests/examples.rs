@@ -1,5 +1,5 @@
-//! The examples, each a program as a user builds it, on 1, 2, 4 and 7 PEs: on one node, over TCP
-//! and over virtual nodes. Each checks its own result.
+//! Runs the examples, each a program as a user builds it, on 1, 2, 4 and 7 PEs: on one node, over
+//! TCP and over virtual nodes. Each example checks its own result.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use testkit::{Job, Test};
 
-/// For each there is a test named like it in every setting.
+/// The examples. For each of them there is a test with its name in every setting.
 const EXAMPLES: [&str; 16] = [
     "conjugate_gradient",
     "hash_table",

@@ -385,7 +385,7 @@ extern "C" fn note_frame(context: *mut c_void, stack: *mut c_void) -> c_int {
     if stack.n == DEPTH || address == 0 {
         return 5;
     }
-    // SAFETY: the same context.
+    // SAFETY: the same context, which is still valid.
     let place = unsafe { _Unwind_GetCFA(context) }.wrapping_sub(size_of::<usize>());
     let is_there = cfg!(target_arch = "x86_64") && {
         // SAFETY: the word below the frame of a caller is on the stack: there its call has pushed

@@ -67,7 +67,7 @@ impl Text {
     pub fn get(self) -> &'static str {
         // SAFETY: made of a string that lives as long as the process.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, self.nbytes) };
-        // SAFETY: the bytes of a string.
+        // SAFETY: the bytes of a `str`.
         unsafe { std::str::from_utf8_unchecked(bytes) }
     }
 }

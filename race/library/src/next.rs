@@ -27,7 +27,7 @@ pub unsafe fn next<F: Copy>(name: &CStr) -> F {
 pub unsafe fn next_once<F: Copy>(found: &OnceLock<F>, name: &str) -> F {
     *found.get_or_init(|| {
         let name = CStr::from_bytes_with_nul(name.as_bytes());
-        // SAFETY: the same contract.
+        // SAFETY: the caller keeps the contract of `next`.
         unsafe { next(name.expect("the callers append a null byte")) }
     })
 }

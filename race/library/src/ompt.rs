@@ -60,7 +60,8 @@ pub extern "C" fn ompt_start_tool(_: c_uint, _: *const c_char) -> *mut Tool {
 
 extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
     let name: &CStr = c"ompt_set_callback";
-    // SAFETY: a function of libomp, for this name.
+    // SAFETY: libomp's function for looking up names, called with a string that ends with a null
+    // byte.
     let Some(set) = (unsafe { look_up(name.as_ptr()) }) else { return 0 };
     let callbacks: [(c_int, Callback); 9] = [
         (PARALLEL_BEGIN, parallel_begin as Callback),

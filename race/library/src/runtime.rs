@@ -55,11 +55,11 @@ extern "C" fn attach(opening: &DetectorOpening, pid: u32, fd: c_int) -> c_int {
     let n = opening.n_pes as usize;
     // SAFETY: by the contract of `DetectorOpening`, this is an array of an address for each PE.
     let heaps = unsafe { std::slice::from_raw_parts(opening.heaps, n) };
-    // SAFETY: the same.
+    // SAFETY: as for the heaps.
     let statics = unsafe { std::slice::from_raw_parts(opening.statics, n) };
     ProcessDetector::start(SharedAreas::new(words, segments), opening, heaps, statics);
     watch_exit();
-    // SAFETY: the library stays loaded.
+    // SAFETY: the function exists until the process ends, since the library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(process::end_in_child)) };
     0
 }
@@ -145,7 +145,7 @@ unsafe extern "C" {
 fn watch_exit() {
     static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
     if !IS_REGISTERED.swap(true, Relaxed) {
-        // SAFETY: the library stays loaded.
+        // SAFETY: the function exists until the process ends, since the library is never unloaded.
         unsafe { on_exit(at_exit, std::ptr::null_mut()) };
     }
 }
@@ -156,7 +156,7 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     {
         // SAFETY: with null this writes the buffers of all streams, as `exit` would do next.
         unsafe { libc::fflush(std::ptr::null_mut()) };
-        // SAFETY: ends the process.
+        // SAFETY: has no preconditions; it ends the process.
         unsafe { libc::_exit(status) }
     }
 }

@@ -1,4 +1,4 @@
-//! A get has its buffer to itself.
+//! A get needs exclusive access to its buffer.
 
 fn main() {
     let shmem = shmem::init();

@@ -1,4 +1,4 @@
-//! A lock is given back by the thread that took it.
+//! A lock is released by the thread that took it.
 
 use shmem::{Lock, Multiple};
 

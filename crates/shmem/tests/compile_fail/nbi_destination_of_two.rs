@@ -1,4 +1,4 @@
-//! A non-blocking operation has its destination to itself.
+//! A non-blocking operation needs exclusive access to its destination.
 
 use shmem::Atomic;
 

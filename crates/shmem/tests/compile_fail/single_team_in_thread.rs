@@ -1,4 +1,4 @@
-//! Nor do others use its teams.
+//! Only the thread that initialized the library at Single uses its teams.
 
 fn main() {
     let shmem = shmem::init();

@@ -1,4 +1,4 @@
-//! Nor does a team that was split off.
+//! A team that was split off does not outlive the handle.
 
 fn main() {
     let team = {

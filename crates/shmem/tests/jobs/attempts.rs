@@ -1,5 +1,5 @@
-//! Attempts at undefined behavior by safe code: each does what a program should not, and finds that
-//! memory has what it should.
+//! Attempts at undefined behavior by safe code: each misuses the library, and checks that memory
+//! has the right contents nevertheless.
 
 use shmem::bytemuck::{Pod, Zeroable};
 use shmem::{
@@ -51,7 +51,7 @@ shmem::test!(numbers_without_bounds_reach_no_memory, pes = 2, |shmem| {
     assert!(pages.load(2).0 == [[7; 32]; 16] && pages.load(1).0 == [[0; 32]; 16]);
 });
 
-/// Other elements at each look.
+/// A source whose `as_ref` returns other elements at each second call.
 struct Fickle(Cell<bool>, [u64; 4], [u64; 9]);
 
 impl AsRef<[u64]> for Fickle {
@@ -85,7 +85,7 @@ shmem::test!(transfers_that_are_leaked_end_before_their_array_does, pes = 2, |sh
         shmem.barrier_all();
         forget(shmem.put_owned(&array, vec![97; n / 2], peer));
         drop(array);
-        // In the same place.
+        // The new array is at the same address.
         let fresh = shmem.array::<u64>(n);
         assert!(fresh.to_vec().iter().all(|&x| x == 0));
     }
@@ -142,7 +142,7 @@ shmem::test!(contexts_outlive_what_used_them, pes = 2, || {
                 forget(context);
             });
         });
-        // Nobody has completed the puts.
+        // The puts were not completed, since their contexts were leaked.
         drop(array);
         let fresh = shmem.array::<u64>(1000);
         assert_eq!(fresh.to_vec(), [0; 1000], "PE {me}");

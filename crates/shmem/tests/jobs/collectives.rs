@@ -4,12 +4,12 @@ use shmem::{And, Blocks, Complex, Max, Min, Or, Prod, Shmem, Single, Sum, Team, 
 
 const PES: [u32; 5] = [1, 2, 3, 4, 7];
 
-/// On the world, and on the PEs of odd or even numbers.
+/// Calls `body` on the world, then on the two teams of the PEs with even and with odd numbers.
 fn on_teams<L: ThreadLevel>(shmem: &Shmem<L>, body: impl Fn(&Shmem<L>, &Team<'_, L>)) {
     let world = shmem.world();
     body(shmem, &world);
     let half = world.split(Some(shmem.my_pe() % 2), 0);
-    // Objects are allocated by all PEs, so both halves make the same.
+    // All PEs allocate objects together, so both halves allocate the same ones.
     body(shmem, &half.expect("every PE has a color"));
 }
 
@@ -24,7 +24,7 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
         let result = |len| {
             team.sync();
             let elements = dest.slice(..len).to_vec();
-            // From the next call on others may write to them.
+            // Other members may write to `dest` from the next call on.
             team.sync();
             elements
         };
@@ -59,7 +59,7 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         let (source, dest) = (shmem.array::<u32>(all), shmem.array::<u32>(2 * all));
         let elements: Vec<u32> = (0..n).map(|to| (10 * me + to) as u32).collect();
         source.slice(..n).copy_from_slice(&elements);
-        // To members of even numbers one element, to the others none.
+        // Sends one element to members with even numbers, and none to the others.
         let counts: Vec<usize> = (0..n).map(|to| (to + 1) % 2).collect();
         let offsets: Vec<usize> = (0..n).collect();
         let blocks = Blocks { offsets: &offsets, counts: &counts };
@@ -74,8 +74,8 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         }
         team.sync();
 
-        // In the reverse order, in the second half. A member announces where it puts what comes
-        // from each one.
+        // Stores the blocks in the reverse order, in the second half of `dest`. Each member passes
+        // the offsets at which it receives.
         let places: Vec<usize> = (0..n).map(|from| all + n - 1 - from).collect();
         let came = team.alltoallv(&dest, &places, &source, blocks);
         assert_eq!(came, vec![usize::from(is_even); n]);
@@ -110,7 +110,7 @@ shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
             is(&|i| sum_of(me + 1, i));
             team.exscan(Sum, dest, source);
             is(&|i| sum_of(me, i));
-            // In place.
+            // The source is the destination.
             team.reduce(Min, source, source);
             team.sync();
             assert_eq!(source.load(len - 1), len as u64 - 1);

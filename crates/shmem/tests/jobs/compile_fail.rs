@@ -1,10 +1,10 @@
-//! Programs that must not compile: each file of `compile_fail` is one, and says on which lines and
-//! why.
+//! Programs that must not compile: the files of `compile_fail`. Comments in each say which lines
+//! the compiler must refuse, and why.
 //!
-//! A line that the compiler refuses ends with `//~` and the error's code, or its message if it has
-//! none. These differ less between compilers than the texts of their messages do, so any compiler
-//! may run this. A code is followed by a colon and the message where that is ours. A comment `//~|`
-//! has words of a note that is ours.
+//! A line that the compiler refuses ends with `//~` and the code of the error, or its message if it
+//! has no code. Codes differ less between versions of the compiler than messages do. If the message
+//! is one of the library's, it follows the code after a colon. A comment `//~|` has words of a note
+//! of the library.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// A line, and why it is refused.
+/// Numbers of lines that are refused, each with the error.
 type Refusals = BTreeSet<(u64, String)>;
 
-/// The beginnings of our messages.
+/// Parts of the messages that the library defines.
 const OURS: [&str; 8] = [
     "do not combine elements of type",
     "atomic operation",
@@ -27,7 +27,7 @@ const OURS: [&str; 8] = [
     "stays on the thread that initialized",
 ];
 
-/// The library as far as a compiler needs it to check programs.
+/// The library's metadata, with which the compiler checks programs.
 struct Library {
     metadata: PathBuf,
 }
@@ -48,10 +48,10 @@ impl Library {
         Library { metadata: PathBuf::from(file.expect("cargo says where the library is")) }
     }
 
-    /// Returns what the compiler says of a program, and the notes to it.
+    /// Compiles a program, and returns the errors and the notes of the compiler.
     fn refusals(&self, program: &Path) -> (Refusals, Vec<String>) {
         let shmem = format!("shmem={}", self.metadata.display());
-        // The dependencies of the library are beside it.
+        // The metadata of the library's dependencies is in the same directory.
         let dir = self.metadata.parent().expect("it is in a directory");
         let dependencies = format!("dependency={}", dir.display());
         let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
@@ -73,8 +73,8 @@ fn messages(lines: &[u8]) -> impl Iterator<Item = Value> {
     lines.map(|line| serde_json::from_slice(line).expect("a line is a message"))
 }
 
-/// Returns the line of an error and why, which is its code, or its message if that is ours or there
-/// is no code; the last error, which counts the others, has no line.
+/// Returns the line and the code of an error, with its message if the library defines it; the
+/// message alone if there is no code. Returns `None` for the last error, which counts the others.
 fn refusal(error: &Value) -> Option<(u64, String)> {
     let span = error["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
     let (code, message) = (error["code"]["code"].as_str(), error["message"].as_str()?);
@@ -88,7 +88,7 @@ fn refusal(error: &Value) -> Option<(u64, String)> {
     Some((span["line_start"].as_u64()?, why))
 }
 
-/// Returns what a program says of itself: the errors, and words of notes.
+/// Returns the errors, and the words of notes, that the comments of a program expect.
 fn expected(program: &Path) -> (Refusals, Vec<String>) {
     let text = std::fs::read_to_string(program).expect("a program can be read");
     let marked = (1..).zip(text.lines()).flat_map(|(line, text)| {

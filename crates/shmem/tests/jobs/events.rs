@@ -1,5 +1,5 @@
-//! The events of the library and the subscriber of the program do not meet, unless the program
-//! wants that.
+//! Checks that the program's subscriber receives events of the library only if the program requests
+//! them.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::MakeWriter;
 struct Written(Arc<Mutex<Vec<u8>>>);
 
 impl Written {
-    /// Makes this what the global default of the process writes to.
+    /// Sets a subscriber that writes to this as the global default of the process.
     fn set_global() -> Written {
         let written = Written::default();
         let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
@@ -49,7 +49,7 @@ impl<'a> MakeWriter<'a> for Written {
     }
 }
 
-/// Runs a test of this file as a job of 2 PEs over TCP, which has to pass.
+/// Runs a test of this file as a job of 2 PEs over TCP, and checks that it passes.
 fn run(test: &str, debug: Option<&str>) -> Outcome {
     let this = std::env::current_exe().expect("a test program knows its path");
     let test = &format!("events::{test}");
@@ -62,7 +62,7 @@ fn run(test: &str, debug: Option<&str>) -> Outcome {
     outcome
 }
 
-/// Two PEs send each other a word, which connects them.
+/// Lets two PEs put a word to each other, which connects them.
 fn communicate(shmem: &shmem::Shmem) {
     let word = shmem.boxed(0u64);
     shmem.p(&word, 17, 1 - shmem.my_pe());

@@ -1,12 +1,12 @@
-//! Safe code may leak what would have waited for an operation. Epochs and drops of arrays wait for
-//! the operations on the array themselves.
+//! Safe code may leak the object whose drop would wait for an operation. Epochs and drops of arrays
+//! wait for the operations on the array themselves.
 
 use shmem::{Multiple, SymArray, Team, ThreadLevel};
 use std::mem::forget;
 
 const PES: [u32; 2] = [2, 4];
 const LEN: usize = 1 << 16;
-/// They take much longer than two barriers.
+/// The number of broadcasts that are leaked. They take much longer than two barriers.
 const REQUESTS: u32 = 50;
 
 /// Starts broadcasts of zeros and then one of ones, and leaks their requests. All have one root,
@@ -58,7 +58,7 @@ shmem::test!(a_drop_waits_for_leaked_collectives, pes = PES, |shmem| {
     drop(sources);
     let later = shmem.array::<u64>(2 * LEN);
     later.fill(7);
-    // It waits for the requests of its team.
+    // The sync waits for the requests of its team.
     team.sync();
     shmem.barrier_all();
     assert_eq!(later.to_vec(), [7; 2 * LEN]);
@@ -89,7 +89,7 @@ fn over_tcp_too() {
 shmem::test!(an_epoch_leaves_other_collectives_alone, pes = 2, |shmem| {
     with_team!(shmem, team, dest, sources);
     let mut other = shmem.array::<u64>(1);
-    // On PE 0 it is done when PE 1 has started it, in the epoch.
+    // The broadcast of PE 0 is complete only when PE 1 has started it, in the epoch.
     let early = (shmem.my_pe() == 0).then(|| team.broadcast_nb(&dest, &sources[1], 1));
     let late = other.epoch(|_| early.unwrap_or_else(|| team.broadcast_nb(&dest, &sources[1], 1)));
     late.wait();

@@ -1,5 +1,5 @@
-//! Tests of the Rust interface, most of which are jobs of this program, and of what the compiler
-//! rejects.
+//! Tests of the Rust interface, most of which run this program as a job, and of programs that the
+//! compiler must reject.
 
 mod attempts;
 mod collectives;

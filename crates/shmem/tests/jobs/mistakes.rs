@@ -1,5 +1,5 @@
 //! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong,
-//! and where.
+//! and at which line.
 
 use shmem::{Blocks, Cmp, Lock, Multiple, Private, Strides, Sum};
 
@@ -53,7 +53,7 @@ mistakes! {
             } else {
                 shmem.barrier_all();
                 shmem.barrier_all();
-                // It would write into what PE 0 has freed.
+                // This put would write into the block that PE 0 has freed.
                 shmem.put(&array, &[17; 63], 0);
             }
         };
@@ -67,7 +67,7 @@ mistakes! {
             if shmem.my_pe() == 0 {
                 std::mem::forget(shmem.array::<u64>(1000));
                 drop(shmem);
-                // It would be where the other array is on PE 1.
+                // This array would be at the address of the array of PE 1.
                 return shmem::init().array::<u64>(1000).fill(0);
             }
             let array = shmem.array::<u64>(1000);

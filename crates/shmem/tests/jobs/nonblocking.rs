@@ -159,7 +159,7 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let collected = world.collect_nb(&all, own.slice(..1 + me as usize % 2));
     let equal = world.fcollect_nb(&some, &own);
     let swapped = world.alltoall_nb(&back, &there);
-    // A blocking one comes behind them, and one that is dropped is waited for.
+    // A blocking collective is carried out after them, and a request that is dropped is waited for.
     drop(world.sync_nb());
     world.reduce(Sum, &to[4], &own);
     assert_eq!(to[4].to_vec(), to[0].to_vec());

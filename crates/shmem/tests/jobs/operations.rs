@@ -28,7 +28,7 @@ shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
     shmem.ibget(&mut got, &array, Strides { dst: 3, sst: 5 }, 2, 3, next);
     let sent = [from(me, 0), from(me, 1), 0, from(me, 2), from(me, 3), 0, from(me, 4), from(me, 5)];
     assert_eq!(got, sent);
-    // Nothing at all needs no room.
+    // A transfer of no elements needs no elements.
     shmem.iput(array.slice(..0), &source, Strides { dst: 5, sst: 2 }, 0, next);
     shmem.barrier_all();
 });
@@ -51,7 +51,7 @@ shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
     shmem.wait_until_all(&atomics, &[], Cmp::Ge, 5);
     assert!(shmem.test_all(&flags, &[], Cmp::Gt, 0));
     assert_eq!(shmem.wait_until_any(&flags, &[], Cmp::Eq, n as u64), Some(n - 1));
-    // All but the last one are excluded.
+    // All elements but the last one are excluded.
     let mut status = vec![1; n];
     status[n - 1] = 0;
     assert_eq!(shmem.wait_until_some(&flags, &mut indices, &status, Cmp::Gt, 0), [n - 1]);
@@ -85,7 +85,7 @@ shmem::test!(a_lock_keeps_others_out, pes = PES, |shmem| {
         let _guard = shmem.lock(&own);
         let _turn = shmem.lock(TURN.element(&shmem));
         shmem.p(&value, shmem.g(&value, 0) + 1, 0);
-        // The guards complete this before they let others in.
+        // The drops of the guards complete the put before they release the locks.
     }
     shmem.barrier_all();
     assert_eq!(shmem.g(&value, 0), 50 * u64::from(shmem.n_pes()));
@@ -157,7 +157,7 @@ shmem::test!(teams_are_split, pes = [1, 4, 6], |shmem| {
         [None; 3]
     };
     assert_eq!(lengths, expected);
-    // Only the members call.
+    // Only the members of the new team call.
     if me < 2.min(n) {
         let first = world.split_strided_by_members(0, 1, 2.min(n)).expect("this PE is one");
         assert_eq!(first.reduce_value(shmem::Sum, 1), first.n_pes());
@@ -182,7 +182,7 @@ shmem::test!(a_serialized_context_goes_from_thread_to_thread, pes = 2, || {
     assert_eq!(inbox.load(), 17);
 });
 
-// PEs that have left an epoch go on to the next allocation while others are still on their way out.
+// PEs that have left an epoch begin the next allocation while others have not left it yet.
 shmem::test!(epochs_and_allocations_take_turns, pes = [1, 2, 3, 5], |shmem| {
     let mut array = shmem.array::<u64>(1);
     for round in 1..200 {

@@ -1,4 +1,4 @@
-//! `shmem::test!`: what it shows when a job passes, fails, hangs or cannot be started.
+//! Checks the output of `shmem::test!` when a job passes, fails, hangs or cannot be started.
 
 use std::process::{Command, Output};
 use std::thread::sleep;
@@ -46,7 +46,7 @@ fn run(what: &str, environment: &[(&str, &str)]) -> Output {
     command.output().expect("it runs")
 }
 
-/// Returns what it printed, which has these words.
+/// Returns the output of a test, which must have these words.
 #[track_caller]
 fn fails(output: &Output, words: &[&str]) -> String {
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -91,7 +91,8 @@ fn without_oshrun_a_message_says_what_to_do() {
     fails(&run("pass", &[("OSHRUN", "/nowhere/oshrun")]), &["/nowhere/oshrun cannot be started"]);
 }
 
-/// As where `cargo test` has a runner: one process starts the jobs, the others have nothing to do.
+/// If `cargo test` has a runner that starts the program as a job, one process starts the jobs of
+/// tests, and the others do nothing.
 #[test]
 fn in_a_job_one_pe_starts_the_jobs_of_tests() {
     for (number, begins) in [("0", true), ("1", false)] {

@@ -7,10 +7,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{env, thread};
 
-/// Elements of a thread's own.
+/// The number of elements that each thread uses.
 const OWN: usize = 512;
 
-/// Puts and gets on a context of this thread's until `is_over`: whether all that was put was got.
+/// Puts and gets on a context of this thread until `is_over`. Returns true if all gets returned the
+/// values that were put.
 fn exchange<K: ContextKind>(
     context: &Context<'_, K, Multiple>,
     array: SymSlice<'_, u64>,
@@ -26,7 +27,7 @@ fn exchange<K: ContextKind>(
         context.scope(|s| {
             (0..OWN / 8).for_each(|i| s.put_nbi(array.slice(8 * i..8 * (i + 1)), &source, peer));
         });
-        // Not complete when the other thread completes what this PE has issued.
+        // The put may be incomplete when the other thread completes the operations of this PE.
         context.put(array.slice(..8), &source, peer);
         let mut got = [0; 8];
         context.get(&mut got, array.slice(OWN - 8..), peer);
@@ -57,9 +58,9 @@ shmem::test!(contexts_of_threads_are_used_beside_epochs_and_drops, pes = 2, || {
     shmem.barrier_all();
 });
 
-/// Keeps the process in its exit over a network, until the library refuses a call of a thread and
-/// ends it; on a node no call is refused. Registered before the first init, it runs after the
-/// library.
+/// Keeps the process in its exit until the library refuses a call of a thread and ends the process,
+/// as it does over a network; on a node no call is refused. It is registered before the first init,
+/// so it runs after the library's function.
 fn stay_in_the_exit() {
     extern "C" fn stay() {
         if env::var_os("SHMEM_ONNODE").is_some_and(|mode| mode == "off") {

@@ -1,4 +1,4 @@
-//! A job of processes that no launcher has started, by a unique id.
+//! A job of processes that no launcher has started, which join by a unique id.
 
 use std::process::Command;
 

@@ -140,7 +140,7 @@ pub unsafe extern "C" fn GOMP_task(
     // SAFETY: the function has this type.
     let next = *NEXT.get_or_init(|| unsafe { next(c"GOMP_task") });
     let call = |region, data, copy, nbytes, alignment| {
-        // SAFETY: the same contract.
+        // SAFETY: the caller keeps the contract of this function.
         unsafe {
             next(
                 region,
@@ -188,7 +188,7 @@ struct LoopArguments {
 
 /// Makes a task of a loop, when libgomp copies the arguments `of_loop` for it.
 extern "C" fn make_loop_task(arguments: *mut c_void, of_loop: *mut c_void) {
-    // SAFETY: the arguments of `run_loop` below.
+    // SAFETY: a pointer to the arguments that `run_loop` below has passed to libgomp.
     let of_loop = unsafe { of_loop.cast::<LoopArguments>().read() };
     // SAFETY: a variable of `run_loop`, which has not returned yet.
     let task = OpenMpTask::new(unsafe { of_loop.code.read() });
@@ -259,7 +259,7 @@ macro_rules! task_loops {
             let task_loop = unsafe { next_once(&NEXT, NAME) };
             let code = TaskCode { region, data, copy, nbytes: nbytes as usize };
             run_loop(code, alignment, flags, |region, data, copy, nbytes, alignment| {
-                // SAFETY: the same contract.
+                // SAFETY: the caller keeps the contract of the function of this name.
                 unsafe {
                     task_loop(
                         region, data, copy, nbytes, alignment, flags, n, priority, start, end, step,
@@ -278,7 +278,7 @@ around_next! {
 }
 
 fn wait_for_dependences(depends: usize, next: impl FnOnce() -> usize) -> usize {
-    // SAFETY: an array of libgomp's form.
+    // SAFETY: the program passes an array of libgomp's form.
     let depends = unsafe { dependences(std::ptr::with_exposed_provenance(depends)) };
     let result = next();
     depends.into_iter().for_each(Dependence::begin);
@@ -302,7 +302,7 @@ fn fulfill_event(_: usize, next: impl FnOnce() -> usize) -> usize {
 /// # Safety
 /// The array has this form.
 unsafe fn dependences(depends: *const usize) -> Vec<Dependence> {
-    // SAFETY: by contract, as in all that follows.
+    // SAFETY: by contract the array has all words that its form has; only these are read below.
     let word = |at: *const usize, i: usize| unsafe { at.wrapping_add(i).read() };
     let n_plain = word(depends, 0);
     let (n, n_out, n_in, start) = match n_plain {

@@ -1,4 +1,4 @@
-//! Tests of a file run again over TCP.
+//! Runs tests of this program again over TCP.
 
 use testkit::{Job, Outcome};
 
@@ -11,7 +11,7 @@ pub fn run(test: &str) -> Outcome {
     arguments.into_iter().fold(job, |job, argument| job.arg(argument)).run()
 }
 
-/// Runs a test of this program as such a job, which has to pass.
+/// Runs a test of this program as a job of 2 PEs over TCP, and checks that it passes.
 pub fn passes(test: &str) {
     let outcome = run(test);
     assert!(outcome.status.success(), "{outcome}");

@@ -91,14 +91,14 @@ fn mix(digest: u64, with: u64) -> u64 {
 
 /// Returns the address at which the program headers of the program's file are loaded.
 fn program_headers() -> usize {
-    // SAFETY: the call takes any number.
+    // SAFETY: the call accepts any number.
     unsafe { libc::getauxval(libc::AT_PHDR) as usize }
 }
 
 /// Returns the file that is loaded at an address.
 fn loaded_file(address: usize) -> Option<libc::Dl_info> {
     let mut found: MaybeUninit<libc::Dl_info> = MaybeUninit::zeroed();
-    // SAFETY: the call takes any address, and writes to `found` alone.
+    // SAFETY: the call accepts any address, and writes only to `found`.
     let is_found =
         unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
     // SAFETY: null pointers are valid for all fields.

@@ -113,7 +113,8 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     process::flush_output();
     let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
     if !launched {
-        // SAFETY: `exit` runs the exit handlers of the program, as the standard requires.
+        // Runs the exit handlers of the program, as the standard requires. SAFETY: the program asks
+        // for the exit, and the library's own exit handlers do nothing after `begin_exit`.
         unsafe { libc::exit(status) }
     }
     call::leave(launched, status)

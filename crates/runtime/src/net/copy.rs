@@ -18,11 +18,12 @@ impl SymmetricRange {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         observers::report_copy_to(pe.index(), self.nbytes());
         match dest.on(pe) {
-            // SAFETY: both ranges are symmetric memory that is mapped here, and long enough.
+            // SAFETY: the source is memory of this process, symmetric or private, and `to` is
+            // mapped here. The assertion shows that it is long enough.
             Some(to) => unsafe {
                 mem::copy_bytes::<mem::AtomicLoads>(to, self.start(), self.nbytes())
             },
-            // SAFETY: the source is symmetric memory of this PE, of that many bytes.
+            // SAFETY: the source is memory of this process with that many bytes.
             None => unsafe { put(pe, dest.remote(0), self.start(), self.nbytes()) },
         }
     }
@@ -33,12 +34,14 @@ impl SymmetricRange {
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
         observers::report_copy_from(pe.index(), nbytes);
         if let Some(from) = source.on(pe) {
-            // SAFETY: both ranges are symmetric memory that is mapped here, and long enough.
+            // SAFETY: the destination is memory of this process, symmetric or private, and `from`
+            // is mapped here. The assertion shows that the destination is long enough.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
         }
         let dest = LocalBuf { base: self.start(), nbytes };
         let get = Get { dest, source: source.remote(0), completion: Completion::Now };
-        // SAFETY: the destination is symmetric memory of this PE.
+        // SAFETY: the destination is memory of this process with that many bytes, and the get has
+        // written it on return.
         endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
     }
 
@@ -50,18 +53,18 @@ impl SymmetricRange {
         bytes.into_iter().map(|byte| unsafe { byte.assume_init() }).collect()
     }
 
-    /// Starts a copy to `dest` on `pe`, which may take until [`complete_copies`]. The bytes must
-    /// not change before that.
+    /// Starts a copy to `dest` on `pe`, which may take until [`complete_copies`]. The bytes must be
+    /// symmetric memory, and must not change before that.
     pub(crate) fn start_copy_to(self, pe: Pe, dest: SymmetricRange) {
         if dest.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
             return self.copy_to(pe, dest);
         }
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         observers::report_copy_to(pe.index(), self.nbytes());
-        // The source is mapped for the life of the process, so it outlives the copy.
+        // Symmetric memory is mapped for the life of the process, so it outlives the copy.
         let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
-        // SAFETY: the source is symmetric memory of this PE.
+        // SAFETY: the source is symmetric memory of this PE, which stays mapped.
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 

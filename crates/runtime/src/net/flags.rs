@@ -390,7 +390,8 @@ fn put_signal_remote(
     observers::report_copy_to(pe.index(), nbytes);
     let source = LocalBuf::source(source.start(), nbytes);
     let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
-    // SAFETY: the source is symmetric memory of this PE, which stays mapped.
+    // SAFETY: the source is memory of this process with that many bytes, and the put has read it on
+    // return.
     endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 

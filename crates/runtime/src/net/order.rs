@@ -120,7 +120,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     }
     let _observed = observers::call(|| event(call, ctx, Action::QuietOfPes));
     for i in 0..npes {
-        // SAFETY: `i` is below `npes`.
+        // SAFETY: the caller promises that `npes` numbers can be read, and `i` is below that.
         let pe = unsafe { target_pes.wrapping_add(i).read() };
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);

@@ -29,10 +29,10 @@ pub(crate) fn library() -> Option<&'static Libfabric> {
 /// Returns a part of an entry; `None` if it is absent.
 ///
 /// # Safety
-/// Null, or valid for `'a`.
-unsafe fn part<'a, T>(of: *const T) -> Option<&'a T> {
+/// `part` is null, or valid for `'a`.
+unsafe fn part<'a, T>(part: *const T) -> Option<&'a T> {
     // SAFETY: null or valid, by contract.
-    unsafe { of.as_ref() }
+    unsafe { part.as_ref() }
 }
 
 /// Returns true if a profile matches hints.

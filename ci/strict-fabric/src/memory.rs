@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Both ranges are valid for `nbytes` bytes. Other threads and processes may access them.
 #[inline]
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, nbytes: usize) {
-    let aligned = |to_what: usize| (to.addr() | from.addr()).is_multiple_of(to_what);
-    if nbytes == 8 && aligned(8) {
+    let is_aligned = |nbytes: usize| (to.addr() | from.addr()).is_multiple_of(nbytes);
+    if nbytes == 8 && is_aligned(8) {
         // SAFETY: valid by contract, and aligned.
         let from = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) };
         // SAFETY: valid by contract, and aligned.
         let to = unsafe { AtomicU64::from_ptr(to.cast()) };
         to.store(from.load(Ordering::Acquire), Ordering::Release);
-    } else if nbytes == 4 && aligned(4) {
+    } else if nbytes == 4 && is_aligned(4) {
         // SAFETY: valid by contract, and aligned.
         let from = unsafe { AtomicU32::from_ptr(from.cast_mut().cast()) };
         // SAFETY: valid by contract, and aligned.
@@ -214,10 +214,12 @@ fn shared_range(maps: &str, base: u64, end: u64) -> Option<FileRange> {
                 let name = format!("{from:x}-{to:x}");
                 Some((FileRange { name, offset: offset + base - from }, to, file))
             }
-            Some((first, reached, of))
-                if reached == from && of == file && first.offset + from - base == offset =>
+            Some((first, reached, first_file))
+                if reached == from
+                    && first_file == file
+                    && first.offset + from - base == offset =>
             {
-                Some((first, to, of))
+                Some((first, to, file))
             }
             _ => return None,
         };

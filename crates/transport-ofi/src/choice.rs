@@ -320,9 +320,9 @@ fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
         reasons.join("; ")
     } else if provider.is_empty() {
         "no provider of it has a device here".to_owned()
-    } else if let Some(of) = provider_of_fabric(library, provider) {
+    } else if let Some(owner) = provider_of_fabric(library, provider) {
         format!(
-            "{PROVIDER} is {provider}, which is a fabric of the provider {of}: set {FABRIC} instead"
+            "{PROVIDER} is {provider}, which is a fabric of the provider {owner}: set {FABRIC} instead"
         )
     } else {
         let here = refused.iter().filter(|one| one.verdict != Verdict::Absent);
@@ -367,7 +367,8 @@ fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> 
     }
     let refused = names.iter().filter(|name| !fits.contains(name));
     let mut all: Vec<Diagnosis> = refused.map(|name| refusal(library, request, name)).collect();
-    let is_part = |part: &String| names.iter().any(|name| name.split(';').any(|of| of == part));
+    let is_part =
+        |part: &String| names.iter().any(|name| name.split(';').any(|layer| layer == part));
     let idle = installed(library).into_iter();
     let idle = idle.filter(|name| !name.starts_with(LAYERS) && !is_part(name));
     all.extend(idle.map(|name| Diagnosis::new(name, Verdict::Absent, "no device of this kind")));
@@ -387,7 +388,7 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
     };
     let why = offer(&hints).and_then(|info| request.mismatch(&info));
     let why = why.or_else(|| refused_hints(&hints, offer));
-    let why = why.unwrap_or_else(|| "refuses all that is required of it".to_owned());
+    let why = why.unwrap_or_else(|| "offers nothing, whatever is required of it".to_owned());
     Diagnosis::new(name, Verdict::Refused, why)
 }
 

@@ -129,7 +129,7 @@ impl Fabric {
         // SAFETY: a part of the entry, which libfabric filled in.
         let av_type = match unsafe { &*entry.domain_attr }.av_type {
             fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
-            of_domain => of_domain,
+            offered => offered,
         };
         let mut attr = fi::fi_av_attr {
             type_: av_type,

@@ -263,7 +263,9 @@ impl InfoList {
         match unsafe { library.getinfo(filled.first, &mut first) } {
             0 => Ok(InfoList { library, first }),
             error if error == -fi::FI_ENODATA => Ok(InfoList { library, first: null_mut() }),
-            error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),
+            error => {
+                Err(format!("libfabric cannot list its providers: {}", library.strerror(error)))
+            }
         }
     }
 
@@ -326,7 +328,8 @@ fn copy(text: &str) -> Result<*mut c_char, String> {
     if text.is_empty() {
         return Ok(null_mut());
     }
-    let text = CString::new(text).map_err(|_| format!("{text:?} names nothing of libfabric's"))?;
+    let text = CString::new(text)
+        .map_err(|_| format!("{text:?} has a zero byte, which no name of libfabric's has"))?;
     // SAFETY: a string that ends with a zero.
     Ok(unsafe { libc::strdup(text.as_ptr()) })
 }

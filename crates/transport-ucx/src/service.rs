@@ -217,7 +217,8 @@ impl Deferred {
         let target = unsafe { &*this.target };
         let stream = this.incoming.request.stream;
         if status != UCS_OK {
-            let why = format!("its data did not come: {}", status_string(target.ucp, status));
+            let why =
+                format!("its data could not be fetched: {}", status_string(target.ucp, status));
             return target.refuse(RefusedMessage::of(stream.pe, why));
         }
         target.worked.set(true);

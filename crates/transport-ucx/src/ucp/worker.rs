@@ -58,13 +58,13 @@ impl Worker {
         // The first worker starts a thread of UCX, which must not take signals of the program.
         let status = without_signals(create);
         check_status(ucp, status).map_err(|why| {
-            format!("UCX makes no worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
+            format!("UCX cannot make a worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
         })?;
         let mut worker = Worker { context: Arc::clone(context), handle, efd: -1 };
         // SAFETY: a live worker; it writes a descriptor when it succeeds.
         let status = unsafe { ucp.ucp_worker_get_efd(handle, &raw mut worker.efd) };
         check_status(ucp, status)
-            .map_err(|why| format!("UCX's worker cannot be waited for: {why}"))?;
+            .map_err(|why| format!("UCX's worker has no descriptor to wait on: {why}"))?;
         Ok(worker)
     }
 

@@ -69,7 +69,7 @@ impl ForeignOptions {
             flag(self.allow_run_as_root, "--allow-run-as-root: no option is needed"),
             flag(
                 self.genvall,
-                "-genvall: all PEs of this machine have its environment; -x NAME passes a variable on to other hosts",
+                "-genvall: all PEs have the environment of oshrun without an option",
             ),
         ];
         let flags = flags.into_iter().flatten();

@@ -120,6 +120,9 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         Some(block) => {
             if let Some((_, nbytes)) = old {
                 report_block(call, ptr, nbytes, false);
+                if ptr != block.cast() {
+                    lock::forget(ptr.addr()..ptr.addr() + nbytes);
+                }
             }
             prepare_block(call, job, block, nbytes, false);
             report_block(call, block, nbytes, true);
@@ -146,8 +149,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     match freed {
         Ok(nbytes) => {
             report_block(call, ptr, nbytes, false);
-            let block = ptr.addr()..ptr.addr() + nbytes;
-            lock::forget(block);
+            lock::forget(ptr.addr()..ptr.addr() + nbytes);
         }
         Err(_) => fail_not_a_block(call, job, ptr),
     }

@@ -139,6 +139,27 @@ static void held_by_the_pe(void) {
     shmem_barrier_all();
 }
 
+/* A block that moves leaves no held lock behind at its old address, where a new block may begin.
+ * SHMEM_CHECK ends a job that reallocates a block with a held lock. */
+static void in_blocks_that_move(void) {
+    long *moved = shmem_calloc(8, sizeof *moved);
+    long *next = shmem_malloc(64);
+    long *old = moved;
+    if (check_me == 0)
+        shmem_set_lock(moved);
+    moved = shmem_realloc(moved, 1 << 16);
+    CHECK(moved != old, 67, "the block grew into the one behind it");
+    long *reused = shmem_calloc(8, sizeof *reused);
+    CHECK(reused == old, 67, "the next block does not begin where the one that moved was");
+    if (check_me == 0) {
+        CHECK(shmem_test_lock(reused) == 0, 70, "a lock is held where one was in a block that has moved");
+        shmem_clear_lock(reused);
+    }
+    shmem_free(reused);
+    shmem_free(next);
+    shmem_free(moved);
+}
+
 int main(void) {
     int provided;
     static long static_lock;
@@ -154,6 +175,8 @@ int main(void) {
     in_order();
     threads();
     held_by_the_pe();
+    if (!getenv("SHMEM_CHECK"))
+        in_blocks_that_move();
     long *on_heap = lock;
     lock = &static_lock;
     answers();

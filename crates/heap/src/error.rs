@@ -23,9 +23,9 @@ pub enum Error {
         "the node's memory is a file of {needed} bytes, but the limit of file sizes (ulimit -f) is {limit} bytes"
     )]
     FileSize {
-        /// The memory that the node needs.
+        /// The memory that the node needs, in bytes.
         needed: u64,
-        /// The limit.
+        /// The limit, in bytes.
         limit: u64,
     },
     /// The kernel refused this operation. Remedy: [`Error::remedy`] has it for each error of the

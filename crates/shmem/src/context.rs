@@ -1,5 +1,5 @@
-//! Contexts (OpenSHMEM 1.6, §9.5): streams of operations, each of which is ordered and completed by
-//! itself.
+//! Contexts (OpenSHMEM 1.6, §9.5): streams of operations, which are ordered and completed
+//! independently of each other.
 #![allow(unsafe_code)]
 
 use crate::thread_level::{Single, ThreadLevel, Threads};

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 /// The number of first polls of [`block_on`], after each of which the CPU pauses for a moment.
 const POLLS: u32 = 200;
-/// The number of polls after which it sleeps between polls, and no longer yields to other threads.
+/// The number of polls after which [`block_on`] sleeps between polls. Before, it yields to other
+/// threads.
 const YIELDS: u32 = 2000;
 /// The time that it sleeps. It cannot sleep longer, since the store of a peer does not wake the
 /// thread.

@@ -95,7 +95,8 @@ impl ShadowKind {
         self.is_of_library() || self.is_to_peer()
     }
 
-    /// Returns true if two accesses are a race if nothing orders them.
+    /// Returns true if accesses of these kinds to the same bytes are a race unless something orders
+    /// them.
     pub fn conflicts(self, other: ShadowKind) -> bool {
         let class = |kind: ShadowKind| kind.to_any().0 | ShadowKind::WRITES;
         (self.writes() || other.writes())
@@ -156,7 +157,7 @@ impl ShadowRecord {
         })
     }
 
-    /// Returns true if the two are a race if nothing orders them.
+    /// Returns true if the two accesses are a race unless something orders them.
     pub fn conflicts(&self, other: &ShadowRecord) -> bool {
         let is_same = (self.actor, self.epoch) == (other.actor, other.epoch);
         self.mask & other.mask != 0 && !is_same && self.kind.conflicts(other.kind)

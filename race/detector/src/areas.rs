@@ -177,7 +177,7 @@ pub enum Counter {
     Collectives,
     /// The number of finalizations of all PEs.
     Closed,
-    /// The number of PEs whose program was compiled for the detector.
+    /// The number of finalizations of PEs whose program was compiled for the detector.
     Instrumented,
 }
 

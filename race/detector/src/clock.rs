@@ -33,7 +33,7 @@ impl VectorClock {
         self.0[index] = self.0[index].max(epoch);
     }
 
-    /// Adds everything that `other` knows.
+    /// Raises each entry to that of `other`, if it is lower.
     pub fn join(&mut self, other: &VectorClock) {
         if other.0.len() > self.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -44,11 +44,11 @@ impl VectorClock {
     }
 }
 
-/// A clock in shared memory: one word names its block and counts the entries. The caller holds a
-/// lock for it.
+/// A clock in shared memory. Its word has the number of its block in the arena, and the number of
+/// its entries. The caller holds a lock that protects the word and the block.
 pub struct SharedClock<'a>(pub &'a AtomicU64);
 
-/// Bits of the word for the number of entries.
+/// Lower bits of the word, for the number of entries.
 const LENGTH_BITS: u32 = 17;
 
 impl SharedClock<'_> {
@@ -57,7 +57,8 @@ impl SharedClock<'_> {
         (word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize)
     }
 
-    /// Adds everything that `clock` knows. Returns false if there is no room.
+    /// Raises each entry to that of `clock`, if it is lower. Returns false if the arena has no
+    /// room.
     pub fn join(&self, arena: Arena, clock: &VectorClock) -> bool {
         let (at, len) = self.place();
         let own = arena.block(at, len);
@@ -80,7 +81,7 @@ impl SharedClock<'_> {
         true
     }
 
-    /// Adds everything that this clock knows to `clock`.
+    /// Raises each entry of `clock` to that of this clock, if it is lower.
     pub fn join_into(&self, arena: Arena, clock: &mut VectorClock) {
         let (at, len) = self.place();
         for (actor, word) in arena.block(at, len).iter().enumerate() {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Identifies a word, a lock or a fence.
 pub type Key = u64;
 
-/// Bytes that have a key of their own.
+/// The number of bytes that have one key.
 const WORD: usize = 4;
 /// The number of last fences of a thread that are remembered.
 const FENCES: u32 = 16;

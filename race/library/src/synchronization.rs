@@ -161,8 +161,8 @@ fn wait_for_condition(mutex: usize, next: impl FnOnce() -> usize) -> usize {
     result
 }
 
-/// Works as [`wait_for_condition`] with a lock of C++ (`std::unique_lock`), whose first member is
-/// the mutex.
+/// Works as [`wait_for_condition`] with a lock of C++ (`std::unique_lock`), whose first member
+/// points to the mutex.
 fn wait_for_condition_in_cxx(lock: usize, next: impl FnOnce() -> usize) -> usize {
     // SAFETY: the caller passes a `std::unique_lock`, whose first member is a pointer.
     let mutex = unsafe { std::ptr::with_exposed_provenance::<usize>(lock).read() };

@@ -325,7 +325,7 @@ fn finalize_instead_of_a_barrier() {
     );
 }
 
-/// One thread of PE 3 waits for the request that another one carries out.
+/// One thread of PE 3 waits for the request that another thread of it carries out.
 #[test]
 fn a_collective_that_does_not_block_instead_of_one_that_does() {
     check(

@@ -19,7 +19,7 @@ use std::sync::atomic::{
     fence,
 };
 
-/// After an epoch with fewer bits than this, the page gets records instead of bits, which are
+/// After an epoch with bits, but fewer than this, the page gets records instead of bits, which are
 /// cheaper then.
 const FEW_BITS: u32 = 256;
 /// The number of epochs for which it gets records instead of bits.

@@ -19,7 +19,7 @@ struct Stage<'s> {
     after: Option<u32>,
     inbox: SymArray<'s, u64>,
     /// The number of blocks that were put into the inbox of this PE.
-    come: SymBox<'s, Signal>,
+    arrived: SymBox<'s, Signal>,
     /// The number of blocks that the next PE has taken from its inbox.
     taken: SymBox<'s, Signal>,
 }
@@ -27,7 +27,7 @@ struct Stage<'s> {
 impl<'s> Stage<'s> {
     fn new(shmem: &'s Shmem, before: Option<u32>, after: Option<u32>) -> Stage<'s> {
         let inbox = shmem.array(BLOCK * ROOM as usize);
-        Stage { shmem, before, after, inbox, come: shmem.zeroed(), taken: shmem.zeroed() }
+        Stage { shmem, before, after, inbox, arrived: shmem.zeroed(), taken: shmem.zeroed() }
     }
 
     fn room(&self, number: u64) -> SymSlice<'_, u64> {
@@ -40,7 +40,7 @@ impl<'s> Stage<'s> {
         let Some(before) = self.before else {
             return vec![number; BLOCK];
         };
-        self.shmem.signal_until(&self.come, Cmp::Gt, number).await;
+        self.shmem.signal_until(&self.arrived, Cmp::Gt, number).await;
         let block = self.room(number).to_vec();
         self.shmem.signal(&self.taken, SignalOp::Add(1), before);
         block
@@ -54,7 +54,7 @@ impl<'s> Stage<'s> {
         let taken = (number + 1).saturating_sub(ROOM);
         self.shmem.signal_until(&self.taken, Cmp::Ge, taken).await;
         self.shmem.put_owned(self.room(number), block, after).await;
-        self.shmem.signal(&self.come, SignalOp::Add(1), after);
+        self.shmem.signal(&self.arrived, SignalOp::Add(1), after);
     }
 
     /// Receives all blocks, adds 1 to their elements, and sends them.

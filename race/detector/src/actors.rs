@@ -26,7 +26,7 @@ pub enum ActorRole {
 
 /// An actor of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Who {
+pub struct ActorInfo {
     /// The PE.
     pub pe: u32,
     /// The role within its PE.
@@ -35,7 +35,7 @@ pub struct Who {
     pub on_context: bool,
 }
 
-impl Who {
+impl ActorInfo {
     fn word(self) -> u64 {
         let (role, detail) = match self.role {
             ActorRole::Thread(number) => (1, number),
@@ -46,14 +46,14 @@ impl Who {
     }
 
     /// Returns the description of the actor with this number.
-    pub fn find(areas: &SharedAreas, actor: Actor) -> Who {
+    pub fn find(areas: &SharedAreas, actor: Actor) -> ActorInfo {
         let word = areas.actors[usize::from(actor)].load(Relaxed);
         let role = match word >> 32 & 0x7f {
             1 => ActorRole::Thread(word as u32),
             2 => ActorRole::InFlight(word as u32),
             _ => ActorRole::Fetching,
         };
-        Who { pe: (word >> 40) as u32, role, on_context: word >> 39 & 1 != 0 }
+        ActorInfo { pe: (word >> 40) as u32, role, on_context: word >> 39 & 1 != 0 }
     }
 
     /// Adds this actor to the table of the job, and returns its number. `None` if the table is
@@ -137,16 +137,16 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Returns the operations of an entry. If there are none, enrolls `who` as their actor.
+    /// Returns the operations of an entry. If there are none, enrolls `info` as their actor.
     fn find<'a, K>(
         entry: Entry<'a, K, Flight>,
         areas: &SharedAreas,
-        who: Who,
+        info: ActorInfo,
     ) -> Option<&'a mut Flight> {
         Some(match entry {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                free.insert(Flight { actor: who.enroll(areas)?, last: 0, fences: Vec::new() })
+                free.insert(Flight { actor: info.enroll(areas)?, last: 0, fences: Vec::new() })
             }
         })
     }
@@ -195,13 +195,13 @@ impl ContextFlights {
     ) -> Option<&mut Flight> {
         let signal = if signal == 0 { 0 } else { 1 + signal / 8 % MAX_SIGNALS };
         let (role, on_context) = (ActorRole::InFlight(pe), !self.is_default);
-        Flight::find(self.puts.entry((pe, signal)), areas, Who { pe: me, role, on_context })
+        Flight::find(self.puts.entry((pe, signal)), areas, ActorInfo { pe: me, role, on_context })
     }
 
     /// Returns the gets from a PE; `None` if there are too many actors.
     pub fn gets(&mut self, areas: &SharedAreas, me: u32, pe: u32) -> Option<&mut Flight> {
         let (role, on_context) = (ActorRole::Fetching, !self.is_default);
-        Flight::find(self.gets.entry(pe), areas, Who { pe: me, role, on_context })
+        Flight::find(self.gets.entry(pe), areas, ActorInfo { pe: me, role, on_context })
     }
 
     /// Returns, for each actor of puts to a PE, the last operation before a fence that `clock`

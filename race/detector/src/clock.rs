@@ -52,7 +52,7 @@ pub struct SharedClock<'a>(pub &'a AtomicU64);
 const LENGTH_BITS: u32 = 17;
 
 impl SharedClock<'_> {
-    fn place(&self) -> (u64, usize) {
+    fn block(&self) -> (u64, usize) {
         let word = self.0.load(Relaxed);
         (word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize)
     }
@@ -60,7 +60,7 @@ impl SharedClock<'_> {
     /// Raises each entry to that of `clock`, if it is lower. Returns false if the arena has no
     /// room.
     pub fn join(&self, arena: Arena, clock: &VectorClock) -> bool {
-        let (at, len) = self.place();
+        let (at, len) = self.block();
         let own = arena.block(at, len);
         for (own, other) in own.iter().zip(&clock.0) {
             own.fetch_max(u64::from(*other), Relaxed);
@@ -68,14 +68,14 @@ impl SharedClock<'_> {
         if clock.0.len() <= len {
             return true;
         }
-        let Some(grown) = arena.take(clock.0.len()) else { return false };
+        let Some(grown) = arena.allocate(clock.0.len()) else { return false };
         let block = arena.block(grown, clock.0.len());
         for (i, (word, other)) in block.iter().zip(&clock.0).enumerate() {
             let own = own.get(i).map_or(0, |word| word.load(Relaxed));
             word.store(own.max(u64::from(*other)), Relaxed);
         }
         if len > 0 {
-            arena.give(at, len);
+            arena.free(at, len);
         }
         self.0.store(grown << LENGTH_BITS | clock.0.len() as u64, Relaxed);
         true
@@ -83,7 +83,7 @@ impl SharedClock<'_> {
 
     /// Raises each entry of `clock` to that of this clock, if it is lower.
     pub fn join_into(&self, arena: Arena, clock: &mut VectorClock) {
-        let (at, len) = self.place();
+        let (at, len) = self.block();
         for (actor, word) in arena.block(at, len).iter().enumerate() {
             let epoch = word.load(Relaxed) as Epoch;
             if epoch > 0 {
@@ -94,9 +94,9 @@ impl SharedClock<'_> {
 
     /// Empties the clock, and frees its block.
     pub fn clear(&self, arena: Arena) {
-        let (at, len) = self.place();
+        let (at, len) = self.block();
         if len > 0 {
-            arena.give(at, len);
+            arena.free(at, len);
         }
         self.0.store(0, Relaxed);
     }

@@ -38,7 +38,7 @@ fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option
     let entry = MemberClocks { key: &words[0], left: &words[1], clocks: &words[2] };
     if found.is_none() {
         let n = collective.n as usize;
-        let clocks = areas.arena.take(n)?;
+        let clocks = areas.arena.allocate(n)?;
         areas.arena.block(clocks, n).iter().for_each(|word| word.store(0, Relaxed));
         entry.key.store(key, Relaxed);
         entry.left.store(0, Relaxed);
@@ -76,7 +76,7 @@ pub fn leave(
     }
     if entry.left.fetch_add(1, Relaxed) + 1 == u64::from(collective.n) {
         clocks.iter().for_each(|word| SharedClock(word).clear(areas.arena));
-        areas.arena.give(at, n);
+        areas.arena.free(at, n);
         entry.key.store(0, Relaxed);
     }
 }

@@ -6,7 +6,7 @@ mod calls;
 mod threads;
 
 use crate::access::{ShadowKind, ShadowRecord};
-use crate::actors::{ActorRole, ContextFlights, EndedThread, THREAD, Thread, Who};
+use crate::actors::{ActorInfo, ActorRole, ContextFlights, EndedThread, THREAD, Thread};
 use crate::areas::{Counter, ShadowPlace, ShadowSegment, SharedAreas, by_page};
 use crate::clock::{Actor, Epoch, VectorClock};
 use crate::report::{Memory, Reporter};
@@ -281,8 +281,9 @@ impl ProcessDetector {
             let mut thread = thread.try_borrow_mut().ok()?;
             if thread.actor == 0 {
                 let number = self.threads.fetch_add(1, Relaxed);
-                let who = Who { pe: self.me, role: ActorRole::Thread(number), on_context: false };
-                let actor = who.enroll(&self.areas)?;
+                let info =
+                    ActorInfo { pe: self.me, role: ActorRole::Thread(number), on_context: false };
+                let actor = info.enroll(&self.areas)?;
                 thread.actor = actor;
                 thread.number = number;
                 thread.clock.raise(actor, 1);

@@ -2,7 +2,7 @@
 //! advice on how to order them.
 
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
-use crate::actors::{ActorRole, Who};
+use crate::actors::{ActorInfo, ActorRole};
 use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::shared::lock;
 use crate::sites::{self, Site};
@@ -245,7 +245,7 @@ fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
 /// One of the two accesses, with its place in the source.
 pub struct Side {
     /// The actor that makes it.
-    pub who: Who,
+    pub actor: ActorInfo,
     /// Its kind.
     pub kind: ShadowKind,
     /// The name of the routine, or a load, a store or an atomic operation of the program.
@@ -276,15 +276,15 @@ impl Side {
             (call, _) => call.to_owned(),
         };
         let sources = symbols::of_program(&site.frames);
-        let who = Who::find(areas, record.actor);
-        let in_flight = !matches!(who.role, ActorRole::Thread(_));
-        Side { who, kind: record.kind, what, nbytes: record.nbytes, sources, in_flight }
+        let actor = ActorInfo::find(areas, record.actor);
+        let in_flight = !matches!(actor.role, ActorRole::Thread(_));
+        Side { actor, kind: record.kind, what, nbytes: record.nbytes, sources, in_flight }
     }
 
     /// Returns the lines of a report that describe the access: itself, and the calls around it.
     pub fn line(&self) -> String {
-        let mut line = format!("  PE {}", self.who.pe);
-        if let ActorRole::Thread(number @ 1..) = self.who.role {
+        let mut line = format!("  PE {}", self.actor.pe);
+        if let ActorRole::Thread(number @ 1..) = self.actor.role {
             let _ = write!(line, ", thread {number}");
         }
         let _ = write!(line, ": {} of {} bytes at ", self.what, self.nbytes);
@@ -306,12 +306,12 @@ impl Side {
     /// Returns the access as an object of a report in JSON.
     pub fn json(&self) -> serde_json::Value {
         let frame = |source: &SourceLine| json!({"function": source.function, "file": source.file, "line": source.line});
-        let thread = match self.who.role {
+        let thread = match self.actor.role {
             ActorRole::Thread(number) => Some(number),
             _ => None,
         };
         json!({
-            "pe": self.who.pe, "thread": thread, "access": self.what, "nbytes": self.nbytes,
+            "pe": self.actor.pe, "thread": thread, "access": self.what, "nbytes": self.nbytes,
             "in_flight": self.in_flight, "frames": self.sources.iter().map(frame).collect::<Vec<_>>(),
         })
     }
@@ -325,16 +325,16 @@ fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
     if first.kind.is_atomic() && second.kind.is_atomic() {
         return advice_on_atomics(sides);
     }
-    if first.who.pe == second.who.pe {
+    if first.actor.pe == second.actor.pe {
         return advice_on_one_pe(sides, place);
     }
     let pair = if first.in_flight { Some((first, second)) } else { Some((second, first)) };
     match pair.filter(|(operation, _)| operation.in_flight) {
-        Some((operation, _)) if operation.who.on_context => format!(
+        Some((operation, _)) if operation.actor.on_context => format!(
             "Nothing orders the two. {} on PE {} and shmem_barrier_all after it, between them, would: \
              shmem_barrier_all completes the default context alone.",
             quiet(operation),
-            operation.who.pe
+            operation.actor.pe
         ),
         Some((operation, other)) => advice_on_flight(operation, other, place),
         None => "Nothing orders the two. shmem_barrier_all between them would.".to_owned(),
@@ -342,7 +342,7 @@ fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
 }
 
 fn quiet(side: &Side) -> &'static str {
-    if side.who.on_context { "shmem_ctx_quiet of its context" } else { "shmem_quiet" }
+    if side.actor.on_context { "shmem_ctx_quiet of its context" } else { "shmem_quiet" }
 }
 
 fn is_of_signal(kind: ShadowKind) -> bool {
@@ -362,12 +362,12 @@ fn advice_on_atomics([first, second]: &[Side; 2]) -> String {
 
 fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> String {
     let goes_there = |side: &Side| {
-        place.is_some_and(|place| side.who.role == ActorRole::InFlight(place.pe))
+        place.is_some_and(|place| side.actor.role == ActorRole::InFlight(place.pe))
             && (side.kind.writes() || side.kind.is_atomic())
     };
     match (first.in_flight, second.in_flight) {
         (true, true) if goes_there(first) && goes_there(second) => {
-            match (first.who.on_context, second.who.on_context) {
+            match (first.actor.on_context, second.actor.on_context) {
                 (false, false) => "Nothing orders the two. shmem_fence between them would.".to_owned(),
                 (true, true) => "Nothing orders the two. If they are of one context, shmem_ctx_fence of it between them \
                                  would, else shmem_ctx_quiet of the first one's."
@@ -410,11 +410,11 @@ fn advice_on_flight(operation: &Side, other: &Side, place: Option<ShadowPlace>) 
             operation.what
         );
     }
-    let is_for_target = place.is_some_and(|place| place.pe == other.who.pe);
+    let is_for_target = place.is_some_and(|place| place.pe == other.actor.pe);
     if !is_for_target || !operation.kind.writes() || other.kind.writes() {
         return "Nothing orders the two. shmem_barrier_all between them would.".to_owned();
     }
-    let pe = other.who.pe;
+    let pe = other.actor.pe;
     match (operation.kind.is_atomic(), operation.what.contains("_signal")) {
         (true, true) => format!(
             "Nothing orders the two. shmem_signal_wait_until or shmem_signal_fetch on PE {pe} reads a signal."

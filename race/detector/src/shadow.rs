@@ -185,7 +185,7 @@ impl<'a> Page<'a> {
                 held.set(IN_PARTS, left);
             }
             held.set(IN_WHOLE, true);
-            self.head[LOOKED].iter().for_each(|who| who.store(0, Relaxed));
+            self.head[LOOKED].iter().for_each(|looked| looked.store(0, Relaxed));
             return insert(self.whole(), &access, view).or(conflict);
         }
         for index in at / 8..end.div_ceil(8) {
@@ -299,13 +299,13 @@ impl<'a> Page<'a> {
     #[inline]
     fn look_at_whole(self, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
         let looked = &self.head[LOOKED][usize::from(access.kind.writes())];
-        let who = ShadowRecord { mask: 0, ..*access }.words()[0];
-        if looked.load(Relaxed) == who {
+        let key = ShadowRecord { mask: 0, ..*access }.words()[0];
+        if looked.load(Relaxed) == key {
             return None;
         }
         let conflict = look_at(self.whole(), access, view);
         if conflict.is_none() {
-            looked.store(who, Relaxed);
+            looked.store(key, Relaxed);
         }
         conflict
     }

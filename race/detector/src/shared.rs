@@ -126,7 +126,7 @@ impl Arena {
 
     /// Allocates a block of at least `n` words, which are not cleared. Returns `None` if there is
     /// no more room.
-    pub fn take(self, n: usize) -> Option<u64> {
+    pub fn allocate(self, n: usize) -> Option<u64> {
         let class = n.next_power_of_two().trailing_zeros() as usize;
         let _held = lock(&self.words[0]);
         let list = &self.words[2 + class];
@@ -148,7 +148,7 @@ impl Arena {
     }
 
     /// Frees a block that was allocated with `n` words.
-    pub fn give(self, at: u64, n: usize) {
+    pub fn free(self, at: u64, n: usize) {
         let class = n.next_power_of_two().trailing_zeros() as usize;
         let _held = lock(&self.words[0]);
         let list = &self.words[2 + class];

@@ -3,7 +3,7 @@
 
 use super::{AccessSite, AccessedMemory, ProcessDetector, locked};
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
-use crate::actors::{ActorRole, ContextFlights, Thread, Who};
+use crate::actors::{ActorInfo, ActorRole, ContextFlights, Thread};
 use crate::areas::{ShadowPlace, by_page};
 use crate::shadow::{PAGE, View};
 use crate::{collectives, sites, sync_words};
@@ -170,8 +170,8 @@ impl ProcessDetector {
         let contexts = locked(&self.contexts);
         self.areas.page(place).revise(at, at + nbytes, |old| {
             let is_seen = old.kind.is_atomic() && old.kind.writes() && old.mask == mask;
-            let who = Who::find(&self.areas, old.actor);
-            let is_own = who.pe == self.me && matches!(who.role, ActorRole::InFlight(_));
+            let info = ActorInfo::find(&self.areas, old.actor);
+            let is_own = info.pe == self.me && matches!(info.role, ActorRole::InFlight(_));
             Some(match is_seen && is_own {
                 true => {
                     let flight = (old.actor, old.epoch);

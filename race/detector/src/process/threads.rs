@@ -5,7 +5,7 @@
 //! not grow with the number of threads and tasks.
 
 use super::{ProcessDetector, SPARE, locked};
-use crate::actors::{ActorRole, EndedThread, THREAD, Thread, Who};
+use crate::actors::{ActorInfo, ActorRole, EndedThread, THREAD, Thread};
 use crate::areas::by_page;
 use crate::clock::VectorClock;
 use crate::shadow::View;
@@ -86,8 +86,8 @@ impl ProcessDetector {
     fn task(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
         let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
-        let who = Who { pe: self.me, role: ActorRole::Thread(number), on_context: false };
-        let (actor, last) = reused.or_else(|| Some((who.enroll(&self.areas)?, 0)))?;
+        let info = ActorInfo { pe: self.me, role: ActorRole::Thread(number), on_context: false };
+        let (actor, last) = reused.or_else(|| Some((info.enroll(&self.areas)?, 0)))?;
         let mut clock = clock.clone();
         clock.raise(actor, last + 1);
         Some(Thread { actor, clock, number, ..Thread::default() })

@@ -10,13 +10,14 @@ pub struct CpuSet {
 }
 
 impl CpuSet {
-    /// Parses a list such as `0-3,8`; returns `None` for anything else.
+    /// Parses a list such as `0-3,8`; a blank text is the empty set. Returns `None` if the text is
+    /// no list, or if a number is 2^20 or more.
     pub fn parse(list: &str) -> Option<CpuSet> {
         let mut set = CpuSet::default();
         for range in list.trim().split(',').filter(|range| !range.is_empty()) {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-            // No machine has more CPUs, so a larger number is an error.
+            // No machine has that many CPUs, so a larger number is an error.
             if first > last || last >= 1 << 20 {
                 return None;
             }

@@ -64,7 +64,7 @@ impl<W: Write> Events<'_, W> {
 
     fn of_pe(&self, pe: usize, thread: u32, name: &str, phase: &str) -> Value {
         let trace = &self.job.pes[pe];
-        // The viewer sorts tracks by number: those of the first threads of all PEs come first.
+        // The tracks of the first threads of all PEs have the lowest numbers, in the order of PEs.
         let track = u64::from(thread) * u64::from(trace.n_pes) + u64::from(trace.pe) + 1;
         json!({"ph": phase, "name": name, "pid": u64::from(trace.node) + 1, "tid": track})
     }

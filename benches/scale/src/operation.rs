@@ -46,7 +46,7 @@ pub enum SizedCollective {
 /// matters.
 pub fn all() -> Vec<ModeledCollective> {
     use SizedCollective::*;
-    let of = |collective, algorithm, plan: fn(u32, u32) -> Plan| ModeledCollective {
+    let modeled = |collective, algorithm, plan: fn(u32, u32) -> Plan| ModeledCollective {
         collective,
         algorithm,
         plan,
@@ -57,49 +57,51 @@ pub fn all() -> Vec<ModeledCollective> {
     // A vector of `LONG` bytes, each of which is a part.
     let long = |operation: ModeledCollective| ModeledCollective { parts: LONG as u32, ..operation };
     vec![
-        of(Sync, "dissemination", |n, me| Box::new(dissemination::sync(n, me))),
-        of(Sync, "binomial gather", |n, me| Box::new(binomial::gather_sync(n, me))),
-        of(Sync, "two-level", |n, me| Box::new(two_level::sync(nodes(n, me)))),
-        of(Broadcast(8), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
-        of(Broadcast(LONG), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
-        long(linear(of(Broadcast(LONG), "scatter and all-gather", |n, me| {
+        modeled(Sync, "dissemination", |n, me| Box::new(dissemination::sync(n, me))),
+        modeled(Sync, "binomial gather", |n, me| Box::new(binomial::gather_sync(n, me))),
+        modeled(Sync, "two-level", |n, me| Box::new(two_level::sync(nodes(n, me)))),
+        modeled(Broadcast(8), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
+        modeled(Broadcast(LONG), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
+        long(linear(modeled(Broadcast(LONG), "scatter and all-gather", |n, me| {
             Box::new(scatter_all_gather::broadcast(n, me, 0, LONG as u32))
         }))),
-        of(Reduce(8), "recursive doubling", |n, me| {
+        modeled(Reduce(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
-        of(Reduce(8), "two-level", |n, me| Box::new(two_level::all_reduce_short(nodes(n, me)))),
-        of(Reduce(8 << 10), "recursive doubling", |n, me| {
+        modeled(Reduce(8), "two-level", |n, me| {
+            Box::new(two_level::all_reduce_short(nodes(n, me)))
+        }),
+        modeled(Reduce(8 << 10), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
-        of(Reduce(LONG), "recursive doubling", |n, me| {
+        modeled(Reduce(LONG), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
-        long(of(Reduce(LONG), "Rabenseifner", |n, me| {
+        long(modeled(Reduce(LONG), "Rabenseifner", |n, me| {
             Box::new(rabenseifner::all_reduce(n, me, LONG as u32))
         })),
         ModeledCollective {
             parts: LONG_PARTS,
-            ..of(Reduce(LONG), "two-level", |n, me| {
+            ..modeled(Reduce(LONG), "two-level", |n, me| {
                 let at = nodes(n, me);
                 let lanes = two_level::lanes(at, LONG_PARTS);
                 Box::new(two_level::all_reduce(at, LONG_PARTS, lanes))
             })
         },
-        long(linear(of(Reduce(LONG), "ring", |n, me| {
+        long(linear(modeled(Reduce(LONG), "ring", |n, me| {
             Box::new(ring::all_reduce(n, me, LONG as u32))
         }))),
-        of(Scan(8), "recursive doubling", |n, me| {
+        modeled(Scan(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::inclusive_scan(n, me))
         }),
-        of(Collect(8), "Bruck", |n, me| Box::new(bruck::all_gather(n, me))),
-        linear(of(Collect(8 << 10), "ring", |n, me| Box::new(ring::all_gather(n, me)))),
-        linear(of(Collect(8 << 10), "neighbor exchange", |n, me| match n % 2 {
+        modeled(Collect(8), "Bruck", |n, me| Box::new(bruck::all_gather(n, me))),
+        linear(modeled(Collect(8 << 10), "ring", |n, me| Box::new(ring::all_gather(n, me)))),
+        linear(modeled(Collect(8 << 10), "neighbor exchange", |n, me| match n % 2 {
             0 => Box::new(neighbor_exchange::all_gather(n, me)),
             _ => Box::new(ring::all_gather(n, me)),
         })),
-        linear(of(AllToAll(8), "pairwise", |n, me| Box::new(pairwise::all_to_all(n, me)))),
-        linear(of(AllToAll(8), "Bruck", |n, me| Box::new(bruck::all_to_all(n, me)))),
+        linear(modeled(AllToAll(8), "pairwise", |n, me| Box::new(pairwise::all_to_all(n, me)))),
+        linear(modeled(AllToAll(8), "Bruck", |n, me| Box::new(bruck::all_to_all(n, me)))),
     ]
 }
 

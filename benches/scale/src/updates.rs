@@ -51,7 +51,7 @@ struct BatchCost {
 }
 
 impl Batching {
-    fn of(&self, n: u32) -> BatchCost {
+    fn cost(&self, n: u32) -> BatchCost {
         let room = (self.batch / UPDATE_NBYTES) as u32;
         let mut waiting = vec![0u32; (self.n_destinations)(n) as usize];
         let (mut messages, mut in_use, mut most) = (0u64, 0u64, 0u64);
@@ -110,7 +110,7 @@ and send twice the bytes, so Rushmem has no second hop.
     );
     for n in SIZES.into_iter().filter(|&n| n <= max_pes) {
         for batching in ALL {
-            let BatchCost { messages, buffers, time } = batching.of(n);
+            let BatchCost { messages, buffers, time } = batching.cost(n);
             let each = f64::from(batching.n_hops * UPDATES) / messages as f64;
             let (name, mib) = (batching.name, buffers as f64 / f64::from(1 << 20));
             let _ = writeln!(
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn each_operation_travels_once_a_hop() {
-        let [none, for_pe, for_node, two_hops] = ALL.map(|batching| batching.of(1 << 14));
+        let [none, for_pe, for_node, two_hops] = ALL.map(|batching| batching.cost(1 << 14));
         assert_eq!(none.messages, u64::from(UPDATES));
         assert!(none.buffers < 100, "nothing waits");
         let fullest = |batching: Batching| {
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_destination_gets_what_is_left_at_the_end() {
         let one = Batching { name: "", batch: 1 << 40, n_destinations: |_| 3, n_hops: 1 };
-        let BatchCost { messages, buffers, .. } = one.of(64);
+        let BatchCost { messages, buffers, .. } = one.cost(64);
         assert_eq!((messages, buffers), (3, 3 << 40));
     }
 }

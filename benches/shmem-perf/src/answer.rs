@@ -28,26 +28,26 @@ pub const HEAD_OF_TWO: [&str; 6] = ["operation", "bytes", "A", "B", "A/B", "floo
 
 /// The time or rate of an operation at one size, and its floor.
 struct Answer<'a> {
-    of: &'a Series,
+    series: &'a Series,
     point: &'a Point,
     bound: Option<Bound<'a>>,
 }
 
 impl Answer<'_> {
     fn takes(&self) -> String {
-        figure(self.of.measure, self.point.summary.p50)
+        figure(self.series.measure, self.point.summary.p50)
     }
 
     fn floor(&self) -> Option<String> {
         let bound = self.bound.as_ref()?;
-        let value = figure(self.of.measure, bound.point.summary.p50);
+        let value = figure(self.series.measure, bound.point.summary.p50);
         Some(format!("{value} ({})", bound.floor))
     }
 
     /// Returns true if the other answer is for the same operation, measure and size.
     fn is_like(&self, other: &Answer) -> bool {
-        let key = |answer: &Answer| (answer.of.measure, answer.point.nbytes);
-        key(self) == key(other) && self.of.operation == other.of.operation
+        let key = |answer: &Answer| (answer.series.measure, answer.point.nbytes);
+        key(self) == key(other) && self.series.operation == other.series.operation
     }
 }
 
@@ -57,7 +57,7 @@ pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
     let row = |answer: Answer| {
         let ratio = answer.bound.as_ref().map(|bound| bound.ratio);
         let shown = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
-        let (operation, nbytes) = (answer.of.operation.clone(), size(answer.point.nbytes));
+        let (operation, nbytes) = (answer.series.operation.clone(), size(answer.point.nbytes));
         let possible = answer.floor().unwrap_or_else(|| "no valid floor".into());
         ([operation, nbytes, answer.takes(), shown, possible], ratio)
     };
@@ -74,12 +74,12 @@ pub fn answers_of_two([a, b]: [&Record; 2]) -> Vec<[String; 6]> {
     let in_b = of_b.iter().filter(is_alone).map(|answer| (None, Some(answer)));
     let row = |(a, b): (Option<&Answer>, Option<&Answer>)| {
         let one = a.or(b)?;
-        let takes = |of: Option<&Answer>| of.map_or_else(|| "-".into(), Answer::takes);
-        let cost = |of: &Answer| of.of.measure.cost(of.point.summary.p50);
+        let takes = |answer: Option<&Answer>| answer.map_or_else(|| "-".into(), Answer::takes);
+        let cost = |answer: &Answer| answer.series.measure.cost(answer.point.summary.p50);
         let ratio = a.zip(b).map(|(a, b)| format!("{:.2}", cost(a) / cost(b)));
         let floor = [a, b].into_iter().flatten().find_map(Answer::floor);
         Some([
-            one.of.operation.clone(),
+            one.series.operation.clone(),
             size(one.point.nbytes),
             takes(a),
             takes(b),
@@ -104,10 +104,10 @@ fn found<'a>(record: &'a Record) -> Vec<Answer<'a>> {
         };
         series = all.iter().filter(is_one).take(OTHERS).collect();
     }
-    let answer = |of: &'a Series| {
-        let is_latency = of.measure == Measure::Latency;
-        let point = if is_latency { of.points.first()? } else { of.points.last()? };
-        Some(Answer { of, point, bound: bound(all, of, point) })
+    let answer = |series: &'a Series| {
+        let is_latency = series.measure == Measure::Latency;
+        let point = if is_latency { series.points.first()? } else { series.points.last()? };
+        Some(Answer { series, point, bound: bound(all, series, point) })
     };
     series.into_iter().filter_map(answer).collect()
 }
@@ -132,9 +132,14 @@ pub fn reasons(record: &Record) -> Vec<String> {
         Some(_) => reasons.push(format!("No operation takes {GAP} times what is possible here.")),
         None => {}
     }
-    let points =
-        || record.series.iter().flat_map(|of| of.points.iter().map(move |point| (of, point)));
-    let n_invalid = points().filter(|(of, point)| is_invalid(&record.series, of, point)).count();
+    let points = || {
+        record
+            .series
+            .iter()
+            .flat_map(|series| series.points.iter().map(move |point| (series, point)))
+    };
+    let n_invalid =
+        points().filter(|(series, point)| is_invalid(&record.series, series, point)).count();
     match n_invalid {
         0 => {}
         1 => reasons.push(

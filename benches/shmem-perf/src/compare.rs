@@ -161,15 +161,15 @@ mod tests {
         };
         let files: Vec<String> = (0..4).map(|i| write(&format!("old{i}"), i, 1.0)).collect();
         let slow: Vec<String> = (0..4).map(|i| write(&format!("new{i}"), 9 + i, 1.2)).collect();
-        let of = |before: &[String], after: &[String]| {
+        let compared = |before: &[String], after: &[String]| {
             let with = ["--with".to_owned()];
             let words = [before, &with, after].concat();
             run(&words)
         };
-        assert_eq!(of(&files, &slow), Ok(1));
-        assert_eq!(of(&slow, &files), Ok(0));
+        assert_eq!(compared(&files, &slow), Ok(1));
+        assert_eq!(compared(&slow, &files), Ok(0));
         // With one run of each side, 20 % is below the default threshold.
-        assert_eq!(of(&files[..1], &slow[..1]), Ok(0));
+        assert_eq!(compared(&files[..1], &slow[..1]), Ok(0));
         assert_eq!(answer(&["--threshold", "5", &files[0], &slow[0]]), Ok(1));
         let torn = dir.path().join("torn").display().to_string();
         let whole = std::fs::read_to_string(&files[0]).expect("a record");
@@ -177,7 +177,7 @@ mod tests {
         std::fs::write(&torn, text).expect("it is written");
         let refused = answer(&[&files[0], &torn]).expect_err("it is refused");
         assert!(refused.contains("torn is incomplete"), "{refused}");
-        let few = of(&files[..3], &slow[..3]).expect_err("it is refused");
+        let few = compared(&files[..3], &slow[..3]).expect_err("it is refused");
         assert!(few.contains("the minimum is 4 of each side"), "{few}");
     }
 }

@@ -10,6 +10,7 @@ pub mod compile;
 mod entry;
 #[cfg(test)]
 mod fixture;
+mod job;
 mod library;
 mod machine;
 mod matrix;
@@ -31,4 +32,3 @@ pub mod statistics;
 mod text;
 pub mod units;
 mod wire;
-mod world;

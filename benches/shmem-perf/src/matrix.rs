@@ -8,10 +8,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::job::BenchJob;
 use crate::library::{OperationKind, Task};
 use crate::record::{Matrix, Measure};
 use crate::statistics::median;
-use crate::world::BenchJob;
 
 const ROUND_TRIP: &str = "p round trip";
 const TRANSFER: &str = "put_nbi";
@@ -26,7 +26,7 @@ const MOST: u64 = 4096;
 /// Measures both matrices in about `time`. After each row, calls `done` with the number of rows so
 /// far and the number of rows of both matrices. All PEs call it.
 pub fn matrices(
-    world: &BenchJob<'_>,
+    job: &BenchJob<'_>,
     time: Duration,
     is_oversubscribed: bool,
     mut done: impl FnMut(u32, u32),
@@ -39,32 +39,32 @@ pub fn matrices(
     for (index, (name, measure, nbytes, window)) in each.into_iter().enumerate() {
         let named = |operation: &crate::library::Operation| operation.name == name;
         let operation =
-            world.library.operations().iter().position(named).expect("every library has it");
+            job.library.operations().iter().position(named).expect("every library has it");
         let row = Row {
-            world,
+            job,
             task: Task {
                 operation: operation as i32,
-                team_size: world.n as i32,
+                team_size: job.n as i32,
                 threads: 1,
                 nbytes,
                 window,
                 ..Task::default()
             },
-            time: time / 2 / world.n,
+            time: time / 2 / job.n,
             meets: is_oversubscribed
-                && world.library.operations()[operation].kind == OperationKind::RoundTrip,
+                && job.library.operations()[operation].kind == OperationKind::RoundTrip,
         };
-        if let Err(sentence) = world.library.prepare(&row.task) {
-            eprintln!("shmem-perf: PE {}: {sentence}", world.me);
-            world.library.exit_all(1);
+        if let Err(sentence) = job.library.prepare(&row.task) {
+            eprintln!("shmem-perf: PE {}: {sentence}", job.me);
+            job.library.exit_all(1);
         }
         let start = Instant::now();
         let mut values = Vec::new();
-        for from in 0..world.n {
-            let is_late: bool = world.share(from, Some(&(start.elapsed() > time)));
-            let own = if is_late { vec![None; world.n as usize] } else { row.measured(from) };
-            values.push(world.share(from, Some(&own)));
-            done(index as u32 * world.n + from + 1, 2 * world.n);
+        for from in 0..job.n {
+            let is_late: bool = job.share(from, Some(&(start.elapsed() > time)));
+            let own = if is_late { vec![None; job.n as usize] } else { row.measured(from) };
+            values.push(job.share(from, Some(&own)));
+            done(index as u32 * job.n + from + 1, 2 * job.n);
         }
         if measure == Measure::Bandwidth {
             for value in values.iter_mut().flatten().flatten() {
@@ -78,7 +78,7 @@ pub fn matrices(
 
 /// The parameters by which each row of a matrix is measured.
 struct Row<'a> {
-    world: &'a BenchJob<'a>,
+    job: &'a BenchJob<'a>,
     task: Task,
     /// About how long the whole row may take.
     time: Duration,
@@ -90,17 +90,17 @@ impl Row<'_> {
     /// Measures from `from` to each other PE. Returns the median nanoseconds by target on `from`;
     /// the result of the other PEs is not used.
     fn measured(&self, from: u32) -> Vec<Option<f64>> {
-        let (library, me) = (&self.world.library, self.world.me);
+        let (library, me) = (&self.job.library, self.job.me);
         let start = Instant::now();
-        let mut values = vec![None; self.world.n as usize];
-        for to in (0..self.world.n).filter(|&to| to != from) {
+        let mut values = vec![None; self.job.n as usize];
+        for to in (0..self.job.n).filter(|&to| to != from) {
             if self.meets {
                 library.barrier();
             }
             if me == from {
                 let task = Task { peer: to as i32, ..self.task };
                 let left = self.time.saturating_sub(start.elapsed());
-                let n_left = self.world.n - to;
+                let n_left = self.job.n - to;
                 values[to as usize] = Some(self.median(&task, left / n_left));
                 library.end(&task);
             } else if me == to {
@@ -111,13 +111,13 @@ impl Row<'_> {
     }
 
     fn median(&self, task: &Task, time: Duration) -> f64 {
-        let library = &self.world.library;
+        let library = &self.job.library;
         let start = Instant::now();
         library.run(task, 2, 1);
         let each = start.elapsed() / 2;
         let fitting = time.as_nanos() / each.as_nanos().max(1);
         let times = library.run(task, (fitting as u64).clamp(FEWEST, MOST), 1);
-        let overhead = self.world.clock.overhead_ns;
+        let overhead = self.job.clock.overhead_ns;
         let times: Vec<f64> = times.iter().map(|&ns| (ns as f64 - overhead).max(0.001)).collect();
         median(&times)
     }

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::job::BenchJob;
 use crate::library::{OperationKind, Task};
 use crate::options::PerfOptions;
 use crate::plan::{Callee, Medium, Sweep};
@@ -13,11 +14,10 @@ use crate::record::{Measure, Point};
 use crate::repeat::{Batch, MOST_SAMPLES, RepeatLimits, repeat};
 use crate::statistics::median;
 use crate::wire::{BareWire, Direction, Exchange};
-use crate::world::BenchJob;
 
 /// The state of the measurements in a job.
 pub struct Bench<'a> {
-    world: &'a BenchJob<'a>,
+    job: &'a BenchJob<'a>,
     options: &'a PerfOptions,
     /// Pairs, each the PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
@@ -40,12 +40,12 @@ enum Role {
 
 impl<'a> Bench<'a> {
     pub fn new(
-        world: &'a BenchJob<'a>,
+        job: &'a BenchJob<'a>,
         options: &'a PerfOptions,
         pairs: Vec<(u32, u32)>,
         wires: Wires,
     ) -> Self {
-        Self { world, options, pairs, wires }
+        Self { job, options, pairs, wires }
     }
 
     /// Creates the contexts and the team of a subject. All PEs call it.
@@ -54,7 +54,7 @@ impl<'a> Bench<'a> {
     /// One sentence if the library cannot create them.
     pub fn prepare(&self, subject: &Sweep) -> Result<(), String> {
         match subject.call {
-            Callee::Library(_) => self.world.library.prepare(&self.task(subject, 0, self.world.me)),
+            Callee::Library(_) => self.job.library.prepare(&self.task(subject, 0, self.job.me)),
             Callee::Wire(..) | Callee::Init => Ok(()),
         }
     }
@@ -63,7 +63,9 @@ impl<'a> Bench<'a> {
     pub fn point(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         match subject.call {
             Callee::Init => self.measure_start(),
-            Callee::Wire(medium, way) => self.measure_wire(subject, medium, way, nbytes, time),
+            Callee::Wire(medium, direction) => {
+                self.measure_wire(subject, medium, direction, nbytes, time)
+            }
             Callee::Library(_) => self.measure_operation(subject, nbytes, time),
         }
     }
@@ -71,7 +73,7 @@ impl<'a> Bench<'a> {
     /// Measures an operation of the library. With `--validate`, ends the job if the operation has
     /// left wrong data.
     fn measure_operation(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
-        let library = &self.world.library;
+        let library = &self.job.library;
         let part = match self.options.validate && !subject.is_floor {
             true => self.part(subject),
             false => None,
@@ -79,7 +81,7 @@ impl<'a> Bench<'a> {
         if let Some((peer, ..)) = part {
             library.fill(&self.task(subject, nbytes, peer));
         }
-        let point = match self.is_of_one(subject) {
+        let point = match self.has_one_issuer(subject) {
             true => self.measure_first_pair(subject, nbytes, time),
             false => self.measure_all(subject, nbytes, time),
         };
@@ -90,7 +92,7 @@ impl<'a> Bench<'a> {
         if let Some(byte) = wrong {
             eprintln!(
                 "shmem-perf: PE {}: {} of {nbytes} bytes did not move what it should: byte {byte} is wrong",
-                self.world.me, subject.name
+                self.job.me, subject.name
             );
             library.exit_all(1);
         }
@@ -100,7 +102,7 @@ impl<'a> Bench<'a> {
 
     /// Returns true if only one PE of the first pair issues, so that it can decide alone when to
     /// end.
-    fn is_of_one(&self, subject: &Sweep) -> bool {
+    fn has_one_issuer(&self, subject: &Sweep) -> bool {
         let pair = self.pairs[0];
         let is_one =
             subject.is_floor || self.pairs.len() == 1 || subject.measure == Measure::Overlap;
@@ -111,14 +113,14 @@ impl<'a> Bench<'a> {
     /// Returns the peer of this PE, whether this PE issues, and whether it receives; `None` if it
     /// does neither.
     fn part(&self, subject: &Sweep) -> Option<(u32, bool, bool)> {
-        let me = self.world.me;
+        let me = self.job.me;
         if subject.measure == Measure::Collective {
             return Some((me, true, true));
         }
         let Callee::Library(operation) = subject.call else { return None };
         let is_both = subject.measure == Measure::BidirectionalBandwidth
-            || self.world.library.operations()[operation].kind == OperationKind::RoundTrip;
-        let n_pairs = if self.is_of_one(subject) { 1 } else { self.pairs.len() };
+            || self.job.library.operations()[operation].kind == OperationKind::RoundTrip;
+        let n_pairs = if self.has_one_issuer(subject) { 1 } else { self.pairs.len() };
         let pair = self.pairs[..n_pairs].iter().find(|(from, to)| [*from, *to].contains(&me));
         let &(from, to) = pair?;
         let peer = if me == from { to } else { from };
@@ -130,7 +132,7 @@ impl<'a> Bench<'a> {
         Task {
             operation: operation as i32,
             peer: peer as i32,
-            team_size: subject.shape.team_size.unwrap_or(self.world.n) as i32,
+            team_size: subject.shape.team_size.unwrap_or(self.job.n) as i32,
             threads: subject.shape.threads as i32,
             contexts: subject.shape.contexts as i32,
             is_static: (subject.shape.memory == "static").into(),
@@ -144,12 +146,12 @@ impl<'a> Bench<'a> {
 
     fn limits(&self, subject: &Sweep, time: Duration) -> RepeatLimits {
         let is_rooted = match subject.call {
-            Callee::Library(index) => self.world.library.operations()[index].is_rooted,
+            Callee::Library(index) => self.job.library.operations()[index].is_rooted,
             Callee::Wire(..) | Callee::Init => false,
         };
         RepeatLimits {
             time,
-            clock_ns: self.world.clock.overhead_ns,
+            clock_ns: self.job.clock.overhead_ns,
             groups: !is_rooted,
             most_samples: MOST_SAMPLES / u64::from(subject.shape.threads),
             warm_up: self.options.warm_up,
@@ -161,27 +163,27 @@ impl<'a> Bench<'a> {
     /// Measures the first pair while all other PEs wait. The PE that issues decides on the number
     /// of repetitions.
     fn measure_first_pair(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
-        let world = self.world;
+        let job = self.job;
         let (from, to) = self.pairs[0];
-        world.library.barrier();
+        job.library.barrier();
         let mut point = None;
-        if world.me == from {
+        if job.me == from {
             let task = self.task(subject, nbytes, to);
             let found = match subject.measure {
                 Measure::Overlap => self.overlap(subject, task, time),
                 _ => self.lead(subject, &task, time),
             };
-            world.library.end(&task);
+            job.library.end(&task);
             point = Some(found);
-        } else if world.me == to {
-            world.library.follow(&self.task(subject, nbytes, from));
+        } else if job.me == to {
+            job.library.follow(&self.task(subject, nbytes, from));
         }
-        world.share(from, point.as_ref())
+        job.share(from, point.as_ref())
     }
 
     fn lead(&self, subject: &Sweep, task: &Task, time: Duration) -> Point {
         let times = |Batch { samples, group, .. }: Batch| {
-            let times = self.world.library.run(task, samples, group);
+            let times = self.job.library.run(task, samples, group);
             let lanes: Vec<&[u64]> = times.chunks_exact(samples as usize).collect();
             self.each(subject, &lanes, group)
         };
@@ -191,7 +193,7 @@ impl<'a> Bench<'a> {
 
     /// Measures the transfer alone, and then together with a computation that takes as long.
     fn overlap(&self, subject: &Sweep, mut task: Task, time: Duration) -> Point {
-        let library = &self.world.library;
+        let library = &self.job.library;
         let turn_ns = || {
             let start = Instant::now();
             library.compute(TURNS);
@@ -213,15 +215,15 @@ impl<'a> Bench<'a> {
     /// Measures all pairs at once, both directions of one pair, or a team. PE 0 decides on the
     /// number of repetitions.
     fn measure_all(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
-        let world = self.world;
+        let job = self.job;
         let (mut point, mut members) = (None, MemberTimes::default());
-        if world.me == 0 {
+        if job.me == 0 {
             let times = |batch: Batch| {
                 let Batch { samples, group, warms_up } = batch;
-                world.share(0, Some(&Some(batch)));
-                let gathered = world.gather_numbers(&self.step(subject, nbytes, samples, group));
+                job.share(0, Some(&Some(batch)));
+                let gathered = job.gather_numbers(&self.step(subject, nbytes, samples, group));
                 if subject.measure == Measure::Collective && !warms_up {
-                    members.add(&gathered, group, world.clock.overhead_ns);
+                    members.add(&gathered, group, job.clock.overhead_ns);
                 }
                 let lanes: Vec<&[u64]> = gathered
                     .iter()
@@ -232,22 +234,22 @@ impl<'a> Bench<'a> {
             let value = |ns: f64| value(subject, nbytes, self.n_active(subject), ns);
             let found = repeat(nbytes, &self.limits(subject, time), times, value);
             point = Some(Point { by_pe: members.means(), ..found });
-            world.share(0, Some(&None::<Batch>));
+            job.share(0, Some(&None::<Batch>));
         } else {
-            while let Some(Batch { samples, group, .. }) = world.share::<Option<Batch>>(0, None) {
-                world.gather_numbers(&self.step(subject, nbytes, samples, group));
+            while let Some(Batch { samples, group, .. }) = job.share::<Option<Batch>>(0, None) {
+                job.gather_numbers(&self.step(subject, nbytes, samples, group));
             }
         }
-        world.share(0, point.as_ref())
+        job.share(0, point.as_ref())
     }
 
     /// Performs the part of this PE in a batch. Returns its times if it issues.
     fn step(&self, subject: &Sweep, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
-        let library = &self.world.library;
+        let library = &self.job.library;
         library.barrier();
         if subject.measure == Measure::Collective {
-            let is_member = self.world.me < subject.shape.team_size.unwrap_or(self.world.n);
-            let task = self.task(subject, nbytes, self.world.me);
+            let is_member = self.job.me < subject.shape.team_size.unwrap_or(self.job.n);
+            let task = self.task(subject, nbytes, self.job.me);
             return if is_member { library.run(&task, samples, group) } else { Vec::new() };
         }
         match self.role(subject) {
@@ -266,7 +268,7 @@ impl<'a> Bench<'a> {
     }
 
     fn role(&self, subject: &Sweep) -> Role {
-        let me = self.world.me;
+        let me = self.job.me;
         let is_both = subject.measure == Measure::BidirectionalBandwidth;
         for &(from, to) in &self.pairs {
             if me == from {
@@ -281,7 +283,7 @@ impl<'a> Bench<'a> {
 
     /// Returns the number of PEs that issue at once.
     fn n_active(&self, subject: &Sweep) -> u64 {
-        let is_both = subject.measure == Measure::BidirectionalBandwidth && self.world.n > 1;
+        let is_both = subject.measure == Measure::BidirectionalBandwidth && self.job.n > 1;
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }
     }
 
@@ -289,7 +291,7 @@ impl<'a> Bench<'a> {
     /// one window. A collective has one value per sample. A rate of several PEs or threads has one
     /// value per batch. Otherwise each sample of each PE and thread is a value.
     fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
-        let overhead = self.world.clock.overhead_ns;
+        let overhead = self.job.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
         match subject.measure {
             // A collective takes as long as its slowest member.
@@ -316,22 +318,22 @@ impl<'a> Bench<'a> {
         &mut self,
         subject: &Sweep,
         medium: Medium,
-        way: Direction,
+        direction: Direction,
         nbytes: u64,
         time: Duration,
     ) -> Point {
-        let world = self.world;
+        let job = self.job;
         let (from, to) = self.pairs[0];
         let limits = self.limits(subject, time);
-        let overhead = world.clock.overhead_ns;
-        let exchange = Exchange { nbytes, window: subject.shape.window.into(), way };
-        world.library.barrier();
+        let overhead = job.clock.overhead_ns;
+        let exchange = Exchange { nbytes, window: subject.shape.window.into(), direction };
+        job.library.barrier();
         let mut point = None;
         let mut failed = None;
         if let Some((_, wire)) = self.wires.iter_mut().find(|(found, _)| *found == medium) {
-            if world.me == to {
+            if job.me == to {
                 failed = wire.follow(exchange).err();
-            } else if world.me == from {
+            } else if job.me == from {
                 let times = |Batch { samples, group, .. }: Batch| {
                     let times = wire.lead(exchange, samples, group).unwrap_or_else(|error| {
                         failed = Some(error);
@@ -347,19 +349,19 @@ impl<'a> Bench<'a> {
         if let Some(error) = failed {
             eprintln!(
                 "shmem-perf: PE {}: {} between PEs {from} and {to} failed: {error}",
-                world.me, subject.name
+                job.me, subject.name
             );
-            world.library.exit_all(1);
+            job.library.exit_all(1);
         }
-        world.share(from, point.as_ref())
+        job.share(from, point.as_ref())
     }
 
     /// Returns the time that the slowest PE took to join the job.
     fn measure_start(&self) -> Point {
-        let own = self.world.library.init_ns as u64;
-        let all = self.world.gather_numbers(&[own]);
+        let own = self.job.library.init_ns as u64;
+        let all = self.job.gather_numbers(&[own]);
         let slowest = all.iter().flatten().copied().max().unwrap_or(own) as f64;
-        Point::once(self.world.share(0, Some(&slowest)))
+        Point::once(self.job.share(0, Some(&slowest)))
     }
 }
 

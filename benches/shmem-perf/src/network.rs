@@ -21,8 +21,8 @@ use serde::de::DeserializeOwned;
 use self::route::{
     Contact, END, END_SOURCE, NetworkRoute, Preference, TARGET, TransferMemory, source,
 };
+use crate::job::BenchJob;
 use crate::wire::{BareWire, Direction, Exchange};
-use crate::world::BenchJob;
 
 /// A library of a network that can be measured directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,7 +75,7 @@ impl ConnectedPair {
     /// all if it fails. Returns the same sentence on all PEs: the path of the connection, or why it
     /// fails.
     pub fn open(
-        world: &BenchJob<'_>,
+        job: &BenchJob<'_>,
         (from, to): (u32, u32),
         network: Network,
         most: u64,
@@ -84,7 +84,7 @@ impl ConnectedPair {
     ) -> (Option<Self>, String) {
         let [(_, put), (_, get)] = network.transfers();
         let left_out = |why: &str| (None, format!("{put} and {get} are left out: {why}"));
-        let Some(memory) = TransferMemory::new(&world.library, most as usize) else {
+        let Some(memory) = TransferMemory::new(&job.library, most as usize) else {
             return left_out("the symmetric heap has no room for them");
         };
         let preference = Preference::of_this_pe(is_one_host);
@@ -98,20 +98,20 @@ impl ConnectedPair {
             let contact = route.contact()?;
             Ok((route, contact))
         };
-        let own = (world.me == from || world.me == to).then(open);
+        let own = (job.me == from || job.me == to).then(open);
         let contact = match &own {
             Some(Ok((_, contact))) => Some(Ok(contact.clone())),
             Some(Err(why)) => Some(Err(why.clone())),
             None => None,
         };
-        let [of_from, of_to] = match of_both(world, (from, to), contact) {
+        let [of_from, of_to] = match share_of_both(job, (from, to), contact) {
             Ok(contacts) => contacts,
             Err(why) => return left_out(&why),
         };
         let mut route = own.and_then(Result::ok).map(|(route, _)| route);
-        let peers = if world.me == from { of_to } else { of_from };
+        let peers = if job.me == from { of_to } else { of_from };
         let path = route.as_mut().map(|route| route.connect(&peers).map(|()| route.path()));
-        let [path, _] = match of_both(world, (from, to), path) {
+        let [path, _] = match share_of_both(job, (from, to), path) {
             Ok(paths) => paths,
             Err(why) => return left_out(&why),
         };
@@ -124,16 +124,16 @@ impl ConnectedPair {
 
 /// Returns on all PEs the values of the two PEs of a pair, or the error of one of them. All PEs
 /// call it; other PEs pass `None`.
-fn of_both<T: Serialize + DeserializeOwned>(
-    world: &BenchJob<'_>,
+fn share_of_both<T: Serialize + DeserializeOwned>(
+    job: &BenchJob<'_>,
     (from, to): (u32, u32),
     own: Option<Result<T, String>>,
 ) -> Result<[T; 2], String> {
-    let of = |pe| -> Result<T, String> {
-        let shared: Option<Result<T, String>> = world.share(pe, Some(&own));
+    let share_of = |pe| -> Result<T, String> {
+        let shared: Option<Result<T, String>> = job.share(pe, Some(&own));
         shared.unwrap_or_else(|| Err(format!("PE {pe} has none")))
     };
-    let (first, second) = (of(from), of(to));
+    let (first, second) = (share_of(from), share_of(to));
     Ok([first?, second?])
 }
 
@@ -142,7 +142,7 @@ impl BareWire for ConnectedPair {
         let mut window = || -> Result<(), String> {
             for _ in 0..exchange.window {
                 let nbytes = exchange.nbytes as usize;
-                match exchange.way {
+                match exchange.direction {
                     Direction::Get => self.route.get(TARGET, self.source, nbytes)?,
                     _ => self.route.put(self.source, TARGET, nbytes)?,
                 }

@@ -61,12 +61,12 @@ pub struct Bound<'a> {
 
 /// Returns the valid floor of a point that takes longest, among the series of its run. Operations
 /// of several pairs or threads have no floor, because floors are measured with one of each.
-pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<'a>> {
-    let cost = |point: &Point| of.measure.cost(point.summary.p50);
-    let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;
+pub fn bound<'a>(all: &'a [Series], series: &Series, point: &Point) -> Option<Bound<'a>> {
+    let cost = |point: &Point| series.measure.cost(point.summary.p50);
+    let is_single = series.shape.pairs == "one" && series.shape.threads <= 1;
     let floors = all.iter().filter(|floor| {
-        let is_one = floor.is_floor && floor.measure == of.measure;
-        is_one && is_single && !of.is_floor && bounds(&floor.operation, &of.operation)
+        let is_one = floor.is_floor && floor.measure == series.measure;
+        is_one && is_single && !series.is_floor && bounds(&floor.operation, &series.operation)
     });
     let points = floors.flat_map(|floor| floor.points.iter().map(move |point| (floor, point)));
     let valid = points.filter(|(floor, found)| {
@@ -84,12 +84,13 @@ pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<
 pub fn is_invalid(all: &[Series], floor: &Series, point: &Point) -> bool {
     let cost = |point: &Point| floor.measure.cost(point.summary.p50);
     floor.is_floor
-        && all.iter().any(|of| {
+        && all.iter().any(|series| {
             let bound =
                 |other: &Point| other.nbytes == point.nbytes && cost(point) > NOISE * cost(other);
-            let is_bounded = of.measure == floor.measure && bounds(&floor.operation, &of.operation);
-            let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;
-            is_bounded && is_single && !of.is_floor && of.points.iter().any(bound)
+            let is_bounded =
+                series.measure == floor.measure && bounds(&floor.operation, &series.operation);
+            let is_single = series.shape.pairs == "one" && series.shape.threads <= 1;
+            is_bounded && is_single && !series.is_floor && series.points.iter().any(bound)
         })
 }
 
@@ -113,19 +114,19 @@ mod tests {
     #[test]
     fn a_floor_above_the_measurement_is_invalid() {
         let rng = &mut fastrand::Rng::with_seed(1);
-        let mut of = |measure, operation: &str, is_floor, value| {
+        let mut series = |measure, operation: &str, is_floor, value| {
             let shape = fixture::pair("one", 2);
-            let series = fixture::series(rng, measure, operation, shape, [(8, value)]);
-            Series { is_floor, ..series }
+            let made = fixture::series(rng, measure, operation, shape, [(8, value)]);
+            Series { is_floor, ..made }
         };
         for (measure, good, bad) in
             [(Measure::Latency, 50.0, 150.0), (Measure::Bandwidth, 150.0, 50.0)]
         {
             for (value, is_wrong) in [(good, false), (bad, true)] {
                 let all = [
-                    of(measure, "put", false, 100.0),
-                    of(measure, "memcpy to peer", true, value),
-                    of(measure, "memcpy from peer", true, bad),
+                    series(measure, "put", false, 100.0),
+                    series(measure, "memcpy to peer", true, value),
+                    series(measure, "memcpy from peer", true, bad),
                 ];
                 assert_eq!(is_invalid(&all, &all[1], &all[1].points[0]), is_wrong, "{measure:?}");
                 assert!(!is_invalid(&all, &all[2], &all[2].points[0]), "it bounds no put");

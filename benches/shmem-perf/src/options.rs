@@ -235,9 +235,9 @@ impl PerfOptions {
     /// smallest size if that is more.
     pub fn most_bytes(&self, n_blocks: u64) -> u64 {
         let sizes = self.sizes();
-        let of = |size: Option<&u64>| size.copied().unwrap_or(self.max_bytes);
-        let most = if self.sizes.is_empty() { self.max_bytes } else { of(sizes.last()) };
-        most.max(n_blocks * of(sizes.first()))
+        let or_most = |size: Option<&u64>| size.copied().unwrap_or(self.max_bytes);
+        let most = if self.sizes.is_empty() { self.max_bytes } else { or_most(sizes.last()) };
+        most.max(n_blocks * or_most(sizes.first()))
     }
 
     /// Checks the flags against each other and against the number of PEs. An error is one sentence.

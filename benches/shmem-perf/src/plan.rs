@@ -217,7 +217,7 @@ fn library_subjects(
         (Measure::Collective, sizes) => sizes.iter().copied().map(Some).collect(),
         _ => vec![None],
     };
-    let of = |team_size: Option<u32>| Sweep {
+    let sweep = |team_size: Option<u32>| Sweep {
         call: Callee::Library(index),
         name: operation.name.clone(),
         measure,
@@ -230,7 +230,7 @@ fn library_subjects(
             ..shape(options, facts, measure, team_size)
         },
     };
-    teams.into_iter().map(of).filter(|subject| !subject.sizes.is_empty()).collect()
+    teams.into_iter().map(sweep).filter(|subject| !subject.sizes.is_empty()).collect()
 }
 
 fn shape(
@@ -244,14 +244,14 @@ fn shape(
         measure,
         Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
     );
-    let is_of_one = measure == Measure::Overlap;
-    let pairs = if is_of_one { Pairs::One } else { options.pairs };
+    let is_of_one_pair = measure == Measure::Overlap;
+    let pairs = if is_of_one_pair { Pairs::One } else { options.pairs };
     Shape {
         n_pes: facts.n_pes,
         pairs: if is_collective { String::new() } else { name(pairs) },
         team_size,
         contexts: if is_collective { 0 } else { options.contexts },
-        threads: if is_collective || is_of_one { 1 } else { options.threads },
+        threads: if is_collective || is_of_one_pair { 1 } else { options.threads },
         window: if is_windowed { options.window } else { 1 },
         memory: name(if is_collective { TargetMemory::Heap } else { options.memory }),
         target_computes: false,
@@ -325,8 +325,8 @@ fn floors(
         }
     }
     if matches!(measure, Measure::Latency | Measure::Bandwidth) {
-        let wire = |medium, way, name: &str| Sweep {
-            call: Callee::Wire(medium, way),
+        let wire = |medium, direction, name: &str| Sweep {
+            call: Callee::Wire(medium, direction),
             name: name.into(),
             measure,
             is_floor: true,
@@ -334,7 +334,7 @@ fn floors(
             shape: shape(&plain, facts, measure, None),
         };
         if !facts.shares_memory && facts.shares_host {
-            let socket = |way, name| wire(Medium::Socket, way, name);
+            let socket = |direction, name| wire(Medium::Socket, direction, name);
             floors.extend(match measure {
                 Measure::Latency => vec![
                     socket(Direction::Stream, "socket transfer"),
@@ -346,7 +346,9 @@ fn floors(
         let networks = Network::ALL.into_iter().zip(facts.networks);
         for network in networks.filter_map(|(network, is_wanted)| is_wanted.then_some(network)) {
             let transfers = network.transfers();
-            floors.extend(transfers.map(|(way, name)| wire(Medium::Network(network), way, name)));
+            floors.extend(
+                transfers.map(|(direction, name)| wire(Medium::Network(network), direction, name)),
+            );
         }
     }
     floors.retain(|floor| !floor.sizes.is_empty());

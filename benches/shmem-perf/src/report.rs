@@ -68,14 +68,14 @@ pub fn run(args: &[String]) -> Result<u8, String> {
 /// Returns a chart of collectives by the size of the team as the text of an SVG file. `floor` is a
 /// lower bound for all curves.
 pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve) -> String {
-    let of = |color: Option<usize>, (name, points): &Curve| {
+    let trace = |color: Option<usize>, (name, points): &Curve| {
         let spots = points.iter().map(|&(x, value)| curves::Spot::exact(x, value)).collect();
         curves::Trace { name: name.clone(), color, run: 0, spots }
     };
     let mut traces: Vec<_> =
-        curves.iter().enumerate().map(|(color, curve)| of(Some(color), curve)).collect();
+        curves.iter().enumerate().map(|(color, curve)| trace(Some(color), curve)).collect();
     let legend = curves::legend(&traces, false, &[]);
-    traces.push(of(None, floor));
+    traces.push(trace(None, floor));
     let drawing = chart::draw(Measure::Collective, chart::XAxis::Team, &traces, 1);
     Figure::new(title.into(), note.into(), drawing, legend).picture()
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
 
+use crate::job::BenchJob;
 use crate::library::{Joined, Routines};
 use crate::measure::{Bench, Wires};
 use crate::network::{ConnectedPair, Network};
@@ -14,7 +15,6 @@ use crate::print::{Bar, print};
 use crate::record::{FORMAT, JobInfo, Library, Record, Series, SettingInfo};
 use crate::socket::Socket;
 use crate::wire::BareWire;
-use crate::world::BenchJob;
 use crate::{compare, compile, machine, matrix, report, rushmem, text};
 
 /// The exit statuses of a run that failed, such as one whose record could not be written, and of

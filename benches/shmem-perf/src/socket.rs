@@ -8,8 +8,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Instant;
 
+use crate::job::BenchJob;
 use crate::wire::{BareWire, Direction, Exchange};
-use crate::world::BenchJob;
 
 /// A connection between two PEs.
 pub struct Socket {
@@ -25,17 +25,17 @@ const YIELDING: u32 = 100;
 impl Socket {
     /// Connects the two PEs of a pair, whose sockets do not block if it `spins`. All PEs call it.
     /// Returns `None` on other PEs, and on one or both of the pair if it fails.
-    pub fn connect(world: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
+    pub fn connect(job: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
         let listener =
-            (world.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()).flatten();
+            (job.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()).flatten();
         let port = listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        let port: Option<u16> = world.share(from, Some(&port.map(|address| address.port())));
+        let port: Option<u16> = job.share(from, Some(&port.map(|address| address.port())));
         let port = port?;
         let mut stream = None;
-        if world.me == to {
+        if job.me == to {
             stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
         }
-        let is_connected: bool = world.share(to, Some(&stream.is_some()));
+        let is_connected: bool = job.share(to, Some(&stream.is_some()));
         if let Some(listener) = listener.filter(|_| is_connected) {
             stream = listener.accept().ok().map(|(stream, _)| stream);
         }
@@ -125,5 +125,5 @@ impl BareWire for Socket {
 
 /// Returns the size in bytes of the follower's answer, which completes a window.
 fn answer(exchange: Exchange) -> u64 {
-    if exchange.way == Direction::RoundTrip { exchange.nbytes } else { 1 }
+    if exchange.direction == Direction::RoundTrip { exchange.nbytes } else { 1 }
 }

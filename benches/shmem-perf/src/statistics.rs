@@ -227,8 +227,8 @@ mod tests {
             // Each batch has two clusters of values, and the batches drift.
             let mut seen = SampleSet::new();
             for batch in 0..n_batches {
-                let of = |i| 10.0 + f64::from(batch) / 7.0 + f64::from(i % 2) * 90.0 + rng.f64();
-                seen.add(&(0..33).map(of).collect::<Vec<f64>>());
+                let value = |i| 10.0 + f64::from(batch) / 7.0 + f64::from(i % 2) * 90.0 + rng.f64();
+                seen.add(&(0..33).map(value).collect::<Vec<f64>>());
             }
             let s = seen.summary(Ended::TimeUp);
             let (low, high) = s.interval.expect("an interval");

@@ -67,12 +67,12 @@ fn listed(pairs: &[(u32, u32)]) -> String {
 pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     let mut text = format!("\n{}\n", group.title);
     if group.is_by_size {
-        text += &aligned("  ", &by_size(series, |of, point| cell(all, of, point), true), 1);
-        if series.iter().any(|of| of.points.iter().any(|point| point.by_pe.is_some())) {
+        text += &aligned("  ", &by_size(series, |series, point| cell(all, series, point), true), 1);
+        if series.iter().any(|series| series.points.iter().any(|point| point.by_pe.is_some())) {
             text += "Each PE's mean: minimum, mean, maximum\n";
             text += &aligned(
                 "  ",
-                &by_size(series, |of, point| by_pe(of.measure, point).join(", "), false),
+                &by_size(series, |series, point| by_pe(series.measure, point).join(", "), false),
                 1,
             );
         }
@@ -93,15 +93,15 @@ const SIGNS: [(char, &str); 2] = [
     ('!', "invalid as a floor: above what it should bound"),
 ];
 
-fn median(all: &[Series], of: &Series, point: &Point) -> String {
+fn median(all: &[Series], series: &Series, point: &Point) -> String {
     let late = if point.summary.ended == Ended::TimeUp { "*" } else { "" };
-    let invalid = if is_invalid(all, of, point) { "!" } else { "" };
-    format!("{}{late}{invalid}", figure(of.measure, point.summary.p50))
+    let invalid = if is_invalid(all, series, point) { "!" } else { "" };
+    format!("{}{late}{invalid}", figure(series.measure, point.summary.p50))
 }
 
 /// Returns a row for each operation, with all percentiles.
 fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
-    let measures = |measure| series.iter().any(|of| of.measure == measure);
+    let measures = |measure| series.iter().any(|series| series.measure == measure);
     // The percentiles of rates are left out: large rates are good, so they would show the best
     // cases.
     let has_tail = measures(Measure::Latency) || measures(Measure::Collective);
@@ -134,8 +134,9 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
 
 /// Returns the minimum, the mean and the maximum of the times of a collective's members.
 fn by_pe(measure: Measure, point: &Point) -> Vec<String> {
-    let of = |(least, mean, most)| [least, mean, most].map(|value| figure(measure, value)).to_vec();
-    point.by_pe.map(of).unwrap_or_default()
+    let figures =
+        |(least, mean, most)| [least, mean, most].map(|value| figure(measure, value)).to_vec();
+    point.by_pe.map(figures).unwrap_or_default()
 }
 
 /// Returns a row for each size, with a column for each operation. If `counts`, the last row has the
@@ -146,19 +147,19 @@ fn by_size(
     counts: bool,
 ) -> Vec<Vec<String>> {
     let sizes: BTreeSet<u64> =
-        series.iter().flat_map(|of| of.points.iter().map(|point| point.nbytes)).collect();
+        series.iter().flat_map(|series| series.points.iter().map(|point| point.nbytes)).collect();
     let head = std::iter::once("bytes".to_owned()).chain(series.iter().map(name));
     let mut rows = vec![head.collect::<Vec<_>>()];
     for nbytes in sizes {
-        let cell = |of: &Series| {
-            let point = of.points.iter().find(|point| point.nbytes == nbytes);
-            point.map_or(String::new(), |point| cell(of, point))
+        let cell = |series: &Series| {
+            let point = series.points.iter().find(|point| point.nbytes == nbytes);
+            point.map_or(String::new(), |point| cell(series, point))
         };
         rows.push(std::iter::once(size(nbytes)).chain(series.iter().map(cell)).collect());
     }
     if counts {
-        let counts = |of: &Series| {
-            let n = || of.points.iter().map(|point| point.summary.n);
+        let counts = |series: &Series| {
+            let n = || series.points.iter().map(|point| point.summary.n);
             match (n().min(), n().max()) {
                 (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
                 (least, _) => least.unwrap_or_default().to_string(),
@@ -169,13 +170,13 @@ fn by_size(
     rows
 }
 
-fn cell(all: &[Series], of: &Series, point: &Point) -> String {
+fn cell(all: &[Series], series: &Series, point: &Point) -> String {
     let s = &point.summary;
-    match of.measure {
+    match series.measure {
         Measure::Latency | Measure::Collective if s.n >= FEWEST_OF_P99 => {
-            format!("{} ({})", median(all, of, point), figure(of.measure, s.p99))
+            format!("{} ({})", median(all, series, point), figure(series.measure, s.p99))
         }
-        _ => median(all, of, point),
+        _ => median(all, series, point),
     }
 }
 
@@ -269,12 +270,18 @@ mod tests {
     #[test]
     fn figures_say_how_many_they_are_and_what_they_are_worth() {
         let record = fixture::run(1, 1.0);
-        let of = |operation: &str, is_floor, values: Vec<f64>| {
-            let put = record.series.iter().find(|of| of.operation == "put").expect("puts").clone();
+        let series = |operation: &str, is_floor, values: Vec<f64>| {
+            let put = record
+                .series
+                .iter()
+                .find(|series| series.operation == "put")
+                .expect("puts")
+                .clone();
             let points = vec![fixture::point(8, values)];
             Series { operation: operation.into(), is_floor, points, ..put }
         };
-        let mut all = vec![of("p", false, vec![10.0; 3]), of("store", true, vec![20.0; 1000])];
+        let mut all =
+            vec![series("p", false, vec![10.0; 3]), series("store", true, vec![20.0; 1000])];
         all[0].points[0].summary.ended = Ended::TimeUp;
         let group =
             |is_by_size| Group { title: "Latency".into(), is_by_size, subjects: Vec::new() };

@@ -25,7 +25,7 @@ pub struct Exchange {
     pub nbytes: u64,
     /// Transfers before each completion.
     pub window: u64,
-    pub way: Direction,
+    pub direction: Direction,
 }
 
 /// The direction of the data, and what the follower does.

@@ -18,7 +18,7 @@ pub struct Signature {
     /// The name in the standard.
     pub name: &'static str,
     /// Returns the name of the function's type in Rust.
-    pub of: fn() -> &'static str,
+    pub rust_type: fn() -> &'static str,
 }
 
 /// Places the signature of a function in the section that the test reads.
@@ -27,7 +27,7 @@ macro_rules! signature {
         #[used]
         #[unsafe(link_section = "rushmem_signatures")]
         static SIGNATURE: crate::signatures::Signature =
-            crate::signatures::Signature { name: $name, of: std::any::type_name::<$type> };
+            crate::signatures::Signature { name: $name, rust_type: std::any::type_name::<$type> };
     };
 }
 
@@ -61,7 +61,10 @@ fn in_rust() -> BTreeMap<String, FunctionType> {
     let count = unsafe { stop.offset_from_unsigned(start) };
     // SAFETY: the section contains only signatures, which are never written.
     let signatures = unsafe { std::slice::from_raw_parts(start, count) };
-    signatures.iter().map(|function| (function.name.to_owned(), of_rust((function.of)()))).collect()
+    signatures
+        .iter()
+        .map(|function| (function.name.to_owned(), of_rust((function.rust_type)())))
+        .collect()
 }
 
 fn of_rust(type_name: &str) -> FunctionType {

@@ -129,8 +129,8 @@ pub fn judge<'a>(
             () => Change::Equal,
         };
     }
-    let missing = |from: &[&'a Series], of: &[&'a Series]| {
-        from.iter().copied().filter(|one| !contains(of, one)).collect()
+    let missing = |from: &[&'a Series], others: &[&'a Series]| {
+        from.iter().copied().filter(|one| !contains(others, one)).collect()
     };
     let alone = (missing(&series_before, &series_after), missing(&series_after, &series_before));
     Ok(Comparison { basis, compared, alone })

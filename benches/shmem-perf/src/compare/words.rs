@@ -44,8 +44,8 @@ pub fn words(
     }
     let count = |verdict| {
         let mut n = [0, 0];
-        let of = found.compared.iter().filter(|one| one.verdict == verdict);
-        of.for_each(|one| n[usize::from(one.series.is_floor)] += 1);
+        let judged = found.compared.iter().filter(|one| one.verdict == verdict);
+        judged.for_each(|one| n[usize::from(one.series.is_floor)] += 1);
         n
     };
     let [slower, faster, equal, few] =
@@ -132,9 +132,9 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
 
 /// Returns the transports of some runs in words, each once.
 fn transports(runs: &[Record]) -> String {
-    let of =
+    let transport =
         |run: &Record| run.library.transport.clone().unwrap_or_else(|| "what is unknown".into());
-    runs.iter().map(of).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or ")
+    runs.iter().map(transport).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or ")
 }
 
 /// The maximum number of operations that are listed by name; the others are counted.

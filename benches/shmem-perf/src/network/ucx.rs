@@ -54,7 +54,7 @@ impl UcxRoute {
         let mut worker = null_mut();
         // SAFETY: a live context; it writes a handle when it succeeds.
         let status = unsafe { ucp.ucp_worker_create(context, &raw const params, &raw mut worker) };
-        fine(ucp, status)?;
+        check_status(ucp, status)?;
         let mask = sys::UCP_MEM_MAP_PARAM_FIELD_ADDRESS | sys::UCP_MEM_MAP_PARAM_FIELD_LENGTH;
         let params = sys::ucp_mem_map_params_t {
             field_mask: mask.into(),
@@ -65,7 +65,7 @@ impl UcxRoute {
         let mut registration = null_mut();
         // SAFETY: a live context and memory that is valid as long as the process.
         let status = unsafe { ucp.ucp_mem_map(context, &raw const params, &raw mut registration) };
-        fine(ucp, status)?;
+        check_status(ucp, status)?;
         Ok(Self {
             ucp,
             memory,
@@ -92,7 +92,7 @@ impl UcxRoute {
                 status => {
                     // SAFETY: a request that has not been freed, and that is complete.
                     unsafe { self.ucp.ucp_request_free(request) };
-                    return fine(self.ucp, status);
+                    return check_status(self.ucp, status);
                 }
             }
         }
@@ -105,7 +105,7 @@ impl NetworkRoute for UcxRoute {
         // SAFETY: a live worker; it writes an address and its size when it succeeds.
         let status =
             unsafe { ucp.ucp_worker_get_address(self.worker, &raw mut address, &raw mut nbytes) };
-        fine(ucp, status)?;
+        check_status(ucp, status)?;
         // SAFETY: the address that was just made, of that size; it is not released.
         let name = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), nbytes) }.to_vec();
         let mut key = null_mut();
@@ -113,7 +113,7 @@ impl NetworkRoute for UcxRoute {
         let status = unsafe {
             ucp.ucp_rkey_pack(self.context, self.registration, &raw mut key, &raw mut nbytes)
         };
-        fine(ucp, status)?;
+        check_status(ucp, status)?;
         // SAFETY: the buffer that was just made, of that size; it is not released.
         let key = unsafe { std::slice::from_raw_parts(key.cast::<u8>(), nbytes) }.to_vec();
         Ok(Contact { name, base: self.memory.base().addr() as u64, key })
@@ -127,10 +127,10 @@ impl NetworkRoute for UcxRoute {
         };
         let (ucp, at) = (self.ucp, &raw mut self.endpoint);
         // SAFETY: a live worker and an address that UCX made; it writes a handle when it succeeds.
-        fine(ucp, unsafe { ucp.ucp_ep_create(self.worker, &raw const params, at) })?;
+        check_status(ucp, unsafe { ucp.ucp_ep_create(self.worker, &raw const params, at) })?;
         let (packed, at) = (contact.key.as_ptr().cast(), &raw mut self.key);
         // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
-        fine(ucp, unsafe { ucp.ucp_ep_rkey_unpack(self.endpoint, packed, at) })?;
+        check_status(ucp, unsafe { ucp.ucp_ep_rkey_unpack(self.endpoint, packed, at) })?;
         self.base = contact.base;
         Ok(())
     }
@@ -192,13 +192,13 @@ impl NetworkRoute for UcxRoute {
 fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_context_h, String> {
     let mut config = null_mut();
     // SAFETY: no prefix and no file; it writes a handle when it succeeds.
-    fine(ucp, unsafe { ucp.ucp_config_read(null(), null(), &raw mut config) })?;
+    check_status(ucp, unsafe { ucp.ucp_config_read(null(), null(), &raw mut config) })?;
     let transports = env::var("UCX_TLS").or_else(|_| env::var("SHMEM_UCX_TLS")).ok();
     for (name, value) in [(c"TLS", transports.as_deref()), (c"NET_DEVICES", devices)] {
         let Some(value) = value else { continue };
         let value = CString::new(value).map_err(|error| error.to_string())?;
         // SAFETY: a live configuration and two C strings.
-        fine(ucp, unsafe { ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) })?;
+        check_status(ucp, unsafe { ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) })?;
     }
     let params = sys::ucp_params_t {
         field_mask: sys::UCP_PARAM_FIELD_FEATURES.into(),
@@ -212,7 +212,7 @@ fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_con
         unsafe { ucp.ucp_init_version(major, minor, &raw const params, config, &raw mut context) };
     // SAFETY: read above and released once.
     unsafe { ucp.ucp_config_release(config) };
-    fine(ucp, status).map(|()| context)
+    check_status(ucp, status).map(|()| context)
 }
 
 /// Returns request parameters with no field set.
@@ -228,12 +228,12 @@ fn pending(
 ) -> Result<Option<sys::ucs_status_ptr_t>, String> {
     let error = request.addr() as isize;
     match (isize::from(sys::UCS_ERR_LAST)..0).contains(&error) {
-        true => fine(ucp, error as sys::ucs_status_t).map(|()| None),
+        true => check_status(ucp, error as sys::ucs_status_t).map(|()| None),
         false => Ok(Some(request).filter(|request| !request.is_null())),
     }
 }
 
-fn fine(ucp: &sys::Ucp, status: sys::ucs_status_t) -> Result<(), String> {
+fn check_status(ucp: &sys::Ucp, status: sys::ucs_status_t) -> Result<(), String> {
     if status == sys::UCS_OK {
         return Ok(());
     }

@@ -5,27 +5,27 @@ use clap::Parser;
 use super::*;
 
 fn table() -> Vec<Operation> {
-    let of = |name: &str, kind, least, most| {
-        let mut operation = Operation::named(name, kind, least, most);
-        operation.overlaps = name == "put_nbi";
-        operation.blocks_by_member = name == "fcollect";
-        operation
+    let operation = |name: &str, kind, least, most| {
+        let mut made = Operation::named(name, kind, least, most);
+        made.overlaps = name == "put_nbi";
+        made.blocks_by_member = name == "fcollect";
+        made
     };
     vec![
-        of("put", OperationKind::Alone, 1, 0),
-        of("put_nbi", OperationKind::Alone, 1, 0),
-        of("get", OperationKind::Alone, 1, 0),
-        of("get_nbi", OperationKind::Alone, 1, 0),
-        of("iput", OperationKind::Alone, 8, 0),
-        of("p", OperationKind::Alone, 8, 8),
-        of("p round trip", OperationKind::RoundTrip, 8, 8),
-        of("put_fence_p round trip", OperationKind::RoundTrip, 1, 0),
-        of("put_signal round trip", OperationKind::RoundTrip, 1, 0),
-        of("store", OperationKind::Plain, 8, 8),
-        of("memcpy to peer", OperationKind::Plain, 1, 0),
-        of("cache line round trip", OperationKind::PlainRoundTrip, 8, 8),
-        of("barrier_all", OperationKind::Collective, 0, 0),
-        of("fcollect", OperationKind::Collective, 8, 0),
+        operation("put", OperationKind::Alone, 1, 0),
+        operation("put_nbi", OperationKind::Alone, 1, 0),
+        operation("get", OperationKind::Alone, 1, 0),
+        operation("get_nbi", OperationKind::Alone, 1, 0),
+        operation("iput", OperationKind::Alone, 8, 0),
+        operation("p", OperationKind::Alone, 8, 8),
+        operation("p round trip", OperationKind::RoundTrip, 8, 8),
+        operation("put_fence_p round trip", OperationKind::RoundTrip, 1, 0),
+        operation("put_signal round trip", OperationKind::RoundTrip, 1, 0),
+        operation("store", OperationKind::Plain, 8, 8),
+        operation("memcpy to peer", OperationKind::Plain, 1, 0),
+        operation("cache line round trip", OperationKind::PlainRoundTrip, 8, 8),
+        operation("barrier_all", OperationKind::Collective, 0, 0),
+        operation("fcollect", OperationKind::Collective, 8, 0),
     ]
 }
 
@@ -75,15 +75,15 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
     let found = planned(&[], facts(2, false));
     assert!(has(&found, Measure::Latency, "socket round trip"));
     assert!(!has(&found, Measure::Latency, "store"));
-    let of = |operations: &str| {
+    let found_of = |operations: &str| {
         planned(&["--operations", operations, "--measures", "latency"], facts(2, true))
     };
-    let found = of("p");
+    let found = found_of("p");
     assert!(has(&found, Measure::Latency, "store"));
     assert!(!has(&found, Measure::Latency, "memcpy to peer"));
     // A store says nothing of a round trip.
     for operation in ["put_signal", "p round trip"] {
-        let found = of(operation);
+        let found = found_of(operation);
         assert!(has(&found, Measure::Latency, "cache line round trip"), "{operation}");
         assert!(!has(&found, Measure::Latency, "store"), "{operation}");
     }
@@ -93,20 +93,21 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
 
 #[test]
 fn floors_of_networks_are_those_that_are_wanted() {
-    let of = |networks, words: &[&str]| planned(words, JobFacts { networks, ..facts(2, false) });
+    let found_of =
+        |networks, words: &[&str]| planned(words, JobFacts { networks, ..facts(2, false) });
     for (networks, names) in
         [([true, false], ["ucp_put", "ucp_get"]), ([false, true], ["fi_write", "fi_read"])]
     {
-        let found = of(networks, &[]);
+        let found = found_of(networks, &[]);
         for measure in [Measure::Latency, Measure::Bandwidth] {
             assert!(names.iter().all(|name| has(&found, measure, name)), "{found:?}");
         }
         assert!(!has(&found, Measure::MessageRate, names[0]), "{found:?}");
     }
-    let found = of([true, true], &["--operations", "p"]);
+    let found = found_of([true, true], &["--operations", "p"]);
     assert!(has(&found, Measure::Latency, "ucp_put"), "{found:?}");
     assert!(!has(&found, Measure::Latency, "ucp_get"), "a read bounds no write: {found:?}");
-    assert!(!has(&of([false, false], &[]), Measure::Latency, "fi_write"));
+    assert!(!has(&found_of([false, false], &[]), Measure::Latency, "fi_write"));
 }
 
 #[test]

@@ -122,8 +122,9 @@ pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries
     // All groups have nearly the same number of names.
     let n_groups = names.len().div_ceil(most).max(1);
     let in_group = names.len().div_ceil(n_groups).max(1);
-    let of = |name: &&str| all.iter().filter(|one| one.name == **name).cloned().collect::<Vec<_>>();
-    let groups = names.chunks(in_group).map(|names| names.iter().flat_map(of).collect());
+    let named =
+        |name: &&str| all.iter().filter(|one| one.name == **name).cloned().collect::<Vec<_>>();
+    let groups = names.chunks(in_group).map(|names| names.iter().flat_map(named).collect());
     let n_groups = names.chunks(in_group).len();
     let part = |i: usize| match n_groups {
         1 => String::new(),

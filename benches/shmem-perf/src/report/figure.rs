@@ -176,8 +176,8 @@ pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
 /// Returns the title of a chart.
 pub fn chart_title(measure: Measure, kind: &str, more: &str) -> String {
     let name = units::name(measure);
-    let of = if kind.is_empty() { String::new() } else { format!(" of {kind}") };
-    format!("{name}{of}{more}")
+    let of_kind = if kind.is_empty() { String::new() } else { format!(" of {kind}") };
+    format!("{name}{of_kind}{more}")
 }
 
 /// Returns a table whose columns from index `numbers` on are aligned at the right.

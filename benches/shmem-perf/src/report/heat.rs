@@ -33,7 +33,7 @@ const LETTER: f64 = 6.4;
 pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
     let n = matrix.values.len();
     let nodes = NodeNames::new(job, n);
-    let found = find(matrix, &nodes.of);
+    let found = find(matrix, &nodes.of_pe);
     let sentences = sentences(&found, &nodes);
     let cell = (SIDE / n.max(1) as f64).min(CELL);
     let side = n as f64 * cell;
@@ -128,7 +128,7 @@ impl Map<'_> {
     /// Returns lines between PEs of different nodes.
     fn borders(&self) -> Markup {
         let (nodes, side) = (&self.nodes, self.side);
-        let is_edge = |pe: &usize| nodes.divide && nodes.of[*pe] != nodes.of[pe - 1];
+        let is_edge = |pe: &usize| nodes.divide && nodes.of_pe[*pe] != nodes.of_pe[pe - 1];
         html! {
             g stroke-width="2.4" {
                 @for pe in (1..self.n).filter(is_edge) {
@@ -191,7 +191,7 @@ impl Map<'_> {
     /// each.
     fn node_names(&self) -> Markup {
         let nodes = &self.nodes;
-        let groups: Vec<&[usize]> = nodes.of.chunk_by(|a, b| a == b).collect();
+        let groups: Vec<&[usize]> = nodes.of_pe.chunk_by(|a, b| a == b).collect();
         let narrowest = groups.iter().map(|group| group.len()).min().unwrap_or(0);
         let has_room = nodes.divide && narrowest as f64 * self.cell >= 5.0 * LETTER;
         let mut start = 0.0;
@@ -255,7 +255,7 @@ impl Map<'_> {
 
     /// Returns the area under the pointer, with the PEs and the figures for the script, row by row.
     fn hits(&self) -> Markup {
-        let name = |pe: usize| self.nodes.name(self.nodes.of[pe]).replace('|', "/");
+        let name = |pe: usize| self.nodes.name(self.nodes.of_pe[pe]).replace('|', "/");
         let pes: Vec<String> = (0..self.n).map(|pe| format!("PE {pe} on {}", name(pe))).collect();
         let value = |i: usize| self.figure(i / self.n, i % self.n);
         let text = |value: f64| units::figure(self.matrix.measure, value);
@@ -280,7 +280,7 @@ fn block_at((x, y): (f64, f64), height: f64, color: &str) -> Markup {
 /// may be a part of a host.
 struct NodeNames {
     /// The index of the node of each PE.
-    of: Vec<usize>,
+    of_pe: Vec<usize>,
     /// The name of each node: that of its host, or `node 1 of` and that name if the host has
     /// several.
     names: Vec<String>,
@@ -295,16 +295,16 @@ impl NodeNames {
     fn new(job: &JobInfo, n: usize) -> Self {
         let pes = || job.pes.iter().take(n);
         let mut keys: Vec<(u32, u32)> = Vec::new();
-        let mut of = Vec::new();
+        let mut of_pe = Vec::new();
         for pe in pes() {
             let key = (pe.host, pe.node.unwrap_or_default());
             let known = keys.iter().position(|other| *other == key);
-            of.push(known.unwrap_or(keys.len()));
+            of_pe.push(known.unwrap_or(keys.len()));
             if known.is_none() {
                 keys.push(key);
             }
         }
-        of.resize(n, 0);
+        of_pe.resize(n, 0);
         let nodes_of = |host: u32| keys.iter().filter(move |key| key.0 == host);
         let name = |&(host, node): &(u32, u32)| {
             let name = job.hosts.get(host as usize).map_or("?", |host| &host.name);
@@ -318,7 +318,7 @@ impl NodeNames {
         };
         let has_several_pes = keys.len() < n;
         let are_hosts = keys.iter().all(|key| nodes_of(key.0).count() == 1);
-        Self { names: keys.iter().map(name).collect(), divide: has_several_pes || are_hosts, of }
+        Self { names: keys.iter().map(name).collect(), divide: has_several_pes || are_hosts, of_pe }
     }
 
     fn name(&self, node: usize) -> &str {
@@ -351,7 +351,7 @@ fn sentences(found: &Suspects, nodes: &NodeNames) -> Vec<String> {
         ));
     }
     for one in found.outliers.iter().take(MOST) {
-        let position = match nodes.of[one.from] == nodes.of[one.to] {
+        let position = match nodes.of_pe[one.from] == nodes.of_pe[one.to] {
             true => "within a node",
             false => "between nodes",
         };
@@ -444,9 +444,9 @@ mod tests {
     fn a_host_that_is_one_node_has_its_name() {
         let job = fixture::empty().job;
         let nodes = NodeNames::new(&job, 16);
-        assert_eq!(nodes.of[..5], [0, 0, 0, 0, 1]);
+        assert_eq!(nodes.of_pe[..5], [0, 0, 0, 0, 1]);
         assert!(nodes.divide && nodes.name(1) == fixture::HOSTS[1]);
-        assert_eq!((NodeNames::new(&job, 20).of[19], nodes.name(99)), (0, "?"));
+        assert_eq!((NodeNames::new(&job, 20).of_pe[19], nodes.name(99)), (0, "?"));
     }
 
     #[test]
@@ -454,7 +454,7 @@ mod tests {
         let mut job = fixture::empty().job;
         job.pes.iter_mut().zip(0..).for_each(|(pe, number)| pe.node = Some(number / 2));
         let nodes = NodeNames::new(&job, 16);
-        assert_eq!((nodes.of[1], nodes.of[2], nodes.of[15]), (0, 1, 7));
+        assert_eq!((nodes.of_pe[1], nodes.of_pe[2], nodes.of_pe[15]), (0, 1, 7));
         assert_eq!(nodes.name(3), format!("node 1 of {}", fixture::HOSTS[1]));
         job.pes.iter_mut().zip(0..).for_each(|(pe, number)| pe.node = Some(number));
         assert!(nodes.divide && !NodeNames::new(&job, 16).divide);

@@ -82,7 +82,7 @@ fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[NamedRun]) -> V
         let is_shown = |series: &Series| series.shape.team_size == largest;
         let shown: Vec<_> =
             of_kind.iter().filter(|(_, series)| is_shown(series)).copied().collect();
-        let is_bound = |floor: &Series| operations.iter().any(|of| bounds(&floor.operation, of));
+        let is_bound = |floor: &Series| operations.iter().any(|one| bounds(&floor.operation, one));
         let floors: Vec<_> = floors.iter().filter(|(_, floor)| is_bound(floor)).copied().collect();
         charts.extend(by_size(measure, kind, &operations, &shown, &floors, runs));
         if largest.is_some() {
@@ -317,7 +317,8 @@ fn figures_table(series: &[(usize, &Series)], has_sizes: bool, runs: &[NamedRun]
     head.extend(has_sizes.then_some("bytes"));
     let n_words = head.len();
     head.extend(["median", "95 % interval", "mean", "min", "90 %", "99 %", "99.9 %", "max", "n"]);
-    let has_members = |(_, of): &(usize, &Series)| of.points.iter().any(|p| p.by_pe.is_some());
+    let has_members =
+        |(_, series): &(usize, &Series)| series.points.iter().any(|p| p.by_pe.is_some());
     let has_members = series.iter().any(has_members);
     head.extend(has_members.then_some("PE min, mean, max"));
     head.push("ended");

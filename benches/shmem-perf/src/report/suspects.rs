@@ -137,8 +137,9 @@ fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
         }
     }
     let (from, to) = (excess(from), excess(to));
-    let of = |which: usize| Slow { which, from: from[which], to: to.get(which).copied().flatten() };
-    (0..from.len()).map(of).filter(|slow| slow.from.is_some() || slow.to.is_some()).collect()
+    let slow =
+        |which: usize| Slow { which, from: from[which], to: to.get(which).copied().flatten() };
+    (0..from.len()).map(slow).filter(|slow| slow.from.is_some() || slow.to.is_some()).collect()
 }
 
 /// Returns for each row, or column, the ratio of its lower quartile to the median of all lower

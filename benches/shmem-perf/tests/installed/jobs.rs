@@ -227,7 +227,7 @@ fn the_thread_level_is_recorded() {
 
 fn a_matrix_has_each_pe_with_each_other_one() {
     // With a limit of 60 s, since on a busy machine a short time may be over before the last pair.
-    let words = ["--matrix", "--iterations", "20", "--time", "60"];
+    let words = ["--matrix", "--time", "60"];
     let job = words.iter().fold(Job::new(program()).n(4), |job, word| job.arg(word));
     let (record, outcome) = record("matrix.json", job);
     assert!(record.series.is_empty());
@@ -337,9 +337,9 @@ fn what_is_repeated_and_kept_can_be_chosen() {
         let least = values.iter().copied().fold(f64::MAX, f64::min);
         assert_eq!((values.len(), least), (40, summary.min), "{name}");
     }
-    for of in record.series.iter().filter(|of| of.measure == Measure::Collective) {
-        let (least, mean, most) = of.points[0].by_pe.expect("each PE's mean");
-        assert!(0.0 < least && least <= mean && mean <= most, "{of:?}");
+    for series in record.series.iter().filter(|series| series.measure == Measure::Collective) {
+        let (least, mean, most) = series.points[0].by_pe.expect("each PE's mean");
+        assert!(0.0 < least && least <= mean && mean <= most, "{series:?}");
     }
 }
 

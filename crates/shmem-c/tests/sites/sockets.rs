@@ -20,14 +20,14 @@ fn transports() -> impl Iterator<Item = &'static str> {
 fn with_docker0(hosts: &Hosts, n: u32, addresses: &[&str]) {
     for number in 0..n {
         let host = hosts.host(number);
-        let of = |words: &str| {
+        let run = |words: &str| {
             let words: Vec<&str> = ["-n", &host].into_iter().chain(words.split(' ')).collect();
             ip(&words).expect("a device of ours");
         };
-        of("link add docker0 type veth peer name unused");
-        of(&format!("addr add {}/16 dev docker0", addresses[number as usize]));
-        of("link set unused up");
-        of("link set docker0 up");
+        run("link add docker0 type veth peer name unused");
+        run(&format!("addr add {}/16 dev docker0", addresses[number as usize]));
+        run("link set unused up");
+        run("link set docker0 up");
     }
 }
 

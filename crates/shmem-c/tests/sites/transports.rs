@@ -72,13 +72,13 @@ fn who_saw_what_is_said_when_pes_differ() {
 fn a_static_program_has_no_transport_that_opens_libraries() {
     let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/heap_size.c"));
     let program = compile(source, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-static"]);
-    let of = |transport: &str| {
+    let run = |transport: &str| {
         let job = Job::new(&program).n(2).arg(1 << 20).arg(0);
         forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
     };
-    of("tcp").assert_ok(2);
-    of("auto").assert_ok(2);
-    of("ucx").assert_fails(&["SHMEM_TRANSPORT is ucx", "statically linked", "auto, tcp"]);
+    run("tcp").assert_ok(2);
+    run("auto").assert_ok(2);
+    run("ucx").assert_fails(&["SHMEM_TRANSPORT is ucx", "statically linked", "auto, tcp"]);
 }
 
 fn variables_of_ucx_and_ours_are_heard() {

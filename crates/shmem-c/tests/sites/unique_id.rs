@@ -63,13 +63,13 @@ fn of_processes_that_come_late_or_were_forked_or_come_back() {
 fn on_several_hosts() {
     let hosts = Hosts::new("u", 2);
     let first = hosts.host(0);
-    let of = |n: usize, how: &str| {
+    let across = |n: usize, how: &str| {
         let job = job(n, how).wrap(["ip", "netns", "exec", first.as_str()]);
         job.env("TEST_NETNS", hosts.host(1)).env("SHMEM_TRANSPORT", "tcp")
     };
-    let on_hosts = |how: &str| of(4, how);
+    let on_hosts = |how: &str| across(4, how);
     for n in [2, 64] {
-        of(n, "ok").run().assert_ok(n);
+        across(n, "ok").run().assert_ok(n);
     }
     for how in ["ok", "again", "late"] {
         on_hosts(how).run().assert_ok(4);

@@ -101,7 +101,7 @@ fn what_one_run_lacks_is_named_and_not_compared() {
 fn rates_and_overlap_are_slower_when_they_fall() {
     let rng = &mut Rng::with_seed(3);
     for (measure, high, low) in [(Measure::Bandwidth, 1e10, 8e9), (Measure::Overlap, 90.0, 60.0)] {
-        let mut of = |value| Record {
+        let mut record = |value| Record {
             series: vec![fixture::series(
                 rng,
                 measure,
@@ -111,7 +111,7 @@ fn rates_and_overlap_are_slower_when_they_fall() {
             )],
             ..fixture::empty()
         };
-        let (good, bad) = (of(high), of(low));
+        let (good, bad) = (record(high), record(low));
         assert!(judged(&good, &bad, 0.05).is_slower(), "{measure:?}");
         assert!(!judged(&bad, &good, 0.05).is_slower(), "{measure:?}");
     }
@@ -131,7 +131,7 @@ fn floors_decide_nothing() {
 
 #[test]
 fn few_batches_and_figures_of_zero_have_an_answer() {
-    let of = |values: Vec<f64>, n_batches: usize| {
+    let record = |values: Vec<f64>, n_batches: usize| {
         let mut run = fixture::empty();
         let rng = &mut Rng::with_seed(1);
         let mut series = fixture::series(rng, Measure::Latency, "put", Shape::default(), []);
@@ -142,9 +142,9 @@ fn few_batches_and_figures_of_zero_have_an_answer() {
         run
     };
     let verdict = |before: &Record, after: &Record| judged(before, after, 0.05).compared[0].verdict;
-    let (ten, zero) = (of(vec![10.0; 20], 20), of(vec![0.0; 20], 20));
-    assert_eq!(verdict(&of(vec![10.0; 20], 2), &of(vec![20.0; 20], 2)), Change::TooFew);
-    assert_eq!(verdict(&of(Vec::new(), 0), &ten), Change::TooFew);
+    let (ten, zero) = (record(vec![10.0; 20], 20), record(vec![0.0; 20], 20));
+    assert_eq!(verdict(&record(vec![10.0; 20], 2), &record(vec![20.0; 20], 2)), Change::TooFew);
+    assert_eq!(verdict(&record(Vec::new(), 0), &ten), Change::TooFew);
     assert_eq!(verdict(&zero, &zero), Change::Equal);
     assert_eq!(verdict(&zero, &ten), Change::Slower);
     assert_eq!(verdict(&ten, &zero), Change::Faster);

@@ -22,7 +22,7 @@ pub struct Job<'a> {
 #[derive(Clone, Default)]
 pub struct Description {
     pub sentences: Vec<String>,
-    pub told: Vec<u32>,
+    pub described: Vec<u32>,
 }
 
 /// The detail in which waits are described.
@@ -129,7 +129,7 @@ impl<'a> Job<'a> {
             }
         };
         let mut sentences: Vec<String> = groups.iter().map(sentence).collect();
-        let told = groups.into_iter().flat_map(|(_, pes)| pes).collect();
+        let described = groups.into_iter().flat_map(|(_, pes)| pes).collect();
         if !rest.is_empty() {
             let rest: Vec<u32> = rest.into_iter().flat_map(|(_, pes)| pes).collect();
             let (rest, verb) = match &ranges::sorted(&rest)[..] {
@@ -138,7 +138,7 @@ impl<'a> Job<'a> {
             };
             sentences.push(format!("{rest} {verb}."));
         }
-        Description { sentences, told }
+        Description { sentences, described }
     }
 
     /// Returns the predicate of a sentence about PEs in the same situation.

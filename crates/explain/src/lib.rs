@@ -33,9 +33,9 @@ use std::collections::HashSet;
 /// hosts, of which nothing is known.
 pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
     let job = Job::new(n_pes, snapshots);
-    let Description { sentences: mut lines, told } = rules::conclusion(&job);
-    let told: HashSet<u32> = told.into_iter().collect();
-    let others: Vec<u32> = (0..n_pes).filter(|pe| !told.contains(pe)).collect();
+    let Description { sentences: mut lines, described } = rules::conclusion(&job);
+    let described: HashSet<u32> = described.into_iter().collect();
+    let others: Vec<u32> = (0..n_pes).filter(|pe| !described.contains(pe)).collect();
     if !others.is_empty() {
         lines.push(String::new());
         lines.extend(table_lines(&job, &others));

@@ -29,17 +29,17 @@ const CALLS: usize = 3;
 pub fn conclusion(job: &Job) -> Description {
     let graph = Graph::new(job);
     let causes: Vec<Cause> = RULES.iter().flat_map(|find| find(&graph)).collect();
-    let Description { sentences: mut lines, mut told } = match causes.is_empty() {
+    let Description { sentences: mut lines, mut described } = match causes.is_empty() {
         true => without_cause(job),
         false => Description::default(),
     };
     for of_kind in causes.chunk_by(|one, other| one.kind == other.kind) {
         for (index, cause) in of_kind.iter().take(OF_A_KIND).enumerate() {
-            let Description { mut sentences, told: of_cause } = cause.description.clone();
-            let waiters = waiters(&graph, cause, &told);
+            let Description { mut sentences, described: of_cause } = cause.description.clone();
+            let waiters = waiters(&graph, cause, &described);
             let is_new = |sentence: &String| !lines.iter().any(|line| line.trim() == sentence);
             sentences.extend(waiters.sentences.into_iter().filter(is_new));
-            told.extend(of_cause.into_iter().chain(waiters.told));
+            described.extend(of_cause.into_iter().chain(waiters.described));
             match of_kind.len() - index - 1 {
                 more if index < OF_A_KIND - 1 || more == 0 => {}
                 1 => sentences.push("There is one more case of this kind.".into()),
@@ -52,7 +52,7 @@ pub fn conclusion(job: &Job) -> Description {
     lines.extend(stacks(job));
     lines.extend(deadlock::exception(&graph, &causes));
     lines.extend(writer::hint(job, &causes));
-    Description { sentences: lines, told }
+    Description { sentences: lines, described }
 }
 
 /// Returns the stacks of PEs that are outside the library.
@@ -65,8 +65,10 @@ fn stacks(job: &Job) -> Vec<String> {
 /// Returns the conclusion if the rules have found no cause.
 fn without_cause(job: &Job) -> Description {
     let all = job.all(|_| true);
-    let of_all = |sentence: String| Description { sentences: vec![sentence], told: all.clone() };
-    let of_none = |sentence: &str| Description { sentences: vec![sentence.into()], told: vec![] };
+    let of_all =
+        |sentence: String| Description { sentences: vec![sentence], described: all.clone() };
+    let of_none =
+        |sentence: &str| Description { sentences: vec![sentence.into()], described: vec![] };
     if job.pes.iter().any(Pe::is_waiting) {
         return of_none("The waits are shorter than 1 s: nothing can be concluded from them.");
     }
@@ -82,9 +84,9 @@ fn without_cause(job: &Job) -> Description {
     }
 }
 
-/// Describes which PEs wait for a cause, and in which calls. For PEs in `told`, whose calls earlier
-/// sentences name, the calls are not repeated.
-fn waiters(graph: &Graph, cause: &Cause, told: &[u32]) -> Description {
+/// Describes which PEs wait for a cause, and in which calls. For PEs in `described`, whose calls
+/// earlier sentences name, the calls are not repeated.
+fn waiters(graph: &Graph, cause: &Cause, described: &[u32]) -> Description {
     let mut is_seen = vec![false; graph.backward.len()];
     let start = [&cause.nodes[..], &cause.pes].concat();
     let direct = next_pes(graph, &start, &mut is_seen);
@@ -103,29 +105,29 @@ fn waiters(graph: &Graph, cause: &Cause, told: &[u32]) -> Description {
     let job = graph.job;
     let calls = |detail| ranges::fold(&direct, |pe| job.waits(pe, detail));
     let mut shown = calls(Detail::Objects);
-    let is_told = shown.len() <= CALLS;
-    if !is_told {
+    let is_detailed = shown.len() <= CALLS;
+    if !is_detailed {
         shown = calls(Detail::Calls);
     }
     shown.sort_by_key(|(_, pes)| Reverse(pes.len()));
     if shown.len() > CALLS {
         shown = vec![(format!("in {} calls", shown.len()), direct.clone())];
     }
-    let told: HashSet<u32> = told.iter().copied().collect();
+    let described: HashSet<u32> = described.iter().copied().collect();
     let of_call = |(call, pes): &(String, Vec<u32>)| {
-        let is_told = pes.iter().all(|pe| told.contains(pe));
-        let call = if is_told { "too".into() } else { format!("{call}{}", job.lasting(pes)) };
+        let is_described = pes.iter().all(|pe| described.contains(pe));
+        let call = if is_described { "too".into() } else { format!("{call}{}", job.lasting(pes)) };
         format!("{} {} for {object} {call}.", ranges::pes(pes), wait(pes))
     };
     let mut sentences: Vec<String> = shown.iter().map(of_call).collect();
     // The sentences do not mention threads that compute.
     let is_idle = |pe: &u32| !job.pes[*pe as usize].is_busy();
-    let told = direct.iter().copied().filter(|pe| is_told && is_idle(pe)).collect();
+    let described = direct.iter().copied().filter(|pe| is_detailed && is_idle(pe)).collect();
     if !indirect.is_empty() {
         let (pes, direct) = (ranges::pes(&ranges::sorted(&indirect)), ranges::pes(&direct));
         sentences.push(format!("{pes} {} for {direct}.", wait(&indirect)));
     }
-    Description { sentences, told }
+    Description { sentences, described }
 }
 
 /// Returns the PEs that wait directly for these nodes, in ascending order, and marks them and the

@@ -1,4 +1,4 @@
-! What a non-blocking get brings is used before a quiet.
+! The destination of a non-blocking get is used before a quiet.
 ! PEs: 2
 program fortran_get_nbi
   implicit none

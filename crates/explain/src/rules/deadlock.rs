@@ -90,7 +90,7 @@ fn of_cycle(graph: &Graph, pes: &[u32]) -> Description {
         sentences.push(format!("This cycle goes on: it has {} PEs.", pes.len()));
     }
     sentences.extend(rule.map(str::to_owned));
-    Description { sentences, told: pes.iter().copied().take(NAMED).collect() }
+    Description { sentences, described: pes.iter().copied().take(NAMED).collect() }
 }
 
 /// Returns the title of a cycle, and the rule that the program breaks, if there is one.
@@ -204,8 +204,8 @@ pub fn find_mismatches(graph: &Graph) -> Vec<Cause> {
     let cause = |index: usize| {
         let step = &graph.steps[index];
         let (team, nth) = (&step.collective.team, ordinal(step.collective.nth));
-        let mut told = Vec::new();
-        let mut called = |step, verbs| called(graph.job, step, verbs, &mut told);
+        let mut described = Vec::new();
+        let mut called = |step, verbs| describe_calls(graph.job, step, verbs, &mut described);
         let what = if step.is_out_of_step {
             let next = &graph.steps[index + 1];
             let here = called(step, ["is in", "are in"]);
@@ -215,21 +215,26 @@ pub fn find_mismatches(graph: &Graph) -> Vec<Cause> {
         } else {
             format!("as the {nth} one, {}", called(step, ["has called", "have called"]))
         };
-        let pes = if told.is_empty() { step.pes() } else { told.clone() };
+        let pes = if described.is_empty() { step.pes() } else { described.clone() };
         let waited = graph.job.durations(&pes);
         let sentences = vec![
             format!("Mismatched collectives on {team}: {what}. They have waited {waited}."),
             "All members must call the same collectives in the same order.".to_owned(),
         ];
-        let (nodes, description) = (vec![graph.step(index)], Description { sentences, told });
+        let (nodes, description) = (vec![graph.step(index)], Description { sentences, described });
         Cause { kind: Kind::Mismatch, nodes, pes: step.pes(), description }
     };
     mismatched.map(cause).collect()
 }
 
 /// Describes which PEs are in each call of a step, and adds those that wait for nothing else to
-/// `told`.
-fn called(job: &Job, step: &Step, [one, many]: [&str; 2], told: &mut Vec<u32>) -> String {
+/// `described`.
+fn describe_calls(
+    job: &Job,
+    step: &Step,
+    [one, many]: [&str; 2],
+    described: &mut Vec<u32>,
+) -> String {
     let is_in = |wait: &Wait| match &wait.subject {
         Subject::Collective(of) => {
             (of.number, of.nth) == (step.collective.number, step.collective.nth)
@@ -248,6 +253,6 @@ fn called(job: &Job, step: &Step, [one, many]: [&str; 2], told: &mut Vec<u32>) -
         texts.push(format!("other PEs {many} {} other routines", calls.len() - NAMED_CALLS));
     }
     let named = calls.into_iter().take(NAMED_CALLS).flat_map(|(_, pes)| pes);
-    told.extend(named.filter(|pe| waits(*pe).all(is_in)));
+    described.extend(named.filter(|pe| waits(*pe).all(is_in)));
     enumerate(texts)
 }

@@ -1,4 +1,4 @@
-/* Children of fork store to their copies of a PE's variables, load from the symmetric heap, and are killed. PEs: 2 */
+/* Children of fork store to their copies of a PE's variables, to the symmetric heap, and are killed. PEs: 2 */
 #include <shmem.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ int main(void) {
     own[0] = 1;
     shmem_barrier_all();
 
-    /* Copies: the PE's own buffer is in flight, and others put into its static data. */
+    /* The child stores to its copies; the PE's own buffer is in flight, and other PEs put into its static data. */
     shmem_long_put_nbi((long *)of_all, (long *)own, N, !me);
     pid_t child = fork();
     if (child == 0) {
@@ -40,7 +40,7 @@ int main(void) {
         shmem_long_put((long *)of_all, source, N, 1);
     shmem_barrier_all();
 
-    /* A child that is killed keeps no lock. */
+    /* A child that is killed must not hold a lock of the detector. */
     for (int i = 0; i < 40; i++) {
         child = fork();
         if (child == 0)

@@ -1,4 +1,4 @@
-/* Threads give memory back, which others then get, without any other order between them: blocks of malloc, mappings and the
+/* Threads free memory, which other threads then get, without any other order between them: blocks of malloc, mappings and the
  * stacks of threads that nobody joins. PEs: 1 */
 #define _GNU_SOURCE
 #include <pthread.h>

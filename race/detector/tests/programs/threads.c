@@ -32,7 +32,7 @@ static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static cnd_t cnd;
 static pthread_barrier_t barrier;
 
-/* A routine that takes a lock, with 0 if it has. */
+/* A routine that tries to take a lock, and returns 0 if it has. */
 #define TAKES(name, call)                                              \
     static int name(void) {                                            \
         struct timespec time = later(CLOCK_REALTIME);                  \
@@ -86,7 +86,7 @@ static void take(const struct lock *lock) {
 
 static void *with_lock(void *argument) {
     const struct lock *lock = argument;
-    /* A read lock is not taken by the thread that writes. */
+    /* The thread that gets takes the write lock, and the other one the read lock. */
     if (lock->give == give_rwlock)
         pthread_rwlock_wrlock(&rwlock);
     else

@@ -36,7 +36,7 @@ template <typename Mutex, typename Take> static void by_lock(Take take) {
     thread.join();
 }
 
-/* A lock is held in one way, and released in that of a reader. */
+/* A thread takes the lock for writers, and another one, by one of the routines, the lock for readers. */
 template <typename Take> static void by_shared_lock(Take take) {
     std::shared_timed_mutex mutex;
     is_done = false;
@@ -139,7 +139,7 @@ int main() {
         thread.join();
     }
     {
-        /* What a variable of the thread does when it is destroyed comes before the join. */
+        /* The destructor of a thread-local variable runs before the join. */
         struct Last {
             ~Last() { get(); }
             void use() {}

@@ -10,7 +10,7 @@ const ROOM: usize = 1 << 20;
 pub(crate) fn quiet(member: &Member) {
     let mut random = Random::new(8);
     for round in 0..6u64 {
-        // All PEs use the same ranges, of every size and without overlap.
+        // All PEs use the same ranges, of random sizes and without overlap.
         let mut places = Vec::new();
         let mut start = 0;
         while places.len() < 300 {

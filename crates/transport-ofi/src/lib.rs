@@ -47,7 +47,7 @@ pub use transport::open;
 
 use rushmem_transport::{Error, Provider};
 
-/// The entry for a list of providers.
+/// The entry of this crate in the list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "ofi",
     settings: settings::ALL,

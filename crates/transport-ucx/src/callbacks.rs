@@ -24,9 +24,9 @@ use ucx_sys::{
 pub(crate) struct CallbackState {
     /// The number of operations at whose end UCX will call back.
     transfers: Cell<usize>,
-    /// A connection has broken since [`take_broke`](Self::take_broke) was last called.
+    /// A connection has broken since the last call of `take_broke`.
     broke: Cell<bool>,
-    /// The first invalid reply since [`take_refused`](Self::take_refused) was last called.
+    /// The first invalid reply since the last call of `take_refused`.
     refused: RefCell<Option<RefusedMessage>>,
     /// The [`TakeReply`] of the poll that is in progress, as a raw pointer.
     take: Cell<Option<NonNull<c_void>>>,

@@ -70,7 +70,7 @@ fn shared_memory_is_used_where_it_is_requested() {
     };
     assert_eq!(transports(&[(TLS, "posix,self")]).as_deref(), Some("posix,self"));
     assert_eq!(transports(&[("UCX_TLS", "posix,self")]), None, "UCX's goes first");
-    // Only where there is a UCX is its version known.
+    // The version is known only if there is a UCX.
     let excludes = library().is_ok_and(|ucp| ucx_sys::version(ucp) >= (1, 12, 0));
     assert_eq!(transports(&[]).as_deref(), excludes.then_some("^sm"));
 }

@@ -73,7 +73,7 @@ type Records = [AtomicU64; GRANULE];
 /// The bits of a page, one for each byte.
 type Bits = [AtomicU64; PAGE / 64];
 
-/// The accesses that the actor of an access knows to be complete or ordered before it.
+/// The accesses that are complete, or ordered before a new access, as far as its actor knows.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The clock of the thread.
@@ -83,7 +83,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns true if an access is complete or ordered before.
+    /// Returns true if a recorded access is complete or ordered before the new one.
     #[inline]
     pub fn covers(&self, record: &ShadowRecord) -> bool {
         self.clock.of(record.actor) >= record.epoch

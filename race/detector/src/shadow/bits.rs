@@ -31,8 +31,8 @@ const IS_SHARED: u64 = 1;
 /// ordered after the bits so far, but not after later ones, so the thread must begin anew.
 const IS_SEEN: u64 = 2;
 const FLAGS: u64 = IS_SHARED | IS_SEEN;
-/// In a key, beside the second word of the records: the bit of stores, and the number of the set,
-/// which begins with 1.
+/// The upper bits of a key, whose other bits are the second word of the records: the bit of stores,
+/// and the number of the set, from 1.
 const STORES: u64 = 1 << 63;
 const SET: u64 = 0xf << SET_SHIFT;
 const SET_SHIFT: u32 = 59;

@@ -1,4 +1,4 @@
-/* Children of fork store to their copies of a PE's variables, to the symmetric heap, and are killed. PEs: 2 */
+/* Children of fork store to their copies of a PE's variables and to the symmetric heap, and are killed. PEs: 2 */
 #include <shmem.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -284,7 +284,7 @@ impl Side {
         unsafe { (*mr).key }
     }
 
-    /// Maps a raw key.
+    /// Maps a raw key of a registration with this base address. Returns the mapped key.
     fn mapped(&self, base: u64, raw: &[u8]) -> u64 {
         let mut key = fi::KEY_NOTAVAIL;
         // SAFETY: an open domain, and a slice.
@@ -315,7 +315,7 @@ impl Side {
         (&raw mut self.contexts[i]).cast()
     }
 
-    /// Posts a write; repeats it on FI_EAGAIN.
+    /// Posts a write from the source, again and again while the provider returns FI_EAGAIN.
     fn write(
         &mut self,
         nbytes: usize,
@@ -336,7 +336,7 @@ impl Side {
         panic!("no write was accepted");
     }
 
-    /// Reads the queue until there is a completion.
+    /// Reads the queue until there is a completion. Panics if there is an error.
     fn wait(&mut self) {
         for _ in 0..100_000 {
             let mut entry = fi::fi_cq_entry { op_context: null_mut() };
@@ -572,7 +572,8 @@ fn addresses_nobody(side: &mut Side) {
     side.wait();
 }
 
-/// Begins connections to peers, of which the first is refused in the queue and the sixth at once.
+/// Starts to connect to `n` peers. Returns their numbers and the results of the posts. The provider
+/// refuses the first connection in the queue.
 fn connects(side: &mut Side, n: usize) -> Vec<(fi::fi_addr_t, isize)> {
     side.enable();
     let first = side.to;
@@ -594,10 +595,11 @@ fn connects_as_often_as_it_may(side: &mut Side) {
     assert_eq!(side.error(), fi::FI_ECONNREFUSED);
     for (place, (peer, _)) in (4..).zip(&peers[1..]) {
         side.to = *peer;
-        // The rest of the time that its connection takes.
+        // While the connection is set up, the next 20 posts fail.
         assert!((0..20).all(|_| side.send_nothing(place) == again));
     }
-    // As many are begun again, one of them is refused at once.
+    // Four further connections may be in setup now. One more attempt, the sixth of all, is refused
+    // at once.
     for expected in [again, -(fi::FI_ECONNREFUSED as isize), again, again, again] {
         side.insert();
         assert_eq!(side.send_nothing(8), expected);

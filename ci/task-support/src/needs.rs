@@ -77,7 +77,7 @@ pub const MPIRUN: Need = need(
     "starts test programs over PMIx (Open MPI)",
     ["openmpi-bin libopenmpi-dev libpmix2", "openmpi-devel", "openmpi-devel"],
 );
-/// pkg-config, or what stands for it.
+/// pkg-config, or a program that replaces it.
 pub const PKG_CONFIG: Need = need(
     "pkg-config",
     "says how to compile for a library",
@@ -109,10 +109,10 @@ pub const PYTEST: Need = need(
     "runs PEs as tests in Python",
     ["python3-pytest", "python3-pytest", "python3-pytest"],
 );
-/// A container engine, with what runs the containers.
+/// A container engine, with a container runtime.
 pub const PODMAN: Need =
     need("podman", "runs PEs in containers", ["podman runc", "podman", "podman"]);
-/// Slurm: its daemons, its launcher, and munge, by which they know each other.
+/// Slurm: its daemons, its launcher, and munge, by which they authenticate each other.
 pub const SLURM: Need = need(
     "slurmctld",
     "is the Slurm that tests run privately",
@@ -140,7 +140,7 @@ pub const QEMU: Need = need(
     "runs the guests that have verbs",
     ["qemu-system-x86", "qemu-system-x86", "qemu-x86"],
 );
-/// A shell and its tools in one program that needs no libraries.
+/// A shell and its tools in one program without libraries.
 pub const BUSYBOX: Need = need(
     "busybox",
     "starts the guests, linked statically,",
@@ -149,9 +149,9 @@ pub const BUSYBOX: Need = need(
 /// The programs for modules of the kernel.
 pub const KMOD: Need =
     need("depmod", "finds the modules of the guests' kernel", ["kmod", "kmod", "kmod"]);
-/// The archiver whose format a kernel starts from.
+/// The archiver for the format of the kernel's initial file system.
 pub const CPIO: Need = need("cpio", "packs what the guests start from", ["cpio", "cpio", "cpio"]);
-/// With it come the providers, one of which speaks to the NIC made of software.
+/// The library of verbs, with its providers, one of which is for the NIC in software.
 pub const IBVERBS: Need = need(
     "ibv_devinfo",
     "comes with the library of verbs",

@@ -32,7 +32,7 @@ pub use traces::Traces;
 /// Defines the `main` of a file of tests that is compiled with `harness = false`, which runs the
 /// functions of these names. Those behind `; ignored "WHY" =>` run only on request.
 ///
-/// A test function that is missing in the list is unused, of which the compiler warns.
+/// A test function that is missing in the list is unused, so the compiler warns of it.
 #[macro_export]
 macro_rules! tests {
     ($($list:tt)*) => {

@@ -57,8 +57,8 @@ const QUIRKS: &[(&str, &[Quirk])] = &[
         &[AmoDefect("lose keys of atomic operations (libfabric 1.17)"), FailsAtClose],
     ),
     // A layer that makes datagrams reliable. When several PEs write to one at once, the target
-    // sometimes completes a write of which parts are missing ("Truncation error"): seen with 1.17,
-    // and with libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
+    // sometimes completes a write although parts of it are missing ("Truncation error"): seen with
+    // 1.17, and with libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
     ("ofi_rxd", &[Defect("lose parts of writes (libfabric 1.17, 2.3)"), ByKernel]),
     // The provider that became tcp in 1.18, as an experiment beside the tcp of 1.17.
     ("net", &[Defect("stall (libfabric 1.16, 1.17)"), Connects]),

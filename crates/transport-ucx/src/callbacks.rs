@@ -324,7 +324,7 @@ pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: uc
     connection.record_break(status);
 }
 
-/// The callback for a reply.
+/// The callback for a reply of a target.
 ///
 /// # Safety
 /// `arg` is a [`CallbackState`], and the other arguments are those that UCX passes to such a

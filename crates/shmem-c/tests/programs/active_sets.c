@@ -31,9 +31,9 @@ static int index_in(struct set s) {
 
 static int world_of(struct set s, int index) { return s.start + (index << s.log_stride); }
 
-/* The pSync for the next call: the array may only be used again when all are through with it, so
- * they take turns and a barrier over the set, with an array of its own, lies between. Each must
- * hold its first value again. */
+/* The pSync for the next call. An array may be used again only after all PEs of the set have returned
+ * from the earlier call, so the arrays alternate, with a barrier over the set, on a separate array,
+ * before each call. Each array must have its initial value again. */
 static long *next_sync(struct set s) {
     long *own = sync_of[0];
     shmem_barrier(s.start, s.log_stride, s.size, own);
@@ -172,7 +172,8 @@ static void barrier_and_sync(struct set s) {
     next_sync(s);
 }
 
-/* Two pairs of work arrays in turn, nothing between the calls, a destination each. */
+/* Two pairs of work arrays that alternate, without a barrier between the calls, and a separate
+ * destination for each call. */
 static void two_pairs(struct set s, int *results) {
     enum { TURNS = 60 };
     int *from = (int *)given, me = index_in(s);

@@ -73,7 +73,7 @@ static void by_itself(const char *how, char *block, char *freed) {
         area[0] = at[SIZE];
 }
 
-/* What a correct program does, up to the last byte; whether everything is as it should be. If it
+/* Accesses blocks correctly, up to the last byte, and returns true if all contents are right. If
  * `leaves`, every second block is left for finalize to check. */
 static int within(int me, int n, int leaves) {
     int good = 1, right = (me + 1) % n, left = (me + n - 1) % n;

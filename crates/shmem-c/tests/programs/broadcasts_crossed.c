@@ -30,7 +30,7 @@ static void broadcast(struct members m, int team, int round, long *to, size_t co
     if (members_me(m) == 0)
         for (size_t i = 0; i < count; i++)
             source[i] = word(team, round, (int)i);
-    dawdle(&buffers);
+    pause_randomly(&buffers);
     CHECK(shmem_long_broadcast(m.team, to, source, count, 0) == 0, 53, "broadcast failed");
     if (members_me(m) == 0)
         memset(source, 0x55, count * sizeof *source);

@@ -104,7 +104,7 @@ int main(void) {
     notified = shmem_calloc(2, sizeof *notified);
     seen = shmem_calloc(1, sizeof *seen);
     elsewhere = shmem_calloc(1, sizeof *elsewhere);
-    /* In a job of two, each peer would be the PE itself. */
+    /* In a job of two PEs, the other peer would be the owner itself. */
     for (int owner = 0; check_n > 2 && owner < OWNERS; owner++) {
         between(stored, owner);
         between(put, owner);

@@ -1,4 +1,4 @@
-! The routines for a job by a unique id, in a job of one PE.
+! The routines that form a job by a unique id, in a job of one PE.
 program fortran_by_id
   implicit none
   character(len=128) :: id

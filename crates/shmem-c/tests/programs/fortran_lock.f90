@@ -1,4 +1,4 @@
-! Locks of one default INTEGER: exclusion, the answers of SHMEM_TEST_LOCK, and nothing beside them touched.
+! Locks of one default INTEGER: exclusion, the results of SHMEM_TEST_LOCK, and unchanged adjacent words.
 program fortran_lock
   implicit none
   include "shmem.fh"
@@ -10,7 +10,7 @@ program fortran_lock
 
   call check_begin()
   at = block(2 * locks + 1)
-  ! Locks are the even elements, among them some on either half of 8 bytes; guards lie between.
+  ! The even elements are locks, some in each half of an aligned word of 8 bytes, with guards between them.
   do i = 1, 2 * locks + 1
     word(i) = merge(0, guard, mod(i, 2) == 0)
   end do
@@ -42,7 +42,7 @@ contains
     call shmem_barrier_all()
   end subroutine
 
-  ! Read and write at PE 0, unprotected but for the lock; clearing it completes the put.
+  ! Reads and writes a word of PE 0, protected only by the lock. SHMEM_CLEAR_LOCK completes the put.
   subroutine exclusion(lock, by_test)
     integer :: lock, counter, seen, turn
     logical :: by_test

@@ -41,7 +41,7 @@ program teams
   call shmem_finalize()
 contains
 
-  ! Addresses as type(c_ptr) and as the variables that are there; null pointers.
+  ! Addresses as type(c_ptr) and as variables; null pointers.
   subroutine addresses(me, n)
     integer(c_int), intent(in) :: me, n
     integer(c_long), save :: flags(4), word

@@ -35,7 +35,7 @@ program fortran_setup
   call check(.not. shmem_pe_accessible(-1), 0, "a PE before the first one")
   call check(shmem_ptr(here, me) == here_at, 0, "SHMEM_PTR to oneself")
 
-  ! Who can store to the next PE's memory does.
+  ! A store if the next PE's memory can be accessed directly, else a put.
   there_at = shmem_ptr(here, mod(me + 1, n))
   if (there_at /= 0) then
     there(2) = me

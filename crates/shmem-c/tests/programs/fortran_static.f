@@ -1,4 +1,4 @@
-C     COMMON blocks, SAVE and initialized variables are symmetric: data, pSync, pWrk, locks and flags.
+C     Symmetric variables of Fortran: COMMON blocks, SAVE and initialized ones, as data, pSync, pWrk, locks and flags.
       PROGRAM STATIC
       IMPLICIT NONE
       INCLUDE "shmem.fh"

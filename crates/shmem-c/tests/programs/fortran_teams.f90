@@ -1,4 +1,4 @@
-! Cray's teams, called by members alone and by others too, and its all-to-all of blocks of any size.
+! Cray's teams, with splits called by members only and by all PEs, and its all-to-all of blocks of any size.
 program fortran_teams
   implicit none
   include "shmem.fh"
@@ -18,7 +18,7 @@ program fortran_teams
 contains
   include "fortran_check.inc"
 
-  ! The odd PEs. Outsiders get the null team if they call.
+  ! The odd PEs. Other PEs that call get the null team.
   subroutine strided(all_call)
     logical, intent(in) :: all_call
     integer(kind=8) :: team

@@ -99,7 +99,7 @@ static inline void group_free(struct group g) {
 static inline int group_has_me(const struct group *g) { return members_me(g->m) >= 0; }
 
 /* Computes or yields for a while at random. */
-static inline void dawdle(struct buffers *buffers) {
+static inline void pause_randomly(struct buffers *buffers) {
     uint64_t bits = buffers->pace = check_mix(buffers->pace);
     if (bits % 4 == 0)
         for (volatile int i = (int)(bits >> 8) & 0xfff; i > 0; i--)
@@ -209,7 +209,7 @@ static inline void call_move(struct call *c, enum step_kind kind) {
     long *psync = c->g->is_set ? c->g->psyncs[c->place] : NULL;
     int status = 0;
     size_t at = 0;
-    dawdle(c->buffers);
+    pause_randomly(c->buffers);
     switch (kind) {
     case BROADCAST:
         if (!c->g->is_set || c->me != root)
@@ -272,7 +272,7 @@ static inline void call_alltoallv(struct call *c) {
         got += block(c->key, k, c->me);
     }
     given_by(c->buffers->source, (size_t)c->n * MAX_BLOCK, c->key, check_me, 0);
-    dawdle(c->buffers);
+    pause_randomly(c->buffers);
     if (is_packed) {
         size_t due = got;
         shmemx_alltoallv_packed(c->dest, c->room, &got, c->buffers->source, s_offsets, s_sizes, SET(c->g), c->g->psyncs[c->place]);
@@ -317,7 +317,7 @@ static inline size_t reduced_bytes(uint64_t bits) {
             memset(model, 0, count * sizeof(T));                                                                       \
         for (size_t i = 0; i < count; i++)                                                                             \
             s[i] = GIVEN(T, check_mix(c->key + ((uint64_t)check_me << 40) + i));                                       \
-        dawdle(c->buffers);                                                                                               \
+        pause_randomly(c->buffers);                                                                                    \
         int status = 0;                                                                                                \
         if (c->g->is_set)                                                                                              \
             SET_CALL(d, s, (int)count, SET(c->g), (T *)(c->g->work + c->place * LARGE), c->g->psyncs[c->place]);       \
@@ -353,7 +353,7 @@ static inline void call_sync(struct call *c) {
     int previous = g->m.world[(c->me + c->n - 1) % c->n];
     long *word = &g->words[g->turn++ % 2], sent = VALUE(long, c->key + (uint64_t)check_me);
     shmem_long_put_nbi(word, &sent, 1, g->m.world[(c->me + 1) % c->n]);
-    dawdle(c->buffers);
+    pause_randomly(c->buffers);
     if (g->is_set && c->bits >> 16 & 1) {
         shmem_barrier(SET(g), g->psyncs[RING + 1]);
     } else {

@@ -19,7 +19,7 @@ static int is(const char *name) {
     return strcmp(how, name) == 0;
 }
 
-/* PE 1 computes in here for ever. */
+/* PE 1 computes here forever. */
 static void compute_row(void) {
     for (;;)
         sum++;
@@ -133,7 +133,7 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
         if (me == 1)
             shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
     } else if (is("paused")) {
-        /* PE 1 answers nobody for a while, when the others have begun to wait for it. */
+        /* PE 1 is stopped for a second after the others have begun to wait for it. */
         process_of_1 = getpid();
         shmem_barrier_all();
         if (me == n - 1) {

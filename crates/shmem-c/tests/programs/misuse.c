@@ -295,8 +295,8 @@ static int alone_too(const char *how, int *heap) {
 
 enum { PAGE = 4096, LONG = 100000, VERY_LONG = 48 << 20 };
 
-/* Local memory that cannot be accessed, from the start or when the library comes to it; `block` has
- * VERY_LONG bytes. */
+/* Local memory that cannot be accessed, either already at the call or only when the library reaches
+ * it; `block` has VERY_LONG bytes. */
 static void inaccessible(const char *how, char *block) {
     char *nowhere = (char *)0x1000;
     char *local = mmap(NULL, VERY_LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

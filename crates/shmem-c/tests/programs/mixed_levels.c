@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
     pthread_t other;
     if (is_one) {
         CHECK(pthread_create(&other, NULL, make_second, NULL) == 0, 77, "no thread can be had");
-        usleep(100000); /* The others learn of the second team first, most likely. */
+        usleep(100000); /* Most likely, the other PEs get messages of the second team first. */
     }
     make(SHMEM_TEAM_WORLD);
     if (is_one)

@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
         descend(i % 2);
         destroy(orders[i / 2]);
     }
-    levels[0].m.team = SHMEM_TEAM_INVALID; /* The world is not to be destroyed. */
+    levels[0].m.team = SHMEM_TEAM_INVALID; /* The world must not be destroyed. */
     for (int level = 0; level < LEVELS; level++)
         group_free(levels[level]);
     buffers_free(buffers);

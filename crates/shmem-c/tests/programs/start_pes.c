@@ -20,7 +20,7 @@ int main(void) {
     CHECK(*word == (check_me + check_n - 1) % check_n, 74, "what came is %ld", *word);
     int total = check_agree();
     check_verdict(total);
-    /* The other PEs are at their end by now. They must be reachable until the last PE ends, too. */
+    /* The other PEs have reached the end of main by now. They must be reachable until the last PE ends. */
     if (check_me == check_n - 1) {
         usleep(50000);
         for (long i = 0; i < 1000; i++) {

@@ -16,7 +16,7 @@ struct guarded {
 static long *locks;
 static struct guarded *guarded;
 static long *tallies; /* changed by AMOs alone */
-static long *boxes;   /* one word for each thread of each PE: who writes it, reads it back */
+static long *boxes;   /* one word for each thread of each PE, which writes it and reads it back */
 static shmem_ctx_t serialized, of_team;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t seed = 1;

@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
             group_step(&buffers, &groups[id], id, check_mix(bits));
     }
     judge_traffic(steps);
-    groups[0].m.team = SHMEM_TEAM_INVALID; /* The world is not to be destroyed. */
+    groups[0].m.team = SHMEM_TEAM_INVALID; /* The world must not be destroyed. */
     for (int i = 0; i < GROUPS; i++)
         group_free(groups[i]);
     buffers_free(buffers);

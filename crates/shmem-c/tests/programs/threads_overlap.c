@@ -22,7 +22,9 @@ static struct program programs[THREADS];
 static uint64_t seed = 1;
 
 /* Random numbers of a thread, the same on all PEs. */
-static uint64_t drawn(int thread, int step) { return check_mix(seed * 999983 + ((uint64_t)thread << 32) + (uint64_t)step); }
+static uint64_t random_bits(int thread, int step) {
+    return check_mix(seed * 999983 + ((uint64_t)thread << 32) + (uint64_t)step);
+}
 
 static void step_of(struct program *p, int id, uint64_t bits) {
     group_step(&p->buffers, &p->groups[id], p->thread * GROUPS + id, bits);
@@ -33,11 +35,11 @@ static void step_of(struct program *p, int id, uint64_t bits) {
 static void *run(void *argument) {
     struct program *p = argument;
     for (int id = 1; id < TEAMS; id++)
-        group_split(p->groups, id, TEAMS, drawn(p->thread, -1 - id) | 1);
+        group_split(p->groups, id, TEAMS, random_bits(p->thread, -1 - id) | 1);
     for (int step = 0; step < p->steps; step++) {
-        uint64_t bits = drawn(p->thread, step);
+        uint64_t bits = random_bits(p->thread, step);
         int id = (int)((bits >> 8) % GROUPS);
-        dawdle(&p->buffers);
+        pause_randomly(&p->buffers);
         if (bits % 16 == 0 && id > 0 && id < TEAMS)
             group_split(p->groups, id, TEAMS, check_mix(bits));
         else if (group_has_me(&p->groups[id]))
@@ -49,7 +51,7 @@ static void *run(void *argument) {
 /* One step of the thread on the team of all PEs. */
 static void *run_once(void *argument) {
     struct program *p = argument;
-    step_of(p, 0, drawn(-1, p->steps));
+    step_of(p, 0, random_bits(-1, p->steps));
     return NULL;
 }
 
@@ -103,7 +105,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < ROUNDS; round++)
         crossed(round);
     shmem_barrier_all();
-    programs[0].groups[0].m.team = SHMEM_TEAM_INVALID; /* The world is not to be destroyed. */
+    programs[0].groups[0].m.team = SHMEM_TEAM_INVALID; /* The world must not be destroyed. */
     for (int thread = 0; thread < THREADS; thread++) {
         for (int i = 0; i < GROUPS; i++)
             group_free(programs[thread].groups[i]);

@@ -91,7 +91,7 @@ static void updated_by_own_thread(void) {
     shmem_barrier_all();
 }
 
-/* What a put and a fence put before the flag is there when the wait or the test ends. */
+/* Data put before a fence and the flag is there when the wait or the test of the flag ends. */
 static void data_comes_first(void) {
     enum { ROUNDS = 300, WORDS = 20 };
     long *data = check_malloc(WORDS * sizeof *data);

@@ -24,7 +24,7 @@ static void named(const char *call, const size_t *indices, size_t found, const i
     CHECK(found == expected, 49, "%s gave %zu words, not %zu", call, found, expected);
 }
 
-/* A thing called again and again must name every word that `due` marks, and no other. */
+/* Repeated calls must return each word that `due` marks, and no other. */
 #define FAIR(call, due)                                                                                                \
     do {                                                                                                               \
         int met[WORDS] = {0};                                                                                          \
@@ -39,7 +39,7 @@ static void named(const char *call, const size_t *indices, size_t found, const i
               #call);                                                                                                  \
     } while (0)
 
-/* Words 0, 10, 20 ... stay as they are; each call gets what to find. */
+/* The words are 0, 10, 20 ... and do not change; the expected results are known for each call. */
 #define STILL(N, T)                                                                                                    \
     static void still_##N(void) {                                                                                      \
         T *words = (T *)cells;                                                                                         \
@@ -120,7 +120,7 @@ static void named(const char *call, const size_t *indices, size_t found, const i
         EMPTY_SET(N, T, words, WORDS, none_of_seven, vector, "of words that are all masked");                          \
     }
 
-/* My left neighbor fills my words one by one, in an order of its own, while I wait for them in each way. */
+/* The left neighbor sets this PE's words one by one, in a different order on each PE, while `call` waits for them. */
 #define SEND(N, T, call)                                                                                               \
     do {                                                                                                               \
         memset(cells, 0, WORDS * sizeof(T));                                                                           \
@@ -136,7 +136,7 @@ static void named(const char *call, const size_t *indices, size_t found, const i
         shmem_barrier_all();                                                                                           \
     } while (0)
 
-/* Collects all words by calls that each give some; `call` sets `found` and `indices`. */
+/* Repeats `call` until it has returned all words. Each time, it sets `found` and `indices`. */
 #define COLLECT(call)                                                                                                  \
     for (size_t due = WORDS; due > 0; due -= found) {                                                                  \
         size_t indices[WORDS] = {0};                                                                                   \

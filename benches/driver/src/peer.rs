@@ -59,7 +59,7 @@ pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Insta
     let benches = workspace.root.join("benches");
     let parts = match suite.measured {
         [] => PathBuf::new(),
-        _ => compile::parts_beside(&ours).map_err(Error::msg)?,
+        _ => compile::parts_dir(&ours).map_err(Error::msg)?,
     };
     let build =
         |name: &str, bin: &Path| Contender::build(name, suite, bin, (&benches, &parts), &dir);

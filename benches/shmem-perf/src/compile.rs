@@ -57,14 +57,14 @@ pub fn run(args: &[String]) -> Result<u8, String> {
 fn parts() -> Result<PathBuf, String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("this program cannot be found: {error}."))?;
-    parts_beside(program.parent().unwrap_or(Path::new("/")))
+    parts_dir(program.parent().unwrap_or(Path::new("/")))
 }
 
 /// Returns the directory of the parts, of the installation whose programs are in `programs`.
 ///
 /// # Errors
 /// One sentence if the static library is not there.
-pub fn parts_beside(programs: &Path) -> Result<PathBuf, String> {
+pub fn parts_dir(programs: &Path) -> Result<PathBuf, String> {
     let dir = programs.join(PARTS);
     match dir.join(ARCHIVE).exists() {
         true => Ok(dir.canonicalize().unwrap_or(dir)),

@@ -30,7 +30,7 @@ impl<'a> BenchJob<'a> {
     /// Returns the value of `root` on all PEs; the argument of other PEs is ignored. All PEs call
     /// it.
     pub fn share<T: Serialize + DeserializeOwned>(&self, root: u32, value: Option<&T>) -> T {
-        let bytes = value.filter(|_| self.me == root).map(written).unwrap_or_default();
+        let bytes = value.filter(|_| self.me == root).map(to_json).unwrap_or_default();
         let mut all = Vec::new();
         let mut rest = bytes.chunks(CONTROL_BYTES - 16);
         let mut left = bytes.len() as u64;
@@ -43,7 +43,7 @@ impl<'a> BenchJob<'a> {
             self.library.barrier();
             let (part, left) = match self.me == root {
                 true => (part.to_vec(), left),
-                false => self.framed_of(root),
+                false => self.read_part(root),
             };
             all.extend(part);
             self.library.barrier();
@@ -56,7 +56,7 @@ impl<'a> BenchJob<'a> {
 
     /// Returns the values of all PEs on PE 0, and nothing on other PEs. All PEs call it.
     pub fn gather<T: Serialize + DeserializeOwned>(&self, own: &T) -> Vec<T> {
-        let bytes = written(own);
+        let bytes = to_json(own);
         assert!(bytes.len() <= CONTROL_BYTES - 16, "a few lines");
         self.gather_bytes(&bytes)
             .iter()
@@ -76,13 +76,13 @@ impl<'a> BenchJob<'a> {
         self.library.post(&framed(own, 0));
         self.library.barrier();
         let wanted = if self.me == 0 { self.n } else { 0 };
-        let all = (0..wanted).map(|pe| self.framed_of(pe).0).collect();
+        let all = (0..wanted).map(|pe| self.read_part(pe).0).collect();
         self.library.barrier();
         all
     }
 
     /// Returns the part that `pe` has published, and the number of bytes in later parts.
-    fn framed_of(&self, pe: u32) -> (Vec<u8>, u64) {
+    fn read_part(&self, pe: u32) -> (Vec<u8>, u64) {
         let head = self.library.read(pe, 16);
         let number =
             |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
@@ -96,7 +96,7 @@ fn framed(part: &[u8], left: u64) -> Vec<u8> {
     [&(part.len() as u64).to_le_bytes()[..], &left.to_le_bytes(), part].concat()
 }
 
-fn written<T: Serialize>(value: &T) -> Vec<u8> {
+fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).expect("it has a form in JSON")
 }
 

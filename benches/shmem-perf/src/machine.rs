@@ -35,7 +35,7 @@ pub struct PeFacts {
 }
 
 /// Returns the facts about this PE, whose node has `node` as its lowest PE.
-pub fn own(node: u32) -> PeFacts {
+pub fn pe_facts(node: u32) -> PeFacts {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
     let model = field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part"));

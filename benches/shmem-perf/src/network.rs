@@ -87,7 +87,7 @@ impl ConnectedPair {
         let Some(memory) = TransferMemory::new(&job.library, most as usize) else {
             return left_out("the symmetric heap has no room for them");
         };
-        let preference = Preference::of_this_pe(is_one_host);
+        let preference = Preference::from_environment(is_one_host);
         let open = || -> Result<(Box<dyn NetworkRoute>, Contact), String> {
             let route: Box<dyn NetworkRoute> = match network {
                 Network::Ucx => Box::new(ucx::UcxRoute::open(memory, &preference, spins)?),

@@ -67,7 +67,7 @@ pub struct JobFacts {
 }
 
 /// Returns the operations of which `measure` is measured by default.
-fn usual(measure: Measure) -> &'static [&'static str] {
+fn default_operations(measure: Measure) -> &'static [&'static str] {
     match measure {
         Measure::Latency => &[
             "put",
@@ -160,7 +160,7 @@ fn wants(options: &PerfOptions, measure: Measure) -> bool {
 
 fn asks_for(options: &PerfOptions, measure: Measure, operation: &Operation) -> bool {
     match options.operations.as_slice() {
-        [] => usual(measure).contains(&operation.name.as_str()),
+        [] => default_operations(measure).contains(&operation.name.as_str()),
         names => names.iter().any(|name| name == "all" || is_called(operation, name)),
     }
 }

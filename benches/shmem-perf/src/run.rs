@@ -144,7 +144,7 @@ type Refused = (String, u8);
 
 fn machines(job: &BenchJob<'_>) -> JobInfo {
     let node = (0..job.n).find(|&pe| job.library.maps(pe)).unwrap_or(job.me);
-    let owns = job.gather(&machine::own(node));
+    let owns = job.gather(&machine::pe_facts(node));
     let machines = (job.me == 0).then(|| machine::job(owns));
     job.share(0, machines.as_ref())
 }
@@ -215,7 +215,7 @@ impl<'a> Measurement<'a> {
             None => (path.filter(|path| !path.is_empty()), None),
         };
         let info = if job.me == 0 { rushmem::query(&name) } else { None };
-        let below = info.as_ref().map(rushmem::Info::below).unwrap_or_default();
+        let below = info.as_ref().map(rushmem::Info::descriptions).unwrap_or_default();
         let reported = info.map(|info| info.settings).unwrap_or_default();
         let settings = machine::settings(reported, &invocation.variables);
         let record = Record {

@@ -35,7 +35,7 @@ struct Transport {
 
 impl Info {
     /// Returns what each transport found, such as the version of its library.
-    pub fn below(&self) -> Vec<String> {
+    pub fn descriptions(&self) -> Vec<String> {
         let found = |one: &Transport| Some(format!("{}: {}", one.name, one.found.as_ref()?));
         self.transports.iter().filter_map(found).collect()
     }
@@ -95,7 +95,10 @@ mod tests {
     #[test]
     fn only_the_same_library_counts() {
         let found = parsed(TEXT, "Rushmem 1.0").expect("it is the same");
-        assert_eq!((found.settings.len(), found.below()), (1, vec!["ucx: UCX 1.13.1".to_owned()]));
+        assert_eq!(
+            (found.settings.len(), found.descriptions()),
+            (1, vec!["ucx: UCX 1.13.1".to_owned()])
+        );
         assert!(
             parsed(TEXT, "Rushmem 2.0").is_none() && parsed("no JSON", "Rushmem 1.0").is_none()
         );

@@ -45,7 +45,7 @@ impl Socket {
         Some(Self { stream, buffer: Vec::new() })
     }
 
-    fn fit(&mut self, exchange: Exchange) {
+    fn resize_buffer(&mut self, exchange: Exchange) {
         self.buffer.resize(exchange.nbytes.max(1) as usize, 0);
     }
 
@@ -87,7 +87,7 @@ fn poll_again(polls: &mut u32) {
 
 impl BareWire for Socket {
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> std::io::Result<Vec<u64>> {
-        self.fit(exchange);
+        self.resize_buffer(exchange);
         let mut times = Vec::with_capacity(samples as usize);
         for _ in 0..samples {
             let start = Instant::now();
@@ -104,13 +104,13 @@ impl BareWire for Socket {
     }
 
     fn end(&mut self, exchange: Exchange) -> std::io::Result<()> {
-        self.fit(exchange);
+        self.resize_buffer(exchange);
         self.buffer[0] = END;
         self.send(exchange.nbytes)
     }
 
     fn follow(&mut self, exchange: Exchange) -> std::io::Result<()> {
-        self.fit(exchange);
+        self.resize_buffer(exchange);
         loop {
             for _ in 0..exchange.window {
                 self.receive(exchange.nbytes)?;

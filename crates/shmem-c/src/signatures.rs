@@ -63,11 +63,11 @@ fn in_rust() -> BTreeMap<String, FunctionType> {
     let signatures = unsafe { std::slice::from_raw_parts(start, count) };
     signatures
         .iter()
-        .map(|function| (function.name.to_owned(), of_rust((function.rust_type)())))
+        .map(|function| (function.name.to_owned(), parse_rust_type((function.rust_type)())))
         .collect()
 }
 
-fn of_rust(type_name: &str) -> FunctionType {
+fn parse_rust_type(type_name: &str) -> FunctionType {
     let rest = type_name.strip_prefix("unsafe extern \"C\" fn(").expect(type_name);
     let (parameters, result) = rest.split_once(')').expect(type_name);
     let result = result.strip_prefix(" -> ").unwrap_or("()");
@@ -96,12 +96,12 @@ fn in_c(header: &str) -> BTreeMap<String, FunctionType> {
     listing
         .lines()
         .filter(|line| line.contains("shmem.h:") || line.contains("shmemx.h:"))
-        .map(of_c)
+        .map(parse_c_declaration)
         .collect()
 }
 
 /// Reads a line like `/* include/shmem.h:9:NC */ extern void *shmem_ptr (const void *, int);`.
-fn of_c(line: &str) -> (String, FunctionType) {
+fn parse_c_declaration(line: &str) -> (String, FunctionType) {
     let (_, declaration) = line.split_once(" */ extern ").expect(line);
     let (head, parameters) = declaration.split_once(" (").expect(line);
     let parameters = parameters.strip_suffix(");").expect(line);
@@ -204,8 +204,11 @@ fn every_function_is_looked_at() {
 
 #[test]
 fn a_difference_is_seen() {
-    let c = of_c("/* shmem.h:1:NC */ extern void shmem_long_p (long int *, long int, int);").1;
-    let agrees = |rust: &str| agree(&of_rust(rust), &c);
+    let c = parse_c_declaration(
+        "/* shmem.h:1:NC */ extern void shmem_long_p (long int *, long int, int);",
+    )
+    .1;
+    let agrees = |rust: &str| agree(&parse_rust_type(rust), &c);
     assert!(agrees("unsafe extern \"C\" fn(*mut i64, i64, i32)"));
     assert!(!agrees("unsafe extern \"C\" fn(*const i64, i64, i32)"));
     assert!(!agrees("unsafe extern \"C\" fn(*mut i64, u64, i32)"));

@@ -369,7 +369,7 @@ fn memory_that_may_not_be_locked_is_not_registered() {
 }
 
 /// Returns the line on what executes atomic operations, from a job with `CARDS`.
-fn carried_out(variables: &[(&str, &str)]) -> String {
+fn atomics_line(variables: &[(&str, &str)]) -> String {
     let outcome = job(&[&[("SHMEM_DEBUG", "2"), ("PROVIDERS", "with cards")], variables].concat());
     assert!(outcome.status.success(), "{outcome}");
     let is_one = |line: &&str| line.contains("atomic operations are carried out");
@@ -382,7 +382,7 @@ fn carried_out(variables: &[(&str, &str)]) -> String {
 #[test]
 fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
     let says = |variables: &[(&str, &str)], words: &[&str]| {
-        let line = carried_out(variables);
+        let line = atomics_line(variables);
         assert!(words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
     };
     says(&[], &["by the network", "(the hardware of every PE"]);
@@ -397,7 +397,7 @@ fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
 
 #[test]
 fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
-    let line = carried_out(&[("BAD_CARD", "1")]);
+    let line = atomics_line(&[("BAD_CARD", "1")]);
     assert!(line.contains("by the CPU") && line.contains("do not work: PE 1: its card"), "{line}");
     let settings = [
         ("PROVIDERS", "with cards"),

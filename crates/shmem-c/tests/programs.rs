@@ -594,7 +594,7 @@ fn fortran_routines() -> BTreeSet<String> {
 }
 
 /// Returns the undefined symbols of a compiled program, without their versions.
-fn wanted(program: &Path) -> Vec<String> {
+fn undefined_symbols(program: &Path) -> Vec<String> {
     let output = Command::new("nm")
         .arg("--undefined-only")
         .arg(program)
@@ -611,7 +611,7 @@ fn the_fortran_programs_call_every_routine() {
     assert!(missing.len() > 150, "{missing:?}");
     let is_program = |source: &&&str| source.starts_with("fortran_") && !source.ends_with(".inc");
     for source in HERE.iter().chain(ELSEWHERE).filter(is_program) {
-        for symbol in wanted(&program!(source)) {
+        for symbol in undefined_symbols(&program!(source)) {
             if let Some(name) = symbol.strip_suffix('_') {
                 missing.remove(&name.to_uppercase());
             }

@@ -118,7 +118,7 @@ impl Contender {
     /// puts went through it, and not through shared memory.
     fn measure(&self, measured: &Measured) -> Result<Record> {
         let record = self.record(measured);
-        let carried_before = self.suite.carrier.map(carried).transpose()?;
+        let carried_before = self.suite.carrier.map(sent_bytes).transpose()?;
         let mut job = self.job(measured.pes, PERF);
         job.args(["--bind", "--operations", measured.operations])
             .args(measured.options.split(' '))
@@ -159,7 +159,7 @@ impl Contender {
 
 /// Returns the number of bytes that all programs have sent through an interface since the start of
 /// the machine.
-fn carried(interface: &str) -> Result<u64> {
+fn sent_bytes(interface: &str) -> Result<u64> {
     let file = format!("/sys/class/net/{interface}/statistics/tx_bytes");
     let text = fs::read_to_string(&file).with_context(|| format!("could not read {file}"))?;
     text.trim().parse().with_context(|| format!("{file}: {text}"))
@@ -168,7 +168,7 @@ fn carried(interface: &str) -> Result<u64> {
 /// Checks that an interface has sent at least the bytes of the puts of a job since it had sent
 /// `before` bytes.
 fn check_carried(interface: &str, before: u64, found: &Record) -> Result<()> {
-    let (carried, moved) = (carried(interface)? - before, nbytes_put(found));
+    let (carried, moved) = (sent_bytes(interface)? - before, nbytes_put(found));
     ensure!(
         carried >= moved,
         "puts of {moved} bytes do not go through {interface}, which has carried {carried} bytes meanwhile"
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn puts_that_an_interface_has_not_carried_are_refused() {
-        let before = carried("lo").expect("every machine has a loopback interface");
+        let before = sent_bytes("lo").expect("every machine has a loopback interface");
         let series = |operation: &str, nbytes, is_floor| {
             let mut point = Point { nbytes, ..Point::once(1.0) };
             point.summary.n = 10;
@@ -213,6 +213,6 @@ mod tests {
         let refused = check_carried("lo", before, &puts).expect_err("it is much").to_string();
         assert!(refused.contains("do not go through lo"), "{refused}");
         check_carried("lo", before, &Record::default()).expect("nothing was moved");
-        assert!(carried("no-such-interface").is_err());
+        assert!(sent_bytes("no-such-interface").is_err());
     }
 }

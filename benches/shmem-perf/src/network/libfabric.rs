@@ -191,7 +191,7 @@ impl LibfabricRoute {
         }
     }
 
-    fn own(&self, offset: usize) -> *mut c_void {
+    fn local_address(&self, offset: usize) -> *mut c_void {
         self.memory.base().wrapping_add(offset).cast()
     }
 }
@@ -231,7 +231,7 @@ impl NetworkRoute for LibfabricRoute {
 
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
         for (at, nbytes) in self.parts(nbytes) {
-            let iov = fi::iovec { iov_base: self.own(from + at), iov_len: nbytes };
+            let iov = fi::iovec { iov_base: self.local_address(from + at), iov_len: nbytes };
             let rma =
                 fi::fi_rma_iov { addr: self.base + (to + at) as u64, len: nbytes, key: self.key };
             self.begin(|own, context| {
@@ -256,7 +256,7 @@ impl NetworkRoute for LibfabricRoute {
 
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
         for (at, nbytes) in self.parts(nbytes) {
-            let (to, from) = (self.own(to + at), self.base + (from + at) as u64);
+            let (to, from) = (self.local_address(to + at), self.base + (from + at) as u64);
             self.begin(|own, context| {
                 let (endpoint, desc, peer, key) = (own.endpoint, own.desc, own.peer, own.key);
                 // SAFETY: an open endpoint, a context that is free, and memory that stays

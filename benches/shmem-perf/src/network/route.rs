@@ -92,7 +92,7 @@ pub struct Preference {
 }
 
 impl Preference {
-    pub fn of_this_pe(is_one_host: bool) -> Self {
+    pub fn from_environment(is_one_host: bool) -> Self {
         Self::parse(&env::var("SHMEM_NIC").unwrap_or_default(), is_one_host)
     }
 

@@ -145,7 +145,7 @@ fn facts(runs: &[NamedRun]) -> Markup {
                 }
                 tr {
                     th scope="row" { "to repeat it" }
-                    @for run in runs { td { code { (again(&run.record)) } (as_job(&run.record)) } }
+                    @for run in runs { td { code { (repeat_command(&run.record)) } (as_job(&run.record)) } }
                 }
                 @for (name, facts) in rows.iter().filter(|(_, facts)| is_known(facts)) {
                     tr { th scope="row" { (name) } @for fact in facts { td { (fact) } } }
@@ -156,7 +156,7 @@ fn facts(runs: &[NamedRun]) -> Markup {
 }
 
 /// Returns the command line that repeats a run: its variables, the launcher, and the arguments.
-fn again(record: &Record) -> String {
+fn repeat_command(record: &Record) -> String {
     let set = record
         .settings
         .iter()
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_run_can_be_done_again() {
-        let text = again(&fixture::empty());
+        let text = repeat_command(&fixture::empty());
         assert_eq!(text, "SHMEM_TRANSPORT=ofi oshrun -n 16 shmem-perf -o 'a run.json'");
     }
 

@@ -37,7 +37,7 @@ fn alone() -> Job {
 }
 
 /// Sets the home directory of a job, and unsets the variables that name other files of settings.
-fn of_home(job: Job, home: &Path) -> Job {
+fn with_home(job: Job, home: &Path) -> Job {
     job.wrap(["env", "-u", "SHMEM_CONFIG", "-u", "XDG_CONFIG_HOME"]).env("HOME", home.display())
 }
 
@@ -55,11 +55,11 @@ fn the_nearest_value_counts() {
     file(&user, "# mine\n\n SHMEM_SYMMETRIC_SIZE = 2m # enough\n");
     let named = file(&home, "SHMEM_SYMMETRIC_SIZE=8m\n");
     for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {
-        let outcome = with_heap(of_home(job(), &home), 2 * MIB).run();
+        let outcome = with_heap(with_home(job(), &home), 2 * MIB).run();
         outcome.assert_ok(n);
         assert!(!outcome.stderr.contains("rushmem.conf"), "{outcome}");
         // A variable takes precedence over files. A file that SHMEM_CONFIG names is the only file.
-        let by_variable = of_home(job(), &home).env("SHMEM_SYMMETRIC_SIZE", "32m");
+        let by_variable = with_home(job(), &home).env("SHMEM_SYMMETRIC_SIZE", "32m");
         with_heap(by_variable, 32 * MIB).run().assert_ok(n);
         with_heap(job().env("SHMEM_CONFIG", &named).env("HOME", home.display()), 8 * MIB)
             .run()
@@ -68,7 +68,7 @@ fn the_nearest_value_counts() {
         with_heap(xdg, 8 * MIB).run().assert_ok(n);
     }
     let exported = launched().launcher_options(["-x", "SHMEM_SYMMETRIC_SIZE=32m"]);
-    with_heap(of_home(exported, &home), 32 * MIB).run().assert_ok(2);
+    with_heap(with_home(exported, &home), 32 * MIB).run().assert_ok(2);
 }
 
 /// The file of a site is in the directory `etc` of the installation.
@@ -81,7 +81,7 @@ fn a_user_overrides_the_site() {
     let oshrun = site.join("bin/oshrun");
     fs::copy(prefix().join("bin/oshrun"), &oshrun).expect("a copy");
     file(&site.join("etc"), "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_INFO=1\n");
-    let job = || of_home(launched().launcher(&oshrun), &site.join("home"));
+    let job = || with_home(launched().launcher(&oshrun), &site.join("home"));
     let outcome = with_heap(job(), 2 * MIB).run();
     outcome.assert_ok(2);
     let place = site.join("etc/rushmem.conf:1").display().to_string();
@@ -138,7 +138,7 @@ fn a_file_that_cannot_be_read_is_named_and_one_that_is_not_there_is_none() {
         }
     }
     for (n, job) in [(2, launched()), (1, alone())] {
-        let outcome = of_home(job, &home).arg(KIB).arg(0).run();
+        let outcome = with_home(job, &home).arg(KIB).arg(0).run();
         outcome.assert_ok(n);
         assert_eq!(outcome.stderr, "", "{outcome}");
     }

@@ -33,7 +33,7 @@ fn events(dir: &Path) -> Vec<Value> {
     }
 }
 
-fn of_phase<'a>(events: &'a [Value], phase: &'a str) -> impl Iterator<Item = &'a Value> {
+fn events_of_phase<'a>(events: &'a [Value], phase: &'a str) -> impl Iterator<Item = &'a Value> {
     events.iter().filter(move |event| event["ph"] == phase)
 }
 
@@ -62,7 +62,7 @@ fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
     let events = events(dir.path());
 
     let mut bytes = BTreeMap::new();
-    for slice in of_phase(&events, "X") {
+    for slice in events_of_phase(&events, "X") {
         assert_eq!(slice["pid"], node_of(pe(slice, N)) + 1, "{slice}");
         assert!(number(slice, "dur") >= 0.0 && number(slice, "ts") >= 0.0, "{slice}");
         if ["put", "get", "amo"].contains(&text(slice, "cat")) {
@@ -76,8 +76,9 @@ fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
 
     for me in 0..N {
         let own = |phase, name| {
-            let of_phase = of_phase(&events, phase).filter(move |event| pe(event, N) == me);
-            of_phase.filter(move |event| event["name"] == name).count()
+            let of_this_pe =
+                events_of_phase(&events, phase).filter(move |event| pe(event, N) == me);
+            of_this_pe.filter(move |event| event["name"] == name).count()
         };
         let named = |name| own("X", name);
         let calls = ["shmem_putmem", "shmem_long_p", "shmem_long_g", "shmem_signal_wait_until"];
@@ -85,10 +86,11 @@ fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
         // One call by the program, and one within the barriers.
         assert_eq!(named("shmem_quiet"), 2, "PE {me}");
         assert_eq!(own("M", "thread_name"), 1, "PE {me}");
-        let in_flight = |phase| of_phase(&events, phase).filter(|event| pe(event, N) == me).count();
+        let in_flight =
+            |phase| events_of_phase(&events, phase).filter(|event| pe(event, N) == me).count();
         assert_eq!([in_flight("b"), in_flight("e")], [IN_FLIGHT; 2], "PE {me}");
         assert_eq!(in_flight("C"), 2 * IN_FLIGHT, "PE {me}");
-        let counter = of_phase(&events, "C").filter(|event| pe(event, N) == me);
+        let counter = events_of_phase(&events, "C").filter(|event| pe(event, N) == me);
         let last = counter.max_by(|a, b| number(a, "ts").total_cmp(&number(b, "ts")));
         assert_eq!(last.expect("a counter")["args"]["bytes"], 0, "PE {me}");
     }
@@ -99,7 +101,7 @@ fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
 /// which a PE waits is sent by the PE before it.
 fn every_flow_goes_forward(events: &[Value], n: u64) {
     let flows = |phase| -> BTreeMap<u64, &Value> {
-        of_phase(events, phase)
+        events_of_phase(events, phase)
             .map(|event| (event["id"].as_u64().expect("a number"), event))
             .collect()
     };
@@ -134,9 +136,10 @@ fn no_arrow_of_a_broadcast_goes_back_in_time() {
     let job = Job::new(program!("late_in_broadcast.c")).n(2);
     job.env("SHMEM_TRACE", dir.path().display()).run().assert_ok(2);
     let events = events(dir.path());
-    let ends = |id: &Value| of_phase(&events, "f").find(|end| &end["id"] == id).expect("an end");
+    let ends =
+        |id: &Value| events_of_phase(&events, "f").find(|end| &end["id"] == id).expect("an end");
     let mut n_broadcasts = 0;
-    for begin in of_phase(&events, "s") {
+    for begin in events_of_phase(&events, "s") {
         let end = ends(&begin["id"]);
         assert!(number(begin, "ts") <= number(end, "ts"), "{begin} {end}");
         n_broadcasts += usize::from((pe(begin, 2), pe(end, 2)) == (0, 1));
@@ -173,7 +176,7 @@ fn the_oldest_records_are_dropped_and_that_is_said() {
     assert!(outcome.stderr.contains(warning), "{outcome}");
     let events = events(dir.path());
     for me in 0..2 {
-        let own = |phase| of_phase(&events, phase).filter(move |event| pe(event, 2) == me);
+        let own = |phase| events_of_phase(&events, phase).filter(move |event| pe(event, 2) == me);
         assert_eq!(own("X").count(), 16, "PE {me}");
         let said =
             own("i").filter(|event| text(event, "name").ends_with("older records were dropped"));
@@ -198,13 +201,13 @@ fn what_a_killed_pe_did_is_kept() {
     let begun = |pe: usize| job.pes[pe].records.iter().any(|record| record.end.is_none());
     assert!([0, 2, 3].map(begun).contains(&true), "the others wait for PE 1");
     assert!(!job.pes[1].records.is_empty(), "PE 1 did something");
-    shown(dir.path());
+    check_shown(dir.path());
     let slices = events(dir.path());
-    assert!(of_phase(&slices, "B").next().is_some(), "a call that has not ended");
+    assert!(events_of_phase(&slices, "B").next().is_some(), "a call that has not ended");
 }
 
 /// Checks that `shmem-info trace` writes the trace that the job could not write, and the page.
-fn shown(dir: &Path) {
+fn check_shown(dir: &Path) {
     let info = || Job::direct(prefix().join("bin/shmem-info")).arg("trace");
     let outcome = info().arg(dir.display()).run();
     assert_eq!(outcome.code(), 0, "{outcome}");

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use testkit::{Job, absent, compile, compile_text, needs_fortran, prefix, program};
 
-fn here() -> PathBuf {
+fn package_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -145,7 +145,7 @@ fn a_tool_can_take_the_place_of_a_routine() {
 /// tests/programs.rs runs the position-independent program, which is the default.
 fn common_blocks_are_symmetric_however_a_program_is_linked() {
     for flags in [&["-no-pie"][..], &["-static"], &["-O3", "-flto"]] {
-        let source = here().join("tests/programs/fortran_static.f");
+        let source = package_dir().join("tests/programs/fortran_static.f");
         Job::new(compile(&source, tmpdir(), flags)).n(3).run().assert_ok(3);
     }
 }
@@ -158,7 +158,7 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
         ("max_to_all.f", &["-fdefault-real-8"]),
         ("max_to_all.f90", &[]),
     ] {
-        let source = here().join("examples").join(name);
+        let source = package_dir().join("examples").join(name);
         let outcome = Job::new(compile(&source, tmpdir(), flags)).n(8).run();
         assert!(outcome.status.success(), "{outcome}");
         let results: BTreeSet<&str> = outcome.lines().map(|line| line.trim_end()).collect();
@@ -184,7 +184,7 @@ fn flang_compiles_programs() {
     for source in ["fortran_module.f90", "fortran_teams.f90"] {
         let program = tmpdir().join(format!("by-flang-{source}"));
         let mut oshfort = Command::new(prefix().join("bin/oshfort"));
-        oshfort.env("OSHFORT_FC", flang).arg(here().join("tests/programs").join(source));
+        oshfort.env("OSHFORT_FC", flang).arg(package_dir().join("tests/programs").join(source));
         let compiled = oshfort.arg("-o").arg(&program).output().expect("oshfort can be started");
         assert!(compiled.status.success(), "{compiled:?}");
         Job::new(program).n(3).run().assert_ok(3);

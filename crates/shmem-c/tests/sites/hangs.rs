@@ -274,7 +274,7 @@ fn hangs<'a>(
 }
 
 /// Returns these ways to hang; all ways in `--full`.
-fn some<'a>(
+fn selected_hangs<'a>(
     ways: &'a [&str],
 ) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> + 'a {
     HANGS.iter().filter(move |(way, _)| every_size() || ways.contains(way))
@@ -285,13 +285,13 @@ fn on_a_node() {
 }
 
 fn over_tcp() {
-    hangs(some(&["word", "locks", "teams"]), 4, &[&[OFF, TCP]]);
+    hangs(selected_hangs(&["word", "locks", "teams"]), 4, &[&[OFF, TCP]]);
 }
 
 /// Hangs on two virtual nodes, except for `teams`: between nodes, the library itself finds that
 /// teams are used in different orders, and ends the job.
 fn of_virtual_nodes(transport: (&'static str, &'static str), ways: &[&str], n: usize) {
-    hangs(some(ways).filter(|(way, _)| *way != "teams"), n, &[&[TWO_NODES, transport]]);
+    hangs(selected_hangs(ways).filter(|(way, _)| *way != "teams"), n, &[&[TWO_NODES, transport]]);
 }
 
 fn of_virtual_nodes_over_tcp() {
@@ -309,7 +309,7 @@ fn of_virtual_nodes_over_libfabric() {
 }
 
 fn of_64_pes() {
-    hangs(some(&["word", "teams"]), 64, &[&[]]);
+    hangs(selected_hangs(&["word", "teams"]), 64, &[&[]]);
 }
 
 fn of_64_pes_over_tcp() {

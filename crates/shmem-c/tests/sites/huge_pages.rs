@@ -16,7 +16,7 @@ fn kib(outcome: &Outcome, name: &str) -> u64 {
 }
 
 /// Runs a job. Ignores the test if the kernel does not make huge pages.
-fn obtained(job: Job) -> Outcome {
+fn run_with_huge_pages(job: Job) -> Outcome {
     let outcome = job.env("SHMEM_DEBUG", "runtime::memory=debug").run();
     for why in ["the kernel refuses", "too little memory"] {
         if outcome.stderr.contains(why) {
@@ -54,7 +54,7 @@ fn auto_is_for_large_blocks() {
     if reserved() > 0 || everywhere() {
         absent("this machine has huge pages for everything");
     }
-    let outcome = obtained(job("auto"));
+    let outcome = run_with_huge_pages(job("auto"));
     assert_eq!(kib(&outcome, "static"), 0, "{outcome}");
     assert_eq!(kib(&outcome, "small"), 0, "{outcome}");
     assert!((2048..5120).contains(&kib(&outcome, "for_amos")), "{outcome}");
@@ -63,7 +63,7 @@ fn auto_is_for_large_blocks() {
 }
 
 fn on_is_for_all_that_can_have_them() {
-    let outcome = obtained(job("on"));
+    let outcome = run_with_huge_pages(job("on"));
     for (name, least) in [("static", 2), ("small", 2), ("for_amos", 2), ("large", 124)] {
         assert!(kib(&outcome, name) >= least << 10, "{name}\n{outcome}");
     }

@@ -44,7 +44,7 @@ impl Launcher {
 
     /// Returns the launcher in the directory that a variable names, and the directory; `None` if
     /// the variable is not set.
-    fn of_dir(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
+    fn from_dir(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
         let dir = std::env::var(variable).ok()?;
         let program = format!("{dir}/bin/{}", words[0]);
         assert!(Path::new(&program).exists(), "{variable} names a directory without {program}");
@@ -82,12 +82,12 @@ fn hydra() -> Launcher {
 
 /// Returns the launcher of the system and that of `RUSHMEM_HYDRA_DIR`, as far as they exist.
 fn hydras() -> Vec<Launcher> {
-    let other = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
-    any(Launcher::find(HYDRA).into_iter().chain(other))
+    let other = Launcher::from_dir("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
+    require_any(Launcher::find(HYDRA).into_iter().chain(other))
 }
 
 /// Returns all launchers. Ignores the test if there is none.
-fn any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
+fn require_any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
     let launchers: Vec<Launcher> = launchers.collect();
     if launchers.is_empty() {
         absent("neither the system nor a directory has this launcher");
@@ -102,7 +102,7 @@ fn mpirun() -> Launcher {
 
 /// Returns the launcher of the system and that of `RUSHMEM_PRRTE_DIR`, as far as they exist.
 fn prteruns() -> Vec<Launcher> {
-    let other = Launcher::of_dir("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, dir)| {
+    let other = Launcher::from_dir("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, dir)| {
         let libraries = format!("{dir}/lib/openmpi:{dir}/lib");
         let launcher = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"]
             .into_iter()
@@ -111,7 +111,7 @@ fn prteruns() -> Vec<Launcher> {
         Launcher { before: &["env", "-u", "LD_LIBRARY_PATH"], ..launcher }
             .env("LD_LIBRARY_PATH", libraries)
     });
-    any(Launcher::find(PRTERUN).into_iter().chain(other))
+    require_any(Launcher::find(PRTERUN).into_iter().chain(other))
 }
 
 /// Runs the programs that any launcher must start: init and finalize in every order, RMA,
@@ -406,7 +406,7 @@ mod hydra {
 
     /// Newer MPICHs finalize PMI in an exit handler.
     pub fn beside_another_mpich() {
-        let Some((launcher, dir)) = Launcher::of_dir("RUSHMEM_HYDRA_DIR", HYDRA) else {
+        let Some((launcher, dir)) = Launcher::from_dir("RUSHMEM_HYDRA_DIR", HYDRA) else {
             absent("RUSHMEM_HYDRA_DIR names no other MPICH");
         };
         runs_beside_mpi(&launcher, &mpi_program_of(&dir));

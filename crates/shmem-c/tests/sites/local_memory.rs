@@ -47,7 +47,7 @@ const IN_SERVICE: &str = "PE 1: SIGSEGV in a service thread of the library";
 /// or the operation. If the process itself copies, it crashes, and the message names the line of
 /// the call, unless a service thread has copied.
 #[track_caller]
-fn says_so_over(transport: Transport) {
+fn check_misuses_over(transport: Transport) {
     const WORDS: [&str; 3] = [" bytes) is not ", "local memory of an operation", "SIGSEGV in "];
     for how in MISUSES {
         let job = over(transport, how);
@@ -62,7 +62,7 @@ fn says_so_over(transport: Transport) {
 }
 
 fn over_tcp() {
-    says_so_over(TCP);
+    check_misuses_over(TCP);
     assert_says(
         over(TCP, "local_put"),
         "shmem_putmem: argument source (0x1000, 100000 bytes) is not",
@@ -70,11 +70,11 @@ fn over_tcp() {
 }
 
 fn over_ucx() {
-    says_so_over(UCX);
+    check_misuses_over(UCX);
 }
 
 fn over_libfabric() {
-    says_so_over(RXM);
+    check_misuses_over(RXM);
 }
 
 fn in_a_service_thread() {

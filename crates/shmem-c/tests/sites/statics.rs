@@ -221,14 +221,14 @@ fn busy_tool() -> String {
 }
 
 /// Returns a job of `statics.c` whose PEs are started by a shell, after the command `first`.
-fn after(first: &str, n: usize) -> Job {
+fn job_after(first: &str, n: usize) -> Job {
     let program = program!("statics.c");
     Job::new("/bin/sh").n(n).arg("-c").arg(format!("{first} exec {}", program.display()))
 }
 
 /// Checks that the job succeeded, and reported that static data are accessed in this way.
 #[track_caller]
-fn went(outcome: &Outcome, n: usize, way: &str) {
+fn assert_static_data(outcome: &Outcome, n: usize, way: &str) {
     outcome.assert_ok(n);
     let said = format!("static_data=\"{way}");
     assert!(outcome.stderr.contains(&said), "{way} was not the way\n{outcome}");
@@ -237,25 +237,29 @@ fn went(outcome: &Outcome, n: usize, way: &str) {
 fn threads_that_are_there_first_leave_the_transport() {
     let first = format!("export LD_PRELOAD={};", busy_tool());
     for n in [1, 2, 3, 8] {
-        let outcome = after(&first, n).env("SHMEM_DEBUG", "2").run();
-        went(&outcome, n, if n == 1 { "like the heap" } else { "by the transport" });
+        let outcome = job_after(&first, n).env("SHMEM_DEBUG", "2").run();
+        assert_static_data(&outcome, n, if n == 1 { "like the heap" } else { "by the transport" });
         assert!(outcome.stderr.contains("other threads ran already"), "no reason\n{outcome}");
     }
-    after(&first, 6).env("SHMEM_VIRTUAL_NODES", "1+2+3").run().assert_ok(6);
-    after(&first, 3).env("SHMEM_ONNODE", "off").run().assert_ok(3);
+    job_after(&first, 6).env("SHMEM_VIRTUAL_NODES", "1+2+3").run().assert_ok(6);
+    job_after(&first, 3).env("SHMEM_ONNODE", "off").run().assert_ok(3);
 }
 
 fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
     let first = format!("[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={};", busy_tool());
     for n in [2, 3] {
-        went(&after(&first, n).env("SHMEM_DEBUG", "2").run(), n, "by the transport");
+        assert_static_data(
+            &job_after(&first, n).env("SHMEM_DEBUG", "2").run(),
+            n,
+            "by the transport",
+        );
     }
 }
 
 /// A limit of file sizes that allows the file of a small heap, but not static data behind it.
 fn a_limit_of_file_sizes_leaves_them_where_they_are() {
-    let job = after("ulimit -f 4000000;", 2).env("SHMEM_SYMMETRIC_SIZE", "1m");
-    went(&job.env("SHMEM_DEBUG", "2").run(), 2, "by the transport");
+    let job = job_after("ulimit -f 4000000;", 2).env("SHMEM_SYMMETRIC_SIZE", "1m");
+    assert_static_data(&job.env("SHMEM_DEBUG", "2").run(), 2, "by the transport");
 }
 
 /// Children before `shmem_init` have the environment of the PE. So a preloaded library finds in

@@ -26,7 +26,7 @@ fn forced(transport: &str) -> [(&str, &str); 2] {
 }
 
 /// Returns a directory with a file that has the name of a library and cannot be loaded.
-fn spoilt(library: &str) -> PathBuf {
+fn unloadable_library(library: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("spoilt-{library}"));
     std::fs::create_dir_all(&dir).expect("a directory");
     std::fs::write(dir.join(library), "no library").expect("a file");
@@ -52,7 +52,7 @@ fn differing(name: &str, variable: &str, variables: &[(&str, &str)]) -> Outcome 
 fn who_saw_what_is_said_when_pes_differ() {
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         if has_library(library) {
-            let path = format!("LD_LIBRARY_PATH={}", spoilt(library).display());
+            let path = format!("LD_LIBRARY_PATH={}", unloadable_library(library).display());
             let outcome = differing(&format!("lacks-{transport}"), &path, &forced(transport));
             let said = outcome.assert_fails(&["PE 1: ", library, transport]);
             assert!(!said.contains("all PEs: "), "{said}");
@@ -65,7 +65,7 @@ fn who_saw_what_is_said_when_pes_differ() {
         outcome.assert_fails(&["SHMEM_AMOS is auto on PE 0 and network on PE 1", "all PEs"]);
     }
     // A difference that does not matter for the choice is ignored.
-    let path = format!("LD_LIBRARY_PATH={}", spoilt(UCX).display());
+    let path = format!("LD_LIBRARY_PATH={}", unloadable_library(UCX).display());
     differing("lacks-what-it-needs-not", &path, &[OFF]).assert_ok(3);
 }
 
@@ -388,7 +388,7 @@ fn words_arrive_as_a_whole() {
 struct Busy(Vec<Child>);
 
 impl Busy {
-    fn with(n: usize) -> Busy {
+    fn new(n: usize) -> Busy {
         let spin = || Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn();
         Busy((0..n).map(|_| spin().expect("a shell")).collect())
     }
@@ -405,7 +405,7 @@ impl Drop for Busy {
 }
 
 fn no_flag_overtakes_its_data_on_a_busy_machine() {
-    let _busy = Busy::with(3);
+    let _busy = Busy::new(3);
     flags_follow_their_data(4, 2000, Duration::from_secs(300));
 }
 

@@ -84,7 +84,7 @@ fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRan
             mapped.for_each(|pe| result.copy_to(pe, dest));
         };
         combine(members.n, nbytes, op, None, |member| operands[member as usize], store);
-        dests.iter().for_each(|&pe| dest.start_copy_to(pe, dest));
+        dests.iter().for_each(|&pe| dest.start_copy_to_image(pe));
     }
     complete_copies();
 }

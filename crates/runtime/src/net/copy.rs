@@ -53,18 +53,20 @@ impl SymmetricRange {
         bytes.into_iter().map(|byte| unsafe { byte.assume_init() }).collect()
     }
 
-    /// Starts a copy to `dest` on `pe`, which may take until [`complete_copies`]. The bytes must be
-    /// symmetric memory, and must not change before that.
-    pub(crate) fn start_copy_to(self, pe: Pe, dest: SymmetricRange) {
-        if dest.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
-            return self.copy_to(pe, dest);
+    /// Starts a copy to the image on `pe`, which may take until [`complete_copies`]. The bytes must
+    /// not change before that.
+    ///
+    /// # Panics
+    /// If the range is private memory.
+    pub(crate) fn start_copy_to_image(self, pe: Pe) {
+        if self.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
+            return self.copy_to(pe, self);
         }
-        assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         observers::report_copy_to(pe.index(), self.nbytes());
-        // Symmetric memory is mapped for the life of the process, so it outlives the copy.
         let source = LocalBuf::source(self.start(), self.nbytes());
-        let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
-        // SAFETY: the source is symmetric memory of this PE, which stays mapped.
+        let put = Put { dest: self.remote(0), source, completion: Completion::AtQuiet };
+        // SAFETY: the source has an image, so it is symmetric memory, which stays mapped for the
+        // life of the process.
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
@@ -154,8 +156,8 @@ impl SymmetricRange {
     }
 }
 
-/// Waits until the copies that [`SymmetricRange::start_copy_to`] has started are complete, locally
-/// and remotely.
+/// Waits until the copies that [`SymmetricRange::start_copy_to_image`] has started are complete,
+/// locally and remotely.
 pub(crate) fn complete_copies() {
     if network::is_open() {
         endpoints::on_library(|endpoint| endpoint.quiet());

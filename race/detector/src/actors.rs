@@ -2,9 +2,9 @@
 //!
 //! An operation in flight is not an access of the thread that has issued it, since the thread does
 //! not wait for it until a quiet. The puts and atomic operations of one context to one PE are one
-//! actor, which a fence orders. Puts with a signal are one actor for each signal, since the signal
-//! covers them alone. The gets from one PE, with the results of non-blocking atomic operations, are
-//! another actor, which only a quiet completes.
+//! actor, which a fence orders. Puts with a signal are one actor for each class of signals, since a
+//! signal covers its put alone. The gets from one PE, with the results of non-blocking atomic
+//! operations, are another actor, which only a quiet completes.
 
 use crate::areas::{Counter, MAX_ACTORS, ShadowPlace, SharedAreas};
 use crate::clock::{Actor, Epoch, VectorClock};

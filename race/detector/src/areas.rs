@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 /// Words for counters.
 const HEAD: usize = 64;
-/// Maximum number of actors of a job.
+/// Words of the table of actors. A job can have one actor less, since number 0 is none.
 pub const MAX_ACTORS: usize = 1 << 16;
 /// Maximum number of sites: places of the program that make accesses.
 pub const MAX_SITES: usize = 1 << 16;
@@ -18,7 +18,7 @@ pub const SITE_WORDS: usize = 16;
 pub const MAX_MODULES: usize = 64;
 /// Words of a file: one that tells that the entry is used, and the path.
 pub const MODULE_WORDS: usize = 33;
-/// Maximum number of pairs of sites that are reported.
+/// Maximum number of pairs of sites whose race is counted; the first of them are also printed.
 pub const MAX_PAIRS: usize = 1 << 12;
 /// Entries of the table of words by which PEs synchronize. An entry is a key and a clock.
 pub const SYNC_ENTRIES: usize = 1 << 22;
@@ -42,7 +42,7 @@ pub struct SharedAreas {
     pub sites: Words,
     /// The files that contain the sites.
     pub modules: Words,
-    /// The pairs of sites that were reported.
+    /// The pairs of sites whose race was counted.
     pub pairs: Words,
     /// The locks of `sync`.
     pub sync_locks: Words,
@@ -156,7 +156,7 @@ pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Ran
     })
 }
 
-/// A counter of the head.
+/// A counter or a lock of the head.
 #[derive(Clone, Copy)]
 pub enum Counter {
     /// The number of races between different pairs of sites.
@@ -182,7 +182,7 @@ pub enum Counter {
 }
 
 impl SharedAreas {
-    /// Returns a counter.
+    /// Returns the word of a counter or a lock.
     pub fn counter(&self, counter: Counter) -> &'static AtomicU64 {
         &self.head[counter as usize]
     }

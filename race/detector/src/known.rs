@@ -1,11 +1,12 @@
 //! The per-thread cache of accesses that are already recorded in the thread's current epoch. Every
-//! load and store of the program is looked up here first, and almost all end here.
+//! load and store within eight bytes is looked up here first, and almost all end here.
 //!
 //! The cache of a thread is a table with a word for each eight bytes of memory: the upper bits of
 //! their address, the number of the table's epoch, and the bytes that the thread has not loaded and
 //! not stored yet. An access in the table is also in the shadow, or is to memory that is not
 //! watched. A new epoch of the table begins, in which it is empty, when its entries may not hold
-//! any more: at a call of the library by the thread, and at a new epoch of the thread.
+//! any more: at a call of the library by the thread, at a new epoch of the thread, and when the
+//! thread frees memory.
 #![allow(unsafe_code)]
 
 use crate::access::ShadowKind;

@@ -69,7 +69,7 @@ pub fn mark_instrumented() {
     IS_INSTRUMENTED.store(true, Relaxed);
 }
 
-/// Returns the detector, between init and finalize.
+/// Returns the detector between init and finalize; otherwise, and in a forked child, `None`.
 #[inline]
 pub fn active() -> Option<&'static ProcessDetector> {
     if IS_ACTIVE.load(Relaxed) { PROCESS.get() } else { None }
@@ -92,7 +92,7 @@ pub extern "C" fn end_in_child() {
 }
 
 /// Returns the exit status for a PE that would end with 0 although some PE has reported a race;
-/// `None` if none has, or if the setting of that status is 0.
+/// `None` if none has, if the setting of that status is 0, or in a forked child.
 pub fn status() -> Option<i32> {
     let process = PROCESS.get().filter(|_| !IS_CHILD.load(Relaxed))?;
     let is_found = process.areas.counter(Counter::Reported).load(Relaxed) > 0;
@@ -228,7 +228,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Returns the place on `pe` of the symmetric object that has this address on this PE.
+    /// Returns the place on `pe` of the symmetric object that has this address on this PE; `None`
+    /// if the address is private.
     fn place_on(&self, addr: usize, pe: u32) -> Option<ShadowPlace> {
         match self.find(addr) {
             AccessedMemory::Symmetric(place) => Some(ShadowPlace { pe, ..place }),
@@ -272,7 +273,8 @@ impl ProcessDetector {
     }
 
     /// Calls `f` with the calling thread, which gets an actor at its first access. Returns `None`
-    /// if the thread is in the detector already, or if a table of the detector is full.
+    /// if the thread is in the detector already or has dropped its variables, or if a table of the
+    /// detector is full.
     fn with_accessing<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
         if self.reporter.has_full_table() || known::is_recording() {
             return None;
@@ -335,7 +337,7 @@ impl ProcessDetector {
         }
     }
 
-    /// Records an access to contiguous bytes, and reports one race if it is in any.
+    /// Records an access to contiguous bytes. Reports only the first conflict that it finds.
     fn record_access(
         &self,
         memory: AccessedMemory,

@@ -46,8 +46,8 @@ pub struct Reporter {
     suppressed: Mutex<HashSet<(u64, Object)>>,
 }
 
-/// The variable or block that a race is on, as a range of symmetric memory of a PE; `None` for
-/// private memory.
+/// The variable or block that a race is on, as a range of symmetric memory of a PE: one byte if
+/// neither is known. `None` for private memory.
 type Object = Option<(u32, ShadowSegment, Range<usize>)>;
 
 impl Reporter {
@@ -79,7 +79,7 @@ impl Reporter {
         (offset - start < *nbytes).then_some((*start, *nbytes, *site))
     }
 
-    /// Returns the variable or block that contains `memory`.
+    /// Returns the variable or block that contains `memory`, as described at [`Object`].
     fn object(&self, memory: Memory) -> Object {
         let Memory::Symmetric(place) = memory else { return None };
         let bytes = match place.segment {
@@ -105,7 +105,8 @@ impl Reporter {
     }
 
     /// Reports a race between `new`, an access to `memory`, and `old`, unless one between their two
-    /// sites was reported before, or a suppression matches it.
+    /// sites was reported before, or a suppression matches it. After `LIMIT` reports of the job,
+    /// races are only counted.
     pub fn race(&self, memory: Memory, new: &ShadowRecord, old: &ShadowRecord) {
         let areas = &self.areas;
         if self.has_full_table() {

@@ -2,8 +2,8 @@
 //!
 //! There is room for four records of accesses for each eight bytes, and for four more for each page
 //! of 4 KiB, of accesses to the whole page: a long put is recorded once for a page, not for each of
-//! its bytes. The lock of a page protects these records. A page also has bits, one for each byte,
-//! for the loads and stores of one thread ([`bits`]).
+//! its bytes. The lock of a page protects these records. A page of symmetric memory also has bits,
+//! one for each byte, for the loads and stores of one thread ([`bits`]).
 
 pub mod bits;
 #[cfg(test)]
@@ -163,7 +163,8 @@ impl<'a> Page<'a> {
         &self.parts[index]
     }
 
-    /// Records an access to bytes `at..end` of the page, and returns one that conflicts with it.
+    /// Records an access to bytes `at..end` of the page. Returns an earlier one that conflicts with
+    /// it and is not ordered before it, if there is one.
     pub fn record_access(
         self,
         at: usize,
@@ -202,7 +203,8 @@ impl<'a> Page<'a> {
 
     /// Records a load or store of the program, within eight bytes, whose record has these words.
     /// Returns false if the clock of the thread is needed, because another actor's access to the
-    /// eight bytes may be incomplete or the page has records as a whole, or if there is no room.
+    /// eight bytes may be incomplete, because the access was not compared with the records of the
+    /// whole page, or because there is no room.
     /// [`record_access`](Page::record_access) must then record it.
     #[inline(always)]
     pub fn record_if_done(

@@ -113,8 +113,8 @@ pub fn is_called_by_library() -> bool {
     Stack::unwind().calls().iter().any(is_one)
 }
 
-/// Returns the innermost frames that are of the program, at most [`FRAMES`]: those above the
-/// library, and below the C library, which calls `main`.
+/// Returns the innermost frames that are of the program, at most [`FRAMES`]: from the function that
+/// calls the library to `main` or a thread's function, which the C library calls.
 fn program_frames(addresses: &[usize]) -> Vec<usize> {
     let is_ours = |address: &usize| {
         find(*address).is_some_and(|(module, base)| {
@@ -308,8 +308,8 @@ struct KnownStack {
 }
 
 thread_local! {
-    /// By the address of the routine's name, and that of a local variable of [`of_call`], which
-    /// stands for the depth of the stack.
+    /// The stacks that were seen, by the address of the routine's name and that of a local variable
+    /// of [`of_call`], which stands for the depth of the stack.
     static STACKS: RefCell<HashMap<(usize, usize), Vec<KnownStack>>> = RefCell::default();
 }
 

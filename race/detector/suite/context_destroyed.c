@@ -1,4 +1,4 @@
-/* Destroying a context completes it.
+/* Destroying a context completes its operations.
  * PEs: 2 */
 #include "suite.h"
 

@@ -1,4 +1,4 @@
-/* What the programs of this suite have in common: each has a race that ORDER prevents, which is empty unless CLEAN is defined.
+/* What the programs of this suite have in common: each has a race, which ORDER or IF_CLEAN prevents if CLEAN is defined.
  * The two accesses that race are marked by a comment. */
 #include <pthread.h>
 #include <shmem.h>

@@ -1,4 +1,4 @@
-/* The quiet of a thread completes the puts of another one, but does not order them for it.
+/* A put is completed by the quiet of another thread, or by none, before a sync.
  * PEs: 2 */
 #include "suite.h"
 

@@ -23,7 +23,7 @@ pub struct Detector {
     /// negated error number.
     pub create: extern "C" fn(&DetectorOpening) -> c_int,
     /// Maps that memory, which process `pid` has as file descriptor `fd`, and starts the detection.
-    /// Returns 0, or an error number.
+    /// After a finalize, only resumes the detection. Returns 0, or an error number.
     pub attach: extern "C" fn(&DetectorOpening, pid: u32, fd: c_int) -> c_int,
     /// An access to symmetric memory begins.
     pub begin: extern "C" fn(&CheckedAccess),

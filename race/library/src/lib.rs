@@ -3,7 +3,8 @@
 //!
 //! The runtime opens it for `SHMEM_CHECK=races`. `oshcc --race` compiles a program with
 //! `-fsanitize=thread` and links it with this library, which has the functions that such a program
-//! calls, in place of those of ThreadSanitizer. The library then sets `SHMEM_CHECK=races` itself.
+//! calls, in place of those of ThreadSanitizer. The library then sets `SHMEM_CHECK=races` itself if
+//! the variable is not set.
 
 mod libgomp;
 mod memory_calls;

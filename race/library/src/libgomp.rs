@@ -1,8 +1,8 @@
 //! Orders the threads of an OpenMP program that was compiled by GCC: these functions interpose
 //! those of its run time, libgomp.
 //!
-//! libgomp may run sections and tasks on one thread or on several. Each is an actor of its own, so
-//! that the races that are found do not depend on this.
+//! libgomp may run sections and tasks on one thread or on several. Each section and each task is an
+//! actor of its own, so that the races that are found do not depend on this.
 #![allow(unsafe_code)]
 
 mod tasks;

@@ -1,5 +1,6 @@
 //! Functions of the C library by which a program loads and stores. `oshcc --race` links the
-//! program's own calls of them to these (the linker's `--wrap`); clang calls the first three.
+//! program's own calls of them to these (the linker's `--wrap`); code that clang has compiled calls
+//! those whose names begin with `__tsan_`.
 //!
 //! The functions that free memory interpose those of the C library for the whole process. Another
 //! thread may get the memory next, and the allocator or the kernel orders the two threads.

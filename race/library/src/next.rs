@@ -6,7 +6,7 @@ use core::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
 /// Returns the function with this name of the libraries that follow this one in the order of
-/// loading.
+/// loading. Panics if there is none.
 ///
 /// # Safety
 /// `F` is the type of a pointer to that function.
@@ -19,7 +19,8 @@ pub unsafe fn next<F: Copy>(name: &CStr) -> F {
     unsafe { std::mem::transmute_copy(&found) }
 }
 
-/// Works as [`next`], which it calls once for `found`. `name` ends with a null byte.
+/// Works as [`next`], but looks the function up only if `found` does not have it yet. `name` ends
+/// with a null byte.
 ///
 /// # Safety
 /// As [`next`].
@@ -39,8 +40,7 @@ pub type Next =
 
 /// Defines functions that interpose those of their names, or wrap them if a name begins with
 /// `__wrap_`. Each row has a function of this crate, the index of an argument, and the names. The
-/// function of this crate gets the argument and a closure that calls the original function, before
-/// and after which it orders the calling thread.
+/// function of this crate gets the argument and a closure that calls the original function.
 ///
 /// The cancellation of a thread, or an exception of C++, may unwind the frames of these functions,
 /// which therefore hold nothing that must be dropped.

@@ -265,7 +265,7 @@ pub struct WaitedFor {
     flags: u8,
 }
 
-// The flags of an address with which the tasks depend on it by `in` and by `inoutset`.
+// The values of `flags` for a dependence by `in` and by `inoutset`.
 const BY_IN: u8 = 1;
 const BY_INOUTSET: u8 = 8;
 

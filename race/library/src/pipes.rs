@@ -2,8 +2,8 @@
 //!
 //! These functions interpose those of the C library for the whole process. The linker's `--wrap` is
 //! not used for them: it would also replace the program's own functions of the same names. They may
-//! run in a signal handler, so they take no lock and allocate nothing until they know that the
-//! program has called them with a pipe.
+//! run in a signal handler. So after the first call of each, which looks up the original function,
+//! they take no lock and allocate nothing unless the file is a pipe or an eventfd.
 #![allow(unsafe_code)]
 
 use crate::synchronization::{Tag, acquire, object, release};
@@ -57,7 +57,7 @@ fn write_pipe(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
 }
 
 /// Returns the object of a pipe or eventfd that the program reads or writes. Both ends of a pipe
-/// have one inode, and so have all eventfds. Standard input, output and error have no object, since
+/// have one inode; all eventfds share one. Standard input, output and error have no object, since
 /// the threads of a program do not synchronize by them.
 fn pipe_of(fd: usize, place: usize) -> Option<usize> {
     let fd = fd as c_int;
@@ -71,12 +71,12 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
     }
     // SAFETY: the call above has returned 0, so it has written the status.
     let status = unsafe { status.assume_init() };
-    // The kernel reports no file type for an eventfd.
+    // The kernel reports no file type for an eventfd, nor for a timerfd and the like.
     let is_one = matches!(status.st_mode & libc::S_IFMT, 0 | libc::S_IFIFO);
     (is_one && is_of_program(place)).then(|| object(Tag::Pipe, status.st_ino as usize))
 }
 
-/// Returns true unless Rushmem, UCX or libfabric makes the call.
+/// Returns true unless Rushmem, UCX or libfabric makes the call, or code that is of no loaded file.
 fn is_of_program(place: usize) -> bool {
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: writes the description of the address to the variable above, if it does not return 0.

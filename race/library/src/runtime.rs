@@ -1,6 +1,6 @@
 //! The functions that the runtime calls, and the library's part in the start and exit of a process:
-//! at the start it sets `SHMEM_CHECK` for a program that is linked with it, and at the exit it
-//! replaces a status of 0 if a race was reported.
+//! at the start it sets `SHMEM_CHECK` for a program that is linked with it, unless the user has set
+//! it; at the exit it replaces a status of 0 if a race was reported, unless the settings keep it.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
@@ -129,7 +129,8 @@ extern "C" fn ask() {
         // on the only thread.
         unsafe { std::env::set_var(VARIABLE, VALUE) };
     }
-    // Functions run in the reverse order of their registration, so this one runs last.
+    // Functions run in the reverse order of their registration, so this one runs after those that
+    // the program registers.
     watch_exit();
 }
 
@@ -141,7 +142,8 @@ unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
-/// Registers the function that replaces the exit status 0 of a PE if a race was reported.
+/// Registers, at the first call, the function that replaces the exit status 0 of a PE if a race was
+/// reported.
 fn watch_exit() {
     static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
     if !IS_REGISTERED.swap(true, Relaxed) {

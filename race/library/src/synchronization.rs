@@ -98,8 +98,8 @@ around_next! {
     acquire_after(0): __wrap___cxa_guard_acquire;
 }
 
-/// Acquires the lock if the result of the routine is 0, or the error that the former holder of the
-/// lock, which the caller now has, has died.
+/// Acquires the lock if the routine returns 0 or `EOWNERDEAD`: the caller then has the lock, too,
+/// since its former owner has died.
 fn take_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     if matches!(result as c_int, 0 | libc::EOWNERDEAD) {

@@ -21,12 +21,12 @@ pub fn part(tag: Tag, team: usize, number: usize) -> usize {
     object(tag, team * PARTS + number % PARTS)
 }
 
-/// Returns the object of a team that has only one with this tag.
+/// Returns the object of a team with a tag of which each team has only one object.
 pub fn of_team(tag: Tag, team: usize) -> usize {
     part(tag, team, 0)
 }
 
-/// Returns the object of the calling thread's team that has only one with this tag.
+/// Works as [`of_team`] for the calling thread's team.
 pub fn own(tag: Tag) -> usize {
     of_team(tag, TEAM.get().0)
 }
@@ -83,7 +83,8 @@ pub struct Dependence {
 }
 
 impl Dependence {
-    /// Begins the task that has this dependence, after the tasks on which it depends.
+    /// Orders the calling thread after the ended tasks on which a task with this dependence
+    /// depends: when such a task begins, or when a wait with this dependence ends.
     pub fn begin(self) {
         let others = [Tag::In, Tag::Out, Tag::Set]
             .into_iter()
@@ -91,7 +92,8 @@ impl Dependence {
         others.for_each(|tag| acquire(object(tag, self.addr)));
     }
 
-    /// Ends the task that has this dependence, before the tasks that depend on it.
+    /// Orders the calling thread, whose task has this dependence and ends, before the tasks that
+    /// depend on it.
     pub fn end(self) {
         release(object(self.tag, self.addr));
     }

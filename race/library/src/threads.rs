@@ -23,7 +23,8 @@ type CreatePosix =
     unsafe extern "C" fn(*mut usize, *const pthread_attr_t, Start<usize>, *mut c_void) -> c_int;
 type CreateC = unsafe extern "C" fn(*mut usize, Start<c_int>, *mut c_void) -> c_int;
 
-/// The function that a new thread runs.
+/// The program's function that a new thread runs, its argument, and the number of the thread among
+/// those that were created.
 struct ThreadStart<R> {
     start: Start<R>,
     argument: *mut c_void,

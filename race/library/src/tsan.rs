@@ -146,8 +146,8 @@ pub extern "C" fn __tsan_ignore_thread_begin() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_end() {}
 
-/// Executes and records an atomic operation of the program. The word is an object that the
-/// operation acquires, and releases if it writes.
+/// Executes an atomic operation of the program, and records it if the detector is active. The word
+/// is an object that the operation acquires, and releases if it writes.
 pub fn atomic<R>(
     addr: usize,
     nbytes: usize,

@@ -1,5 +1,6 @@
-//! Records the loads and stores of the program. Each is looked up in the thread's cache, then
-//! becomes a bit of its page if that is possible, and is otherwise recorded in the shadow.
+//! Records the loads and stores of the program. One within eight bytes is first looked up in the
+//! thread's cache, and becomes bits of its page if that is possible. All others are recorded in the
+//! shadow, if their memory has one.
 
 use super::{AccessSite, AccessedMemory, ProcessDetector, active};
 use crate::access::ShadowKind;
@@ -105,7 +106,8 @@ fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
 }
 
 /// Begins the bits of the thread's epoch in the page of an address of own memory, or checks them if
-/// they have begun. Returns false if the thread is in the detector already.
+/// they have begun. Returns false if that is not possible, such as in a signal handler that has
+/// interrupted the detector.
 #[inline(never)]
 fn begin(addr: usize) -> bool {
     let Some(process) = active() else { return false };
@@ -146,7 +148,7 @@ fn try_record(
 }
 
 /// Records an access to own memory, within eight bytes, with the clock of the thread, and reports a
-/// race.
+/// race if there is one.
 #[inline(never)]
 fn access_own(
     addr: usize,

@@ -13,7 +13,7 @@ use rushmem_race_interface::{
 use std::sync::atomic::Ordering::Relaxed;
 
 impl ProcessDetector {
-    /// Records the begin of an access by the library.
+    /// Records an access by the library when its call begins. Accesses to locks are not checked.
     pub fn begin(&self, access: &CheckedAccess) {
         if access.word == WordKind::Lock {
             return;
@@ -133,10 +133,10 @@ impl ProcessDetector {
         });
     }
 
-    /// Records the end of a blocking access. A thread that reads a word by an atomic operation
-    /// acquires the clocks of the actors that have changed it. A fetch that does not change the
-    /// word also shows the results of the atomic operations in flight that this PE has issued on
-    /// it; these become accesses of the thread.
+    /// Records the end of a blocking fetch; does nothing for other accesses. The thread acquires
+    /// the clocks of the actors that have changed the word. A fetch that does not change the word
+    /// also shows the results of the atomic operations in flight that this PE has issued on it;
+    /// these become accesses of the thread.
     pub fn end(&self, access: &CheckedAccess) {
         if access.operation != AccessOperation::Fetch || access.word == WordKind::Lock {
             return;
@@ -256,7 +256,7 @@ impl ProcessDetector {
         });
     }
 
-    /// Records that this PE leaves a collective.
+    /// Records that this PE leaves a collective, which has read `source` and written `dest`.
     pub fn leave(&self, collective: &CollectiveEvent) {
         self.operations.fetch_add(1, Relaxed);
         self.with_caller(|thread| {

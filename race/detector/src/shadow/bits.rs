@@ -1,9 +1,9 @@
 //! Keeps the loads and stores of a PE's first thread, in its last epochs, as one bit for each byte.
 //! This thread sets the bits without the lock, so that repeated accesses need no records.
 //!
-//! Any other access to the page changes the word of the page's lock before it reads the bits. The
-//! thread compares that word before it sets a bit, and again before its clock changes. So of two
-//! accesses that nothing orders, one finds the other, unless a third access follows the bit and
+//! Any other access that may conflict changes the word of the page's lock before it reads the bits.
+//! The thread compares that word before it sets a bit, and again before its clock changes. So of
+//! two accesses that nothing orders, one finds the other, unless a third access follows the bit and
 //! precedes the comparison.
 
 use super::{
@@ -22,7 +22,7 @@ use std::sync::atomic::{
 /// After an epoch with bits, but fewer than this, the page gets records instead of bits, which are
 /// cheaper then.
 const FEW_BITS: u32 = 256;
-/// The number of epochs for which it gets records instead of bits.
+/// The number of epochs for which the page then gets records instead of bits.
 const FEW_EPOCHS: u64 = 31;
 /// The bit of an owner whose further accesses are recorded one by one.
 const IS_SHARED: u64 = 1;
@@ -99,8 +99,8 @@ impl<'a> Page<'a> {
 
     /// Begins the bits of a thread's epoch, or, if they have begun, compares them with the records.
     /// Returns the conflicts: the offset in the page, the access that is a bit, and the recorded
-    /// one. If accesses of other actors are not complete, further accesses of the epoch get
-    /// records.
+    /// one. If accesses of other actors are not complete, or few bits were set before, further
+    /// accesses of the epoch get records.
     pub fn begin(self, stamp: u64, view: View<'_>) -> Vec<(usize, ShadowRecord, ShadowRecord)> {
         let mut held = lock(&self.head[0]);
         let is_done =
@@ -220,8 +220,8 @@ impl<'a> Page<'a> {
     }
 
     /// Returns an access that is kept as bits and conflicts with `access`, which is to `bytes`. The
-    /// caller has changed the lock's word: if the owner sets a bit after this search, it finds
-    /// that.
+    /// caller has changed the lock's word: an owner that sets a bit after this search finds the
+    /// change.
     pub(super) fn look_at_bits(
         self,
         bytes: &Range<usize>,

@@ -66,7 +66,8 @@ struct OpenMpTask {
 }
 
 impl OpenMpTask {
-    /// Makes a task of the calling thread.
+    /// Makes a task with its own copy of the arguments, and orders it after the accesses of the
+    /// calling thread so far.
     fn new(code: TaskCode) -> OpenMpTask {
         static TASKS: AtomicUsize = AtomicUsize::new(1);
         let TaskCode { region, data, copy, nbytes } = code;
@@ -315,7 +316,8 @@ unsafe fn dependences(depends: *const usize) -> Vec<Dependence> {
             return Dependence { addr, tag: if i < n_out { Tag::Out } else { Tag::In } };
         }
         let depend_object = std::ptr::with_exposed_provenance(addr);
-        // The kinds of omp_depend_t (gomp-constants.h): in, out, inout, mutexinoutset, inoutset.
+        // The kinds of omp_depend_t (gomp-constants.h), from 1: in, out, inout, mutexinoutset,
+        // inoutset.
         let tag = match word(depend_object, 1) {
             1 => Tag::In,
             5 => Tag::Set,

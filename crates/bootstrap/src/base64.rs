@@ -21,7 +21,8 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes a text; `None` if it is not the output of [`encode`].
+/// Decodes a text; `None` if it has a character outside the alphabet, or a length that [`encode`]
+/// never makes.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     for four in text.as_bytes().chunks(4) {

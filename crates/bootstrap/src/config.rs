@@ -1,8 +1,8 @@
 //! The files with which a site and a user change the defaults of settings: lines of `NAME=value`.
 //!
-//! One process of a job reads them: `oshrun`, or a PE that no `oshrun` has started. It puts the
-//! values into its environment. The processes that it starts inherit them, and the variable
-//! [`READ`], which tells them not to read the files again, and where each value comes from.
+//! `oshrun` reads them for its job; a PE that no `oshrun` has started reads them itself. The reader
+//! puts the values into its environment. The processes that it starts inherit them, and the
+//! variable [`READ`], which tells them not to read the files again, and where each value was found.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// The setting that names the only file to read.
 pub const FILE: &str = "SHMEM_CONFIG";
 
-/// Set if the files have been read. For each value that came from them it has one line: the place
-/// in a file, a tab and `NAME=value`.
+/// Set if the files have been read. For each value that was taken from them it has one line: the
+/// place in a file, a tab and `NAME=value`.
 pub const READ: &str = "RUSHMEM_CONFIG_READ";
 
 /// The name of a file in the directory of a site or of a user.

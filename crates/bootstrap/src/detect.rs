@@ -1,9 +1,10 @@
-//! Detects which launcher has started this process, so that a process of a larger job never runs as
-//! a job of one PE.
+//! Detects which launcher has started this process, so that a process that a launcher has started
+//! as one of several does not run as a job of one PE.
 //!
-//! It does no I/O: a lookup function provides the variables. If a launcher was started inside a job
-//! of another one, variables of the outer one may still be set. Therefore an inherited socket that
-//! works has precedence over an address.
+//! A lookup function provides the variables. The only I/O is to read the file that
+//! `SHMEM_JOB_SECRET` may name. If a launcher was started inside a job of another one, variables of
+//! the outer one may still be set. Therefore an inherited socket that works has precedence over an
+//! address.
 
 use crate::env;
 use crate::error::Error;
@@ -54,11 +55,11 @@ impl fmt::Display for JoinRoute {
     }
 }
 
-/// The protocol by which a process joins its job; the user selects one if the variables of several
-/// launchers are set.
+/// The protocol by which a process joins its job under a process manager. The user selects one if
+/// the variables of several launchers are set, or for PMI-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Whichever the variables show.
+    /// Whichever the variables show; over a PMI socket, PMI-1.
     Any,
     /// PMI-1.
     Pmi1,

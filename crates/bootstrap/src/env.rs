@@ -1,6 +1,7 @@
 //! The names of the environment variables by which a launcher passes information to a PE.
 //!
-//! `inherited` reads those of oshrun, `detect` those of other launchers.
+//! `inherited` reads the descriptors of oshrun, `detect` the variables of other launchers, and
+//! `meeting` those of a job without a launcher.
 
 /// Descriptor of an inherited Unix stream socket that is connected to `oshrun`.
 pub const SOCKET: &str = "RUSHMEM_SOCKET";
@@ -47,16 +48,16 @@ pub const JOB_SECRET: &str = "SHMEM_JOB_SECRET";
 /// Descriptor of an inherited socket that is connected to a PMI-1 or PMI-2 launcher.
 pub const PMI_FD: &str = "PMI_FD";
 
-/// The rank of this process under such a launcher.
+/// The rank of this process under a PMI-1 or PMI-2 launcher.
 pub const PMI_RANK: &str = "PMI_RANK";
 
-/// The name of the job under such a launcher, if it has one.
+/// The name of the job under a PMI-1 or PMI-2 launcher, if it has one.
 pub const PMI_JOBID: &str = "PMI_JOBID";
 
 /// Host and port at which a PMI-1 or PMI-2 launcher accepts connections.
 pub const PMI_PORT: &str = "PMI_PORT";
 
-/// The number by which such a launcher identifies this process.
+/// The number by which the launcher at [`PMI_PORT`] identifies this process.
 pub const PMI_ID: &str = "PMI_ID";
 
 /// Number of processes in a job started by Hydra or by another PMI-1 or PMI-2 launcher.
@@ -71,7 +72,7 @@ pub const PMIX_RANK: &str = "PMIX_RANK";
 /// Number of processes in a job started by Open MPI's launcher.
 pub const OMPI_SIZE: &str = "OMPI_COMM_WORLD_SIZE";
 
-/// The rank of this process in such a job.
+/// The rank of this process in a job started by Open MPI's launcher.
 pub const OMPI_RANK: &str = "OMPI_COMM_WORLD_RANK";
 
 /// Other launchers, whose jobs are joined by PMI or PMIx if they provide it: the name, and the

@@ -1,4 +1,5 @@
-//! The errors between a PE and its launcher, each as one sentence with its remedy.
+//! The errors between a PE and its launcher, each as one sentence, which names the remedy if there
+//! is one.
 
 use std::io;
 use std::time::Duration;
@@ -167,7 +168,7 @@ pub enum Error {
     NodePeer {
         /// The number of the other PE.
         pe: u32,
-        /// The error of the operating system.
+        /// The error of the operating system, or a text about what that PE has sent.
         #[source]
         cause: io::Error,
     },
@@ -175,7 +176,7 @@ pub enum Error {
     #[error("{0}")]
     JobVariables(String),
     /// This process cannot serve the meeting of a job: it lacks an address, a descriptor or a
-    /// thread.
+    /// thread, or a setting for addresses or ports is invalid.
     #[error(
         "this process cannot serve the meeting of its job ({cause}){}",
         after_local_failure(.0),
@@ -231,8 +232,7 @@ pub enum Error {
         /// The time for which this PE has waited.
         limit: Duration,
     },
-    /// This process has already opened its session, as with two copies of the library in one
-    /// program.
+    /// This process has already opened its session, or has aborted its job without one.
     #[error("this process has joined its job already")]
     AlreadyOpen,
     /// A record is larger than the limit of an exchange.
@@ -263,7 +263,8 @@ fn process(pe: &Option<u32>) -> String {
     pe.map_or("one process of several".to_owned(), |pe| format!("PE {pe} of several"))
 }
 
-/// Returns the remedy for a failed system call, as the end of a sentence.
+/// Returns the remedy or the reason for a failed system call, as the end of a sentence; empty if
+/// neither is known.
 fn after_local_failure(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS,
@@ -275,7 +276,8 @@ fn after_local_failure(cause: &io::Error) -> &'static str {
     }
 }
 
-/// Returns the remedy or the reason for a connection that failed, as the end of a sentence.
+/// Returns the remedy or the reason for a connection that failed, as the end of a sentence; empty
+/// if neither is known.
 fn after_connection(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS,

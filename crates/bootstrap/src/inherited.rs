@@ -65,7 +65,7 @@ fn numbered(
 
 /// Returns the memfd that all PEs of this node inherited, and the index of this PE among them,
 /// without taking it: for use while the library is loaded, before the session is opened. Returns
-/// `None` if `oshrun` did not start this process.
+/// `None` afterwards, and if `oshrun` did not start this process.
 pub fn node_memory() -> Option<(BorrowedFd<'static>, u32)> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     std::env::var_os(env::SOCKET)?;
@@ -110,8 +110,9 @@ fn own(number: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
-/// Makes the kernel kill this process as soon as the pipe has no writer. That needs neither a
-/// thread nor a signal handler. The descriptor stays open as long as the process runs.
+/// Makes the kernel, from version 5.6 on, kill this process as soon as the pipe has no writer. That
+/// needs neither a thread nor a signal handler. The descriptor stays open as long as the process
+/// runs.
 fn kill_at_end_of(pipe: OwnedFd) {
     let set = |command, argument: libc::c_int| {
         // SAFETY: the descriptor is open, and these commands take a number.

@@ -3,7 +3,8 @@
 //!
 //! Managers are slow and store only short values. Therefore the first PE of a node gathers the
 //! records of the others and exchanges them with the other nodes, and a job on one node uses the
-//! manager only while it starts and to end.
+//! manager only while it starts and to end. The meeting of a job counts as a manager here; it
+//! exchanges the records of all PEs itself.
 
 mod manager;
 mod mpi;
@@ -53,7 +54,8 @@ pub(crate) struct Managed {
     round: u32,
 }
 
-/// Connects to the process manager on this route. Returns `None` if the route does not lead to one.
+/// Connects to the process manager on this route. Returns `None` if the route leads to none, or to
+/// a meeting.
 pub(crate) fn manager(
     route: JoinRoute,
     protocol: Protocol,

@@ -5,7 +5,7 @@
 //! connect to it over TCP, prove that they know the secret, and report which PE they are. Once all
 //! PEs have joined, the meeting has the role of `oshrun`, with the same protocol and the same
 //! rules. It cannot kill the processes, so each PE has a thread that ends its process when the
-//! meeting requests that, or when the connection to the meeting is lost.
+//! meeting requests that, or when the connection to the meeting is lost before the last finalize.
 //!
 //! The rest of this crate treats a meeting as a process manager (`managed::Manager`): the PEs of a
 //! node find each other by `managed::rendezvous`.
@@ -49,7 +49,8 @@ pub(crate) fn is_attended() -> bool {
 /// its PEs have ended.
 ///
 /// # Errors
-/// When the process has no address, no descriptor or no thread for it.
+/// If the process has no address, no descriptor or no thread for it, or a setting for addresses or
+/// ports is invalid.
 pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
     let mut secret = [0; SECRET];
     getrandom::fill(&mut secret)

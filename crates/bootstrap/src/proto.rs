@@ -17,7 +17,7 @@ use crate::records::{MAX_RECORD, MAX_RECORDS, Records};
 /// Version of the protocol, in every frame. It changes whenever a message does.
 pub const VERSION: u8 = rushmem_wire::JOB.version;
 
-/// Maximum size of a message that is printed; a longer one is cut.
+/// Maximum number of bytes of a text that a PE sends to be printed; a longer one is cut.
 pub const MAX_MESSAGE: usize = 8 * 1024;
 
 /// Maximum size of a body that a launcher accepts from a PE: a full record and the fields around
@@ -38,7 +38,7 @@ const HEADER: usize = 5;
 pub enum Receivers {
     /// Every PE.
     All,
-    /// The first PE of each node, which keeps them for the others.
+    /// The first PE of each node. The others do not wait for the records.
     FirstOfNode,
 }
 
@@ -72,7 +72,7 @@ pub enum FromPe {
         /// The record, at most [`MAX_RECORD`] bytes.
         record: Vec<u8>,
     },
-    /// The last finalize is done, so that any exit of the PE is accepted.
+    /// The last finalize is done, so that the PE may exit.
     Finalized,
     /// The PE has entered initialization again after its last finalize.
     Resumed,
@@ -88,8 +88,8 @@ pub enum FromPe {
         /// The offset of the first status in bytes.
         offset: u64,
     },
-    /// The PE could not allocate symmetric memory. A program that does not check for that soon
-    /// fails.
+    /// The PE could not allocate symmetric memory. If the program does not check the result, it
+    /// soon fails.
     Refused {
         /// The resource that was refused, and the remedy: the end of a sentence.
         what: String,
@@ -103,17 +103,17 @@ pub enum FromPe {
     Abort {
         /// Exit status of the job; 0 counts as 1.
         status: i32,
-        /// The error, printed once per job.
+        /// The error. Only the first one of a job is printed, with the PEs that send it.
         message: String,
     },
     /// A warning of the PE. The job goes on.
     Warning {
-        /// The warning, printed once for all PEs that send it.
+        /// The warning. Equal ones of several PEs are printed together.
         message: String,
     },
     /// The PE called `shmem_global_exit`.
     GlobalExit {
-        /// Exit status of the job.
+        /// Exit status of the job, of which the lowest 8 bits count.
         status: i32,
     },
 }
@@ -121,7 +121,7 @@ pub enum FromPe {
 /// A message of a launcher, or of the meeting of the job, to a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromLauncher {
-    /// The answer to [`FromPe::Hello`].
+    /// The answer to [`FromPe::Hello`]. A meeting sends it when all PEs have joined.
     Welcome {
         /// The PE's number.
         pe: u32,
@@ -137,7 +137,7 @@ pub enum FromLauncher {
     },
     /// The meeting does not let this process join.
     Refused {
-        /// The reason and the remedy: a sentence.
+        /// The reason, with the remedy if there is one: a sentence.
         why: String,
     },
     /// The job ends: this process, which a meeting cannot kill, ends itself.

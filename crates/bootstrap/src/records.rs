@@ -8,10 +8,10 @@ use std::ops::{Index, Range};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Maximum size of the record of one PE.
+/// Maximum size of the record of one PE in bytes.
 pub const MAX_RECORD: usize = 64 * 1024;
 
-/// Maximum size of the records of all PEs; equal records of consecutive PEs count once.
+/// Maximum size of the records of all PEs in bytes; equal records of consecutive PEs count once.
 pub const MAX_RECORDS: usize = 256 * 1024 * 1024;
 
 /// One record of each PE, or a value that was computed from it.

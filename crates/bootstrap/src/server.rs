@@ -32,7 +32,7 @@ use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers};
 
 use messages::Messages;
 
-/// The next action of the launcher.
+/// An action for the launcher, which executes actions in the order in which they are returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send this frame to this PE.
@@ -49,7 +49,7 @@ pub enum Decision {
         /// The whole frame.
         frame: Arc<[u8]>,
     },
-    /// End the job. No other decision follows.
+    /// End the job. Only warnings may follow.
     EndJob {
         /// The job's exit status, 0..=255.
         status: i32,
@@ -66,7 +66,7 @@ pub enum Decision {
 /// SIGABRT, SIGBUS and SIGSEGV: the signals that may kill a program which uses a null pointer.
 const CRASHES: [i32; 3] = [6, 7, 11];
 
-/// The phase of a PE between initialization and finalize.
+/// The phase of a PE: before, between or after initialization and finalize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The PE has not called shmem_init.
@@ -98,7 +98,7 @@ struct PeState {
 /// The state of a job at its launcher.
 #[derive(Debug)]
 pub struct Server {
-    /// The name at the start of messages.
+    /// The name with which messages of the server itself begin.
     speaker: &'static str,
     nodes: NodeMap,
     hosts: Vec<String>,
@@ -114,7 +114,7 @@ pub struct Server {
     status: i32,
     /// The first PE that failed.
     failed: Option<u32>,
-    /// The signal that the launcher has forwarded to end the programs.
+    /// The signal that requests the end of the programs, which the launcher forwards to them.
     interrupt: Option<i32>,
     /// True once the job has been ended.
     ended: bool,
@@ -136,7 +136,7 @@ impl Server {
     /// names of the nodes.
     ///
     /// # Panics
-    /// If a node has no name.
+    /// If there is not one name for each node.
     pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Server {
         assert_eq!(hosts.len(), nodes.n_nodes() as usize, "every node has a name");
         let silent = || PeState {
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Sets the name at the start of messages, which is `oshrun` by default.
+    /// Sets the name with which messages of the server itself begin, which is `oshrun` by default.
     #[must_use]
     pub fn with_speaker(self, speaker: &'static str) -> Server {
         Server { speaker, ..self }
@@ -251,9 +251,9 @@ impl Server {
         self.end_if_left_behind()
     }
 
-    /// Returns the message about the first failed PE, if that PE had not called shmem_init and the
-    /// job was not ended for another reason. It is for the end of a job whose PEs have printed
-    /// nothing on stderr.
+    /// Returns the message about the first failed PE, if that PE had not called shmem_init, the job
+    /// was not ended for another reason, and no signal has requested the end. It is for the end of
+    /// a job whose PEs have printed nothing on stderr.
     pub fn failed_without_init(&self) -> Option<String> {
         let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
         let PeState { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize]
@@ -271,8 +271,9 @@ impl Server {
     }
 
     /// Returns the end of the message about a failed PE: the transport that it was opening, or
-    /// before finalize the allocation that has failed. The PE may have handled the latter and
-    /// failed for another reason, so `relation` states how far the two are related.
+    /// before finalize the allocation that has failed; empty if there is neither. The PE may have
+    /// handled the latter and failed for another reason, so `relation` states how far the two are
+    /// related.
     fn before(&self, pe: u32, relation: &str) -> String {
         let PeState { refused, opening, phase, .. } = &self.pes[pe as usize];
         match (opening.as_str(), refused) {
@@ -287,16 +288,17 @@ impl Server {
         }
     }
 
-    /// Records that the launcher has forwarded a signal that requests the end of programs. An early
-    /// exit of a PE is not an error afterwards.
+    /// Records that the launcher has forwarded a signal that requests the end of programs. Ends the
+    /// job if a PE has not started. Afterwards, an early exit of a PE ends the job with the status
+    /// of that signal, not as an error of the PE.
     pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
         let have_started = self.pes.iter().all(|pe| pe.pid != 0);
         if have_started { None } else { self.end_on_signal(signal) }
     }
 
-    /// Ends the job at the request of the launcher, with its message. Returns `None` if the job has
-    /// already been ended.
+    /// Ends the job with this status and message, or with those of a PE that has aborted. Returns
+    /// `None` if the job has already been ended.
     pub fn end(&mut self, status: i32, message: Option<String>) -> Option<Decision> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
@@ -318,7 +320,7 @@ impl Server {
         self.messages.has_pending()
     }
 
-    /// Returns the warnings that were held back, and the end of the job if a PE has requested it.
+    /// Returns the warnings that were held back, and the end of the job if a PE has aborted.
     pub fn take_messages(&mut self) -> Vec<Decision> {
         let warnings = self.messages.take_warnings(false).into_iter().map(warn);
         let end = if self.messages.is_aborting() { self.end(1, None) } else { None };

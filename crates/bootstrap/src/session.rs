@@ -1,7 +1,7 @@
 //! The session of a PE in its job, whichever launcher has started the job.
 //!
-//! It transfers records without interpreting them. It never ends the process: a caller that has
-//! aborted the job waits for the launcher to kill it, and exits after some time.
+//! This file transfers records without interpreting them. It never ends the process: a caller that
+//! has aborted the job waits for the launcher to kill it, and exits after some time.
 
 use std::io::Write;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -42,12 +42,12 @@ enum Membership {
 /// How a process joins its job.
 #[derive(Debug)]
 pub struct Joining<'a> {
-    /// The protocol of the process manager, if the variables of several are set.
+    /// The protocol of the process manager: see [`Protocol`].
     pub protocol: Protocol,
     /// True if the program can open shared libraries, as PMIx requires. A statically linked one
     /// cannot.
     pub opens_libraries: bool,
-    /// A file that the other PEs of the node get under a process manager, by
+    /// A file that the other PEs of the node get under a process manager and in a meeting, by
     /// [`take_node_files`](JobSession::take_node_files).
     pub file: Option<BorrowedFd<'a>>,
     /// The meeting that the program has named. It is used unless `oshrun` has started the process.
@@ -68,7 +68,7 @@ impl Default for Joining<'_> {
     }
 }
 
-/// True once this process has opened its session.
+/// True once this process has begun to open its session, or has aborted without one.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl JobSession {
@@ -79,8 +79,8 @@ impl JobSession {
     /// Removes the variables of `oshrun`, so that programs started later are jobs of their own.
     ///
     /// Calls `identified` with the number of this PE and a handle that ends the job, as soon as the
-    /// number is known. That is before the PEs of the node are connected, so that an error from
-    /// then on can end the whole job.
+    /// number is known. Under a process manager and in a meeting, that is before the PEs of the
+    /// node are connected, so that an error from then on can end the whole job.
     ///
     /// # Errors
     /// If a launcher has started several processes but provides no way to reach them, since this
@@ -219,13 +219,15 @@ impl JobSession {
 
     /// Takes the memfd that all PEs of this node share, which `oshrun` or the node's first PE has
     /// created. It is empty and unsealed at first. Returns `None` at the second call, in a job of
-    /// one PE without a launcher, and for a PE that is alone on its node under a process manager.
+    /// one PE without a launcher, and for a PE that is alone on its node under a process manager or
+    /// in a meeting.
     pub fn take_node_memory(&mut self) -> Option<OwnedFd> {
         self.memory.take()
     }
 
     /// Takes the files that the PEs of this node have passed to [`JobSession::open`], in the order
-    /// of the PEs. Returns none at the second call, and if no process manager has started the job.
+    /// of the PEs; `None` for a PE without one. The list is empty at the second call, under
+    /// `oshrun`, and in a job of one PE without a launcher.
     pub fn take_node_files(&mut self) -> Vec<Option<OwnedFd>> {
         match &mut self.job {
             Membership::Managed(managed) => managed.take_files(),
@@ -299,7 +301,7 @@ impl JobSession {
     }
 
     /// Reports to `oshrun` that this PE opens the transport `what`, whose libraries may crash, or
-    /// with `None` that it is open.
+    /// with `None` that this is over.
     pub fn report_opening(&self, what: Option<&str>) {
         if let Membership::Oshrun(link) = &self.job {
             // If the connection is lost, the next exchange fails.
@@ -313,8 +315,9 @@ impl JobSession {
     }
 
     /// Reports to a process manager that this process is about to exit, after its last finalize.
-    /// The manager treats any other exit as a failure. Finalize cannot report it, since a process
-    /// that has left cannot join again.
+    /// Managers treat any other exit as a failure. Finalize cannot report it, since a process that
+    /// has left cannot join again. If this process serves a meeting, waits for the other PEs, for a
+    /// limited time.
     pub fn leave(&mut self) {
         if let Membership::Managed(managed) = &mut self.job {
             managed.leave();
@@ -357,8 +360,9 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
     }
 }
 
-/// Returns true if the environment shows a process manager or a meeting, or the program has named a
-/// meeting. Takes nothing from the environment.
+/// Returns true if the environment shows a process manager or a meeting, or this process has begun
+/// to join a meeting. Returns false if the variables are invalid. Takes nothing from the
+/// environment.
 pub fn is_managed() -> bool {
     let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
     route.is_ok_and(|route| route != JoinRoute::Alone) || meeting::is_attended()
@@ -396,7 +400,7 @@ enum Launcher {
 
 impl Aborter {
     /// Requests that the launcher end the job with `status` (0 counts as 1). `oshrun` prints
-    /// `message`, unless another PE was first; under other launchers, it is printed on stderr here.
+    /// `message`, unless another PE was first; without `oshrun`, it is printed on stderr here.
     ///
     /// Returns true if a launcher will end this process. Otherwise the caller exits.
     pub fn abort(&self, status: i32, message: &str) -> bool {
@@ -414,7 +418,7 @@ impl Aborter {
         }
     }
 
-    /// Sends a warning to `oshrun`, which prints it once for all PEs that send it. Returns false
+    /// Sends a warning to `oshrun`, which prints equal ones of several PEs together. Returns false
     /// without `oshrun`.
     pub fn warn(&self, message: &str) -> bool {
         let warning = FromPe::Warning { message: cut(message) };

@@ -12,13 +12,13 @@ use rustix::io::ioctl_fionread;
 use crate::error::Error;
 use crate::records::Records;
 
-/// Maximum delay of the end of the job by a reader that has stopped reading.
+/// Maximum time by which a reader that has stopped reading delays the end of the job.
 const READ_LIMIT: Duration = Duration::from_secs(1);
 
 /// Time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The connection of a process to the manager that has started it.
+/// The connection of a process to the manager that has started it, or to the meeting of its job.
 ///
 /// Every process calls [`Manager::fence`] the same number of times. Any process may put and get.
 pub(crate) trait Manager: Debug + Send {
@@ -28,13 +28,15 @@ pub(crate) trait Manager: Debug + Send {
     /// Returns the number of processes.
     fn n_pes(&self) -> u32;
 
-    /// Stores `value`, so that every process can get it after the next fence.
+    /// Stores `value`, so that every process can get it after the next fence, and before the one
+    /// after that.
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error>;
 
     /// Waits until every process has called this function.
     fn fence(&mut self) -> Result<(), Error>;
 
-    /// Returns the value that process `from` has put under `key` before the last fence.
+    /// Returns the value that process `from` has put under `key` between the last two fences. No
+    /// other process may have used this key.
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error>;
 
     /// Exchanges records with all processes, each of which calls this function. Returns `None` if
@@ -93,7 +95,7 @@ fn wait_until_read() {
     }
 }
 
-/// Returns true if `fd` is either end of a pipe that contains data.
+/// Returns true if `stream` is either end of a pipe that contains data.
 fn is_unread(stream: BorrowedFd<'_>) -> bool {
     let is_pipe =
         fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);

@@ -27,7 +27,7 @@ const TEXT: usize = 8192;
 /// Returns the state of MPI in this process now.
 pub(crate) fn present() -> Mpi {
     match version() {
-        // Since version 4, Open MPI uses only PMIx.
+        // Open MPI uses only PMIx since version 4; older versions are not distinguished.
         Some(version) if !version.starts_with(OPEN_MPI) => match is_true(c"MPI_Initialized") {
             true => Mpi::Open,
             false => Mpi::Later,
@@ -51,7 +51,7 @@ pub(super) fn must_precede_pmix() -> bool {
 pub enum MpiWorld {
     /// The process has loaded no MPI. It may load one later, as Python does.
     Absent,
-    /// There is no MPI that runs or will run, or none whose handles are known.
+    /// MPI has been finalized, its handles are not known, or it does not return its size.
     Unknown,
     /// MPI_Init may be called later.
     Later,
@@ -94,7 +94,7 @@ const MPICH_COMM_WORLD: usize = 0x4400_0000;
 /// The start of the version string of Open MPI.
 const OPEN_MPI: &str = "Open MPI v";
 
-/// Returns the version string of MPI; `None` if the program has no MPI.
+/// Returns the version string of MPI; `None` if the program has no MPI, or the call fails.
 fn version() -> Option<String> {
     let version = find(c"MPI_Get_library_version")?;
     // SAFETY: a pointer to a function that every MPI defines as `int MPI_Get_library_version(char

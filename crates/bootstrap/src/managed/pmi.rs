@@ -1,7 +1,8 @@
 //! A process manager that speaks PMI-1 or PMI-2 over a socket: Hydra, Slurm.
 //!
-//! If the program has MPI, MPI uses the same socket. Both can use it in turn, since only one
-//! request is in flight at a time, and none of ours while the program is inside MPI.
+//! MPI in the same program may use the same inherited socket. Both can use it in turn, since only
+//! one request is in flight at a time, and while the program is inside MPI at most the one that
+//! ends the job.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -98,7 +99,7 @@ pub(crate) struct Opening {
     pub(crate) socket: OwnedFd,
     pub(crate) dialect: Dialect,
     pub(crate) identity: Identity,
-    /// `PMI_JOBID`, which PMI-2 returns to the manager.
+    /// `PMI_JOBID`, which this process sends back to a manager of PMI-2.
     pub(crate) job: Option<String>,
     /// True if MPI has already opened the session on this socket.
     pub(crate) is_open: bool,

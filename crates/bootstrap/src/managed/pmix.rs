@@ -37,7 +37,8 @@ fn library() -> Result<&'static Library, Error> {
     open.as_ref().map_err(|cause| Error::PmixMissing { cause: cause.clone() })
 }
 
-/// Returns the message of the dynamic loader, which is the source of the error.
+/// Returns the message of the dynamic loader, which is the source of the error, or the error itself
+/// if it has no source.
 fn reason(error: &pmix_sys::OpenError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -135,7 +136,7 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
 /// The rank of this process and the handle that ends the job, for [`server_lost`].
 static MEMBER: OnceLock<(u32, Arc<Abort>)> = OnceLock::new();
 
-/// Returns true if this process is connected to a server.
+/// Returns true once this process has connected to a server, also after it has left.
 pub(super) fn is_initialized() -> bool {
     MEMBER.get().is_some()
 }

@@ -44,8 +44,8 @@ const HANDSHAKE: usize = 4 + 4 + PROOF;
 struct Handshake {
     /// The PE that sends it.
     pe: u32,
-    /// Number of files that accompany it: one or none with a hello; after the answer, one for each
-    /// PE of the node.
+    /// In a hello, the number of files in the same message, 0 or 1. In an answer, the length of the
+    /// list of files that follows, which has one entry, possibly empty, for each PE of the node.
     n_files: u32,
 }
 
@@ -86,7 +86,8 @@ struct JoinedPe {
     file: Option<OwnedFd>,
 }
 
-/// The socket of a PE, by which the other PEs of its node find it.
+/// The socket of a PE, by which the other PEs of its node find it, and the one by which this PE
+/// finds the others.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     socket: OwnedFd,
@@ -345,7 +346,7 @@ impl NodeLinks {
         }
     }
 
-    /// Gathers the parts of all PEs of the node at its first PE, in the order of the PEs. Returns
+    /// Gathers the part of each PE of the node at its first PE, in the order of the PEs. Returns
     /// `None` on the others.
     pub(super) fn gather(&mut self, part: &[u8]) -> Result<Option<Records>, Error> {
         match self {
@@ -384,7 +385,8 @@ impl NodeLinks {
     }
 }
 
-/// Converts an error of a link to `oshrun` to that of a link to a PE.
+/// Converts an error of a [`Link`], which names `oshrun`, to one that names the PE at the other
+/// end.
 fn node_peer_error(pe: u32, error: Error) -> Error {
     match error {
         Error::Lost(cause) => Error::NodePeer { pe, cause },

@@ -3,8 +3,8 @@
 //!
 //! Not every process manager ends a job when one of its processes dies: Slurm does so only on
 //! request. Therefore the first PE of a node watches all others, and the second one watches the
-//! first. A PE reports its phases, one byte each, on the liveness connection to the PE that watches
-//! it. If the connection ends before the last finalize, the PE has died.
+//! first. A PE reports its phases, one byte each, on its liveness connections. If the connection
+//! ends before the last finalize, the PE has died.
 //!
 //! A manager that is killed does not end its PEs, so each of them ends itself. The library of PMIx
 //! reports the loss; if the manager is connected by a socket, the thread polls it for its end.
@@ -53,8 +53,9 @@ pub(super) struct LivenessConnections {
 }
 
 impl LivenessConnections {
-    /// Starts a thread that watches the process manager and, if `watches`, the PEs at the other
-    /// ends of the connections. `me` is the number of this PE.
+    /// Starts a thread that watches the connection to the process manager and, if `watches`, the
+    /// PEs at the other ends of the liveness connections. If there is neither, starts none. `me` is
+    /// the number of this PE.
     pub(super) fn start(
         me: u32,
         connections: Vec<LivenessConnection>,

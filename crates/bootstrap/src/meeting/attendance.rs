@@ -33,7 +33,8 @@ const ROOM: usize = (NBYTES - 1 - PREFIX.len()) / 4 * 3;
 /// Time limits of a meeting.
 #[derive(Clone, Copy, Debug)]
 pub struct MeetingLimits {
-    /// The time within which all PEs must have joined after the first one.
+    /// The time within which all PEs must have joined after the first one. A PE tries to reach the
+    /// meeting for a few seconds longer.
     pub join: Duration,
     /// The time after which a silent host of a PE, or of the meeting, counts as lost.
     pub silence: Duration,

@@ -1,8 +1,9 @@
-//! The thread that serves a meeting. It accepts connections until all PEs have joined. From then
-//! on, [`Server`] decides what is sent and when the job ends, as for `oshrun`.
+//! The thread that serves a meeting. Once all PEs have joined, [`Server`] decides what is sent and
+//! when the job ends, as for `oshrun`. Processes that connect later are refused.
 //!
 //! The thread blocks only to wait for the next event, so that one member cannot delay the others;
-//! at the end of the job, also until the members have received the end, for [`END_LIMIT`] at most.
+//! at the end of the job, also until the bytes of the end are sent to the members, for twice
+//! [`END_LIMIT`] at most.
 #![allow(unsafe_code)]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -38,7 +39,8 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 /// for a new one.
 const MAX_STRANGERS: usize = 256;
 
-/// Maximum time for sending the end of the job to the members.
+/// Maximum time for sending the end of the job to the members in other processes, and again to the
+/// one in this process.
 const END_LIMIT: Duration = Duration::from_secs(1);
 
 /// A meeting that this process serves.
@@ -196,7 +198,7 @@ impl MeetingServer {
         }
     }
 
-    /// Returns false once the job has begun and all members have ended.
+    /// Returns false once the job has begun and no connection is left.
     fn is_needed(&self) -> bool {
         self.job.is_none() || !self.connections.is_empty()
     }
@@ -209,7 +211,7 @@ impl MeetingServer {
     }
 
     /// Waits for events. Returns the indices of listeners with new connections, and the events of
-    /// each connection.
+    /// each connection; `None` if poll fails.
     fn wait(&self, slice: Option<Duration>) -> Option<(Vec<usize>, Vec<PollFlags>)> {
         let listeners = &*self.gathering.listeners;
         let mut fds: Vec<PollFd<'_>> =
@@ -483,7 +485,8 @@ impl MeetingServer {
     }
 
     /// Closes connections that have not joined within [`HANDSHAKE_LIMIT`], and ends the meeting if
-    /// PEs are missing for longer than the limit. `time` has passed since the last call.
+    /// PEs are missing for longer than the limit. `time` is the duration of the last wait, at most
+    /// [`SLICE`].
     fn check_limits(&mut self, time: Duration) {
         for one in &mut self.connections {
             let is_late = one.since.elapsed() > HANDSHAKE_LIMIT;

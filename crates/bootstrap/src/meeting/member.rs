@@ -31,7 +31,7 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 /// does not answer must not delay the next.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 
-/// Pause between attempts to connect to an address at which no process listens yet.
+/// Pause after all addresses of the meeting were tried without success.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Time after which a process that cannot reach the meeting prints a notice. If half of the limit
@@ -59,7 +59,7 @@ pub(crate) struct Member {
     round: u32,
     /// The values that this PE has put since the last fence.
     puts: Vec<(String, Vec<u8>)>,
-    /// The values that all PEs had put before the last fence, by PE and key.
+    /// The values that the PEs have put between the last two fences, by PE and key.
     values: HashMap<(u32, String), Vec<u8>>,
     /// The meeting, if this process serves it.
     gathering: Option<Gathering>,
@@ -91,7 +91,8 @@ enum NoConnection {
 }
 
 impl NoConnection {
-    /// Returns true if another attempt may succeed.
+    /// Returns true if another attempt may succeed at an address at which a process already
+    /// listens.
     fn is_temporary(&self) -> bool {
         match self {
             NoConnection::Socket(error) => error.kind() != ErrorKind::ConnectionRefused,
@@ -258,7 +259,8 @@ impl Ender for MemberState {
     }
 }
 
-/// Receives messages until the connection ends.
+/// Passes messages on until the connection ends. Then ends the process, unless it has not joined or
+/// its last finalize is done.
 fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, state: &MemberState) {
     let mut is_member = false;
     loop {
@@ -392,7 +394,7 @@ fn claim_notice(secret: &JobSecret) -> Option<UnixDatagram> {
     UnixDatagram::bind_addr(&name).ok()
 }
 
-/// Connects to the meeting at an address within the time, and does the handshake.
+/// Connects to the meeting at an address within the time `attempt`, and does the handshake.
 fn reach(
     address: SocketAddr,
     secret: &JobSecret,

@@ -1,7 +1,7 @@
 //! The variables by which processes form a job without a launcher: `SHMEM_JOB`, which names the
 //! meeting, and the rank and the number of processes, from our variables or those of a scheduler.
 //!
-//! A lookup function provides the variables.
+//! A lookup function provides the variables. The secret may be in a file.
 
 use std::fs;
 
@@ -65,8 +65,8 @@ pub fn given(lookup: Lookup<'_>) -> NamedJob {
     NamedJob { rank, size }
 }
 
-/// Returns a hint for a process that runs as a job of one PE although variables show several
-/// processes: `SHMEM_JOB` may have been forgotten.
+/// Returns a hint that `SHMEM_JOB` may have been forgotten: it is not set, but `SHMEM_RANK` or
+/// `SHMEM_SIZE` is, or a scheduler shows several processes.
 pub fn lone_variables(lookup: Lookup<'_>) -> Option<String> {
     if lookup(env::JOB).is_some() {
         return None;

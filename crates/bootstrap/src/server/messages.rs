@@ -1,4 +1,5 @@
-//! Messages of PEs to the user. Equal ones are printed once, with the PEs that have sent them.
+//! Messages of PEs to the user. They are held back for a short time, so that equal ones are printed
+//! together, with the PEs that have sent them.
 
 use rushmem_explain::ranges;
 

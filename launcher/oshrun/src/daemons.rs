@@ -103,12 +103,12 @@ impl Daemons {
         Ok(())
     }
 
-    /// Returns true if all PEs are on this host.
+    /// Returns true if no daemon was started.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Returns the hosts whose PEs have not ended.
+    /// Returns the hosts with PEs that have not ended. Lost hosts are not among them.
     pub fn busy(&self) -> impl Iterator<Item = &str> {
         self.list.iter().filter(|daemon| !daemon.is_idle()).map(|daemon| daemon.host.as_str())
     }
@@ -135,7 +135,7 @@ impl Daemons {
         }
     }
 
-    /// Handles an event of a daemon. Returns an event for the job.
+    /// Handles an event of a daemon. Returns the event for the job that it causes, if any.
     pub fn handle(
         &mut self,
         number: usize,
@@ -181,7 +181,8 @@ impl Daemons {
         self.check_end(number, processes)
     }
 
-    /// Sends heartbeats, and checks whether all daemons are alive.
+    /// Sends heartbeats. Returns the failures of daemons that have been silent for too long or have
+    /// not started in time.
     pub fn tick(&mut self, processes: &Processes) -> Vec<HostEvent> {
         let mut events = Vec::new();
         for number in 0..self.list.len() {
@@ -226,8 +227,8 @@ impl Daemons {
         None
     }
 
-    /// Marks a daemon as lost and kills its agent, unless it has sent its last message. Returns the
-    /// failure to report.
+    /// Marks a daemon as lost, kills its agent, and returns the failure to report. Does nothing if
+    /// the daemon has sent its last message or is lost already.
     fn lose(
         &mut self,
         number: usize,
@@ -269,7 +270,7 @@ fn describe_end(agent: &str, daemon: &RemoteDaemon, had_started: bool) -> String
     }
 }
 
-/// Suggests a remedy if a daemon has not started.
+/// Returns the remedy for a daemon that has not started; empty if none is known.
 fn remedy(daemon: &RemoteDaemon, command: &DaemonCommand) -> String {
     let oshrun = command.oshrun.display();
     match daemon.exit {

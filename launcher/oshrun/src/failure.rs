@@ -46,7 +46,7 @@ pub fn cannot(what: &str, error: &std::io::Error) -> StartFailure {
 }
 
 /// Returns the text of an error without its number, with a remedy if a limit or a filter of system
-/// calls is the cause.
+/// calls may be the cause.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

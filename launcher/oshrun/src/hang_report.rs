@@ -35,7 +35,7 @@ pub enum Purpose {
     Request,
     /// The limit of `--timeout` has expired.
     Timeout,
-    /// A PE or a host was lost, and the job ends.
+    /// The job ends because of the exit of a PE, a lost host or another failure.
     Loss,
 }
 
@@ -131,7 +131,8 @@ impl Explainer {
         }
     }
 
-    /// Records that a wait is longer than `--explain-after`.
+    /// Records that a wait is longer than `--explain-after`. Has no effect if the last explanation
+    /// included this wait.
     pub fn record_overdue(&mut self, wait: WaitId) {
         self.is_due |= !self.explained.contains(&wait);
     }
@@ -182,8 +183,8 @@ impl Explainer {
         Some((open.purpose, self.text(open, server)))
     }
 
-    /// Ends the explanation in progress when the job has ended, as that of a loss. Returns its
-    /// text.
+    /// Ends the explanation in progress, such as that of a loss, when the job has ended. Returns
+    /// its purpose and its text.
     pub fn finish_last(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let open = self.collection.take()?;
         Some((open.purpose, self.text(open, server)))

@@ -105,15 +105,17 @@ fn is_same_name(one: &str, other: &str) -> bool {
     one == other || (!both_have_domains && short(one) == short(other))
 }
 
-/// Distributes PEs to hosts, in blocks and in order. Without `n_pes`, there is one PE per slot; a
-/// host without a number has one slot. Without any number, PEs are distributed evenly, and the
-/// first hosts get one more. Returns the hosts that have PEs.
+/// Distributes PEs to hosts, in blocks and in order. Returns the hosts that have PEs.
 ///
-/// If there are more PEs than slots, they are distributed evenly, unless the slots are a limit.
+/// A host without a number of slots has one; `per_host` replaces all these numbers. Without
+/// `n_pes`, there is one PE per slot. Otherwise one host after the other is filled up to its slots.
+/// If no host has a number of slots, or if there are more PEs than slots, the PEs are distributed
+/// evenly, and the first hosts may get one more than the others.
 ///
 /// # Errors
 /// If there are more PEs than slots, and the slots are a limit: with `is_strict`, because the user
-/// has specified them, or with `per_host`. The slots of an allocation are not a limit.
+/// has specified them, or with `per_host`. The slots of an allocation are not a limit. Also if a PE
+/// number would exceed a `u32`.
 fn distribute(
     mut nodes: Vec<HostSlots>,
     n_pes: Option<u32>,

@@ -1,8 +1,8 @@
 //! Forwards oshrun's stdin to PE 0.
 //!
 //! PE 0 inherits a file, pipe or socket. oshrun itself reads a terminal, which would stop a PE that
-//! reads, since PEs are in background process groups. If a daemon starts PE 0, oshrun reads its
-//! stdin and sends it to the daemon in pieces.
+//! reads, since PEs are in background process groups. If a daemon starts PE 0, oshrun reads its own
+//! stdin, whatever it is, and sends it to the daemon in pieces.
 #![allow(unsafe_code)]
 
 use std::io::{self, PipeReader};
@@ -41,7 +41,7 @@ pub struct JobInput {
 }
 
 impl JobInput {
-    /// Returns no input: PE 0 is on this host and inherits stdin.
+    /// Returns an input without pieces, for a job whose PE 0 is on this host.
     pub fn none() -> JobInput {
         JobInput { pieces: None }
     }
@@ -56,7 +56,7 @@ impl JobInput {
     }
 
     /// Waits for a permit of the window and for the next piece, and uses up the permit. An empty
-    /// piece is the last one. Cancel safe.
+    /// piece is the last one; after it, waits forever. Cancel safe.
     pub async fn next(&mut self, window: &Semaphore) -> Vec<u8> {
         let (Some(pieces), Ok(room)) = (&mut self.pieces, window.acquire().await) else {
             return std::future::pending().await;
@@ -70,7 +70,8 @@ impl JobInput {
     }
 }
 
-/// Starts a thread that reads a file in pieces, one piece ahead. An empty piece is the last one.
+/// Starts a thread that reads a file in pieces, and queues one piece at most. An empty piece is the
+/// last one.
 fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (sender, pieces) = mpsc::channel(1);
     std::thread::Builder::new().spawn(move || {
@@ -119,7 +120,7 @@ impl InputPipe {
         Ok((InputPipe(queue), Stdio::from(read)))
     }
 
-    /// Queues a piece. The sender limits the number of queued pieces.
+    /// Queues a piece. oshrun, which sends the pieces, limits their number in the queue.
     pub fn send(&self, bytes: Vec<u8>) {
         let _ = self.0.send(bytes);
     }

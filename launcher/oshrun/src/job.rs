@@ -1,4 +1,4 @@
-//! The event loop of a job, from its start until no process is left.
+//! The event loop of a job, from its start to the exit status of oshrun.
 //!
 //! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
 //! executes their decisions. It is single-threaded, and handles everything that a PE has sent
@@ -30,7 +30,7 @@ use crate::progress::{Phase, ProgressLine, Timings};
 use crate::spawn::program;
 use crate::supervisor::{MAX_INPUT_PIECES, Supervisor};
 
-/// Time between SIGTERM and SIGKILL.
+/// Time for PEs to end after SIGTERM. A second SIGINT kills them earlier.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
 
 /// Time for killed processes to disappear. It suffices on a busy machine, and is shorter than the
@@ -38,17 +38,17 @@ const GRACE_PERIOD: Duration = Duration::from_millis(500);
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Time for each of the last steps: for processes that survive [`KILL_LIMIT`] to disappear, for
-/// daemons to exit, and for the reader of the output to read it after `--timeout`.
+/// daemons to exit, and for the reader of the output to read it if `--timeout` has expired.
 const FINAL_LIMIT: Duration = Duration::from_secs(1);
 
-/// Time for which a message of a PE is held back, so that equal messages of other PEs are printed
+/// Maximum time for which a message of a PE is held back, so that equal ones of others are printed
 /// with it.
 const MESSAGE_DELAY: Duration = Duration::from_millis(100);
 
 /// Exit status if `--timeout` ends the job.
 const TIMED_OUT: i32 = 124;
 
-/// Runs a job and returns its exit status.
+/// Runs a job, or with `--dry-run` prints its plan. Returns the exit status of oshrun.
 pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut timings = Timings::new();
     let plan = JobPlan::new(options)?;
@@ -142,9 +142,9 @@ async fn until(deadline: Option<Instant>) {
 /// The stages of the end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Termination {
-    /// The job runs.
+    /// The job runs, or its PEs have ended by themselves.
     Open,
-    /// The PEs got SIGTERM, and will be killed at this time.
+    /// The PEs got SIGTERM. Those that are left at this time will be killed.
     Terminating(Instant),
     /// The PEs were killed, and must disappear by this time.
     Killed(Instant),
@@ -174,11 +174,12 @@ struct Job {
     watched: Option<Statuses>,
     /// The limit of `--timeout`, once it has expired.
     expired: Option<Duration>,
-    /// When the pending messages of PEs are printed.
+    /// The time until which messages of PEs are held back, so that equal ones are printed together;
+    /// `None` if no printing is due.
     print_at: Option<Instant>,
     /// True once a SIGINT was forwarded; the second one kills the job.
     interrupted: bool,
-    /// Has a permit for each piece of input that may be sent to PE 0 now.
+    /// Has a permit for each piece of input that may be sent now to PE 0 on another host.
     input_window: Arc<Semaphore>,
 }
 
@@ -245,7 +246,7 @@ impl Job {
         }
     }
 
-    /// Prints the messages of PEs that were held back.
+    /// Prints the warnings of PEs that were held back. Ends the job if a PE has aborted.
     fn print_messages(&mut self) {
         self.print_at = None;
         let decisions = self.server.take_messages();
@@ -259,7 +260,7 @@ impl Job {
     }
 
     /// With `--explain-after`, makes the supervisors of all hosts search the statuses of PEs for
-    /// long waits, as soon as PE 0 has reported their position.
+    /// long waits, whenever PE 0 has reported a new position of the statuses.
     fn watch_for_long_waits(&mut self) {
         let found = self.server.statuses();
         if let Some(limit) = self.explainer.limit()
@@ -271,8 +272,8 @@ impl Job {
         }
     }
 
-    /// If the job ends because a PE or a host was lost, requests snapshots of the other PEs before
-    /// they are signaled. This does not delay the end.
+    /// If this decision, about an exit or a failure, ends the job, requests snapshots of the PEs
+    /// that still run. They are made immediately, before the PEs are signaled.
     fn request_explanation_of_loss(&mut self, decision: Option<&Decision>) {
         if let Some(Decision::EndJob { .. }) = decision
             && let Some(request) = self.explainer.begin(Purpose::Loss, &self.server)
@@ -281,7 +282,7 @@ impl Job {
         }
     }
 
-    /// Requests snapshots for an explanation, unless the job is ending.
+    /// Begins an explanation or adds the purpose to the one in progress, unless the job is ending.
     fn request_explanation(&mut self, purpose: Purpose) {
         if self.end == Termination::Open
             && let Some(request) = self.explainer.begin(purpose, &self.server)
@@ -290,7 +291,8 @@ impl Job {
         }
     }
 
-    /// Prints an explanation whose snapshots are complete, and begins one that is due.
+    /// Prints the explanation in progress if its snapshots are complete or its deadline has passed,
+    /// and begins one that is due.
     fn advance_explanation(&mut self) {
         if let Some(request) = self.explainer.late_request(&self.server) {
             let batches = self.supervisor.make_snapshots(&request);
@@ -306,7 +308,7 @@ impl Job {
         }
     }
 
-    /// Prints an explanation. After that of `--timeout`, ends the job.
+    /// Prints an explanation, unless its text is empty. With that of `--timeout`, ends the job.
     fn print_explanation(&mut self, purpose: Purpose, text: String) {
         if purpose == Purpose::Timeout
             && let Some(limit) = self.expired
@@ -428,9 +430,9 @@ impl Job {
         self.server.status()
     }
 
-    /// Forwards the remaining output, which blocks only if its reader has stopped. Returns why some
-    /// of it was lost, if any. Returns the exit status as an error if a signal or a time limit ends
-    /// oshrun before.
+    /// Forwards the remaining output, which may block if its reader has stopped. Returns the reason
+    /// if some of it was lost. Returns the exit status as an error if a signal or a time limit ends
+    /// oshrun before all is forwarded.
     async fn forward_rest(
         &mut self,
         signals: &mut Signals,
@@ -468,7 +470,7 @@ impl Job {
     }
 }
 
-/// An event after the end of all PEs.
+/// An event while the remaining output is forwarded.
 enum LateEvent {
     Host(HostEvent),
     Signal(SignalRequest),
@@ -477,7 +479,8 @@ enum LateEvent {
     Written(Option<String>),
 }
 
-/// Reports an error after the end of all PEs. If a PE has failed before, its status is kept.
+/// Reports an error while the remaining output is forwarded, unless oshrun has ended the job. If a
+/// PE has failed before, its status is kept.
 fn fail_late(server: &mut Server, status: i32, sentence: &str) {
     let status = match server.status() {
         0 => status,

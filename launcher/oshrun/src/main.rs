@@ -1,5 +1,4 @@
-//! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until none of
-//! its processes is left.
+//! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until its end.
 //!
 //! - `options`: the command line. `hosts`: the hosts and the number of PEs on each. `failure`:
 //!   errors.
@@ -69,8 +68,8 @@ fn start() -> Result<i32, StartFailure> {
 }
 
 /// Puts the settings in the files of the site and the user into the environment of this process,
-/// and so into that of its PEs on all hosts. Warns of files and lines that it ignores. Must be
-/// called before a thread is started.
+/// which its PEs on all hosts get. Variables that are already set keep their values. Warns of files
+/// and lines that it ignores. Must be called before a thread is started.
 fn apply_files() {
     let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into());
     let own = program::own_file();

@@ -7,8 +7,8 @@
 //! pieces under one lock, until the line ends or the PE prints nothing for [`sink::MAX_PAUSE`], so
 //! that a line without end cannot block a job. Threads write to the destinations (`writer`).
 //!
-//! If the reader of a destination closes it, PEs get SIGPIPE, as they would without oshrun. If
-//! output is lost for another reason, such as a full file system, the job fails.
+//! If the reader of a destination closes it, PEs that write more to it get SIGPIPE, as they would
+//! without oshrun. If output is lost for another reason, such as a full file system, the job fails.
 
 mod forward;
 mod sink;
@@ -170,7 +170,8 @@ impl Output {
         )
     }
 
-    /// Prints a message of oshrun or of a PE on stderr, wrapped at the width of the terminal.
+    /// Prints a message of oshrun or of a PE on stderr. A message of one line is wrapped at the
+    /// width of the terminal, if stderr is one. Returns before the message is printed.
     pub fn message(&mut self, text: &str) {
         let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
             .map_or(0, |size| size.ws_col.into());
@@ -187,7 +188,7 @@ impl Output {
 
     /// Forwards the rest of the pipes after the end of all PEs, also of a pipe that a leftover
     /// process keeps open. Waits until everything is written. Returns an error message if output
-    /// was lost.
+    /// was lost, unless [`Output::next_loss`] has returned it.
     pub async fn finish(&mut self) -> Option<String> {
         self.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}

@@ -44,7 +44,8 @@ pub struct LocalPes {
 }
 
 impl LocalPes {
-    /// Creates a list without PEs. `readable` receives the numbers of PEs that have sent something.
+    /// Creates a list without PEs. `readable` receives the number of a PE that has sent something,
+    /// or to which sending has failed.
     pub fn new(readable: mpsc::UnboundedSender<u32>) -> LocalPes {
         LocalPes {
             first: 0,
@@ -170,8 +171,8 @@ impl LocalPes {
         }
     }
 
-    /// Adds the events of a PE whose process has ended: the last bytes that it has sent, then its
-    /// exit.
+    /// Adds the events of a PE whose process has ended: the last bytes that it has sent or a
+    /// failure to receive them, a notice if it was killed for lack of memory, and its exit.
     pub fn add_exit(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<HostEvent>) {
         for _ in 0..MAX_LAST_READS {
             match self.socket(pe).map(read_piece) {
@@ -214,7 +215,8 @@ fn unreachable(pe: u32, what: &str, error: &io::Error) -> HostEvent {
     HostEvent::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
 }
 
-/// Returns the failure to start a PE, with the exit status that a shell would return.
+/// Returns the failure to start a PE. If the program cannot be executed, the status is 127 or 126,
+/// as in a shell, otherwise 1.
 fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,

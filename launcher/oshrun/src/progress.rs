@@ -87,8 +87,7 @@ impl ProgressLine {
         self.is_visible = true;
     }
 
-    /// Returns the text: how many PEs have started, and the first of the hosts with the fewest
-    /// started PEs.
+    /// Returns the text: how many PEs have started, and the host that is farthest behind, if any.
     fn text(&self) -> String {
         let counts = format!("{} of {} PEs have started", self.n_started(), self.nodes.n_pes());
         let behind = self.hosts.iter().filter(|host| host.started < host.n_pes);
@@ -117,7 +116,7 @@ impl ProgressLine {
     }
 }
 
-/// A phase that each PE goes through.
+/// A phase of a PE.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase {
     /// The process of the PE has been started.
@@ -138,8 +137,8 @@ impl Phase {
     }
 }
 
-/// The times at which phases of the job were complete, in seconds since the start of oshrun. The
-/// number of entries depends neither on the number of PEs nor on that of hosts.
+/// The times at which phases of the job were complete, since the start of oshrun. The number of
+/// entries depends neither on the number of PEs nor on that of hosts.
 #[derive(Debug)]
 pub struct Timings {
     since: std::time::Instant,

@@ -1,5 +1,5 @@
 //! Starts the process of a PE or of a launch agent, with its descriptors, limits and process group.
-//! Errors that this host can detect are found before the first process starts ([`prepare`]).
+//! Errors that this host can detect are found before the first PE starts ([`prepare`]).
 #![allow(unsafe_code)]
 
 pub mod limits;

@@ -42,8 +42,8 @@ pub struct Supervisor {
     sigchld: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
     arrivals: mpsc::UnboundedReceiver<(usize, DaemonEvent)>,
-    /// Reports each piece of input that was passed on to PE 0; set if [`Supervisor::send_input`]
-    /// provides its input.
+    /// Reports each piece of input that was written to PE 0 or dropped; set if
+    /// [`Supervisor::send_input`] provides its input.
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
     /// The threads that make snapshots of this process's PEs send these by clones of this sender.
@@ -56,7 +56,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Creates a supervisor that has started nothing yet. With `sends_input`,
+    /// Starts the guard, but neither PEs nor daemons. With `sends_input`,
     /// [`Supervisor::send_input`] provides the input of PE 0, also if PE 0 is on this host. `limit`
     /// is that of `--host-limit`.
     pub fn new(sends_input: bool, limit: Duration) -> io::Result<Supervisor> {
@@ -107,7 +107,7 @@ impl Supervisor {
         self.events.push_back(event);
     }
 
-    /// Returns true if all PEs have ended, and all events have been reported.
+    /// Returns true if all PEs have ended or are on lost hosts, and no event is queued.
     pub fn is_idle(&self) -> bool {
         self.processes.alive().next().is_none()
             && self.daemons.busy().next().is_none()
@@ -178,7 +178,7 @@ impl Supervisor {
         }
     }
 
-    /// Sends a frame to every PE of the job, or to the first of each node.
+    /// Sends a frame to all PEs, or to the first of each node.
     pub fn send_all(&self, to: Receivers, frame: &Arc<[u8]>) {
         self.local_pes.send_all(to, frame);
         if !self.daemons.is_empty() {
@@ -186,7 +186,7 @@ impl Supervisor {
         }
     }
 
-    /// Requests snapshots of all PEs, which are reported as events.
+    /// Requests snapshots of all running PEs, which are reported as events.
     pub fn request_snapshots(&mut self, request: SnapshotRequest) {
         self.daemons.broadcast(&DaemonOrder::MakeSnapshots(request));
         if request.at_once {
@@ -198,7 +198,8 @@ impl Supervisor {
         let sender = self.snapshot_sender.clone();
         // The receiver lives as long as this process.
         let send = move |batch| drop(sender.send(HostEvent::Snapshots(batch)));
-        // If no thread can be started, the explanation lacks these PEs.
+        // If no thread can be started, these snapshots are missing. oshrun makes those of its own
+        // PEs at the deadline.
         let _ = std::thread::Builder::new()
             .spawn(move || task.run(&request).into_iter().for_each(send));
     }
@@ -216,8 +217,8 @@ impl Supervisor {
         }
     }
 
-    /// Begins to search the statuses once per second for waits longer than `limit`; each is an
-    /// event.
+    /// Begins to search the statuses once per second for waits longer than `limit`. Each new one is
+    /// reported as an event.
     pub fn watch(&mut self, statuses: Statuses, limit: Duration) {
         self.daemons.broadcast(&DaemonOrder::Watch { statuses, limit });
         self.watch = Some(Watch::new(self.local_pes.collector(Some(statuses)), limit));
@@ -233,7 +234,7 @@ impl Supervisor {
         self.processes.alive().map(running).collect()
     }
 
-    /// Sends a piece of input to PE 0.
+    /// Sends a piece of input to PE 0. An empty piece ends the input.
     pub fn send_input(&mut self, bytes: Vec<u8>) {
         if self.local_pes.has(0) {
             self.local_pes.send_input(bytes);
@@ -281,8 +282,8 @@ impl Supervisor {
         )
     }
 
-    /// Kills the processes that the PEs of this host have left, and waits for them until `limit`.
-    /// Orders daemons to do the same and to exit. Call this after the end of all PEs.
+    /// Kills all processes of the PEs of this host, and waits until they have ended, for `limit` at
+    /// most. Orders daemons to do the same and to exit.
     pub async fn clear(&mut self, limit: Duration) {
         self.daemons.broadcast(&DaemonOrder::Finish);
         let exits = self.processes.clear(limit).await;
@@ -305,7 +306,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
         .build()
         .map_err(|error| cannot("wait for events", &error))?;
     let output = runtime.block_on(future);
-    // Dropping the runtime would wait for its tasks.
+    // Dropping the runtime would stop its tasks first, in vain: the process exits next.
     std::mem::forget(runtime);
     Ok(output)
 }

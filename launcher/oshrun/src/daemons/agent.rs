@@ -66,11 +66,11 @@ impl Agent {
     }
 }
 
-/// The command that starts daemons.
+/// The launch agent, and the file that it executes on other hosts.
 #[derive(Clone, Debug)]
 pub struct DaemonCommand {
     pub agent: Agent,
-    /// The file of oshrun on other hosts.
+    /// The executable of oshrun on other hosts.
     pub oshrun: PathBuf,
 }
 

@@ -27,7 +27,8 @@ use crate::hang_report::snapshots::{SnapshotBatch, SnapshotRequest};
 use crate::spawn::placement::PlacementRequest;
 use crate::spawn::program::Debugged;
 
-/// Maximum size of a message to oshrun: a piece of output or of frames, and a header.
+/// Maximum size of a message to oshrun, above that of a piece of output or of frames and of a batch
+/// of snapshots.
 pub const MAX_EVENT: usize = 512 * 1024;
 
 /// Maximum size of a message to a daemon: the records of all PEs, and a header.
@@ -57,7 +58,8 @@ pub fn version() -> String {
     format!("{}/{}", env!("CARGO_PKG_VERSION"), proto::VERSION)
 }
 
-/// Searches for the greeting. Returns the version and the offset of the first message.
+/// Searches for the greeting. Returns the version in it and the offset of the first message; `None`
+/// if there is no whole greeting.
 pub fn find_greeting(bytes: &[u8]) -> Option<(String, usize)> {
     let mut start = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -128,7 +130,7 @@ pub enum HostEvent {
     /// All PEs of this daemon have ended.
     Idle,
     /// The reply to [`DaemonOrder::Finish`] and the last message of a daemon: all output has been
-    /// sent, and the processes of the job have ended, or do not end although they were killed.
+    /// sent, and the processes of its PEs have ended, or do not end although they were killed.
     Done,
     /// Reply to [`DaemonOrder::Ping`].
     Pong,
@@ -177,8 +179,7 @@ pub enum DaemonOrder {
     OutputClosed { stream: StdStream },
     /// A heartbeat.
     Ping,
-    /// All PEs of the job have ended: kill the processes that they left, send the last output, and
-    /// exit.
+    /// The job has ended: kill the processes that are left, send the last output, and exit.
     Finish,
 }
 
@@ -197,7 +198,7 @@ pub struct JobSpec {
     /// The program as the user named it.
     pub program: OsString,
     pub arguments: Vec<OsString>,
-    /// Variables of the option -x.
+    /// Variables that `-x` and other options set.
     pub exported: Vec<(OsString, OsString)>,
     /// The environment of oshrun, for other hosts; empty if it is inherited.
     pub forwarded: Vec<(OsString, OsString)>,
@@ -238,8 +239,9 @@ pub struct EventSender(mpsc::UnboundedSender<Vec<u8>>);
 
 impl EventSender {
     /// Starts a thread that writes the greeting and then the queued messages to standard output.
-    /// The thread ends when all senders are dropped. If it cannot write, the process exits
-    /// immediately and its guard ends the PEs, since oshrun would wait for the missing messages.
+    /// The thread ends when all senders are dropped or oshrun has closed the pipe. If a write fails
+    /// for another reason, the process exits immediately and its guard ends the PEs, since oshrun
+    /// would wait for the missing messages.
     pub fn to_stdout() -> io::Result<(EventSender, JoinHandle<()>)> {
         let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
         let writer = std::thread::Builder::new().spawn(move || {
@@ -299,7 +301,7 @@ impl OrderSender {
         let _ = self.0.send(Queued::Frame(frame));
     }
 
-    /// Waits until everything that was queued has been sent.
+    /// Waits until everything that was queued has been sent, or the writer has ended.
     pub async fn flush(&self) {
         let (flushed, wait) = oneshot::channel();
         if self.0.send(Queued::Flushed(flushed)).is_ok() {

@@ -1,7 +1,8 @@
 //! The daemon: oshrun on another host.
 //!
-//! It reads orders of oshrun from standard input and writes events to standard output. When its
-//! input ends or no heartbeats arrive, it exits, and its guard ends the processes that it started.
+//! It reads orders of oshrun from standard input and writes events to standard output. If its input
+//! ends or no heartbeats arrive, it kills the processes that it started and exits. Its guard ends
+//! those that are left.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -48,13 +49,14 @@ pub fn serve() -> ExitCode {
         }
         Err(sentence) => {
             complain(&format!("oshrun: {sentence}"));
-            // Exits immediately; the guard ends the PEs.
+            // Does not wait for the writer. The guard ends PEs that are left.
             std::process::exit(1)
         }
     }
 }
 
-/// Starts a thread that reads the orders of oshrun. The channel closes when the input ends.
+/// Starts a thread that reads the orders of oshrun. The channel closes when the input ends, and
+/// after an order that cannot be read.
 fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>> {
     let (sender, orders) = mpsc::unbounded_channel();
     std::thread::Builder::new().spawn(move || {
@@ -162,15 +164,16 @@ struct Daemon {
     events: EventSender,
     /// True while oshrun is stopped, so that it sends no heartbeats.
     is_suspended: bool,
-    /// True once all PEs of the job have ended.
+    /// True once [`DaemonOrder::Finish`] was received.
     is_finishing: bool,
 }
 
 impl Daemon {
-    /// Handles events and orders until the PEs have ended and their output has been sent.
+    /// Handles events and orders until oshrun orders the end, then kills processes that are left
+    /// and sends the last output.
     ///
     /// # Errors
-    /// If the connection to oshrun is lost.
+    /// If the connection to oshrun is lost, or an order cannot be read.
     async fn work(
         &mut self,
         supervisor: &mut Supervisor,
@@ -203,7 +206,7 @@ impl Daemon {
     /// Waits for one event or order, and handles it. Cancel safe.
     ///
     /// # Errors
-    /// If the connection to oshrun is lost.
+    /// If the connection to oshrun is lost, or an order cannot be read.
     async fn serve(&mut self, supervisor: &mut Supervisor) -> Result<(), String> {
         let is_suspended = self.is_suspended;
         tokio::select! {

@@ -31,13 +31,14 @@ const MAX_AGENT_ERROR: u64 = 4 * 1024;
 /// An event of a daemon or of its agent.
 #[derive(Debug)]
 pub enum DaemonEvent {
-    /// The daemon has started, and has the same protocol version.
+    /// The daemon has started, and has the same version as this oshrun.
     Greeted,
     /// The daemon has sent a message.
     Message(HostEvent),
     /// The daemon cannot be used, for this reason.
     Invalid(String),
-    /// The output of the daemon has ended.
+    /// Nothing more is read from the daemon: its output has ended, or its last message or an
+    /// invalid one was read.
     Closed,
     /// A second has passed since either the agent or the output has ended.
     Overdue,
@@ -57,7 +58,7 @@ pub enum DaemonStage {
     Idle,
     /// The daemon has sent its last message.
     Done,
-    /// The daemon has ended without its last message.
+    /// The daemon was given up, for example because it has ended without its last message.
     Lost,
 }
 
@@ -68,10 +69,10 @@ pub struct RemoteDaemon {
     /// The PEs of its host.
     pub pes: Range<u32>,
     pub stage: DaemonStage,
-    /// Counts the time without a message of the daemon.
+    /// Counts the ticks since the last event of the daemon.
     pub heartbeat: HostHeartbeat,
     pub orders: OrderSender,
-    /// True if the output of the daemon has ended.
+    /// True once [`DaemonEvent::Closed`] was reported.
     pub closed: bool,
     /// The exit of the agent, if it has exited.
     pub exit: Option<Exit>,
@@ -80,7 +81,9 @@ pub struct RemoteDaemon {
 }
 
 impl RemoteDaemon {
-    /// Returns a daemon whose agent was started with these streams.
+    /// Starts the tasks for a daemon whose agent was started with these streams. `relay` returns
+    /// the queues for the output of its PEs. `arrivals` receives its events, each with its
+    /// `number`.
     pub fn new(
         number: usize,
         HostPes { host, pes }: HostPes,
@@ -108,7 +111,7 @@ impl RemoteDaemon {
         })
     }
 
-    /// Abandons the daemon: closes the connection, so that no more events follow.
+    /// Abandons the daemon: closes the connection. Events in the queue may still follow.
     pub fn give_up(&mut self) {
         self.stage = DaemonStage::Lost;
         self.tasks.iter().for_each(AbortHandle::abort);
@@ -119,7 +122,7 @@ impl RemoteDaemon {
         matches!(self.stage, DaemonStage::Idle | DaemonStage::Done | DaemonStage::Lost)
     }
 
-    /// Returns the last line of the agent's standard error.
+    /// Returns the last line of the agent's standard error that is not blank.
     pub fn agent_error(&self) -> Option<String> {
         let nbytes = self.agent_stderr.metadata().ok()?.len();
         let mut bytes = vec![0; nbytes.min(MAX_AGENT_ERROR) as usize];
@@ -131,7 +134,7 @@ impl RemoteDaemon {
     }
 
     /// Reports [`DaemonEvent::Overdue`] in a second. The agent and the output should end together,
-    /// so by then the daemon counts as lost.
+    /// so by then the daemon counts as lost, unless it has sent its last message.
     pub fn start_end_timer(&self, number: usize, arrivals: &DaemonEvents) {
         let arrivals = arrivals.clone();
         tokio::spawn(async move {
@@ -172,7 +175,10 @@ async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals
     report(DaemonEvent::Closed);
 }
 
-/// Waits for the greeting. Returns the bytes after it, or `None` if there is no greeting.
+/// Waits for the greeting. Returns the bytes after it, or `None` if the output ends without one.
+///
+/// # Errors
+/// If the daemon has another version, or too much precedes the greeting.
 async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
     while stdout.read_buf(&mut bytes).await.is_ok_and(|nbytes| nbytes > 0) {

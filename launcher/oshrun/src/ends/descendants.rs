@@ -57,7 +57,7 @@ pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
     !found.is_empty()
 }
 
-/// Stops a process, once.
+/// Stops a process and adds it to `stopped`, unless it is there.
 fn stop(stopped: &mut HashSet<Pid>, pid: Pid) {
     if stopped.insert(pid) {
         send(pid, Signal::STOP);
@@ -137,7 +137,7 @@ pub fn environment(pid: Pid) -> Vec<u8> {
         |file| fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
     let mut variables = read("environ");
     for _ in 0..MAX_ATTEMPTS {
-        // Both files are empty during execve, since every program has a name.
+        // Both files are empty only during execve: every other process has a name in `cmdline`.
         if !variables.is_empty() || !read("cmdline").is_empty() || inspect(pid).is_none() {
             break;
         }

@@ -5,9 +5,10 @@
 //! guard knows all running programs. oshrun writes the negated number of a group that has ended,
 //! and 0 when the job has ended.
 //!
-//! End of file without a 0 means that oshrun was killed. Then the guard kills the groups of PEs at
-//! once. It kills those of launch agents after a delay, in which the daemons on other hosts end
-//! their PEs. It finds processes outside their groups by the mark of the job.
+//! End of file without a 0 means that oshrun was killed, or exited while processes of the job were
+//! left. Then the guard kills the groups of PEs at once. It kills those of launch agents after a
+//! delay, in which the daemons on other hosts end their PEs. It finds processes outside their
+//! groups by the mark of the job.
 //!
 //! The guard ignores all signals that can be ignored, and has its own session, so that no terminal
 //! signals it.

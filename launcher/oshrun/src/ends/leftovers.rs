@@ -1,7 +1,8 @@
 //! Removes the shared memory files that libfabric leaves in /dev/shm if a process is killed. They
 //! are named `<pid>:<uid>:<number>`, and libfabric fails in a later process with the same ID.
 //!
-//! oshrun removes the files of a child before it reaps it, while no other process can have its ID.
+//! oshrun removes the files of a child that failed before it reaps it: until then no other process
+//! can have its ID.
 //! The guard is not the parent of PEs, so it removes their files right after it has killed them.
 #![allow(unsafe_code)]
 

@@ -21,7 +21,7 @@ use crate::ends::guard::GuardProcess;
 use crate::ends::mark::{self, JobMark};
 use crate::ends::{EndMechanisms, LivenessPipe, descendants, leftovers};
 
-/// A child process of oshrun.
+/// A child that oshrun or a daemon has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Child {
     /// The process of a PE.
@@ -59,7 +59,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Starts the guard.
+    /// Makes this process a subreaper, and starts the guard.
     pub fn new() -> io::Result<Processes> {
         // If this fails, init adopts the orphans.
         let own = rustix::process::getpid();
@@ -167,8 +167,8 @@ impl Processes {
         }
     }
 
-    /// Kills the processes left in the PEs' groups after the end of all PEs, and waits until they
-    /// have ended or `limit` has passed. If all groups are empty, also kills the processes that
+    /// Kills all processes in the PEs' groups, and waits until they have ended or `limit` has
+    /// passed. If all groups are then empty, also those of launch agents, kills the processes that
     /// left their group. Returns the children that ended meanwhile.
     pub async fn clear(&mut self, limit: Duration) -> Vec<(Child, Exit)> {
         let deadline = Instant::now() + limit;
@@ -196,7 +196,8 @@ impl Processes {
         }
     }
 
-    /// Kills processes that left their group until /proc shows none. Returns false at the deadline.
+    /// Kills processes that left their group. Returns true once /proc shows none, which is at once
+    /// if it shows no process of this namespace. Returns false at the deadline.
     async fn kill_descendants(&self, deadline: Instant) -> bool {
         let me = rustix::process::getpid();
         // If some children must stay, the existence of children does not show that others are left.

@@ -16,7 +16,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use super::stacks;
 
-/// Maximum number of snapshots in a message, far below the limit of messages.
+/// Maximum number of snapshots in a message, so that its size is far below `MAX_EVENT`.
 const BATCH: usize = 8;
 
 /// Time between two searches for long waits.
@@ -29,7 +29,8 @@ pub struct SnapshotRequest {
     pub number: u32,
     /// The position of the PEs' statuses, if PE 0 has reported it.
     pub statuses: Option<Statuses>,
-    /// True if the PEs are about to be signaled, so that the snapshots must be made immediately.
+    /// True if the snapshots must be made immediately: the PEs are about to be signaled, or the
+    /// deadline for the snapshots has passed.
     pub at_once: bool,
     /// True if gdb may be attached. That makes some system calls of a PE fail with EINTR.
     pub with_stacks: bool,
@@ -40,7 +41,7 @@ pub struct SnapshotRequest {
 pub struct SnapshotBatch {
     /// The number of the request.
     pub number: u32,
-    /// The snapshots of the PEs that answered.
+    /// Snapshots of PEs of one host. One request may have several batches from it.
     pub snapshots: Vec<PeSnapshot>,
 }
 
@@ -80,8 +81,8 @@ pub struct SnapshotTask {
 }
 
 impl SnapshotTask {
-    /// Makes the snapshots, in batches. If the request asks for stacks, those of PEs outside the
-    /// library include the functions that gdb shows.
+    /// Makes the snapshots, in batches. If the request permits stacks, those of some PEs outside
+    /// the library (`stacks::MAX_PES` at most) include the functions that gdb shows.
     pub fn run(&self, request: &SnapshotRequest) -> Vec<SnapshotBatch> {
         let pause = (!request.at_once).then_some(PAUSE);
         let mut snapshots = self.collector.snapshots(&self.pes, pause);

@@ -90,8 +90,8 @@ fn shown(text: &str) -> Vec<String> {
 }
 
 /// Returns `compute at stencil.c:41` or `sleep in libc.so.6`, from a line such as
-/// `#1  0x00007f00 in compute (n=...) at dir/stencil.c:41`. Returns `None` if the function has no
-/// name.
+/// `#1  0x00007f00 in compute (n=...) at dir/stencil.c:41`. Returns only the name if the line has
+/// neither file nor library, and `None` if the function has no name.
 fn function(line: &str) -> Option<String> {
     let frame = line.split_once(char::is_whitespace)?.1.trim_start();
     let frame = match frame.split_once(" in ") {

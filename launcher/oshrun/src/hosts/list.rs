@@ -6,7 +6,7 @@
 pub struct HostSlots {
     /// The name of the host, as the user wrote it.
     pub name: String,
-    /// The maximum number of PEs on the host; `None` if it is not given.
+    /// The number of slots, for one PE each; `None` if it is not given.
     pub slots: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
 //! The plan of a job: its hosts and their PEs, the program that they run, and the command that
-//! starts daemons on other hosts. Nothing has been started yet.
+//! starts daemons on other hosts. No process of the job has been started yet.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -19,7 +19,7 @@ pub struct JobPlan {
     pub nodes: NodeMap,
     /// The name of each host.
     pub names: Vec<String>,
-    /// The program, which is the same on all hosts.
+    /// The program and how to start it, which is the same on all hosts.
     pub spec: JobSpec,
     /// The command that starts daemons.
     pub command: DaemonCommand,
@@ -40,7 +40,7 @@ impl JobPlan {
         let mut others = hosts.parts;
         let local = hosts.local.map(|index| others.remove(index));
         let n_daemons = others.len() as u32;
-        // PEs on other hosts get the environment that those on this host inherit.
+        // PEs on other hosts get the environment of oshrun, except variables that describe a host.
         let (dir, forwarded) = match n_daemons {
             0 => (None, Vec::new()),
             _ => {
@@ -83,8 +83,8 @@ impl JobPlan {
         self.local.as_ref().is_some_and(|(part, _)| part.pes.contains(&0))
     }
 
-    /// Returns the text of `--dry-run`: what would be started, in a line for each variable and each
-    /// host.
+    /// Returns the text of `--dry-run`: a line for the program, for each exported variable and for
+    /// each host, with the notices about the placement on this host.
     pub fn describe(&self) -> Vec<u8> {
         let mut lines = Vec::new();
         let mut add = |label: &str, words: &OsStr| {

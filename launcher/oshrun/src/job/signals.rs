@@ -1,8 +1,8 @@
 //! The signals that oshrun handles on behalf of the job.
 //!
-//! `job` decides what to do. Before [`Signals::listen`] signals have their default action, which
-//! ends oshrun before it has started anything. Afterwards the event loop records them, so that none
-//! is lost while oshrun starts processes.
+//! `job` decides what to do. Before [`Signals::listen`] the signals have their default actions;
+//! those that end oshrun do so before it has started a PE or daemon. Afterwards the event loop
+//! records them, so that none is lost while oshrun starts processes.
 #![allow(unsafe_code)]
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,7 +22,7 @@ pub enum SignalRequest {
 }
 
 impl SignalRequest {
-    /// Returns true if the signal ends the job.
+    /// Returns true if the signal requests the end of the job, which PEs may ignore.
     pub fn is_end(self) -> bool {
         matches!(self, SignalRequest::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP))
     }

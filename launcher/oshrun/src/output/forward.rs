@@ -61,9 +61,9 @@ pub async fn forward(mut forwarder: Forwarder) {
 }
 
 impl Forwarder {
-    /// Waits for bytes. Returns `None` at the end of the pipe, or when all PEs have ended.
-    /// Meanwhile writes an unfinished line that may be a prompt, and unlocks the sink if the rest
-    /// of a long line does not follow.
+    /// Waits for bytes and returns their number; `None` at the end of the pipe, or when all PEs
+    /// have ended. Meanwhile writes an unfinished line that may be a prompt, and unlocks the sink
+    /// if the rest of a long line does not follow.
     async fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
         while !*self.ending.borrow() {
             match self.pipe.try_read(bytes) {
@@ -102,7 +102,8 @@ impl Forwarder {
         None
     }
 
-    /// Adds bytes and writes whole lines. Returns false if the reader has closed the destination.
+    /// Adds bytes, and writes whole lines and pieces of long ones. Returns false if the reader has
+    /// closed the destination.
     async fn push(&mut self, bytes: &[u8]) -> bool {
         self.incoming.push(bytes);
         while let Some(text) = self.incoming.take() {
@@ -137,7 +138,8 @@ pub struct Relay {
     pub daemon: OrderSender,
 }
 
-/// Forwards text until the daemon has ended.
+/// Forwards text until the queue is closed. If the reader of the destination has closed it, informs
+/// the daemon and returns.
 pub async fn relay(mut relay: Relay) {
     let mut held: Option<OwnedMutexGuard<Sink>> = None;
     loop {

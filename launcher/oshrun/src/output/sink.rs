@@ -43,7 +43,8 @@ impl Sink {
         }
     }
 
-    /// Returns true if a PE has written something to its standard error.
+    /// Returns true if text from the standard error of a PE was written to this sink; always false
+    /// for the connection of a daemon.
     pub fn has_pe_errors(&self) -> bool {
         matches!(self, Sink::Stream(OutputStream { has_pe_errors: true, .. }))
     }
@@ -131,7 +132,8 @@ impl PendingLines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Takes all whole lines, or a piece of a line that is longer than [`MAX_LINE`].
+    /// Takes all whole lines. If there are none, takes the unfinished line once it has reached
+    /// [`MAX_LINE`].
     pub fn take(&mut self) -> Option<Vec<u8>> {
         if let Some(end) = self.bytes.iter().rposition(|&byte| byte == b'\n') {
             let rest = self.bytes.split_off(end + 1);
@@ -162,8 +164,8 @@ pub struct LineMerger {
 }
 
 impl LineMerger {
-    /// Formats `text` of `owner`: prefixes each line with the tag, and starts with a newline if
-    /// another source has left an unfinished line.
+    /// Formats `text` of `owner`: prefixes each line that begins in it with the tag, and starts
+    /// with a newline if another source has left an unfinished line.
     pub fn add(&mut self, owner: TextSource, tag: &[u8], text: Vec<u8>) -> Vec<u8> {
         let continues = self.unfinished == Some(owner);
         let breaks = !continues && self.unfinished.is_some();

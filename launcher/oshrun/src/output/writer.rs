@@ -1,7 +1,8 @@
 //! Threads that write the output of a job to oshrun's streams and to the files of `--output-files`.
 //!
-//! A thread may block, so a stopped reader or a slow file system delays nothing else. The threads
-//! write bytes, without regard to lines and PEs.
+//! Each stream has a thread, and all files share one. A thread may block: a stopped reader or a
+//! slow file system delays only its destinations and the PEs that write to them. The threads write
+//! bytes, without regard to lines and PEs.
 
 use std::fmt;
 use std::fs::File;

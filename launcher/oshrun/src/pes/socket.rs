@@ -1,6 +1,8 @@
 //! The launcher's end of the socket to a PE.
 //!
-//! A task writes frames. The caller reads, so that it can empty the socket when the PE has exited.
+//! One task writes frames, another one reports that bytes have arrived. The caller reads them, so
+//! that it can empty the socket when the PE has exited.
+//!
 //! The end of the connection when the PE exits is not an error. Any other failure of a system call
 //! is one, since the PE would wait forever.
 

@@ -106,7 +106,7 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
 }
 
 /// Returns the executable of this process, to start it in another role. The link in /proc is
-/// resolved, since under valgrind it would execute valgrind, unless the file has been removed.
+/// resolved unless the file has been removed: under valgrind, the link itself executes valgrind.
 pub fn own_file() -> PathBuf {
     let link = PathBuf::from("/proc/self/exe");
     std::fs::read_link(&link).ok().filter(|file| file.exists()).unwrap_or(link)

@@ -1,5 +1,5 @@
-/* Names and versions, accessibility and pointers, profiling names, and all headers together (point
- * 80). */
+/* Names and versions, accessibility and pointers, profiling names, and all headers together
+ * (point 80). */
 #include "check.h"
 #include <mpp/shmem.h>
 #include <mpp/shmemx.h>

@@ -121,9 +121,9 @@ impl Request {
         self.pairs_of_node > MANY_PAIRS
     }
 
-    /// Sorts candidates: connectionless providers first in jobs that would make too many
-    /// connections; then, among the domains of a provider, loopback if all PEs are on this machine,
-    /// and the preferred NIC.
+    /// Sorts candidates. Providers that [scale](FiInfo::scales) come first if a node would connect
+    /// too many pairs of PEs. Among the domains of a provider, loopback comes first if all PEs are
+    /// on this machine, then the preferred NIC.
     fn sort<T>(&self, fitting: &mut [(T, FiInfo)]) {
         let first =
             |fitting: &[(T, FiInfo)]| fitting.first().map(|(_, info)| info.provider.clone());
@@ -164,8 +164,8 @@ pub(crate) fn candidates(args: &Open) -> Result<Vec<(InfoList, FiInfo)>, String>
     Ok(fitting)
 }
 
-/// Returns the version of libfabric, and whether a job would use an RDMA device with it. Queries
-/// providers only if the kernel shows such devices.
+/// Returns the version of libfabric, and whether a job on several machines would use an RDMA device
+/// with it. Queries providers only if the kernel shows such devices.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
     let version = library.version();
@@ -180,8 +180,8 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
 }
 
 /// Returns the diagnosis of each provider: those that fit in the order in which they are tried,
-/// then the others. If `args.part` names a provider, opens it and returns its diagnosis alone;
-/// otherwise opens none.
+/// then the others. If `args.part` names a provider, opens it and returns its diagnosis alone, or
+/// nothing if it does not fit; otherwise opens none.
 pub(crate) fn diagnose(
     args: &Open,
     open: fn(&Open, InfoList, FiInfo) -> Result<(), String>,
@@ -249,7 +249,7 @@ fn upgrade(version: u32, provider: &str) -> Option<String> {
     (provider == "tcp;ofi_rxm" && version < 2 << 16).then(|| text.to_owned())
 }
 
-/// Returns all entries that fit, best first; there may be none.
+/// Returns the entries that fit, one for each domain of a provider, best first; there may be none.
 fn fitting(
     library: &'static Libfabric,
     request: &Request,
@@ -286,7 +286,8 @@ fn some_fitting(
     }
 }
 
-/// Describes the first of `infos`, which a job would open, and whether it uses one of `devices`.
+/// Describes the first of `infos`, which a job would open, and says whether it is a NIC on a PCI
+/// bus or one of the RDMA `devices`.
 fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     let is_device = |name: &String| devices.contains(name);
     let has_device = |info: &&FiInfo| {
@@ -307,7 +308,8 @@ fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     Found { rdma: device.is_some(), hardware_amos, description }
 }
 
-/// Returns the reason why nothing fits, and the remedy.
+/// Returns the reason why nothing fits, the variables that restrict the choice, and the commands
+/// that show more.
 fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
     let provider = &request.provider;
     let refused = refusals(library, request, &[]);
@@ -355,7 +357,8 @@ fn provider_of_fabric(library: &'static Libfabric, name: &str) -> Option<String>
     found.map(|info| info.provider)
 }
 
-/// Returns the diagnosis of each provider whose name is not in `fits`.
+/// Returns the diagnosis of each provider whose name is not in `fits`: those with a device or an
+/// interface here, then the other installed ones, without [`LAYERS`].
 fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> Vec<Diagnosis> {
     let mut names: Vec<String> = Vec::new();
     if let Ok(all) = InfoList::of(library, &FiInfo::any()) {

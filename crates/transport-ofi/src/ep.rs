@@ -77,7 +77,7 @@ pub(crate) enum PostStatus {
     /// The operation is in flight.
     Started,
     /// Not started; the caller tries again after a poll. libfabric has no room (FI_EAGAIN), no cell
-    /// is free, or the PE is not connected yet.
+    /// is free, the PE is not connected yet, or an attempt to reach it was refused.
     Again,
 }
 
@@ -198,7 +198,8 @@ impl FiEndpoint {
         self.attempts.pauses(pe)
     }
 
-    /// Returns libfabric's text for a code with which an operation on a PE finally failed.
+    /// Returns libfabric's text for a code with which an operation on a PE finally failed, with the
+    /// attempts to reach the PE if the code means that there is no connection.
     pub(crate) fn why_refused(&self, pe: u32, code: i32) -> String {
         self.after_attempts(pe, code, self.strerror(code))
     }

@@ -71,7 +71,7 @@ pub(crate) struct FiInfo {
     pub(crate) connects: bool,
     /// Addresses of endpoints are socket addresses.
     pub(crate) sockets: bool,
-    /// The address is a loopback address, which only this machine reaches.
+    /// The address is an IPv4 loopback address, which only this machine reaches.
     pub(crate) loopback: bool,
     /// The NIC, if libfabric reports it.
     pub(crate) nic: Option<FabricNic>,

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Maximum number of connections that a PE makes at once.
+/// Maximum number of connections that a PE makes at once, without those that take long: they give
+/// their permits back.
 pub(crate) const MAX_AT_ONCE: u32 = 4;
 
-/// The number of connections that a PE is making, and of those that it has made.
+/// The number of permits that are taken, and of the connections that a PE has made.
 #[derive(Default)]
 pub(crate) struct ConnectionPermits {
     taken: AtomicU32,

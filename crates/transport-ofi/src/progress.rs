@@ -20,7 +20,8 @@ use rushmem_transport::{Amos, Error};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Maximum sleep of any thread if the provider cannot signal events through a file descriptor.
+/// Maximum sleep of a thread if no descriptor signals an event for which threads may wait: without
+/// a wait object of the provider, or if a NIC writes words.
 const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);
 
 /// The fabric of this PE and its issuers. Fields are dropped in this order.

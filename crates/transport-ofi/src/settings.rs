@@ -81,7 +81,7 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
 /// Limits of a transport. Those of the fabric may be lower.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Maximum number of operations that a context has in flight.
+    /// Maximum number of operations that an endpoint has in flight.
     pub depth: usize,
     /// Maximum number of bytes of a transfer that is copied, so that its source may be reused at
     /// once.
@@ -89,8 +89,8 @@ pub struct Tuning {
     /// The same for a put whose call would otherwise wait for the target; unused if copies need
     /// registered memory.
     pub copy_before_waiting_up_to: usize,
-    /// Maximum number of requests that a context has unacknowledged at one PE, and of requests of
-    /// the context whose answers have not arrived.
+    /// Maximum number of requests of an endpoint that one PE has not acknowledged, and of its
+    /// requests whose answers have not arrived.
     pub max_requests: usize,
     /// Maximum number of endpoints; further contexts share them. Software providers take megabytes
     /// and several file descriptors for each.
@@ -138,7 +138,7 @@ const RECEIVE_BYTES: usize = 128 << 10;
 const MIN_RECEIVES: usize = 16;
 
 impl Tuning {
-    /// Returns the default limits, changed by the settings of the user.
+    /// Returns the default limits, changed by the settings of the user and the limit of the host.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
         let endpoints = ENDPOINTS.number(|name| host.variable(name));
@@ -176,8 +176,8 @@ impl Tuning {
         self.longest_batch_message - HEAD
     }
 
-    /// Returns limits so small that every operation has to wait, without optional features, for
-    /// tests.
+    /// Returns limits so small that operations soon have to wait for room, without optional
+    /// features, for tests.
     pub fn tiny() -> Tuning {
         Tuning {
             depth: 4,

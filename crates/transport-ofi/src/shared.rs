@@ -54,8 +54,8 @@ pub(crate) struct SharedState {
     /// This PE's heap, with libfabric's descriptors of its further blocks as numbers.
     pub(crate) own_heap: OwnHeap<usize>,
     pub(crate) peers: Peers<Peer>,
-    /// The last thread that polled now sleeps elsewhere, perhaps on a word whose change wakes no
-    /// thread. False again when a thread polls.
+    /// A thread stopped polling and sleeps elsewhere, perhaps on a word whose change wakes no
+    /// thread. False again when a waiting thread polls.
     pub(crate) stopped_polling: AtomicBool,
     service: Mutex<Service>,
 }
@@ -129,12 +129,13 @@ impl SharedState {
         }
     }
 
-    /// Returns true if replies wait to be sent; false while another thread serves.
+    /// Returns true if replies wait to be sent or are in flight; false while another thread serves.
     pub(crate) fn has_backlog(&self) -> bool {
         try_lock(&self.service).is_some_and(|service| service.has_backlog())
     }
 
-    /// Reports a failure as a loss. Returns the first loss, which may be another one.
+    /// Reports a failure as a loss: of this PE if it has no descriptor left or the failure names no
+    /// PE. Returns the first loss, which may be another one.
     pub(crate) fn fail(&self, failure: &EpFailure) -> Error {
         let provider = &self.address.provider;
         match failure.pe {
@@ -186,7 +187,7 @@ impl SharedState {
     }
 
     /// Checks that the process of a PE that has been silent for long exists. Returns a failure if
-    /// it has ended.
+    /// it has ended; no failure if the addresses of the provider do not show that.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
         let there = self.address_of(pe).and_then(|address| probe::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };
@@ -199,7 +200,8 @@ impl SharedState {
         Ok(())
     }
 
-    /// Returns how many bytes from the start of a peer's range one key covers.
+    /// Returns how many bytes from the start of a peer's range one key covers, or the block of the
+    /// heap whose key is missing.
     pub(crate) fn covered(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Covered, Error> {
         let Peer { keys, blocks, .. } = self.peers.get(pe)?;
         if at.offset + nbytes as u64 <= keys[at.segment as usize].nbytes {
@@ -221,7 +223,8 @@ impl SharedState {
         Some(Remote { pe: pe.0, fi_addr: peer.fi_addr, address, key: key.key })
     }
 
-    /// Returns any byte of a peer's memory that can be read.
+    /// Returns any byte of a peer's memory that can be read; `None` if the peer was not used or has
+    /// no segment.
     pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
         let peer = self.peers.known(Pe(pe))?;
         let key = peer.keys.iter().find(|key| key.nbytes > 0)?;
@@ -230,8 +233,8 @@ impl SharedState {
 
     /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that
     /// awaits its own operations if `awaited` is `None`, else as [`Transport::wait`]. Does not
-    /// sleep if `is_over` returns true. Returns true if there may be something that no thread has
-    /// received.
+    /// sleep if `is_over` returns true. Returns true if the queue has signaled an event that no
+    /// thread may have received; without a wait object, always false.
     ///
     /// [`Transport::wait`]: rushmem_transport::Transport::wait
     pub(crate) fn sleep(

@@ -351,8 +351,8 @@ impl Wire for OfiWire {
         }
     }
 
-    /// Also starts a read, which fails if the PE is gone: not every provider reports the loss of a
-    /// message.
+    /// If the PE is connected and nothing is in flight to it, also starts a read, which fails if
+    /// the PE is gone: not every provider reports the loss of a message.
     fn confirm(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         shared.confirm(pe.0).map_err(|failure| shared.fail(&failure))?;
         let is_idle = |ep: &FiEndpoint| ep.pending(pe.0) == 0 && ep.is_connected(pe.0);

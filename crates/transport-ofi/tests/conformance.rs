@@ -70,6 +70,8 @@ fn needs(provider: &'static str) {
     }
 }
 
+/// Defines `suites`. Each row is a name for the tests, libfabric's provider, perhaps with a domain,
+/// and who carries out atomic operations.
 macro_rules! over {
     ($($module:ident $provider:literal $amos:ident;)*) => {$(
         mod $module {

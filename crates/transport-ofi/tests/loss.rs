@@ -1,5 +1,5 @@
-//! A PE that dies: each PE that uses it gets an error that names both, and none hangs. libfabric
-//! does not report the death of a PE that is not used; the launcher does.
+//! A PE that dies, or whose request cannot be carried out: each PE that uses it gets an error, and
+//! none hangs. libfabric does not report the death of a PE that is not used; the launcher does.
 
 use conformance::loss::{LossCase, Recorder, one_dies};
 use conformance::{Case, LIMIT};

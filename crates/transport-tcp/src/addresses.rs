@@ -47,7 +47,8 @@ pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAdd
     Ok((selection, own))
 }
 
-/// Returns the addresses of each interface that is up, in the order in which peers try them.
+/// Returns a diagnosis of each address of this machine, those at which this PE listens first, in
+/// the order in which peers try them; or one diagnosis alone if this PE can listen at none.
 pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
     let (selection, used) = match own_addresses(args) {
         Ok(own) => own,
@@ -78,7 +79,8 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
 
 /// Returns a peer's addresses in the order to try them: first those on a network of this machine,
 /// then others with a route, and last those that this machine itself has, since many machines give
-/// the same address to a bridge for containers. Leaves out addresses without a route.
+/// the same address to a bridge for containers. Of several addresses, leaves out those without a
+/// route; does not check an only one.
 pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     if let [only] = peer {
         return vec![*only];

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 /// The limit of an attempt in the first round, if a peer has several addresses: an address that
 /// does not answer must not delay the next.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
-/// The limit of an attempt in later rounds.
+/// The limit of other attempts. After a round in which the peer was silent, the limit doubles
+/// instead, up to [`LONGEST_ATTEMPT`].
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// The longest limit of an attempt, to a peer that is silent although its host accepts connections.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(80);
@@ -52,7 +53,7 @@ impl ConnectFailure {
 
 /// Returns the reason why there is no connection to a peer with the addresses `all`: the result of
 /// each attempt of a round, and that no route leads to the other addresses. Addresses with the same
-/// result are named together.
+/// result are named together. If this PE ran out of descriptors, that alone is the reason.
 fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> ConnectRefusal {
     let untried = |at: &&SocketAddr| round.iter().all(|(tried, _)| tried != *at);
     let without_route = || ConnectFailure::Socket(ErrorKind::NetworkUnreachable.into());
@@ -99,7 +100,7 @@ impl fmt::Display for ConnectFailure {
     }
 }
 
-/// Returns the text of an error of connecting, with the cause if the kernel names it.
+/// Returns the text of an error of connecting, with a likely cause if there is one.
 fn explained(error: &io::Error) -> String {
     match error.kind() {
         // `InvalidInput` stands for a route that the administrator has blocked.
@@ -123,8 +124,8 @@ fn explained(error: &io::Error) -> String {
 }
 
 /// Returns an authenticated connection to PE `target`, or the reason why there is none. Returns
-/// `None` if the target defers, since it connects itself, or if `may_stop` returns true after a
-/// round.
+/// `None` if the target defers, since it connects itself or has no directory yet, or if `may_stop`
+/// returns true after a round.
 pub(crate) fn connect(
     secret: [u8; 32],
     me: Pe,

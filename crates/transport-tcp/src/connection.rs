@@ -26,16 +26,16 @@ use std::slice::from_raw_parts;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// Bytes of the buffer for data that are not received directly to their destination. It is on the
-/// stack, of which threads of the program may have little.
+/// Bytes of the buffer for heads and short bodies; long bodies are received to their destination or
+/// into a bounce buffer. It is on the stack, of which threads of the program may have little.
 const BUFFER: usize = 16 << 10;
 /// The protocol error for a request received after the peer's goodbye.
 const AFTER_FAREWELL: Violation = Violation::Unknown("request after its farewell");
-/// Queued replies of at least this many bytes are sent only at the next poll, after a request that
-/// this PE may be about to issue. Otherwise, if two PEs exchange data by gets, one would receive
-/// nothing until the other has received all.
+/// If a receive queues replies of at least this many bytes, and none were queued before, they are
+/// sent only at the next poll, after a request that this PE may be about to issue. Otherwise, if
+/// two PEs exchange data by gets, one would receive nothing until the other has received all.
 const LONG: u64 = 64 << 10;
-/// Reads of one connection before other connections are polled.
+/// Maximum number of reads of one connection before other connections are polled.
 const READS: usize = 32;
 
 /// The reason for which a connection ended.
@@ -95,7 +95,7 @@ pub(crate) struct Connection {
     is_blocked: bool,
     /// The kernel reports when there is room to send.
     pub(crate) watches_room: bool,
-    /// The connection is in the list of those with queued data.
+    /// The PE is in the list of those whose queued data a poll or the service thread sends.
     pub(crate) is_listed: bool,
     /// The thread that has queued the data is about to send them with its next operation.
     pub(crate) sends_next: bool,
@@ -173,8 +173,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Receives what has arrived: carries out requests and delivers replies. Returns true if
-    /// anything has arrived.
+    /// Receives what has arrived, by at most [`READS`] reads: carries out requests and delivers
+    /// replies. Returns true if anything has arrived.
     pub(crate) fn receive(&mut self, receiving: &ReceivingPe) -> Result<bool, ConnectionEnd> {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut has_arrived = false;
@@ -302,8 +302,9 @@ enum Received {
     MoreToCome,
 }
 
-/// Measures how long a host has been silent although an answer of it is awaited, from samples of a
-/// connection: the time of the first of the samples in a row that found an answer missing.
+/// Measures how long a host has been silent although the kernel awaits an answer of it. Holds the
+/// time of the first of the latest samples that all found an answer missing; `None` if the last
+/// sample found none missing.
 ///
 /// The kernel reports when it last received data from the host. On a connection that was idle, this
 /// may be long before an answer was expected. So silence counts from the first sample that found an

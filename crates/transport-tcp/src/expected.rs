@@ -8,9 +8,9 @@ const REMEMBERED: usize = 16;
 /// One in this number of turns polls all peers, whatever the prediction. Otherwise a peer that
 /// fetches a word of this PE in a loop would be predicted every time, and no other would be served.
 const TURNS: u32 = 32;
-/// The number of right predictions in a row after which the next one is used. A wrong one makes the
-/// actual sender wait for a turn that polls all, which takes longer than right ones save if peers
-/// send at random.
+/// The number of right predictions in a row after which the next one is used. After a wrong one,
+/// the actual sender waits for a turn that polls all peers. If peers send at random, this costs
+/// more time than right predictions save.
 const RELIABLE: u32 = 3;
 
 /// The last senders, in a ring, and the prediction.
@@ -22,7 +22,7 @@ pub(crate) struct Expected {
     next: Option<Pe>,
     /// The number of right predictions since the last wrong one.
     n_right: u32,
-    /// Turns since all peers were polled.
+    /// The number of turns, modulo [`TURNS`]; at 0 all peers are polled.
     turns: u32,
 }
 

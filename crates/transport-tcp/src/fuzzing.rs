@@ -16,12 +16,13 @@ use crate::target::Target;
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{LocalBuf, Pe, Segment};
 
-/// The number of words of the segment, and of the guards on either side of it.
+/// The number of words of the segment.
 const WORDS: usize = 512;
+/// The number of words of the guard on either side of the segment, which only unit tests have.
 const GUARD: usize = if cfg!(test) { WORDS } else { 0 };
-/// The number of bytes of an input that say how its stream is cut, and of those that say what was
-/// requested.
+/// The number of bytes of an input that say how its stream is cut.
 const CUTS: usize = 8;
+/// The number of bytes of an input that say which requests await replies.
 const REQUESTED: usize = 16;
 
 /// Runs one input: a byte that selects the entry point, and the bytes for it.
@@ -37,7 +38,7 @@ pub fn run(input: &[u8]) {
 }
 
 /// Checks that a stream of requests does the same to the target's memory however it is cut. Returns
-/// whether all of it was carried out.
+/// true if it holds no violation; an unfinished last frame is none.
 fn requests(input: &[u8]) -> bool {
     let Some((cuts, stream)) = input.split_first_chunk::<CUTS>() else {
         return false;
@@ -111,7 +112,8 @@ fn replies(input: &[u8]) -> bool {
     fed.is_ok()
 }
 
-/// Feeds a stream in parts, whose lengths are those in `cuts`, in turn.
+/// Feeds a stream in parts. The length of each is one more than the next number in `cuts`, which
+/// repeat; the number 255 stands for the rest of the stream.
 fn feed(
     cuts: &[u8; CUTS],
     stream: &[u8],

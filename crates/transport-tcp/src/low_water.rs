@@ -34,7 +34,8 @@ impl LowWater {
         Ok(())
     }
 
-    /// Returns the next low-water mark. Only a thread that will sleep raises it, for long bodies.
+    /// Returns the next low-water mark. Only the service thread, which will sleep (`sleeps`),
+    /// raises it, for long bodies.
     fn next(&self, rest: usize, sleeps: bool) -> usize {
         let most = if sleeps && rest >= AT_ONCE { AT_ONCE } else { self.0 };
         rest.min(most).max(1)

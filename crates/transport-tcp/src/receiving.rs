@@ -58,8 +58,8 @@ impl ReceivingPe {
 /// Bytes of a buffer for long transfers.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// The buffers that no thread is using. A thread borrows one while it receives, so there are as
-/// many as threads that receive at once.
+/// The buffers that no thread is using. A thread borrows one to receive long bodies, and a new one
+/// is made if all are in use, so there are at most as many as threads have received at once.
 #[derive(Default)]
 pub(crate) struct BounceBuffers(Mutex<Vec<Box<[MaybeUninit<u8>]>>>);
 

@@ -43,7 +43,7 @@ pub(crate) struct SendQueue {
     own_sent: usize,
     /// A copy of the start of the first unsent range of shared memory.
     copy: Vec<u8>,
-    /// Bytes of `copy` that were sent.
+    /// The start of the unsent bytes in `copy`, which begins with padding that is not sent.
     copy_sent: usize,
     unsent: VecDeque<Unsent>,
     appended: u64,

@@ -1,9 +1,9 @@
 //! The network of this PE, which all its wires share, and its service, which accepts connections of
 //! peers and receives from the links that have events.
 //!
-//! One thread at a time uses the service. A turn reads only the link from which data are expected,
-//! if that is known: to ask the kernel which of all sockets have events takes longer than to read
-//! one. This module does not decide which thread polls.
+//! One thread at a time uses the service. Most turns of waiting threads read only the link from
+//! which data are expected, if that is known: to ask the kernel which of all sockets have events
+//! takes longer than to read one. This module does not decide which thread polls.
 
 use crate::expected::Expected;
 use crate::proto::{Acceptor, HandshakeAnswer};
@@ -94,7 +94,7 @@ pub(crate) struct Service {
     expected: Expected,
 }
 
-/// A connection that a peer may use, until its first request has arrived.
+/// A connection that a peer may use, before anything has arrived on it.
 struct Reserved {
     socket: TcpStream,
     pe: Pe,
@@ -322,8 +322,9 @@ impl Service {
         Ok(())
     }
 
-    /// Drops unauthenticated connections whose time is over, and reports the loss of PEs on silent
-    /// hosts. Called once per [`round`](crate::Tuning::round).
+    /// Drops unauthenticated connections whose time is over, watches muted listeners again, and
+    /// reports the loss of PEs on silent hosts. Called at most once per
+    /// [`round`](crate::Tuning::round).
     pub(crate) fn check_limits(&mut self, shared: &SharedState) {
         let now = Instant::now();
         let limit = shared.tuning.handshake_limit;
@@ -346,7 +347,7 @@ impl Service {
         }
     }
 
-    /// Ends the acceptance of connections.
+    /// Ends the acceptance of connections, and drops those that are not open yet.
     pub(crate) fn leave(&mut self) {
         self.listeners.clear();
         self.unauthenticated.clear();

@@ -68,18 +68,21 @@ pub struct Tuning {
     /// Maximum number of unauthenticated connections. At this number the oldest is dropped for a
     /// new one.
     pub max_unauthenticated: usize,
-    /// The maximum time of a handshake.
+    /// The time after which an accepted connection is dropped if it is still unauthenticated.
     pub handshake_limit: Duration,
-    /// The maximum time for which connections of peers cannot be accepted.
+    /// The maximum time for which waiting connections of peers cannot be accepted; after it, this
+    /// PE reports that it cannot use its network.
     pub refuse_limit: Duration,
-    /// The maximum time of connecting to a peer.
+    /// The maximum time for which attempts to connect are repeated if the peer hangs up, since it
+    /// may lack descriptors. There is no limit while the peer's host accepts and the peer is
+    /// silent.
     pub connect_limit: Duration,
-    /// The maximum time for which an attempt to connect is repeated if the host refuses it, which
-    /// may happen if many peers connect to that host.
+    /// The maximum time for which attempts to connect are repeated after other failures, such as a
+    /// refusal by the host, which may happen if many peers connect to that host.
     pub refusal_limit: Duration,
     /// The maximum time for which a peer's host may be silent while an answer is expected.
     pub silence_limit: Duration,
-    /// The interval of the checks for silent hosts.
+    /// The interval of the checks for silent hosts and expired handshakes.
     pub round: Duration,
 }
 
@@ -115,7 +118,7 @@ impl Tuning {
         Tuning { silence_limit, refusal_limit, connect_limit, round, ..Tuning::default() }
     }
 
-    /// Returns limits so small that every operation has to wait, for tests.
+    /// Returns limits so small that operations soon have to wait for room, for tests.
     pub fn tiny() -> Tuning {
         Tuning {
             copy_up_to: 64,

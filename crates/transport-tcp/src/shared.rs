@@ -1,9 +1,9 @@
 //! The state that all wires of a PE and its service thread share: the peers and the connections to
 //! them. Threads that wait sleep here until data arrive.
 //!
-//! Locking: wires wait for the lock of a link, and so do the service when a peer connects and the
-//! transport when it is dropped; other threads only try it. The lock is not held while this PE
-//! connects. docs/architecture.md has the order of all locks.
+//! Locking: wires wait for the lock of a link, except in a poll, and so do the service when a peer
+//! connects and the transport when it is dropped. Polls only try it. The lock is not held while
+//! this PE connects. docs/architecture.md has the order of all locks.
 
 use crate::addresses::Address;
 use crate::connect::{self, ConnectRefusal};
@@ -31,7 +31,7 @@ const DEFERRED: Duration = Duration::from_millis(100);
 
 /// Another PE of the job that has been used.
 pub(crate) struct Peer {
-    /// The sizes of its segments in bytes.
+    /// The sizes of its segments in bytes; 0 for one that it has not registered.
     pub(crate) sizes: [u64; Segment::COUNT],
     pub(crate) link: Mutex<PeerLink>,
 }
@@ -58,8 +58,8 @@ pub(crate) enum PeerLink {
     /// Not connected yet.
     Unconnected(Establishment),
     Open(Box<Connection>),
-    /// Not used any more, for the reason `why`. A connection that did not break stays open, so that
-    /// the peer does not take this PE for lost.
+    /// Not used any more, for the reason `why`. If this PE gave up a connection that works, it
+    /// stays open as `_unused`, so that the peer does not take this PE for lost.
     Closed {
         why: String,
         _unused: Option<Box<Connection>>,
@@ -89,7 +89,8 @@ pub(crate) struct SharedState {
     pub(crate) peers: Peers<Peer>,
     /// Watches all sockets of this PE.
     pub(crate) epoll: OwnedFd,
-    /// The PEs on whose connections data are queued.
+    /// The PEs whose queued data are to be sent by a poll or by the service thread. Not in it: data
+    /// for which the kernel has no room, and data that the next operation of the same call sends.
     unsent: FlushList<Pe>,
 }
 
@@ -111,7 +112,7 @@ impl SharedState {
         &self.receiving.local
     }
 
-    /// Returns the name of the host of a PE.
+    /// Returns the name of the host of a PE, if it is known.
     pub(crate) fn host_of(&self, pe: Pe) -> Option<String> {
         let record = self.peers.record(pe)?;
         address_of(pe, record).ok().map(|address| address.host)
@@ -126,8 +127,9 @@ impl SharedState {
         self.local().loss.of_peer(pe, self.host_of(pe).as_deref(), &why)
     }
 
-    /// Starts connecting to a PE if this PE is the one that connects. Returns false until the
-    /// connection is established.
+    /// Connects to a PE, which blocks the caller, unless another thread or the peer is connecting.
+    /// Returns false if the connection is not established yet: the caller tries again. Also returns
+    /// true for a closed link, of which [`with_link`](SharedState::with_link) reports the end.
     pub(crate) fn reach(&self, pe: Pe) -> Result<bool, Error> {
         let peer = self.peers.get(pe)?;
         {
@@ -192,8 +194,8 @@ impl SharedState {
         }
     }
 
-    /// Ends the reservation for a connection from a peer: opens the link with `socket`, or, if the
-    /// peer has closed it, allows others.
+    /// Ends the reservation for a connection from a peer: opens the link with `socket`, or, if that
+    /// is `None` because the connection failed, allows other connections.
     pub(crate) fn end_reservation(&self, pe: Pe, socket: Option<TcpStream>) {
         let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
@@ -232,7 +234,8 @@ impl SharedState {
         done.map_err(|end| self.close(pe, &mut link, &end))
     }
 
-    /// Reports the loss of a PE if its connection was closed.
+    /// Reports the loss of a PE if the connection to it was closed. Returns the first loss, if
+    /// there was one.
     pub(crate) fn confirm(&self, pe: Pe) -> Result<(), Error> {
         // A temporary guard: the lock is released before `with_link` waits for it.
         let is_unconnected = matches!(*lock(&self.peers.get(pe)?.link), PeerLink::Unconnected(_));
@@ -321,13 +324,13 @@ impl SharedState {
         };
     }
 
-    /// Returns true if data are queued on any connection.
+    /// Returns true if queued data of a connection are to be sent by a poll or the service thread.
     pub(crate) fn has_unsent(&self) -> bool {
         self.unsent.any(|_| true)
     }
 
-    /// Sends queued data on all links that no other thread is using. Returns true if any data are
-    /// left.
+    /// Sends the queued data that are left to polls and the service thread, except on links that
+    /// another thread is using. Returns true if such a link, or a new one, is left.
     pub(crate) fn send_held_back(&self) -> bool {
         let left = self.unsent.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
@@ -341,7 +344,8 @@ impl SharedState {
     }
 
     /// Works as [`with_link`](SharedState::with_link) if no other thread is using the link; returns
-    /// `None` if one is. A link that is not open counts as idle: returns `Some(false)`.
+    /// `None` if one is. A link that is not open counts as idle: returns `Some(false)`. Returns
+    /// `Some(true)` if the connection ends, which is no loss if the peer has said goodbye.
     pub(crate) fn try_link(
         &self,
         pe: Pe,
@@ -369,7 +373,7 @@ impl SharedState {
         }
     }
 
-    /// Wakes threads that sleep: this one received something for which they may wait.
+    /// Wakes threads that sleep, since something for which they may wait has happened.
     pub(crate) fn wake_sleepers(&self) {
         self.local().state.record_event();
     }
@@ -382,7 +386,8 @@ impl SharedState {
     }
 }
 
-/// The socket that an event of the kernel refers to.
+/// The socket that an event of the kernel refers to: a listener by its index, a link by its PE, and
+/// any other socket by its descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Listener(u32),

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// Prepares a socket for traffic after its handshake: calls do not block, the kernel delays no
-/// data, and it detects that the other host is gone although nothing is sent.
+/// data, and it detects that another host is gone although nothing is sent.
 pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;

@@ -1,8 +1,9 @@
 //! System calls that take raw memory, or that no safe crate has.
 //!
-//! Calls for every message go to the kernel directly: the functions of the C library are
-//! cancellation points, which cost two atomic operations each. User buffers and symmetric memory
-//! are passed as pointers; no slice of them is formed.
+//! Sends, and receives into buffers, call the kernel directly: the functions of the C library are
+//! cancellation points, which cost two atomic operations each. Only `receive`, for long bodies,
+//! uses the C library's function. User buffers and symmetric memory are passed as pointers; no
+//! slice of them is formed.
 #![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;
@@ -128,8 +129,9 @@ pub(crate) fn set_low_water(socket: impl AsFd, nbytes: usize) -> io::Result<()> 
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns the time for which the other host has been silent although the kernel awaits an answer;
-/// `None` if it awaits none. The host of a stopped process is not silent, since its kernel answers.
+/// Returns the time since the kernel last received data or an acknowledgment from the other host,
+/// if it awaits an answer; `None` if it awaits none or does not tell. The host of a stopped process
+/// is not silent, since its kernel answers.
 pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut nbytes = size_of::<libc::tcp_info>() as libc::socklen_t;

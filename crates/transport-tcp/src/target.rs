@@ -13,21 +13,22 @@ use rushmem_transport::segments::Segments;
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr};
 use std::sync::atomic::{Ordering, fence};
 
-/// Maximum number of bytes that a reply copies, while less than [`MAX_COPIED`] are queued.
+/// Maximum number of bytes that a reply copies while less than [`MAX_COPIED`] copied bytes are
+/// queued.
 const COPY_UP_TO: usize = 4 << 10;
 const MAX_COPIED: usize = 64 << 10;
 /// Maximum number of bytes that a reply always copies. A range that is sent by reference takes a
 /// system call of its own.
 const COPY_ALWAYS: usize = 64;
 
-/// Maximum number of bytes of queued replies: more than a peer can request without a violation of
-/// its own limits.
+/// Maximum number of copied bytes of queued replies: more than a peer can request without a
+/// violation of its own limits.
 const MAX_WAITING: usize = 1 << 20;
 
 /// The state of the peer's requests to this PE.
 pub(crate) struct Target {
     peer: Pe,
-    /// The number of requests that were carried out.
+    /// The number of requests that were carried out, which is also the number of the last one.
     pub(crate) done: u64,
     /// Writes the put whose body is being received.
     words: WholeWords,
@@ -54,8 +55,8 @@ impl Target {
         }
     }
 
-    /// Refuses a peer that requests more without receiving its replies, so that these do not fill
-    /// this PE's memory.
+    /// Fails if too many bytes of replies are queued: the peer sends requests without receiving the
+    /// replies, which would fill this PE's memory.
     pub(crate) fn check_waiting(&self) -> Result<(), Violation> {
         match self.replies.own_bytes() {
             ..=MAX_WAITING => Ok(()),
@@ -122,7 +123,7 @@ impl Target {
         self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
         let few = self.replies.own_bytes() < MAX_COPIED;
         if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
-            // SAFETY: in a segment.
+            // SAFETY: the range is in a segment, so it is valid for reads.
             unsafe { self.replies.push_copy::<AtomicLoads>(from) };
         } else if in_parts {
             // SAFETY: in a segment, which outlives the connection.

@@ -32,7 +32,8 @@ struct Tcp {
 /// Opens the transport with these limits.
 ///
 /// # Errors
-/// [`Error::Unavailable`] when no address can be listened on, or the kernel refuses.
+/// [`Error::Unavailable`] if a variable is invalid, no address can be listened on, or the kernel
+/// refuses a socket or a timer.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     DESCRIPTORS.make_room(open.n_pes);
     let (_, ips) = own_addresses(open)?;

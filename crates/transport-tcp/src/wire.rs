@@ -13,7 +13,8 @@ use rushmem_transport::{Error, LocalBuf, Pe, PeMap, RemoteAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Polls of the connection from which an answer is expected, before other peers are polled.
+/// Maximum number of polls of the connection from which an answer is expected, before other peers
+/// are polled; one poll if PEs outnumber the CPUs.
 const POLLS: usize = 4;
 
 /// The wire of one origin.
@@ -27,7 +28,7 @@ pub(crate) struct TcpWire {
     routes: PeMap<Route>,
     /// The PEs to which operations since the last fence may be unsent.
     held: Vec<Pe>,
-    /// The number of writes and reads that no call waits for and that are not acknowledged.
+    /// The number of writes, and of reads that no call waits for, that no flush has found complete.
     in_flight: usize,
     /// The PE whose answer a call waits for, or is likely to wait for.
     expected: Option<Pe>,
@@ -36,9 +37,10 @@ pub(crate) struct TcpWire {
 /// The writes and reads of one origin at one PE.
 #[derive(Default)]
 struct Route {
-    /// The number of the origin's last write or read on the connection; 0 if all are acknowledged.
+    /// The number of the origin's last write or read on the connection; 0 if none was started since
+    /// the last complete flush.
     last: u64,
-    /// The number of writes and reads that no call waits for and that are not acknowledged.
+    /// The number of writes, and of reads that no call waits for, that no flush has found complete.
     in_flight: usize,
     /// The PE is in [`held`](TcpWire::held).
     is_held: bool,
@@ -191,7 +193,8 @@ impl Wire for TcpWire {
         Ok(PostOutcome::Pending(TcpToken::Done(number)))
     }
 
-    /// Queues a request. Data of a call that does not wait are sent together with later operations.
+    /// Queues a request. Data of a call that does not wait are sent together with later operations,
+    /// or at once if enough bytes are queued. Other requests are sent at once.
     unsafe fn send(
         &mut self,
         Network { shared, .. }: &Network,

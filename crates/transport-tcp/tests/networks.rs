@@ -40,7 +40,7 @@ fn impatient(with: &Open) -> Result<Box<dyn Transport>, Error> {
     over("lo", with, Tuning { silence_limit, ..Tuning::default() })
 }
 
-/// Sets the network interface down while PE 0 puts.
+/// PE 0 puts, sets the network interface down, and puts again until that fails.
 fn cut_off(member: &Member) {
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let mut endpoint = member.transport().endpoint().expect("one");

@@ -80,8 +80,8 @@ impl FiEndpoint {
     }
 
     /// Returns a descriptor for memory of the caller, null if the provider needs none, and the
-    /// operation's use of that memory. Registers the memory unless a descriptor is `known`, also if
-    /// registrations belong to endpoints: a known one does not belong to this ep.
+    /// operation's use of that memory. Registers the memory if no descriptor is `known`, or if
+    /// registrations belong to endpoints, since the known one belongs to another endpoint.
     ///
     /// # Safety
     /// The range is valid for the accesses of `access` until the registration is dropped.

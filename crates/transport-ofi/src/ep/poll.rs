@@ -20,7 +20,7 @@ pub(super) const ENTRIES: usize = 32;
 
 impl FiEndpoint {
     /// Polls the provider and handles completions. Calls `arrived` with the outcome of each
-    /// receive. Returns the number of completions.
+    /// receive. Returns the number of completions, without those of failed operations.
     #[inline]
     pub(crate) fn poll(
         &mut self,

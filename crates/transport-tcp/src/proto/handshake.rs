@@ -1,11 +1,11 @@
 //! The handshake, in which both ends of a connection prove that they know the job's secret.
 //!
 //! The acceptor sends a greeting with a nonce. The connector answers with a claim: its own number,
-//! that of the PE to which it connects, a nonce, and an HMAC-SHA256 over all of these. The acceptor
-//! answers a valid claim with an HMAC of its own, which also says whether this connection may be
-//! used or another one is being made. It does not answer an invalid claim. Messages have fixed
-//! sizes. The stream is not encrypted and frames are not signed: an attacker who can change the
-//! traffic of the network can change a job's memory.
+//! that of the PE to which it connects, a nonce, and an HMAC-SHA256 over these and the greeting.
+//! The acceptor answers a valid claim with an HMAC of its own, which also says whether this
+//! connection may be used or another one is being made. It does not answer an invalid claim.
+//! Messages have fixed sizes. The stream is not encrypted and frames are not signed: an attacker
+//! who can change the traffic of the network can change a job's memory.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -92,7 +92,8 @@ impl fmt::Display for HandshakeViolation {
 pub(crate) enum HandshakeAnswer {
     /// The connection may be used.
     Welcome,
-    /// The connection may not be used, since there is another one, or will be.
+    /// The connection may not be used, since there is another one or will be, or since the acceptor
+    /// has no directory yet.
     Deferral,
 }
 

@@ -47,12 +47,12 @@ impl<T> Ledger<T> {
         seq
     }
 
-    /// Returns the number of the last request that the target has acknowledged.
+    /// Returns the number of the last request that the target has acknowledged; 0 if none.
     pub(crate) fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Returns true if an expected answer acknowledges request `seq`.
+    /// Returns true if request `seq` is acknowledged, or an expected answer will acknowledge it.
     pub(crate) fn will_ack(&self, seq: u64) -> bool {
         self.acked >= seq || self.unanswered.back().is_some_and(|last| last.seq >= seq)
     }

@@ -64,7 +64,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Completes a frame of which a part has arrived before.
+    /// Collects a head, and a small body, that arrive in parts. Passes the frame to `sink` once it
+    /// is complete. Returns the rest of the input.
     fn carry_on<'a>(
         &mut self,
         input: &'a [u8],

@@ -47,7 +47,7 @@ pub enum Kind {
     WordOfOthers,
     /// PEs wait, and nothing is known that prevents the end of their waits.
     Open,
-    /// All members are in the collective.
+    /// No member is known to be missing in the collective.
     UnderWay,
 }
 
@@ -75,8 +75,8 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
     stopped.into_iter().chain(on_disk).collect()
 }
 
-/// Finds PEs for which others wait, and that are not in a wait of the library: they are before the
-/// end of `shmem_init`, sleep or compute, also in another thread, or are on other hosts.
+/// Finds PEs for which others wait, and that do not just wait in the library: they are before the
+/// end of `shmem_init`, sleep, compute (perhaps while another thread waits), or are on other hosts.
 pub fn outside(graph: &Graph) -> Vec<Cause> {
     use Situation::{Computes, Elsewhere, NoStatus, Sleeps, Starting, Uninitialized};
     let kind = |of: &Pe| match of.situation {

@@ -49,7 +49,8 @@ pub struct Collector<M> {
 
 impl<M: SharedMemory> Collector<M> {
     /// Makes a snapshot of each PE. `pause` is the time between two reads of the state of its
-    /// process; without it, the state is read only once.
+    /// process. Without it, a snapshot does not show what the process and its threads compute, and
+    /// has no names of variables.
     pub fn snapshots(&self, pes: &[LocalPe], pause: Option<Duration>) -> Vec<PeSnapshot> {
         let look = |pid: u32, status: Option<&Status>| match pause {
             Some(_) => process::read(pid, status),
@@ -78,14 +79,14 @@ impl<M: SharedMemory> Collector<M> {
         snapshots
     }
 
-    /// Returns the waits of these PEs that have lasted longer than `limit`.
+    /// Returns the waits of these PEs that have lasted at least `limit`.
     pub fn long_waits(&self, pes: &[LocalPe], limit: Duration) -> Vec<WaitId> {
         let snapshots = pes.iter().map(|pe| self.status_snapshot(pe));
         let waits = snapshots.flat_map(|snapshot| snapshot.waits().collect::<Vec<_>>());
         waits.filter(|(_, age)| *age >= limit).map(|(id, _)| id).collect()
     }
 
-    /// Returns the status of the PE with this local number, if it has written one.
+    /// Returns the status of the PE with this local number, if it has written one that can be read.
     pub fn status(&self, local: u32) -> Option<Status> {
         let at = self.status_offset(local)?;
         status_slot::read(|nbytes| self.copy(at, nbytes))

@@ -56,9 +56,10 @@ pub enum End {
 
 /// The nodes for which PEs wait, besides other PEs.
 struct AwaitedNodes {
-    /// By the number of the team and of the collective on it.
+    /// The node of each step, by the number of the team and of the collective on it.
     steps: HashMap<(u64, u64), u32>,
-    /// The PEs that are missing at the end of finalize; `None` if no PE is missing, or if all are.
+    /// The node of the PEs that are missing at the end of finalize; `None` if no PE is missing, or
+    /// if all are.
     finalize: Option<u32>,
     /// A node that can continue if any PE can write a word.
     writer: u32,

@@ -147,7 +147,7 @@ impl<'a> Job<'a> {
         format!("{}{}", of(&pes[0]).situation.predicate(pes.len()), self.cpu_time(pes))
     }
 
-    /// Returns the CPU time of PEs that compute.
+    /// Returns the share of a CPU that PEs use, in parentheses; empty unless they compute.
     fn cpu_time(&self, pes: &[u32]) -> String {
         let percent = |pe: &u32| {
             let of = &self.pes[*pe as usize];

@@ -1,11 +1,12 @@
 //! Explains why a job hangs: which PEs wait for which. `oshrun` and the watchdog of the runtime use
 //! it.
 //!
-//! A PE writes a [`status::Status`] into the shared memory of its node when a wait lasts long. The
-//! launcher, or a PE of the node, reads the status without the help of the PE and adds what the
-//! kernel knows of the process ([`collect::Collector`]). From these snapshots of all PEs it
-//! explains the job: the conclusions of the rules, and a table of what the other PEs do. The rules
-//! are pure functions of the snapshots, so tests can construct jobs of any size.
+//! A PE writes a [`status::Status`] into the shared memory of its node when its stage changes and
+//! when a wait lasts long. The launcher, or a PE of the node, reads the status without the help of
+//! the PE and adds what the kernel knows of the process ([`collect::Collector`]). From these
+//! snapshots of all PEs it explains the job: the conclusions of the rules, and a table of what the
+//! other PEs do. The rules are pure functions of the snapshots, so tests can construct jobs of any
+//! size.
 #![forbid(unsafe_code)]
 
 mod cause;
@@ -58,7 +59,7 @@ const LINES: usize = 25;
 
 /// Returns the lines of the table of these PEs: one line for all PEs in the same situation, the
 /// line with the most PEs first. If there are too many lines, PEs that wait for different objects
-/// in the same call share a line.
+/// in the same call share a line; if there are still too many, the last line counts the rest.
 fn table_lines(job: &Job, pes: &[u32]) -> Vec<String> {
     let mut rows = ranges::fold(pes, |pe| text(job, pe, Detail::Peers));
     if rows.len() > LINES {

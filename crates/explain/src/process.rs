@@ -141,9 +141,8 @@ pub fn other_threads(
     others
 }
 
-/// Returns true if a thread is in a system call other than those of [`SERVING`], or in none. A
-/// thread that uses no CPU time and is in no call waits for a CPU at the moment. Returns false if
-/// the kernel does not tell.
+/// Returns true if a thread is in a system call other than those of [`SERVING`], or can run: one
+/// that can run but uses no CPU time waits for a CPU. Returns false if the kernel does not tell.
 fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
     call.is_ok_and(|call| match call.split(' ').next().map(str::parse::<libc::c_long>) {

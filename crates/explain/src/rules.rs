@@ -25,7 +25,8 @@ const RULES: [fn(&Graph) -> Vec<Cause>; 6] = [
 const CALLS: usize = 3;
 
 /// Returns the conclusion. Each cause begins with a line of its own; its further lines are
-/// indented. The last lines hold for several causes.
+/// indented. At most [`OF_A_KIND`] causes of each kind are described. The last lines are about no
+/// single cause.
 pub fn conclusion(job: &Job) -> Description {
     let graph = Graph::new(job);
     let causes: Vec<Cause> = RULES.iter().flat_map(|find| find(&graph)).collect();
@@ -55,7 +56,7 @@ pub fn conclusion(job: &Job) -> Description {
     Description { sentences: lines, described }
 }
 
-/// Returns the stacks of PEs that are outside the library.
+/// Returns the stacks that gdb has found, a sentence for each.
 fn stacks(job: &Job) -> Vec<String> {
     let snapshots = job.pes.iter().filter_map(|of| of.snapshot);
     let stacks = snapshots.flat_map(|of| of.stacks.iter().map(|stack| (of.pe, stack)));

@@ -1,5 +1,6 @@
-//! The status of a PE, which the PE writes into the shared memory of its node when a wait lasts
-//! long. Also compares awaited words with the values for which PEs wait.
+//! The status of a PE, which the PE writes into the shared memory of its node when its stage
+//! changes and when a wait lasts long. Also compares awaited words with the values for which PEs
+//! wait.
 
 use rushmem_wire::STATUS;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub struct Status {
     pub pid_namespace: u64,
     /// The stage that the PE has reached.
     pub stage: Stage,
-    /// The long waits of its threads; empty while the PE computes.
+    /// The long waits of its threads; empty if no thread waits long.
     pub waits: Vec<Wait>,
     /// The threads of further long waits, which are not described, at most [`MAX_THREADS`].
     pub further_waits: Vec<u32>,
@@ -253,7 +254,7 @@ impl Status {
         }
     }
 
-    /// Returns the threads that wait.
+    /// Returns the threads of all long waits, also of those that are not described.
     pub fn waiting_threads(&self) -> impl Iterator<Item = u32> {
         self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())
     }

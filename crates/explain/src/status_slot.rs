@@ -87,7 +87,7 @@ fn word(page: &[u8], index: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Cuts all lists of the status to `limit` entries.
+/// Cuts the lists of the status to `limit` entries. Waits that are cut become further waits.
 fn shorten(status: &mut Status, limit: usize) {
     status.held_locks.truncate(limit);
     let further = status.waits.drain(limit.min(status.waits.len())..).map(|wait| wait.thread);

@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 impl Job<'_> {
     /// Returns the waits of a PE as they follow `PE 3 waits`, such as `in shmem_quiet`. Equal texts
     /// are named once: a thread that waits for a request, and the thread that carries the request
-    /// out, are in the same collective.
+    /// out, are in the same collective. A PE that does not wait counts as one in `shmem_init`.
     pub fn waits(&self, pe: u32, detail: Detail) -> String {
         let of = &self.pes[pe as usize];
         let text = |(wait, values): (&Wait, _)| match (&wait.subject, of.snapshot) {
@@ -57,8 +57,8 @@ impl Job<'_> {
         }
     }
 
-    /// Returns the clause that says how long PEs have waited: `, for 12 s`. It is empty for PEs in
-    /// `shmem_init`, since it is not known when their waits began.
+    /// Returns the clause that says how long PEs have waited: `, for 12 s`. It is empty for other
+    /// PEs, such as those in `shmem_init`, since it is not known when their waits began.
     pub fn lasting(&self, pes: &[u32]) -> String {
         match self.pes[pes[0] as usize].is_waiting() {
             true => format!(", for {}", self.durations(pes)),

@@ -7,7 +7,7 @@
 //! announces its step in memory that no view of a program can access, and compares it with the step
 //! of the next PE. An [epoch](crate::SymArray::epoch) is no such step, since its barriers are the
 //! object's own, so they end only if all PEs are in them. But a PE that waits in an epoch sees
-//! whether another PE is at a step.
+//! whether the PE before it is at a step.
 #![allow(unsafe_code)]
 
 use rushmem_runtime::Call;

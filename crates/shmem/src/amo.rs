@@ -1,6 +1,7 @@
 //! Atomic memory operations (OpenSHMEM 1.6, §9.7). They access [`Atomic`] elements only, and are
-//! atomic towards each other. They do not order other operations: a [`fence`](Context::fence) or
-//! [`quiet`](Context::quiet) does.
+//! atomic towards each other within an atomicity domain: contexts of `SHMEM_TEAM_SHARED` and of
+//! teams split from it are one domain, all others another one (§3.2.1). They do not order other
+//! operations: a [`fence`](Context::fence) or [`quiet`](Context::quiet) does.
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind, number};

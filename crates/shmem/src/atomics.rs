@@ -69,7 +69,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         });
     }
 
-    /// Writes `values` to the elements on `pe`, which must be the same number (`shmem_atomic_set`,
+    /// Writes `values`, one for each element, to the elements on `pe` (`shmem_atomic_set`,
     /// §9.7.1.2, of each).
     ///
     /// ```standalone_crate

@@ -1,6 +1,7 @@
 //! Collectives over the members of a team (OpenSHMEM 1.6, §9.10), on symmetric memory.
 //!
-//! All members call with views of the same elements of the same objects. Until a call returns, any
+//! All members call with views of the same elements of the same objects, unless a routine says that
+//! lengths may differ. Until a call returns, any
 //! member may read `source` and write to `dest` of any other member that has called, so the program
 //! must not access them meanwhile: it would read old or new values. `dest` is `source`, or has no
 //! element in common with it. Each routine writes only to the elements that `dest` of this member's

@@ -44,12 +44,13 @@ pub struct DefaultContext;
 #[derive(Clone, Copy, Debug)]
 pub struct Shared;
 
-/// `SHMEM_CTX_SERIALIZED` (§9.5.1): one thread at a time. The context is `Send`, but not `Sync`.
+/// `SHMEM_CTX_SERIALIZED` (§9.5.1): one thread at a time uses the context. It is `Send`, but not
+/// `Sync`.
 #[derive(Clone, Copy, Debug)]
 pub struct Serialized;
 
-/// `SHMEM_CTX_PRIVATE` (§9.5.1): the thread that created it alone. The context is neither `Send`
-/// nor `Sync`.
+/// `SHMEM_CTX_PRIVATE` (§9.5.1): only the thread that created the context uses it. It is neither
+/// `Send` nor `Sync`.
 #[derive(Clone, Copy, Debug)]
 pub struct Private;
 
@@ -126,8 +127,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         order::fence(call!("Context::fence"), self.handle());
     }
 
-    /// Completes all operations issued on this context: puts are visible at their targets, and gets
-    /// have arrived (`shmem_ctx_quiet`, §9.12.2).
+    /// Completes all operations issued on this context: puts are visible at their targets, and the
+    /// data of gets are in their destinations (`shmem_ctx_quiet`, §9.12.2).
     #[inline]
     pub fn quiet(&self) {
         order::quiet(call!("Context::quiet"), self.handle());

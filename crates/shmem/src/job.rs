@@ -21,8 +21,8 @@ use std::thread::{self, ThreadId};
 /// handle.
 ///
 /// Dropping a handle is collective over all PEs, and dropping the last one finalizes the library
-/// (`shmem_finalize`, §9.1.4). The job ends with a message if another PE does something else
-/// meanwhile. A later [`init`] initializes the library again.
+/// (`shmem_finalize`, §9.1.4). The job ends with a message if another PE allocates or drops a
+/// symmetric object instead. A later [`init`] initializes the library again.
 ///
 /// The handle dereferences to the default [`Context`], so `shmem.put(...)` is a put on that
 /// context.
@@ -49,7 +49,8 @@ fn single() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
     SINGLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The library was initialized before with another thread level, which remains in force (§9.2.1).
+/// The error if the library was initialized before with a lower thread level, which remains in
+/// force (§9.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadLevelError {
     requested: i32,
@@ -91,7 +92,8 @@ pub fn init() -> Shmem {
 /// Initializes the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective
 /// over all PEs.
 ///
-/// At [`Single`] this is the same as [`init`].
+/// At [`Single`] this is the same as [`init`]. At [`Funneled`](crate::Funneled), too, the job ends
+/// with a message if another thread has a handle of one of these two levels.
 ///
 /// # Errors
 /// If the library is, or was before, initialized at a lower level.
@@ -266,8 +268,8 @@ fn finalize(call: Call) {
 /// The exit status of a Rust program that panicked.
 const PANICKED: i32 = 101;
 
-/// Ends the job if this PE panics: it will not take part in the collective calls for which the
-/// others wait.
+/// Ends the job if the calling thread panics: the PE will not take part in the collective calls for
+/// which the others wait.
 pub(crate) fn end_if_panicking() {
     if thread::panicking() {
         setup::global_exit(call!("panic"), PANICKED);

@@ -18,10 +18,10 @@
 //!
 //! Peers may read and write symmetric memory at any time, so a program has no reference to it. It
 //! names elements by a [`SymSlice`] or a [`SymRef`], and copies their values. If PEs do not
-//! synchronize, a copy may have an old value or a new one; elements of 1, 2, 4 or 8 bytes are never
-//! torn, larger ones may be. That is not undefined behavior, because an element is
-//! [`bytemuck::Pod`]: any bytes are a value of it. Only an [epoch](SymArray::epoch), in which no
-//! other PE can access the elements, lends them as a `&mut [T]`.
+//! synchronize, a copy may have an old value or a new one. Elements of 1, 2, 4 or 8 bytes that are
+//! aligned to their size are never torn, others may be. That is not undefined behavior, because an
+//! element is [`bytemuck::Pod`]: any bytes are a value of it. Only an [epoch](SymArray::epoch), in
+//! which no other PE can access the elements, lends them as a `&mut [T]`.
 //!
 //! The same holds for the threads of one PE, and for threads of the library that carry out puts of
 //! peers: symmetric memory is accessed only by atomic operations, and by a copy that is opaque to
@@ -29,7 +29,7 @@
 //!
 //! # Operations that complete later
 //!
-//! Nonblocking operations borrow their buffers until the end of a [scope](Context::scope), which
+//! Non-blocking operations borrow their buffers until the end of a [scope](Context::scope), which
 //! completes them. Others own a vector and return a future of it ([`Context::put_owned`],
 //! [`Context::get_owned`]). Waits are futures, too ([`Context::until`]). [`block_on`] waits for a
 //! future without an executor.
@@ -49,8 +49,8 @@
 //!
 //! A failure that a program can handle is a [`Result`]. A wrong argument that the types cannot
 //! exclude (a PE that does not exist, a range out of bounds) ends the job with one message that
-//! names the PE, the call and the remedy, as in C. A panic while symmetric objects or the [`Shmem`]
-//! exist ends the job, too, since the other PEs would wait for this one forever.
+//! names the PE, the call and the remedy, as in C. A panic that drops a symmetric object or the
+//! [`Shmem`] ends the job, too, since the other PEs would wait for this one forever.
 //!
 //! This crate only forwards calls; the runtime carries them out.
 

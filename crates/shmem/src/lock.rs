@@ -35,7 +35,8 @@ unsafe impl Symmetric for Lock {}
 
 /// The guard of a lock that this PE holds. Its drop completes the operations issued on the default
 /// context and releases the lock (`shmem_clear_lock`, §9.13.1). If a guard is leaked, its lock is
-/// never released, and the job ends with a message.
+/// never released: the finalization of the library then warns, or, if another PE waits for the
+/// lock, ends the job with a message.
 #[must_use = "a lock is free again when its guard is dropped"]
 pub struct LockGuard<'a> {
     lock: SymRef<'a, Lock>,
@@ -45,7 +46,8 @@ pub struct LockGuard<'a> {
 
 impl<L: ThreadLevel> Shmem<L> {
     /// Waits for a lock and takes it. PEs get the lock in the order of their calls
-    /// (`shmem_set_lock`, §9.13.1). Ends the job with a message if this PE holds the lock already.
+    /// (`shmem_set_lock`, §9.13.1). Ends the job with a message if this thread holds the lock
+    /// already.
     pub fn lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> LockGuard<'a> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which only lock routines access, and was zero at

@@ -35,8 +35,9 @@ impl<K: ContextKind, L: ThreadLevel> Drop for CompletesScope<'_, K, L> {
 }
 
 impl<'env, K: ContextKind, L: ThreadLevel> Context<'env, K, L> {
-    /// Calls `f`, which issues non-blocking operations, and completes them (`shmem_ctx_quiet`,
-    /// §9.12.2) before this returns or unwinds by a panic. Until then they borrow their buffers.
+    /// Calls `f`, which issues non-blocking operations. Completes them and all other operations of
+    /// the context (`shmem_ctx_quiet`, §9.12.2) before this returns or unwinds by a panic. Until
+    /// then they borrow their buffers.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();

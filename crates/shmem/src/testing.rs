@@ -43,7 +43,7 @@ macro_rules! test {
         #[test]
         $(#[$attribute])*
         fn $name() {
-            // It is not there if it is inside a function, where no harness finds a test.
+            // Does not compile if the test is inside a function, where no harness would find it.
             let _: fn() = self::$name;
             $crate::testing::run(concat!(module_path!(), "::", stringify!($name)), $pes, || $body);
         }
@@ -110,7 +110,7 @@ fn job(name: &str, n: u32) {
     let mut child = command
         .spawn()
         .unwrap_or_else(|error| panic!("{} cannot be started: {error}", oshrun.display()));
-    // The command holds the writing ends of the pipe, without which the output has an end.
+    // Closes this process's writing ends of the pipe, so that the output ends with the job.
     drop(command);
     let (sender, printed) = mpsc::channel();
     thread::spawn(move || {

@@ -13,7 +13,8 @@ use std::ops::RangeBounds;
 /// Elements in the symmetric heap (§9.3), the same number on each PE. All PEs allocate and drop
 /// their arrays in the same order, since both are collective. Dropping an array completes the
 /// operations that this PE has issued, waits for all PEs and frees the memory (`shmem_free`,
-/// §9.3.2). The job ends with a message if another PE does something else meanwhile.
+/// §9.3.2). The job ends with a message if another PE allocates or drops something else, or
+/// finalizes.
 pub struct SymArray<'s, T: Symmetric> {
     pub(crate) block: SymBlock<'s>,
     data: *mut T,

@@ -2,7 +2,8 @@
 //!
 //! A view names the same elements on every PE. Its methods access this PE's elements; operations of
 //! a context access those of other PEs. An element that other PEs change meanwhile has a value that
-//! some PE has written; one larger than 8 bytes may have bytes of several such values.
+//! some PE has written; one whose size is not 1, 2, 4 or 8 bytes, or that is not aligned to its
+//! size, may have bytes of several such values.
 #![allow(unsafe_code)]
 
 use crate::element::{Plain, PlainData, Symmetric, fail};

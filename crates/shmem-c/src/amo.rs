@@ -22,7 +22,8 @@ macro_rules! fetching_updates {
     };
 }
 
-/// Defines nonblocking operations, which write the previous value to `fetch` until a quiet.
+/// Defines non-blocking operations, which write the previous value to `fetch` before the next quiet
+/// returns.
 macro_rules! nonblocking_updates {
     ($name:ident, $t:ty, $($op:ident)+) => {
         on_contexts! {$(

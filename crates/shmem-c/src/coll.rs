@@ -12,7 +12,7 @@ forward! {
     [shmem_sync_all]() => collectives::sync_all;
 }
 
-/// Collectives to which every PE contributes `nelems` elements: `long_collect`, `collectmem`.
+/// Exports a collective whose arguments are only vectors: `long_collect`, `collectmem`.
 macro_rules! gathering {
     ([$($before:tt)*] $collective:ident [$($after:tt)*] $t:ty) => {
         export! {
@@ -25,7 +25,7 @@ macro_rules! gathering {
     };
 }
 
-/// Collectives that move elements.
+/// Exports the collectives that copy elements without combining them.
 macro_rules! movers {
     ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
         gathering!([$($before)*] collect [$($after)*] $t);

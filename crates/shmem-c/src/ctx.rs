@@ -1,5 +1,5 @@
-//! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9). Functions write results through pointers and
-//! return 0 on success.
+//! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9). Functions with a result argument write to
+//! it, and return 0 on success.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
@@ -36,7 +36,8 @@ export! {
     ) = |call| ctx::session_start(call, ctx, options);
 }
 
-/// Creates a context and writes its handle to `ctx`. Returns 1 if there are no more contexts.
+/// Creates a context and writes its handle to `ctx`. For the invalid team, for unknown options, and
+/// if there are too many contexts, writes `SHMEM_CTX_INVALID` and returns 1.
 ///
 /// # Safety
 /// `ctx` is valid for a write.

@@ -1,4 +1,5 @@
-//! Teams (OpenSHMEM 1.6, 9.4). Functions write results through pointers and return 0 on success.
+//! Teams (OpenSHMEM 1.6, 9.4). Functions with a result argument write to it, and return 0 on
+//! success.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};

@@ -94,7 +94,7 @@ fn code(call: Call, abort: c_int, result: Result<c_int, Error>) -> c_int {
     }
 }
 
-/// Returns the bytes of `length` words.
+/// Returns the bytes of `length` words; an error if it is below 1.
 fn nbytes(length: c_int) -> Result<usize, Error> {
     match usize::try_from(length) {
         Ok(words @ 1..) => Ok(words * WORD),

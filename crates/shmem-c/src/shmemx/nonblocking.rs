@@ -1,4 +1,4 @@
-//! Nonblocking collectives, and their requests.
+//! Non-blocking collectives, and their requests.
 
 use core::ffi::c_int;
 
@@ -49,7 +49,7 @@ macro_rules! started {
     };
 }
 
-/// Collectives that move elements.
+/// Exports the collectives that copy elements without combining them.
 macro_rules! movers {
     ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
         started!([shmemx_ $($before)* collect $($after)* _nb] ($t)

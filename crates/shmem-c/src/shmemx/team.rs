@@ -1,5 +1,5 @@
-//! Cray's teams. The functions return no status, because errors end the job. `destroy` also sets
-//! the caller's handle to invalid.
+//! Cray's teams. The functions that make and destroy teams return no status, because errors end the
+//! job. `destroy` also sets the caller's handle to invalid.
 
 use core::ffi::c_int;
 

@@ -57,7 +57,7 @@ impl GroupLimit {
     }
 
     /// Returns the number of processes that the kernel has killed in the group of a memory limit
-    /// for lack of memory.
+    /// for lack of memory; 0 if it is not known.
     pub fn n_killed(&self) -> u64 {
         let number = |names: &MemoryFiles| {
             let text = fs::read_to_string(self.file.with_file_name(names.kills)).ok()?;

@@ -30,8 +30,8 @@ const INFINIBAND: u16 = 0x0207;
 /// Returns the machine that this process runs on.
 ///
 /// # Errors
-/// When there is no libhwloc of version 2, or environment variables make hwloc describe another
-/// machine.
+/// When there is no libhwloc of version 2, hwloc cannot describe this machine, or environment
+/// variables make it describe another one.
 pub(crate) fn this_machine() -> Result<Topology, String> {
     let mut loaded = Loaded::new()?;
     loaded.load().map_err(|error| format!("hwloc cannot describe this machine: {error}"))?;

@@ -2,10 +2,10 @@
 //! and NICs), and the placement of the machine's PEs on it.
 //!
 //! [`Topology`] is plain data. `hwloc` reads it from libhwloc: for this machine, an XML file or a
-//! synthetic description. The library is opened at run time and may be absent; `sysfs` then reads
-//! what the kernel shows. [`plan`] places the PEs of a machine and chooses their NICs. It is a pure
-//! function, so that all processes get the same result without communication. The launcher and the
-//! runtime start and bind processes; this crate does not.
+//! synthetic description. The library is opened at run time and may be absent; for this machine,
+//! `sysfs` then reads what the kernel shows. [`plan`] places the PEs of a machine and chooses their
+//! NICs. It is a pure function, so that all processes get the same result without communication.
+//! The launcher and the runtime start and bind processes; this crate does not.
 
 /// The variable that names the NIC that a PE should prefer, in the form of [`Nic::hint`].
 pub const NIC_VARIABLE: &str = "SHMEM_NIC";

@@ -8,8 +8,8 @@ use crate::model::Topology;
 use crate::{hwloc, sysfs};
 
 impl Topology {
-    /// Returns this machine; `usable` has only CPUs that this process may use. Without hwloc, reads
-    /// /sys and adds a note.
+    /// Returns this machine; `usable` has only CPUs that this process may use. If hwloc is absent
+    /// or cannot describe this machine, reads /sys and adds a note.
     pub fn of_this_machine() -> Topology {
         match hwloc::this_machine() {
             Ok(topology) => topology.within_affinity(),
@@ -39,7 +39,7 @@ impl Topology {
     /// 2 on.
     ///
     /// # Errors
-    /// A sentence: hwloc is not installed, or the file is not such a description.
+    /// A sentence: hwloc is not installed, or the file cannot be read or is no such description.
     pub fn of_xml(file: &Path) -> Result<Topology, String> {
         hwloc::xml(file)
     }
@@ -60,8 +60,8 @@ pub fn has_choice() -> bool {
     sysfs::has_choice(Path::new("/sys"))
 }
 
-/// Returns the NUMA node to which all of `cpus` belong; `None` if they belong to several, or if
-/// this machine has only one.
+/// Returns the NUMA node to which all of `cpus` belong; `None` if they belong to several or are
+/// none, or if only one node of this machine has CPUs.
 pub fn numa_node_of(cpus: &CpuSet) -> Option<u32> {
     let numa = sysfs::numa(Path::new("/sys"));
     let topology = Topology { numa, ..Topology::default() };
@@ -69,12 +69,13 @@ pub fn numa_node_of(cpus: &CpuSet) -> Option<u32> {
 }
 
 /// Returns the number of CPUs that this process may use at once, by its affinity and by the quota
-/// of its control group.
+/// of its control group; 1 if it is not known.
 pub fn cpus_at_once() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the CPUs that the kernel lets this process use.
+/// Returns the CPUs that the kernel lets this process use. If it does not tell which, assumes the
+/// first ones.
 fn affinity() -> CpuSet {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

@@ -2,14 +2,14 @@
 
 use crate::cpus::CpuSet;
 
-/// A kind of hardware that groups CPUs, from wide to narrow.
+/// The kinds of hardware that group CPUs, from wide to narrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// A socket.
     Package,
     /// CPUs with memory of their own.
     Numa,
-    /// CPUs with a last-level cache of their own.
+    /// CPUs that share an L3 cache.
     L3,
     /// A core with its hardware threads.
     Core,
@@ -38,8 +38,8 @@ pub enum NicKind {
 /// A NIC, or one of its devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nic {
-    /// The name that its library uses, which is also the libfabric domain: `mlx5_0`, `hfi1_0`,
-    /// `cxi0`, `eth0`.
+    /// The name that the kernel or its library uses, for most NICs also libfabric's domain:
+    /// `mlx5_0`, `hfi1_0`, `cxi0`, `eth0`.
     pub name: String,
     /// The protocol.
     pub kind: NicKind,
@@ -85,7 +85,8 @@ pub struct Topology {
     pub l3: Vec<CpuSet>,
     /// The CPUs of each core. Cores that are close to each other follow each other.
     pub cores: Vec<CpuSet>,
-    /// The NICs, by their address on the bus; by their name without hwloc.
+    /// The NICs, in the order of their addresses on the bus; without hwloc only those of fabrics,
+    /// in the order of their names.
     pub nics: Vec<Nic>,
     /// The CPUs that processes may use: on this machine those that both the control group and the
     /// affinity of this process allow.

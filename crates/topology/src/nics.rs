@@ -1,5 +1,5 @@
-//! Chooses the NIC of each PE of a machine: one of the nearest, such that NICs which are equally
-//! near get equal numbers of PEs.
+//! Chooses the NIC of each PE of a machine: one of the nearest. PEs are spread evenly over NICs
+//! that are equally near.
 
 use crate::cpus::CpuSet;
 use crate::model::Nic;

@@ -35,7 +35,8 @@ pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
 }
 
 /// Installs a handler of SIGABRT that makes aborts by UCX wait and then print a message that names
-/// this PE, `me`. Installs none if the program has a handler of its own.
+/// this PE, `me`. Installs none if the program handles or ignores the signal. Only the first call
+/// of the process has an effect.
 pub(crate) fn guard(me: Pe, wait: Duration) {
     let words = format!(
         "PE {me}: UCX ended this process, as it may when another PE has ended; see what UCX printed, and what other PEs \

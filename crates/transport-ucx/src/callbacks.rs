@@ -127,7 +127,7 @@ impl CallbackState {
     }
 
     /// Forgets the destinations of old values after a loss, so that no callback writes to memory of
-    /// callers.
+    /// callers. UCX itself may still do so until its operations have ended.
     pub(crate) fn forget_fetched(&self) {
         self.slots.borrow().iter().for_each(|slot| slot.fetched.set(null_mut()));
     }

@@ -21,7 +21,8 @@ const CONNECTIONLESS: [&str; 5] = ["dc", "ud", "posix", "sysv", "cma"];
 /// The transport that reaches only the process itself.
 const ITSELF: &str = "self";
 
-/// Describes UCX and each transport that it may use.
+/// Describes each transport that UCX may use here; or UCX alone, with the reason, if it is absent
+/// or cannot be used.
 pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
     let version = match library() {
         Ok(ucp) => ucx_sys::version(ucp),
@@ -56,7 +57,7 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
 /// Opens UCX for a job of `n_pes` PEs.
 ///
 /// # Errors
-/// The text says why UCX cannot be used, and without which restriction it could.
+/// The text says why UCX cannot be used, and without which restriction it could, if there is one.
 pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<UcpContext, String> {
     library()?;
     set_ports(host)?;
@@ -87,7 +88,8 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
     Err(format!("{refused}; {remedy}"))
 }
 
-/// Returns a list of the transports or devices, by the name of the restriction, that UCX has.
+/// Returns what UCX has where the restriction `name` applies: transports if it is `TLS`, otherwise
+/// devices, separated by commas.
 fn names_of(name: &str, context: &UcpContext) -> String {
     let resources = context.resources().into_iter();
     let mut names: Vec<String> = resources

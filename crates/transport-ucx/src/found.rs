@@ -49,9 +49,12 @@ const WITHOUT_SHARED_MEMORY: &str = "^sm";
 const EXCLUDES: (u32, u32) = (1, 12);
 
 /// Returns the changes of UCX's configuration, as names and values, that the variables of Rushmem,
-/// the preferred NIC of this PE, or a job on one machine require. UCX listens on every device that
-/// it may use, and authenticates no peer. So sockets are restricted to the interfaces that the user
-/// names, or to loopback for a job on one machine.
+/// the preferred NIC of this PE, or a job on one machine require. UCX's own variables have
+/// precedence.
+///
+/// UCX listens on every device that it may use, and authenticates no peer. So it gets the preferred
+/// NIC alone, if its port is known. Without one, its sockets are restricted to the interfaces that
+/// the user names, or to loopback for a job on one machine.
 ///
 /// # Errors
 /// If no interface fits the list of the user.

@@ -6,7 +6,7 @@
 //! small ones are batched into messages in sessions, and always where CPUs move the data. Atomic
 //! operations are messages that the target's CPU carries out, because operations of a NIC are not
 //! atomic with respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, UCX carries
-//! them out.
+//! them out, except on the library's own flags.
 //!
 //! - `transport` and `wire` implement the traits of `rushmem-transport`; a wire is a worker, and
 //!   `callbacks` is the part of its state that UCX's callbacks change;
@@ -17,12 +17,13 @@
 //! - `found` reports whether UCX has an RDMA device here, and configures UCX for a job; `probe`
 //!   tests UCX's atomic operations; `diagnosis` reports each of UCX's transports to users;
 //! - `settings` has the limits and variables, also UCX's own;
-//! - `abort` prints a message if UCX ends the process.
+//! - `abort` delays an abort by UCX, and prints a message then.
 //!
 //! Limits: the crate does not choose among UCX's transports, except that it excludes those of
 //! shared memory by default (`SHMEM_UCX_TLS` and UCX's own variables choose). It does not
-//! authenticate peers, since UCX does not. If the job is on one machine, UCX's sockets are
-//! restricted to the loopback interface if they work there.
+//! authenticate peers, since UCX does not. If the job is on one machine and the user names no
+//! interfaces or devices, UCX's sockets are restricted to the loopback interface if they work
+//! there.
 
 mod abort;
 mod callbacks;

@@ -74,12 +74,13 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Maximum number of transfers and unanswered requests that a context has in flight, and of its
+    /// Maximum number of transfers and unanswered requests that a worker has in flight, and of its
     /// unacknowledged requests to one PE.
     pub max_in_flight: usize,
     /// Maximum number of workers; further contexts share them.
     pub max_workers: usize,
-    /// The time for which UCX may still use memory of callers after a loss. Then the process ends.
+    /// The time for which UCX may still use memory of callers after a loss. If it does so for
+    /// longer, the process ends.
     pub abandon_limit: Duration,
     /// The time for which refused attempts to connect to a PE are repeated.
     pub connect_limit: Duration,
@@ -90,7 +91,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Returns the default limits, changed by the settings of the user.
+    /// Returns the default limits, changed by the settings of the user and the limit of the host.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
         let max_workers = WORKERS.number(|name| host.variable(name));
@@ -101,7 +102,7 @@ impl Tuning {
         Ok(Tuning { max_workers, connect_limit, ..usual })
     }
 
-    /// Returns the maximum number of unacknowledged requests of a context to one PE.
+    /// Returns the maximum number of unacknowledged requests of a worker to one PE.
     pub(crate) fn window(&self) -> u32 {
         u32::try_from(self.max_in_flight).map_or(MAX_IN_FLIGHT, |most| most.min(MAX_IN_FLIGHT))
     }
@@ -121,7 +122,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Returns limits so small that every operation has to wait, for tests.
+    /// Returns limits so small that operations soon have to wait for room, for tests.
     pub fn tiny() -> Tuning {
         Tuning { max_in_flight: 2, max_workers: 2, heap_in_blocks: true, ..Tuning::default() }
     }
@@ -144,7 +145,7 @@ pub(crate) fn library() -> Result<&'static Ucp, String> {
     LIBRARY.get_or_init(open).clone()
 }
 
-/// Makes UCX's sockets listen at the ports that the user names.
+/// Makes UCX's sockets listen at the ports that the user names, unless UCX's own variable is set.
 pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
     if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
         setting::set_default("UCX_TCP_PORT_RANGE", &format!("{first}-{last}"));

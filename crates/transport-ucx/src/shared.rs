@@ -100,8 +100,8 @@ impl SharedState {
     }
 
     /// Sleeps until the service worker or `worker` has an event, or an awaited word changes, but no
-    /// longer than `at_most`. Does not sleep if `is_over` returns true after the workers were
-    /// armed.
+    /// longer than `at_most`. Does not sleep if there is an event already, or if `is_over` returns
+    /// true after the workers were armed.
     pub(crate) fn sleep(
         &self,
         worker: Option<&Worker>,

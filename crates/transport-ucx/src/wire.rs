@@ -35,7 +35,7 @@ use ucx_sys::{
 };
 
 /// A waiting thread polls the service worker once per this many polls of its wire's worker, to
-/// which replies are sent.
+/// which replies are sent; after each poll if PEs outnumber the CPUs.
 const POLLS_PER_SERVICE: u32 = 4;
 
 /// The wire. Fields are dropped in this order: the worker before the state that its callbacks use.
@@ -566,7 +566,9 @@ impl Wire for UcxWire {
         self.callbacks.free_batches();
     }
 
-    /// Closes endpoints by force: UCX can cancel no single operation other than a receive.
+    /// Closes endpoints by force, if the context [can](UcpContext::notices_failures): UCX can
+    /// cancel no single operation other than a receive. Then waits until all operations have ended,
+    /// and fails if they take longer than the limit.
     fn abandon(&mut self, shared: &SharedState) -> Result<(), String> {
         self.callbacks.forget_fetched();
         let mut opened = Vec::new();

@@ -69,7 +69,8 @@ fn needs_verbs(amos: Amos) {
 /// Reliable connections of any NIC that speaks verbs, also of one in software, a kernel module.
 const VERBS: &str = "rc_verbs,ud_verbs:aux,self";
 
-/// Defines `main`, which runs the suite over some of UCX's transports for each row.
+/// Defines `main`, which runs the suite for each row: a name for the tests, UCX's transports, who
+/// carries out atomic operations, and a function that ignores the test if anything is absent.
 macro_rules! over {
     ($($name:ident $transports:tt $amos:expr, $needs:expr;)*) => {$(
         mod $name {

@@ -1,5 +1,5 @@
-//! A PE that dies: each PE that uses it gets an error that names both, and none hangs. A PE that
-//! leaves is no loss.
+//! A PE that dies, or whose request cannot be carried out: each PE that uses it gets an error, and
+//! none hangs. A PE that leaves is no loss.
 
 use conformance::loss::{LossCase, Recorder, one_dies, one_leaves, open_beside};
 use conformance::{Case, LIMIT, Member};

@@ -11,9 +11,11 @@ use crate::bindings::*;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 
-/// Why an operation exists: libfabric requires providers to fill in the entries of their tables.
+/// The reason why no entry of a table is empty: libfabric requires providers to fill in all. The
+/// text of the panic if one is empty nevertheless.
 const FILLED: &str = "libfabric fills its tables of operations";
 
+/// Defines a function for each row: its documentation, its signature and the call that it makes.
 macro_rules! calls {
     ($($(#[doc = $doc:literal])+ fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $body:expr;)*) => {$(
         $(#[doc = $doc])+

@@ -18,7 +18,7 @@ pub struct Need {
     pub program: &'static str,
     /// The purpose of the program, as the end of a sentence of which it is the subject.
     pub purpose: &'static str,
-    /// Packages, separated by blanks, by [`MANAGERS`].
+    /// For each of [`MANAGERS`], the packages, separated by spaces.
     packages: [&'static str; MANAGERS.len()],
 }
 
@@ -43,7 +43,7 @@ pub const BINUTILS: Need =
 /// valgrind, with its tool callgrind.
 pub const VALGRIND: Need =
     need("valgrind", "counts instructions", ["valgrind", "valgrind", "valgrind"]);
-/// strace.
+/// The tracer of system calls.
 pub const STRACE: Need = need("strace", "has system calls fail", ["strace", "strace", "strace"]);
 /// The C compiler of LLVM.
 pub const CLANG: Need =
@@ -175,7 +175,8 @@ struct PackageManager {
     install: &'static [&'static str],
 }
 
-/// The package managers of Debian, of Fedora and RHEL, and of SUSE, each with its kin.
+/// The package managers of Debian, of Fedora and RHEL, and of SUSE, and of the distributions
+/// derived from these.
 const MANAGERS: [PackageManager; 3] = [
     PackageManager {
         program: "apt-get",

@@ -1,5 +1,5 @@
-//! Running other programs: to the end, with their output passed through or captured, under a time
-//! limit.
+//! Running other programs: with their output passed through, captured or discarded, and optionally
+//! under a time limit.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -38,8 +38,8 @@ pub fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Returns a command that runs `program` and ends it, with its process group, after `limit`. Its
-/// standard input is empty.
+/// Returns a command that runs `program` and ends it, with its process group, after `limit`, of
+/// which only whole seconds count; less than one is no limit. Its standard input is empty.
 pub fn limited(limit: Duration, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", &limit.as_secs().to_string()]).arg(program).stdin(Stdio::null());

@@ -28,9 +28,9 @@ pub type Install = fn(&Workspace, &Path) -> Result<()>;
 pub struct Package {
     /// The directory of the crate, relative to the top of the repository.
     pub dir: String,
-    /// The crate's `rust-version`, if its manifest states one.
+    /// The crate's `rust-version` as `1.2`, without a patch number, if its manifest states one.
     pub rust_version: Option<String>,
-    /// The dependencies.
+    /// All dependencies, those of its tests included.
     pub dependencies: Vec<Dependency>,
 }
 
@@ -99,8 +99,8 @@ impl Workspace {
         command
     }
 
-    /// Runs cargo with these arguments, such as `build` or `test --no-run`. Returns all files that
-    /// it has built.
+    /// Runs cargo with these arguments, such as `build` or `test --no-run`. Returns all files of
+    /// this build, also those that were up to date.
     pub fn build(&self, arguments: &[&str]) -> Result<Vec<PathBuf>> {
         let made = self.artifacts(arguments)?.into_iter().flat_map(|artifact| artifact.filenames);
         Ok(made.map(PathBuf::from).collect())
@@ -117,7 +117,8 @@ impl Workspace {
         Ok(programs)
     }
 
-    /// Runs cargo with these arguments. Returns its messages about the crates that it has built.
+    /// Runs cargo with these arguments. Returns its messages about the crates of this build, also
+    /// those that were up to date.
     fn artifacts(&self, arguments: &[&str]) -> Result<Vec<Artifact>> {
         let mut cargo = self.cargo();
         cargo.args(arguments).arg("--message-format=json-render-diagnostics").stdin(Stdio::null());

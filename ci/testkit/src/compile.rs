@@ -1,4 +1,5 @@
-//! Programs in C, C++ and Fortran, each compiled once per test process by the prefix's own wrapper.
+//! Programs in C, C++ and Fortran, each compiled once per test process and choice of flags by the
+//! prefix's own wrapper.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -171,7 +171,7 @@ impl Job {
     }
 }
 
-/// A running job. A drop ends its processes.
+/// A running job. A drop ends its processes, unless the first one has ended and no test panics.
 pub struct Running {
     started: Started,
     shown: String,

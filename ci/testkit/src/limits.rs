@@ -9,7 +9,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// take a hundred times as long on a machine of two CPUs that runs 30 other threads.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// Returns a time limit, multiplied by RUSHMEM_TEST_SLOWDOWN, which is set on slow machines.
+/// Returns a time limit, multiplied by RUSHMEM_TEST_SLOWDOWN if that is set, as on slow machines.
 ///
 /// # Panics
 /// If that variable is no number.

@@ -1,9 +1,9 @@
-//! Limits the number of jobs and compilers that run at the same time, since tests run in more
-//! threads than machines have processors.
+//! Limits the number of jobs and compilers that a test program runs at the same time, since tests
+//! run in more threads than machines have processors.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Returns the maximum number of permits: RUSHMEM_TEST_JOBS, or 2.
+/// Returns the maximum number of permits: RUSHMEM_TEST_JOBS, but at least 1, or 2 by default.
 fn limit() -> usize {
     std::env::var("RUSHMEM_TEST_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(2).max(1)
 }

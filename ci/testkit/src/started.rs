@@ -1,5 +1,5 @@
-//! A process and all processes that it starts, under a hard time limit. Tests start every process
-//! this way.
+//! A process and all processes that it starts, under a hard time limit. Tests start jobs and
+//! servers this way.
 //!
 //! This module makes no difference between launchers, PEs and shells.
 

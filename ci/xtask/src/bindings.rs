@@ -56,7 +56,8 @@ const ALL: &[Bindings] = &[
     },
 ];
 
-/// Writes the bindings, or with `check` says which of them are stale.
+/// Writes the bindings, or with `check` fails if any of them are stale. Prints which ones cannot be
+/// made here.
 pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
     for skipped in make_all(&workspace, check)? {

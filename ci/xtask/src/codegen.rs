@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use task_support::process;
 use task_support::workspace::Workspace;
 
-/// Writes the generated files, or with `check` says which of them are stale.
+/// Writes the generated files, or with `check` fails if any of them are stale.
 pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
     let files = [

@@ -69,10 +69,12 @@ pub fn run(CountsFlags { pin }: CountsFlags) -> Result<()> {
     check(&workspace, &prefix)
 }
 
-/// Counts the instructions of the release, with the wrapper and the launcher of a prefix.
+/// Counts the instructions of the release, with the wrapper and the launcher of a prefix, and
+/// compares the numbers with the pinned ones.
 ///
 /// # Errors
-/// If a routine takes more instructions than are pinned, or has no pinned number.
+/// If a routine takes more instructions than are pinned and tolerated, or has no pinned number; if
+/// an operation in Rust takes many more than in C, or a Rust program is too large.
 pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let counts = count_all(workspace, prefix)?;
     let pinned = fs::read_to_string(workspace.root.join(PINNED))?;
@@ -84,8 +86,9 @@ pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
     bail!("{}", complaints.join("; "))
 }
 
-/// Builds the library as for a release. Returns the name of each routine, and the number of
-/// instructions of one call.
+/// Builds the library as for a release, counts all routines and prints the counts. Returns each
+/// name and the instructions of a call; over a network (only where libfabric is), those until its
+/// provider is first called.
 fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<(String, u64)>> {
     let release = Release::build_packages(workspace, &["build", "--release"], &PACKAGES)?;
     let prefix = workspace.target.join("counts-prefix");
@@ -133,8 +136,8 @@ fn rust_program(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Counts the instructions of one call of a routine by `program`, which runs as a job of one PE.
-/// Returns the name of the routine, and the number.
+/// Counts the instructions of a call of a routine, on average, by `program`, which runs as a job of
+/// one PE. Returns the name of the routine, and the number.
 fn count_on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<(String, u64)> {
     let log = workspace.target.join("counts.log");
     process::run(
@@ -161,8 +164,8 @@ fn collected(log: &str) -> Option<u64> {
     number.trim().parse().ok()
 }
 
-/// Compares numbers of instructions with the pinned ones. Returns a sentence for each that is
-/// larger, or not pinned; prints one for each that is smaller.
+/// Compares numbers of instructions with the pinned ones. Returns a sentence for each that is not
+/// pinned, or is larger by more than is tolerated; prints one for each that is as much smaller.
 fn compare(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     for (routine, now) in counts {

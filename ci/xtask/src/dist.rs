@@ -1,11 +1,11 @@
-//! `cargo xtask dist`: makes the files of a release, under target/dist: the prefix as an archive,
-//! as a Python wheel and as packages for Debian and RPM; the sources with those of all
-//! dependencies; checksums.
+//! `cargo xtask dist`: makes the files of a release, under target/dist unless `--output` names
+//! another directory: the prefix as an archive, as a Python wheel and as packages for Debian and
+//! RPM; the sources with those of all dependencies; checksums.
 //!
 //! The programs are linked against the symbols of an old C library, by zig (`cargo zigbuild`), so
 //! that they run on every distribution that has this version or a newer one. [`check`] verifies
-//! that they need no newer symbol, and no library that a machine may lack. Two runs make equal
-//! files.
+//! that they need no newer symbol, and no library that a machine may lack. Two runs with the same
+//! sources and tools make equal files.
 
 mod archive;
 mod check;
@@ -50,7 +50,7 @@ pub enum FileKind {
     Rpm,
 }
 
-/// Makes all files, and lists them.
+/// Makes the files of a release, or only those of one kind, and prints their checksums and names.
 pub fn run(DistFlags { arch, output, only }: DistFlags) -> Result<()> {
     let output = std::path::absolute(output)?;
     let sums = make(&Workspace::open()?, &arch, &output, only)?;
@@ -58,13 +58,14 @@ pub fn run(DistFlags { arch, output, only }: DistFlags) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the first tool that is missing, and how to install it.
+/// Returns a message about the first missing tool that a release needs; those that make packages
+/// may be missing.
 pub fn missing() -> Option<String> {
     dependencies::missing().or_else(|| tools_missing(None))
 }
 
-/// Returns the name of the first missing tool, of those that build programs and those for one kind
-/// of files, and how to install it.
+/// Returns a message about the first missing tool, of those that build programs and the one that
+/// makes packages of the kind `only`. The sources need none of these.
 fn tools_missing(only: Option<FileKind>) -> Option<String> {
     let of_kind = match only {
         Some(FileKind::Deb) => Some("dpkg-deb"),
@@ -90,7 +91,8 @@ fn tools_missing(only: Option<FileKind>) -> Option<String> {
     python.map(|name| format!("{name} is not here: pip install {name}"))
 }
 
-/// Makes all files, or one kind of them, in `output`. Returns their checksums and names.
+/// Makes all files, or one kind of them, in `output`. Returns their checksums and names. If all are
+/// made, leaves out packages whose tool is missing.
 pub fn make(
     workspace: &Workspace,
     arch: &str,
@@ -139,7 +141,8 @@ pub fn make(
     write_sums(output, &made)
 }
 
-/// Writes the checksums of files. Returns the text, which has the names of the files, too.
+/// Writes the checksums of files to SHA256SUMS in `output`. Returns the text, which has the names
+/// of the files, too.
 fn write_sums(output: &Path, made: &[PathBuf]) -> Result<String> {
     let names = made.iter().filter_map(|path| path.file_name());
     let sums = capture(Command::new("sha256sum").args(names).current_dir(output))?;

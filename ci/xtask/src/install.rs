@@ -25,7 +25,7 @@ pub const LIBRARY: &str = "librushmem";
 /// The package that makes librushmem-race.so, and the file that cargo makes of it.
 const DETECTOR: &str = "librushmem-race";
 const DETECTOR_FILE: &str = "librushmem_race_detector.so";
-/// The installed programs, each with the name of its package.
+/// The installed programs that are copied from the build, each with the name of its package.
 const PROGRAMS: [&str; 2] = ["oshrun", "shmem-info"];
 /// The program that measures any OpenSHMEM library. One part is in C, and each library's own oshcc
 /// compiles it; the other part is a static library in Rust.
@@ -97,7 +97,7 @@ pub fn packages() -> impl Iterator<Item = &'static str> {
     [LIBRARY, DETECTOR, PERF].into_iter().chain(PROGRAMS)
 }
 
-/// The files of a release build.
+/// The files that cargo has built for an installation, as a release or for tests.
 pub struct Release(Vec<PathBuf>);
 
 impl Release {
@@ -136,7 +136,7 @@ pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     install_release(workspace, &release, prefix, &Toolchain::of_system())
 }
 
-/// Installs a release that was built.
+/// Installs files that were built, with these tools.
 pub fn install_release(
     workspace: &Workspace,
     release: &Release,

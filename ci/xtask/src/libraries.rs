@@ -1,10 +1,10 @@
 //! Makes the installed libraries from the static libraries that cargo built.
 //!
-//! An installed static library is one object file whose only global names are the C names. The
-//! output of rustc also has all Rust symbols, and its `shmem_x` is as strong as `pshmem_x`, so that
-//! a profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy join it to one
-//! object in which the names of the standard are weak, their twins are strong, and all others are
-//! local.
+//! An installed static library is one object file whose only global names are those for C and
+//! Fortran. The output of rustc also has all Rust symbols, and its `shmem_x` is as strong as
+//! `pshmem_x`, so that a profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy
+//! join it to one object in which the names of the standard are weak, their twins are strong, and
+//! all others are local.
 //!
 //! The shared library is linked from the static library with a version script, which gives each C
 //! and Fortran name a version and hides all others. rustc cannot make it: for a shared library it
@@ -71,7 +71,7 @@ pub fn join(
     write(&roots, &kept.iter().map(|name| format!("--undefined={name}")).collect::<Vec<_>>())?;
     write(&script, &[SECTIONS.to_owned()])?;
 
-    // Without the option, ld would request an executable stack: the members with split debug
+    // Without `noexecstack`, ld would request an executable stack: the members with split debug
     // information have no note about the stack.
     run(tools
         .binutil("ld")

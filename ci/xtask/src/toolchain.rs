@@ -8,9 +8,11 @@ use std::process::Command;
 pub struct Toolchain {
     /// The compiler and linker of C: a command and its first arguments.
     pub compiler: String,
-    /// The prefix of the names of binutils, such as `aarch64-linux-gnu-`, or nothing.
+    /// The prefix of the names of binutils, such as `aarch64-linux-gnu-`; empty for those of this
+    /// machine.
     pub binutils: String,
-    /// The command that runs a program for this processor, with its first arguments, or nothing.
+    /// The command that runs a program for the processor of the installation, with its first
+    /// arguments; empty if this machine runs such programs itself.
     pub runner: String,
     /// True if debug information is installed, in separate files.
     pub keeps_debug_information: bool,

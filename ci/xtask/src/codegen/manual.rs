@@ -49,7 +49,8 @@ impl Described<'_> {
 /// Returns all pages.
 ///
 /// # Panics
-/// If manual.txt has no page for a function of the standard, or does not describe an argument.
+/// If manual.txt has no page for a function of the standard or does not describe an argument, or a
+/// page has no example.
 pub fn pages() -> Vec<ManPage> {
     let table = SpecTable::read();
     let (described, arguments) = read();

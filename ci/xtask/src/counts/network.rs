@@ -141,7 +141,8 @@ fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {
 }
 
 /// Returns the number of instructions of the library in a part of callgrind's output. The line
-/// after `calls=` is skipped: it has the instructions of the callee, which are counted there.
+/// after `calls=` is skipped: it has the instructions of the callee, which are counted at the
+/// callee, if it is in the library.
 fn own(part: &str) -> u64 {
     let (mut object, mut is_callee, mut all) = ("", false, 0);
     for line in part.lines() {

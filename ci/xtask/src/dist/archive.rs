@@ -30,8 +30,9 @@ pub fn pack_dir(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Makes an archive of the sources and of those of all dependencies, so that cargo builds them
-/// without a network. Returns the path of the archive, and the directory that was packed.
+/// Makes an archive of the sources, in a checkout those of the last commit, and of the sources of
+/// all dependencies, so that cargo builds them without a network. Returns the path of the archive,
+/// and the directory that was packed.
 pub fn pack_sources(
     workspace: &Workspace,
     output: &Path,

@@ -20,7 +20,7 @@ const LIBRARIES: [&str; 8] = [
     "librushmem.so.1",
 ];
 
-/// Checks all programs and shared libraries of a prefix.
+/// Checks all programs and shared libraries in the directories bin and lib of a prefix.
 ///
 /// # Errors
 /// If one needs a symbol of a C library newer than `glibc` or a library that a machine may lack, or

@@ -3,7 +3,8 @@
 //! the library.
 //!
 //! A wheel cannot contain links. Instead of a link to a library it has a linker script, instead of
-//! a link to a man page a page that includes the other one, and instead of other links a copy.
+//! a link to a man page of a routine a page that includes the other one, and instead of other links
+//! a copy.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! The files of a prefix during an installation. They are made in a directory of their own within
 //! the prefix, and at the end moved to their places and listed, so that the installation can be
-//! removed. An installation that fails changes nothing.
+//! removed. An installation that fails before that changes nothing.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The list of the installed paths, relative to the prefix, one on each line: the files, and the
-/// directories that did not exist before.
+/// directories that this installation or an earlier one has made.
 pub const MANIFEST: &str = "share/rushmem/manifest";
 
 /// The directory of a prefix in which the files are made.

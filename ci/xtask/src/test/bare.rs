@@ -26,7 +26,8 @@ const PROGRAMS: &[&str] =
     &["mpirun", "mpiexec", "orterun", "prte", "prun", "hydra_", "ucx_info", "fi_info"];
 
 /// A shell script whose arguments are the files, `--` and a command. It covers the directories of
-/// the files and runs the command. The files must be sorted by directory.
+/// the files and runs the command. The files are sorted, so that those of one directory are mostly
+/// consecutive.
 const COVER: &str = r#"
 set -e
 mount -t tmpfs tmpfs "$stage"
@@ -50,7 +51,8 @@ shift
 const ARE_GONE: &str = r#"for file; do if [ -e "$file" ] || [ -h "$file" ]; then exit 1; fi; done"#;
 
 /// Replaces this process by the same program in a namespace in which the files are hidden. Returns
-/// only if there are no such files, or if they cannot be hidden, after it has printed the reason.
+/// `Ok` only if there are no such files, or if they cannot be hidden, after it has printed the
+/// reason.
 pub fn enter(target: &Path) -> Result<()> {
     let files = files();
     if files.is_empty() {
@@ -81,7 +83,7 @@ pub fn step(_: &TestSession) -> Result<StepOutcome> {
     })
 }
 
-/// Returns the files to be hidden that exist, sorted by directory.
+/// Returns the files to be hidden that exist, sorted by path.
 fn files() -> BTreeSet<PathBuf> {
     let ldconfig = |path| process::capture(Command::new(path).arg("-p"));
     let known = ldconfig("ldconfig").or_else(|_| ldconfig("/sbin/ldconfig")).unwrap_or_default();

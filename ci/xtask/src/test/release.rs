@@ -1,6 +1,7 @@
-//! The step `release`: makes the files of a release, and compiles and runs a program with each:
-//! with the archive unpacked elsewhere, the wheel in a new Python environment, and the packages
-//! unpacked.
+//! The step `release`: makes the files of a release, and compiles and runs a program with the
+//! archive, unpacked elsewhere, with the wheel, in a new Python environment, and with the packages
+//! for Debian, unpacked, if they were made. It also checks that the archive of the sources is
+//! complete.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +21,7 @@ const FOUND_WITHOUT_PATH: [&str; 4] = [
     "usr/share/man/man7/rushmem.7.gz",
 ];
 
-/// Makes the files of a release, and runs a program with each.
+/// Makes the files of a release, and tests those that can be used here.
 pub fn files(session: &TestSession) -> Result<StepOutcome> {
     if let Some(missing) = dist::missing() {
         return Ok(StepOutcome::Skipped(missing));
@@ -64,7 +65,7 @@ fn check_sources(archive: &Path, dir: &Path) -> Result<()> {
     process::capture(cargo.env("CARGO_HOME", dir.join("empty"))).map(drop)
 }
 
-/// Tests the packages for Debian, unpacked into one directory.
+/// Tests the packages for Debian, if there are any, unpacked into one directory.
 fn test_packages(output: &Path, source: &Path) -> Result<()> {
     let listed = process::capture(Command::new("find").arg(output).args([
         "-maxdepth",

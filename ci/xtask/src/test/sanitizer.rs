@@ -9,9 +9,9 @@
 //! ThreadSanitizer sees its accesses.
 //!
 //! ThreadSanitizer sees one process only. A counter of the TCP provider (`SENDS`) tells it the
-//! order that messages of peers create, and a little more. It sees neither accesses of the kernel
-//! nor the order that fences create, so none of these programs may wait for a word that a peer
-//! puts.
+//! order that messages of peers create; this also orders some accesses that no message orders. It
+//! sees neither accesses of the kernel nor the order that fences create, so none of these programs
+//! may wait for a word that a peer puts.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The steps of the tiers, one function for each. The lists at the top name what they need.
+//! The steps of the tiers, one function for each, except those that have a file of their own. The
+//! lists at the top name the tools that they need.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -67,7 +68,7 @@ const EVERY_SIZE: &str = "RUSHMEM_EVERY_SIZE";
 /// finds.
 const UCX_DIRS: &str = "RUSHMEM_UCX_DIR";
 
-/// Installs the tools that the steps of the tier need, by one call of the package manager.
+/// Installs the missing tools that the steps of the tier need.
 pub fn needs(session: &TestSession) -> Result<StepOutcome> {
     let [providers, full] = [session.tier != Tier::Usual, session.tier == Tier::Full];
     let more =
@@ -127,7 +128,8 @@ pub fn tests(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| !is_long(program))?.run()
 }
 
-/// Runs the programs in the documentation of the Rust interface, each as a job of 2 PEs.
+/// Runs the programs in the documentation of all crates, mostly of the Rust interface, each as a
+/// job of 2 PEs.
 pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
     let oshrun = oshrun(session);
     let runner =
@@ -209,9 +211,9 @@ fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
     suites(session, |program| program.dir == FAULTS)?.args([which, "--ignored"]).run()
 }
 
-/// Runs each program over each network whose library is installed, in one job of several kinds, and
-/// over libfabric also with the strict fabric. All are in one run, since each run compiles all
-/// programs.
+/// Runs each program over each network whose library is installed, in one of the network's sample
+/// jobs, and over libfabric also with the strict fabric. All are in one run, since each run
+/// compiles all programs.
 pub fn samples(session: &TestSession) -> Result<StepOutcome> {
     let mut arguments = vec!["_sample::", "--ignored"];
     let mut absent = Vec::new();
@@ -402,7 +404,8 @@ fn programs(session: &TestSession) -> Result<Run> {
 }
 
 /// Returns a run of the test programs for which `wanted` is true, with the variables by which they
-/// find the installed prefix and its launcher.
+/// find the installed prefix and its launcher, and in `--full` the one that makes them run with all
+/// sizes.
 fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
     let run = session
         .suites

@@ -2,9 +2,8 @@
 //! are built once.
 //!
 //! `cargo test -p PACKAGE` would resolve the features of dependencies for each choice of packages,
-//! and compile dependencies again whose features differ. Here every step runs programs of one
-//! build. If a program fails, the others run nevertheless. If no test runs in a step, the step
-//! fails.
+//! and compile dependencies again whose features differ. Here the steps run programs of one build.
+//! If a program fails, the others run nevertheless. If no test runs in a step, the step fails.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -24,8 +23,8 @@ use super::tools::{self, StepOutcome, TestTally};
 /// limits.
 const LIMIT: Duration = Duration::from_secs(3 * 3600);
 
-/// The number of test programs, or of steps, that run at the same time. Many tests wait more than
-/// they compute.
+/// Maximum number of test programs, or of steps, that run at the same time. Many tests wait more
+/// than they compute.
 const LANES: usize = 3;
 
 /// The package whose test programs take the longest.
@@ -37,7 +36,7 @@ const SHOWN: usize = 10;
 /// A set of steps that are run together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// `cargo xtask test`
+    /// `cargo xtask test`, also with `--bare`
     Usual,
     /// `cargo xtask test --providers`
     Providers,

@@ -77,7 +77,8 @@ pub fn install_rust(version: &str) -> Result<()> {
 /// fetch` with these arguments. The inner error has the reason why they cannot be downloaded.
 ///
 /// # Errors
-/// If the lock file does not match the manifests: this is not a fault of the network.
+/// If rustup cannot be started, or the lock file does not match the manifests: these are not faults
+/// of the network.
 pub fn fetch_crates(dir: &Path, arguments: &[&str]) -> Result<Result<()>> {
     let mut fetch = process::limited(DOWNLOAD, "rustup");
     fetch.args(["run", "nightly", "cargo", "fetch", "--locked"]).args(arguments);
@@ -119,8 +120,9 @@ impl TestTally {
         Some(TestTally { passed: number("passed")?, ignored: number("ignored")? })
     }
 
-    /// Returns the outcome of a step that consists of these tests. It is an error if no test ran: a
-    /// filter that matches nothing must not look like success.
+    /// Returns the outcome of a step that consists of these tests. It is an error if there was no
+    /// test: a filter that matches nothing must not look like success. If all were ignored, the
+    /// step counts as skipped.
     pub fn outcome(self) -> Result<StepOutcome> {
         match self {
             TestTally { passed: 0, ignored: 0 } => bail!("no test ran"),

@@ -106,8 +106,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ci/interop", &["crates/shmem", "ci/spec"]),
 ];
 
-/// The crates that tests of any crate may import, too: the test kit, and `crates/transport` for
-/// transports that tests define.
+/// The crates that tests of any crate may import, too: those that exist for tests, the tables of
+/// the standard, and `crates/transport` for transports that tests define.
 const TESTS_MAY_IMPORT: &[&str] =
     &["ci/testkit", "ci/spec", "ci/conformance", "ci/strict-fabric", "crates/transport"];
 

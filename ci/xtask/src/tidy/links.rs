@@ -1,5 +1,5 @@
 //! Rules for links: the file and the heading that a link of a page names exist, and so does each
-//! page of docs/ that any file mentions.
+//! page of docs/ that any file, other than unit tests, mentions.
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::palette::{GRID, SOFT};
 
-/// The content of a drawing, without the text around it.
+/// A drawing: its size and its content, without the `svg` element around it.
 pub struct Drawing {
     /// The width of the drawing in pixels.
     pub width: f64,
@@ -36,7 +36,7 @@ pub fn px(length: f64) -> f64 {
     (length * 10.0).round() / 10.0
 }
 
-/// Returns text at a point, which `anchor` makes its start, middle or end.
+/// Returns text whose start, middle or end is at a point. `anchor` is `start`, `middle` or `end`.
 pub fn label((x, y): (f64, f64), anchor: &str, color: &str, text: &str) -> Markup {
     html! { text x=(px(x)) y=(px(y)) text-anchor=(anchor) fill=(color) { (text) } }
 }
@@ -97,8 +97,8 @@ pub fn shortened(text: &str, letters: usize) -> String {
     }
 }
 
-/// Returns the text of a page or picture. Replaces control characters, which markup may not
-/// contain, by U+FFFD.
+/// Returns the text of a page or picture. Replaces control characters other than newlines by
+/// U+FFFD, since markup may not contain them.
 pub fn printable(markup: Markup) -> String {
     let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
     markup.into_string().replace(is_bad, "\u{fffd}")

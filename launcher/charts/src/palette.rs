@@ -13,7 +13,7 @@ pub const GRID: &str = "#e9ecef";
 pub const CARD: &str = "#ffffff";
 /// Lines of the floors that shmem-perf measures.
 pub const FLOOR: &str = "#8b929a";
-/// Cells of a map without a value.
+/// Cells of a map without a value, and times without records in a timeline.
 pub const ABSENT: &str = "#e3e6ea";
 /// The series of a chart.
 pub const SERIES: [&str; 6] = ["#0067a5", "#d1500b", "#00875f", "#b3478d", "#b98300", "#33383f"];
@@ -31,7 +31,7 @@ pub fn step_color(step: usize) -> String {
 }
 
 /// Returns the step of a value on a logarithmic scale from `bad`, which is step 0, to `good`, which
-/// is the last one.
+/// is the last one. Values beyond them have these steps, too.
 pub fn step(value: f64, (bad, good): (f64, f64)) -> usize {
     let part = (value / bad).ln() / (good / bad).ln();
     ((part * STEPS as f64) as usize).min(STEPS - 1)

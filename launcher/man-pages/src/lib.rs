@@ -12,7 +12,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-/// All man pages, with their sections.
+/// The man pages of the programs and the overview, with their sections.
 const PAGES: [(&str, &str); 7] = [
     ("oshcc", "1"),
     ("oshcxx", "1"),
@@ -24,7 +24,7 @@ const PAGES: [(&str, &str); 7] = [
 ];
 
 /// Prints the man page or the completions if the command line requests them. Returns false if it
-/// does not.
+/// does not, or if `--generate` has another argument.
 pub fn print_if_requested(command: impl FnOnce() -> Command) -> bool {
     let Some(what) = requested(std::env::args_os().skip(1)) else { return false };
     let Some(text) = text(command(), &what) else { return false };
@@ -73,7 +73,8 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     text.write_all((subcommands(&command) + &sections(&after) + &see_also(&name)).as_bytes())
 }
 
-/// Writes the synopsis: a line with the options, and one for each subcommand.
+/// Writes the synopsis: a line with the options, and one for each subcommand. A usage that the
+/// command sets replaces it.
 fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> {
     if command.get_overridden_usage().is_some() || shown(command).next().is_none() {
         return man.render_synopsis_section(text);

@@ -8,7 +8,7 @@ use rushmem_topology::{BindTo, MapBy};
 
 use crate::doctor::Role;
 
-/// The options of the map.
+/// The heading of the options of the map in the help.
 const MAP: &str = "Options of --topology";
 
 /// Show the settings of this OpenSHMEM library, the transports that work here, or the placement of

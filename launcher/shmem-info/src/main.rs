@@ -1,5 +1,5 @@
 //! `shmem-info`: prints the version, the settings, the transports that work here, and the placement
-//! of the PEs of a job.
+//! of the PEs of a job. Examines this machine or a job (`doctor`), and shows the trace of one.
 //!
 //! Placements come from `rushmem_topology`, like those of oshrun. Only the doctor starts processes:
 //! examinations of transports, and short jobs. The hidden command `tune` is the part of `shmem-perf
@@ -58,7 +58,8 @@ fn apply_files(flags: &InfoFlags) {
 /// The text that a command line asks for.
 struct Answer {
     text: String,
-    /// False if a doctor has found that no job can run.
+    /// False if the doctor has found that this machine can run no job, or that the user's job
+    /// fails.
     is_ok: bool,
 }
 
@@ -119,8 +120,8 @@ fn print(text: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the transports of this build, what each of them finds on this machine, and whether the
-/// CPU or the network executes atomic operations.
+/// Returns the transports of this build: what each of them finds on this machine, and whether the
+/// CPU or the network executes atomic operations, or else why it is not available.
 fn transports() -> Result<String, String> {
     let settings = rushmem_settings::of_this_process()?;
     let mut text = String::new();
@@ -138,7 +139,8 @@ fn transports() -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns the map of a machine and of the PEs on it.
+/// Returns the map of a machine and of the PEs on it as text, or with `--svg` as a drawing. A
+/// drawing for a file is written to the file, and the returned text is empty.
 fn topology(flags: &InfoFlags) -> Result<String, String> {
     let (machine, at_once) = match (&flags.xml, &flags.synthetic) {
         (Some(file), _) => (Topology::of_xml(file)?, None),

@@ -22,14 +22,15 @@ pub struct PackageMap {
     pub nics: Vec<NicBox>,
 }
 
-/// A NUMA node, or the part of one that lies in a socket.
+/// A NUMA node, the part of one that lies in a socket, or a whole socket whose NUMA nodes are not
+/// known.
 pub struct Node {
     pub title: String,
     pub groups: Vec<CacheGroup>,
     pub nics: Vec<NicBox>,
 }
 
-/// Cores that share an L3 cache.
+/// Cores that share an L3 cache, or all cores of a node whose caches are not known.
 pub struct CacheGroup {
     /// `None` where the caches are not known.
     pub title: Option<String>,
@@ -138,7 +139,7 @@ fn socket(
     PackageMap { title: format!("socket {at}"), nodes, nics: take_near(nics, cpus) }
 }
 
-/// Removes and returns the NICs that are near no CPU outside `cpus`.
+/// Removes and returns the NICs that are near CPUs in `cpus` and near no others.
 fn take_near(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
     nics.extract_if(.., |nic| !nic.near.is_empty() && nic.near.is_within(cpus)).collect()
 }

@@ -16,8 +16,8 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
     settings::ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
 }
 
-/// Returns the version, the settings that are set, those that have their defaults, and the names of
-/// those without a value.
+/// Returns the version, the settings that are set, those that have their defaults, the names of
+/// those without a value, and the place of this process in the job that SHMEM_JOB names, if any.
 pub fn values() -> String {
     let name = Style::new().bold();
     let width = all().map(|row| row.name.len()).max().unwrap_or_default();
@@ -51,7 +51,7 @@ pub fn values() -> String {
     )
 }
 
-/// Returns the descriptions of the settings whose names contain `word`, in any case.
+/// Returns the descriptions of the settings whose names contain `word`, in upper or lower case.
 ///
 /// # Errors
 /// If there is no such setting.

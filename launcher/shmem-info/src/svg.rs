@@ -1,8 +1,8 @@
-//! The map as an SVG drawing: nested boxes, and cores in the color of the NIC that their PEs use.
+//! The map as an SVG drawing: nested boxes, and each core in the color of the NIC of its first PE.
 
 use crate::map::{CacheGroup, CoreMap, MachineMap, NicBox, Node, PackageMap, named, short};
 
-/// Colors of NICs, and of the cores whose PEs use them; further NICs begin again.
+/// Colors of NICs, and of the cores whose PEs use them. Further NICs get the same colors again.
 const COLORS: [&str; 10] = [
     "#9ecae1", "#fdae6b", "#a1d99b", "#f4a6b7", "#bcbddc", "#e7cb94", "#9edae5", "#d6b08c",
     "#c7e29c", "#f7b6d2",
@@ -106,7 +106,8 @@ fn nic(nic: &NicBox) -> Drawn {
     Drawn { width: WIDTH, height: HEIGHT, body }
 }
 
-/// Draws NICs in rows no wider than the objects above them.
+/// Draws NICs in rows of this width, that of the objects above them, but at least one in a row.
+/// Returns `None` if there are no NICs.
 fn nics(nics: &[NicBox], width: usize) -> Option<Drawn> {
     let nics: Vec<Drawn> = nics.iter().map(nic).collect();
     let own = nics.first()?.width + GAP;

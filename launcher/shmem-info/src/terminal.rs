@@ -18,7 +18,7 @@ pub fn wrapped(paragraph: &str, indent: usize) -> String {
 }
 
 /// Shows a line of progress on stderr if that is a terminal that can erase lines. The next call
-/// replaces the line.
+/// replaces the line, so an empty text erases it.
 pub fn progress(what: &str) {
     let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
     if std::io::stderr().is_terminal() && !is_dumb {
@@ -26,7 +26,8 @@ pub fn progress(what: &str) {
     }
 }
 
-/// Returns the width of the terminal, as for `--help`.
+/// Returns the width of the terminal, or else the value of the variable COLUMNS, or else
+/// [`COLUMNS`].
 fn columns() -> usize {
     let of_terminal = terminal_size::terminal_size().map(|(width, _)| width.0.into());
     let variable = || std::env::var("COLUMNS").ok()?.parse().ok();

@@ -27,7 +27,7 @@ const SHOWN: usize = 3;
 const LEFT: f64 = 66.0;
 const WIDTH: f64 = 900.0;
 const ROW: f64 = 22.0;
-/// The maximum number of PEs in the timeline, and of rows of the matrix.
+/// The maximum number of PEs in the timeline and in the table of totals, and of rows of the matrix.
 const ROWS: usize = 64;
 /// The maximum side of the matrix, and of a cell.
 const SIDE: f64 = 468.0;
@@ -311,7 +311,7 @@ fn wait_totals(job: &JobTrace) -> Markup {
     }
 }
 
-/// Returns the table of waits, each with the call that ended it.
+/// Returns the table of waits, each with the call that ended it, if that is known.
 fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
     let start = job.times().0;
     html! {

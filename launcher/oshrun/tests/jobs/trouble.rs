@@ -16,8 +16,8 @@ fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid as i32).expect("a process"), signal).expect("it is there");
 }
 
-/// Starts a job of one PE on each of three hosts. Returns its PEs, in any order, and
-/// its stdout. `before` and `after` surround the PE in the script that each host runs.
+/// Starts a job of one PE on each of three hosts. Returns the job, the processes of its PEs in any
+/// order, and its stdout. `before` and `after` surround the PE in the script of a shell.
 fn job(
     agent: &TestAgent,
     options: &str,
@@ -30,10 +30,10 @@ fn job(
     (job, pes, stdout)
 }
 
-/// oshrun starts the PEs directly.
+/// The shell that oshrun starts becomes the PE.
 const PLAIN: [&str; 2] = ["exec", ""];
 
-/// oshrun starts each PE through a shell.
+/// The shell that oshrun starts has the PE as its child.
 const WRAPPED: [&str; 2] = ["", "; true"];
 
 /// Returns an agent that sets the variable AT to the name of the host.

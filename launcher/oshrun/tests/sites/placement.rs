@@ -4,7 +4,7 @@ use crate::support::{Outcome, TestJob};
 use rushmem_topology::{BindTo, CpuSet, Level, MapBy, PlacementPlan, Topology, plan};
 use testkit::absent;
 
-/// Prints the affinity of a PE.
+/// The shell command that prints the number of a PE on this host and its affinity.
 const SHOW: &str = "echo $SHMEM_LOCAL_ID $(grep Cpus_allowed_list /proc/self/status)";
 
 /// Returns the CPUs of each PE, as the kernel reports them.

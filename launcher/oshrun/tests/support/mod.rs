@@ -99,7 +99,7 @@ impl TestJob {
         self
     }
 
-    /// Starts the job; its stdin is closed after the input.
+    /// Starts the job. Writes the text of [`TestJob::input`], if any, and then closes its stdin.
     pub fn start(mut self) -> Running {
         let mut started = Started::new(&mut self.command, LIMIT);
         if let Some(input) = self.input {
@@ -274,7 +274,7 @@ pub fn state(pid: u32) -> char {
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('X')
 }
 
-/// Reads `count` lines of the form `pid N`.
+/// Reads lines until `count` of them have the form `pid N`. Returns these numbers.
 pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
     let mut pids = Vec::new();
     while pids.len() < count {

@@ -36,7 +36,8 @@ pub struct ExaminedPart {
     pub is_for_many_pairs: bool,
 }
 
-/// Prints the examination of a transport, or of one of its parts, for [`examine`].
+/// Examines a transport, or one of its parts, in this process, which is the child that [`examine`]
+/// starts. Returns the line to print.
 pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
     prepare();
     let settings = settings::of_this_process()?;
@@ -60,7 +61,8 @@ pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
 /// Examines a transport, or one of its parts, in a child.
 ///
 /// # Errors
-/// If the child crashes or hangs: the predicate of a sentence such as "does not end within 20 s".
+/// If the child fails, hangs or reports nothing: the predicate of a sentence such as "does not end
+/// within 20 s".
 pub fn examine(transport: &str, part: Option<&str>) -> Result<Examination, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("cannot be examined: {error}"))?;

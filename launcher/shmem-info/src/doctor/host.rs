@@ -1,6 +1,6 @@
 //! Examines this machine: its limits, its memory, its CPUs and NICs, and what the kernel permits.
 //!
-//! A property that cannot be read is left out.
+//! A property that cannot be read is left out; an unknown size of the memory is shown as 0.
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -53,14 +53,14 @@ fn number(path: impl AsRef<Path>) -> Option<u64> {
     read(path)?.parse().ok()
 }
 
-/// Returns a field of a file with lines `NAME: VALUE`.
+/// Returns the number in a field of a file with lines `NAME: VALUE`, without its unit.
 fn field(path: &str, name: &str) -> Option<u64> {
     let text = read(path)?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the size in the largest unit in which it is a whole number, or above 10.
+/// Returns the size in the largest unit in which it is a whole number, or at least 10.
 fn size(nbytes: u64) -> String {
     let fits = |shift: &u32| nbytes >= 10 << shift || (nbytes >> shift << shift == nbytes);
     match [30, 20].into_iter().find(fits).filter(|shift| nbytes >> shift > 0) {
@@ -93,7 +93,7 @@ fn cpus(topology: &Topology) -> Finding {
 /// The name of the finding that other programs use the CPUs.
 pub const LOAD: &str = "load";
 
-/// Reports the load of other programs, which distorts measurements.
+/// Reports a load above the number of CPUs, which distorts measurements.
 fn load() -> Option<Finding> {
     let load: f64 = read("/proc/loadavg")?.split(' ').next()?.parse().ok()?;
     let cpus = cpus_at_once();
@@ -257,7 +257,7 @@ fn other_limits() -> Vec<Finding> {
     [space, processes].into_iter().flatten().collect()
 }
 
-/// Returns the limits of this process's control groups: of processes, then of memory.
+/// Returns the limits of this process's control groups: of processes and threads, then of memory.
 fn groups() -> impl Iterator<Item = Finding> {
     let tasks = GroupLimit::of_tasks().into_iter().map(|of| {
         let text = format!("up to {} processes and threads ({})", of.limit, of.file.display());
@@ -270,9 +270,9 @@ fn groups() -> impl Iterator<Item = Finding> {
     tasks.chain(memory)
 }
 
-/// Returns a finding for each RoCE port below `class` (/sys/class/infiniband) whose first address
-/// (GID) is link-local. libfabric's provider verbs uses the first address, and a link-local one has
-/// no route to other networks. UCX chooses a better one.
+/// Returns a finding for each active RoCE port below `class` (/sys/class/infiniband) whose first
+/// address (GID) is link-local. libfabric's provider verbs uses the first address, and a link-local
+/// one has no route to other networks. UCX chooses a better one.
 fn gid_findings(class: &Path) -> Vec<Finding> {
     let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     let mut findings = Vec::new();

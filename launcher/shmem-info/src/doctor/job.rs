@@ -1,6 +1,7 @@
 //! Examines the hosts of a job for `oshrun --doctor`. First each host reports on itself; then a
-//! short job runs as the user would start it, and one over each of the other transports. A job of
-//! `shmem-perf` measures each of these. A time limit ends jobs that hang.
+//! short job runs as the user would start it, and one over each of the other transports that all
+//! hosts can use. After each that succeeds, a job of `shmem-perf` measures it. A time limit ends
+//! jobs that hang.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,11 +19,12 @@ use crate::terminal::progress;
 
 /// Limit in seconds of the job in which each host reports; longer than `oshrun` waits for a daemon.
 const HOSTS_LIMIT: u32 = 90;
-/// Limit in seconds of the user's job. It suffices to try another transport after one that hangs.
+/// Limit in seconds of the user's job. It suffices for a job that opens another transport after one
+/// that hangs.
 const JOB_LIMIT: u32 = 90;
 /// Limit in seconds of a job over one of the other transports, and of one of `shmem-perf`.
 const OTHER_LIMIT: u32 = 20;
-/// The `--host-limit` of these jobs, in seconds.
+/// The `--host-limit` of the jobs with [`OTHER_LIMIT`], in seconds.
 const OTHER_HOST_LIMIT: &str = "2";
 /// Difference of clocks in seconds from which on times in logs of several hosts are useless.
 const CLOCKS: f64 = 1.0;
@@ -35,7 +37,8 @@ pub struct Examined {
     pub layout: Vec<String>,
 }
 
-/// Examines the job. Returns the verdict with all that was found, and whether the job can run.
+/// Examines the job. Returns the verdict with all that was found, and true if the job can run as
+/// the user would start it.
 pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     progress("examining the hosts");
     let (mut text, hosts) = match hosts(examined)? {
@@ -113,7 +116,7 @@ fn shared_cpus(hosts: &[(String, HostReport)]) -> String {
 }
 
 /// The summary, and the name and report of every host of the job; or the summary and the first
-/// repair, if a host cannot run a PE.
+/// repair, if a host cannot run a PE or a job.
 type FoundHosts = Result<(String, Vec<(String, HostReport)>), (String, String)>;
 
 /// Examines the hosts of the job.
@@ -151,7 +154,8 @@ fn hosts(examined: &Examined) -> Result<FoundHosts, String> {
     }
 }
 
-/// Returns the findings on a host that differ from those on the first one, and its warnings.
+/// Returns the findings on a host that the first one does not have with the same grade, and all
+/// that are warnings or worse.
 fn different(
     (first_name, first): &(String, HostReport),
     (name, host): &(String, HostReport),
@@ -179,7 +183,8 @@ fn different(
     Section { title: format!("host {name}"), findings }
 }
 
-/// Returns the transports that all hosts can use, without the one that the job has used already.
+/// Returns the transports that all hosts can use, without the one that `chosen` names: the path of
+/// the user's job, or the value of SHMEM_TRANSPORT.
 fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
     let usable = |host: &HostReport, name: &str| {
         let title = format!("transport {name}:");
@@ -200,7 +205,7 @@ fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
 }
 
 /// Adds the reports of a job on `n_cpus` CPUs to `text`, and the messages if the job failed.
-/// Returns the path between the PEs, which names their transport.
+/// Returns the path between the PEs, which names their transport, if PE 0 has reported it.
 fn report(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<(Tag, PairReport)> = outcome.reports();
     let name = |(tag, report): &(Tag, PairReport)| match report {
@@ -266,7 +271,7 @@ fn pe(role: &str) -> [String; 3] {
 
 impl Examined {
     /// Runs a job of a program of Rushmem: `words` are its name and its arguments, `limit` the time
-    /// limit in seconds.
+    /// limit in seconds, and `variables` are added to the environment of `oshrun`.
     fn run(
         &self,
         layout: &[String],

@@ -1,6 +1,6 @@
-//! The program of the doctor's short jobs. As `host` a PE reports its machine and does not join a
-//! job; as `pairs` the first PEs of the hosts connect to each other, and then each PE to all. Each
-//! report is a line with a mark.
+//! The program of the doctor's short jobs. As `host`, a PE reports on its machine and does not join
+//! a job. As `pairs`, the first PEs of neighboring hosts connect to each other, then each PE to all
+//! others, as far as time permits. Each report is a line with a mark.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -33,6 +33,7 @@ pub struct HostReport {
     pub host: String,
     /// The version, and a digest of the executable and the library beside it.
     pub build: String,
+    /// The number of CPUs that a process may use at the same time.
     pub cpus: usize,
     pub sections: Vec<Section>,
 }
@@ -56,13 +57,13 @@ pub enum PairReport {
     /// By the first PE of each pair: both PEs, and the seconds of the first operation, which
     /// connects them.
     Pair((u32, u32), f64),
-    /// By PE 0: writes of each PE to all others, one after the other.
+    /// By PE 0 of a job of more than two PEs: writes of each PE to all others, one after the other.
     AllPairs {
-        /// The lowest number of PEs to which a PE has written within [`ALL_PAIRS`].
+        /// The lowest number of PEs to which a PE has written within [`ALL_PAIRS`] in a round.
         n_others: u32,
-        /// The longest time of a PE, in seconds.
+        /// The longest time of a PE for the first round, in seconds.
         first: f64,
-        /// The time of a second round, when all are connected.
+        /// The longest time of a PE for a second round, when all are connected, in seconds.
         again: f64,
     },
 }
@@ -97,7 +98,7 @@ fn pairs() -> Result<String, String> {
     let shmem = shmem::init();
     let init = start.elapsed().as_secs_f64();
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
-    // On one node the first and the last PE.
+    // On one node, the first and the last PE connect.
     let leaders = leaders(&shmem);
     let is_leader = leaders.contains(&me);
     let ends = if leaders.len() == 1 && n_pes > 1 { vec![0, n_pes - 1] } else { leaders };

@@ -24,7 +24,8 @@ pub const OPTIONS: &[&str] = &[
 const WORD: u64 = 8;
 const BLOCK: u64 = 64 << 10;
 
-/// The part of a record that the doctor shows. Times are in nanoseconds.
+/// The part of a record that the doctor shows. Latencies are in nanoseconds, bandwidths in bytes
+/// per second.
 #[derive(Deserialize)]
 struct Record {
     complete: bool,
@@ -58,7 +59,8 @@ struct Matrix {
 }
 
 /// Returns the times of a job of `shmem-perf` between the first and the last of the PEs with these
-/// names. If there are more than two, also returns the best and the worst pair.
+/// names. If there are more than two, also returns the best and the worst pair. If the job has
+/// failed, returns a note with its first message instead.
 pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
     // The record is written several times, each time with more in it.
     let records = outcome.lines().filter_map(|line| serde_json::from_str(line).ok());

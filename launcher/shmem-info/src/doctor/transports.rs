@@ -27,7 +27,8 @@ fn sections() -> Result<Vec<Section>, String> {
     Ok(all.map(|provider| section(provider.name, examined(provider), requested)).collect())
 }
 
-/// Examines a transport and each of its parts, each in a process of its own.
+/// Examines a transport in a process of its own. If a process can open its parts alone, also
+/// examines each of those that seem usable, again in a process of its own.
 fn examined(provider: &Provider) -> Examination {
     let mut all = examine(provider.name, None).unwrap_or_else(|fate| {
         let finding = Finding::new(

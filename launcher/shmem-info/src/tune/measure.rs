@@ -21,8 +21,8 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Allocates two arrays of `nbytes` bytes each; `None` if the symmetric heap has no room for
-    /// them.
+    /// Allocates two arrays of `nbytes` bytes each, and two words; `None` if the symmetric heap has
+    /// no room for them.
     pub fn new(nbytes: usize) -> Option<Arrays> {
         let array = |nbytes| Some(heap::calloc(CALL, nbytes, 1)).filter(|array| !array.is_null());
         Some(Arrays {

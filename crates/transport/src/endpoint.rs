@@ -2,19 +2,20 @@
 //!
 //! The verbs are few, and take an operation as data.
 //!
-//! A verb with a default body is composed of the others; a provider overrides it if its network can
-//! do better.
+//! The default body of a verb calls other verbs or does nothing; a provider overrides it if its
+//! network can do better.
 #![allow(unsafe_code)]
 
 use crate::{AmoRequest, Completion, Error, Get, Pe, Put, SignalUpdate, StridedBlocks};
 
-/// One context's access to every connected PE.
+/// The access of a context, or of several that share it, to all PEs.
 ///
 /// Local memory that an operation names is valid until the operation is complete: when the call
 /// returns, or at the next [`quiet`](Endpoint::quiet), as its [`Completion`](crate::Completion) or
 /// [`OldValue`](crate::OldValue) says. Addresses lie within the peer's segment and words are
 /// aligned to their width; others are refused with [`Error::Invalid`]. When a verb returns an
-/// error, the network no longer uses local memory. Dropping an endpoint completes what it issued.
+/// error, the network does not use the local memory of that operation any more, and after a loss
+/// that of no operation. Dropping an endpoint completes what it issued, unless a PE was lost.
 pub trait Endpoint: Send {
     /// Copies local memory to a PE.
     ///
@@ -66,9 +67,10 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Carries out an atomic operation on a word of a PE. Returns the word's old value,
-    /// zero-extended, if the request asks for it ([`OldValue`](crate::OldValue)), and otherwise any
-    /// number.
+    /// Carries out an atomic operation on a word of a PE. With
+    /// [`OldValue::Returned`](crate::OldValue::Returned), waits for the word's old value and
+    /// returns it, zero-extended. Otherwise the result is unspecified, and the operation is
+    /// complete at the next quiet.
     ///
     /// # Safety
     /// The destination of the old value, if the request names one, is valid for writes of a word of
@@ -96,8 +98,8 @@ pub trait Endpoint: Send {
 
     /// Begins or ends a session, in which many small operations follow each other
     /// (`SHMEM_CTX_SESSION_BATCH`), so that their throughput counts and the latency of one does
-    /// not. Completes the operations issued before. A provider that sends small operations as fast
-    /// without a session ignores it.
+    /// not. May complete the operations issued before. Does nothing by default, for providers that
+    /// send small operations as fast without a session.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -129,8 +131,8 @@ pub trait Endpoint: Send {
     }
 
     /// Returns the PEs with operations that are not known to be complete at the target, each with
-    /// the number of these operations. Begins to complete them if there is room to do so, but waits
-    /// for no PE. Returns `None` if the provider does not know.
+    /// an estimate of their number, at least 1. Begins to complete them if there is room to do so,
+    /// but waits for no PE. Returns `None` if the provider does not know.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -138,7 +140,7 @@ pub trait Endpoint: Send {
         Ok(None)
     }
 
-    /// Completes all operations that were issued to `pe`.
+    /// Completes all operations that were issued to `pe`, and perhaps others.
     ///
     /// # Errors
     /// When a PE was lost.

@@ -8,14 +8,16 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The provider cannot be used on this machine. The text says what is missing.
+    /// The provider cannot be used on this machine, or has no more of what was requested, such as
+    /// endpoints or registered memory. The text says what is missing.
     Unavailable(String),
-    /// The provider has no path to this PE.
+    /// The provider has no path to this PE, or there is no such PE.
     Unreachable(Pe),
-    /// This PE was lost, or, if it is the caller, cannot use its network. The text names the PE and
-    /// its host, and says how.
+    /// This PE was lost, or, if it is the caller, cannot use its network. The text names the PE
+    /// and, if it is known, its host, and says how.
     Lost(Pe, String),
-    /// An argument is invalid. The text says which and why.
+    /// An argument, or an address or a key that a peer has published, is invalid. The text says
+    /// which and why.
     Invalid(String),
 }
 

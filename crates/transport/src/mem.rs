@@ -11,8 +11,8 @@
 //! Data accesses are relaxed; `fence`, `quiet` and the waits order them. Besides this module, only
 //! the crate `heap` and, for its internal words, the runtime dereference symmetric memory.
 //!
-//! Every function takes pointers that the caller has checked: valid for the access in this process,
-//! and aligned to the size of `T` where words are accessed.
+//! Every function takes pointers that the caller has checked: valid for the access in this process
+//! and, for atomic updates and loads of waits, aligned to the size of `T`.
 
 mod amo;
 mod apply;

@@ -143,7 +143,8 @@ pub fn damaged(pe: Pe, what: &str) -> Error {
     Error::Invalid(format!("the {what} of PE {pe} is damaged"))
 }
 
-/// The first pause between attempts. Each is twice as long as the one before.
+/// The first pause between attempts. Each is twice as long as the one before, up to
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -163,8 +164,8 @@ impl Attempts {
         Attempts { first: now, n: 0, pause: FIRST_PAUSE, next: now }
     }
 
-    /// Records a refusal. Returns true if another attempt is to be made within `limit` of the
-    /// first.
+    /// Records a refusal, and sets the time of the next attempt. Returns false if `limit` has
+    /// passed since the first one, so that no other attempt is to be made.
     pub fn record_refusal(&mut self, now: Instant, limit: Duration) -> bool {
         self.n += 1;
         self.next = now + self.pause;
@@ -182,7 +183,8 @@ impl Attempts {
         self.n
     }
 
-    /// Returns the clause of a message of loss that says how often PE `me` has tried.
+    /// Returns the clause of a message of loss that says how often PE `me` has tried, and for how
+    /// long, with a remedy.
     pub fn tried(&self, me: Pe) -> String {
         format!(
             "PE {me} has tried {} times within {:.1} s; if the PE still runs there, set SHMEM_HOST_LIMIT \
@@ -192,7 +194,7 @@ impl Attempts {
         )
     }
 
-    /// Returns the time since the first attempt.
+    /// Returns the time since the first attempt began.
     pub fn elapsed(&self) -> Duration {
         self.first.elapsed()
     }

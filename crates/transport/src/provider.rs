@@ -149,8 +149,8 @@ pub trait Host: Send + Sync {
         Duration::from_secs(10)
     }
 
-    /// Wakes threads that wait for a change of memory, after the CPU of this PE has changed its
-    /// memory for a peer.
+    /// Wakes threads that wait for a change of memory, after a provider has, or may have, changed
+    /// the memory of this PE by its CPU, for a peer or for this PE itself.
     fn arrived(&self) {}
 
     /// Wakes threads of another PE of this node that wait for a change of memory, after the CPU of
@@ -186,7 +186,8 @@ pub trait Host: Send + Sync {
     /// Reports the end of a wait that was reported by [`waits`](Host::waits).
     fn ends_wait(&self) {}
 
-    /// Reports the loss of a PE, after which every verb fails. Called at most once.
+    /// Reports the first loss of a PE, after which every verb that uses the network fails. Called
+    /// at most once.
     fn lost(&self, error: &Error) {
         let _ = error;
     }
@@ -349,7 +350,8 @@ pub trait Transport: Send + Sync {
     fn stop_polling(&self) {}
 
     /// Reports the loss of a PE that has not answered for too long, for the reason `why`. All calls
-    /// that wait, of any thread, and all later calls fail: with this loss, or with an earlier one.
+    /// that wait for the network, of any thread, and all later ones that use it fail: with this
+    /// loss, or with an earlier one.
     fn lose(&self, pe: Pe, why: &str);
 }
 

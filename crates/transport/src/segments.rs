@@ -83,8 +83,8 @@ impl<T> Segments<T> {
         })
     }
 
-    /// Writes bytes for a peer, with release order: after all earlier writes. Returns false if the
-    /// destination is not within the segment.
+    /// Writes bytes with release order, that is, after all earlier writes of this thread. Returns
+    /// false if the destination is not within the segment.
     #[inline]
     pub fn write(&self, dest: RemoteAddr, bytes: &[u8]) -> bool {
         // SAFETY: a slice is valid for reads.
@@ -129,9 +129,9 @@ impl<T> Segments<T> {
         unsafe { self.read_into(source, LocalBuf { base: bytes[start..].as_mut_ptr(), nbytes }) }
     }
 
-    /// Carries out an atomic operation by this CPU, after all earlier writes. Returns the old
-    /// value, zero-extended, whatever the request says of its use; `None` if the word does not lie
-    /// within the segment or is not aligned.
+    /// Carries out an atomic operation by this CPU, after all earlier writes of this thread.
+    /// Returns the old value, zero-extended, whatever the request says of its use; `None` if the
+    /// word does not lie within the segment or is not aligned.
     #[inline]
     pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;

@@ -84,7 +84,7 @@ impl Setting {
 /// Where the value of a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueSource {
-    /// The variable of this name, which the line of a file sets, such as `/etc/rushmem.conf:3`.
+    /// The variable of this name, set by this line of a file, such as `/etc/rushmem.conf:3`.
     File(&'static str, String),
     /// The variable of this name.
     Environment(&'static str),

@@ -1,5 +1,5 @@
-//! Threads of the library, and locks without poisoning. The threads block signals, because signals
-//! belong to the program.
+//! Threads of the library, and locks without poisoning. The threads block all signals but those of
+//! faults, because signals belong to the program.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -13,8 +13,8 @@ use std::thread::{Builder, JoinHandle};
 /// without a call of its handler.
 pub const OF_FAULTS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-/// Calls `act` with all signals but those of faults blocked in this thread, and in threads that
-/// `act` starts.
+/// Calls `act` with all signals but those of faults blocked in this thread. Threads that `act`
+/// starts keep them blocked.
 pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: it writes a set.

@@ -90,7 +90,8 @@ pub struct Put {
     pub dest: RemoteAddr,
     /// The data to copy.
     pub source: LocalBuf,
-    /// When the source may be reused. At the target a put is complete at the next quiet either way.
+    /// When the source may be reused. Either way the put is known to be complete at the target only
+    /// after the next quiet.
     pub completion: Completion,
 }
 
@@ -275,7 +276,7 @@ pub enum AmoWidth {
 }
 
 impl AmoWidth {
-    /// Returns the width of a word of `nbytes` bytes.
+    /// Returns the width of a word of `nbytes` bytes; `None` unless these are 4 or 8.
     #[inline]
     pub fn from_nbytes(nbytes: u8) -> Option<AmoWidth> {
         match nbytes {

@@ -20,11 +20,11 @@ pub const JOB: Format = format("job protocol", 10);
 pub const RECORD: Format = format("record of a PE", 11);
 /// The activity of a PE, for processes that explain why a job hangs.
 pub const STATUS: Format = format("status of a PE", 9);
-/// The offer of a PE before a transport is selected.
+/// What a PE has found of each transport, before one is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// The parts of a transport that fit on a PE.
 pub const PARTS: Format = format("parts of a transport", 1);
-/// The result of a step of opening a transport.
+/// The result of a step of opening a transport on a PE.
 pub const STEP: Format = format("step of opening a transport", 4);
 /// The address and keys of a PE, sent to the first PE of each node.
 pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
@@ -36,9 +36,9 @@ pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 6);
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// The address of a PE over UCX, and the messages between PEs.
 pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 7);
-/// A segment of a PE over UCX.
+/// The key and the extent of a segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 3);
 /// The address of a PE over libfabric, and the messages between PEs.
 pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 7);
-/// A segment of a PE over libfabric.
+/// The key and the extent of a segment of a PE over libfabric.
 pub const OFI_KEY: Format = format("key of a segment over libfabric", 4);

@@ -1,7 +1,8 @@
-//! The versions of all formats that cross between processes, and the codec of start-up records.
+//! The versions of all formats that cross between processes, and the codec of records: addresses,
+//! keys, statuses, statistics and what PEs exchange at the start.
 //!
-//! Protocols on the data path, such as the frames of TCP, encode themselves; their versions are
-//! here as well. This crate does not interpret records.
+//! Protocols of frames and messages, such as those of TCP and of the job, encode themselves; their
+//! versions are here as well. This crate does not interpret records.
 #![forbid(unsafe_code)]
 
 mod formats;
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 /// The reason why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The PEs run different versions of the library: this build's format, and the version of the
+    /// The sender runs another version of Rushmem: this build's format, and the version of the
     /// bytes.
     #[error(
         "the {name} has version {1} there and {version} here; start all PEs with the same version of Rushmem",
@@ -22,7 +23,7 @@ pub enum Error {
         version = .0.version
     )]
     Version(Format, u8),
-    /// The bytes have this version, but are not a record.
+    /// There are no bytes, or they have this version, but are not a record.
     /// Remedy: give all hosts the same installation.
     #[error("the {} is damaged", .0.name)]
     Damaged(Format),
@@ -37,10 +38,10 @@ pub fn encode<T: Serialize>(format: Format, record: &T) -> Vec<u8> {
     postcard::to_extend(record, bytes).expect("records are plain data, and memory grows")
 }
 
-/// Decodes a record, which consists of all of these bytes.
+/// Decodes the bytes of one record, as [`encode`] returns them.
 ///
 /// # Errors
-/// When the bytes have another version, or are not a record.
+/// When the bytes have another version, or are not exactly one record.
 pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, Error> {
     match bytes.split_first() {
         Some((version, body)) if *version == format.version => {

@@ -3,10 +3,10 @@
 //! The requests of an origin to a PE are a numbered stream. Each request names the number after
 //! which it is to be carried out, at least the last one before the last fence. The target carries
 //! requests out in that order, whatever the order in which the messages arrive
-//! ([`target`](super::target)), and counts them. Its next message to the origin's PE includes this
-//! count. The target sends a message for the acknowledgment alone only if a request asks for it: a
-//! request that finds half of the window in use asks, and so does an empty one that an origin sends
-//! before it waits.
+//! ([`target`](super::target)), and counts them. Its next message to the origin's PE includes the
+//! count of the stream that it served last. The target sends a message for the acknowledgment alone
+//! only if a request asks for it: a request that finds half of the window in use asks, and so does
+//! a batch or an empty request that an origin sends to complete the requests before it.
 //!
 //! Numbers wrap around. Two that are compared are at most
 //! [`MAX_IN_FLIGHT`](super::message::MAX_IN_FLIGHT) apart.
@@ -20,7 +20,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The requests that one origin has issued.
 pub struct IssuedRequests {
     origin: u32,
-    /// Maximum number of unacknowledged requests to one PE.
+    /// Maximum number of unacknowledged requests to one PE, besides one that is sent to have them
+    /// acknowledged.
     window: u32,
     /// The number of fences plus one.
     fences: u64,
@@ -124,7 +125,7 @@ impl IssuedRequests {
 
     /// Numbers the next request to a PE. The request follows those before the last fence, or all
     /// earlier ones if it is `ordered` or `asks` for an acknowledgment. It also asks if half of the
-    /// window is in use and no acknowledgment has been asked for.
+    /// window is in use and no acknowledgment that was asked for is missing.
     #[inline]
     pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> StreamPosition {
         let (fences, window) = (self.fences, self.window);
@@ -200,7 +201,7 @@ impl AckCounts {
         self.by_pe.get(pe).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
-    /// Returns the total of acknowledged requests over all PEs.
+    /// Returns the total of acknowledged requests over all PEs, modulo 2^32.
     pub fn all(&self) -> u32 {
         self.all.load(Ordering::Acquire)
     }
@@ -218,7 +219,7 @@ impl AckCounts {
         Ok(())
     }
 
-    /// Sets the counts as if `count` requests had been acknowledged.
+    /// Sets the count of a PE as if it had acknowledged `count` requests.
     #[cfg(test)]
     pub(super) fn start_at(&self, pe: Pe, count: u32) {
         self.by_pe.get_or_default(pe).expect("a PE").store(count, Ordering::Relaxed);

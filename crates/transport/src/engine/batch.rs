@@ -2,8 +2,8 @@
 //! followed by its data or operands, all little-endian.
 //!
 //! The target carries them out in the order in which they were issued, on its own memory or, as a
-//! [`Proxy`](crate::Proxy), on the heaps of other PEs of its node. Its one reply is followed by the
-//! results in the same order, in the target's byte order.
+//! [`Proxy`](crate::Proxy), on the heaps of other PEs of its node. If any of them have results, one
+//! reply is followed by all results in the same order, in the target's byte order.
 
 use super::message::Update;
 use crate::peers::loss::Violation;
@@ -124,7 +124,7 @@ pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetche
 }
 
 /// Removes the first operation from the batch and returns it with the place of its PE. Returns
-/// `None` at the end of the batch, and if the bytes are no valid operation.
+/// `None`, and removes nothing, at the end of the batch or if the bytes are no valid operation.
 #[inline(always)]
 pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
     let (&[offset @ .., low, high, what, place], mut rest) = batch.split_first_chunk::<HEAD>()?;

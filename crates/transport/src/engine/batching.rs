@@ -6,11 +6,13 @@
 //! - before any other operation to the PE that must not overtake the batch;
 //! - by a fence, a quiet, and a call that waits for an operation;
 //! - by the next thread that polls unfinished operations, at the latest the service thread. While a
-//!   session is adding operations, only one in `LOOKS` such polls sends its batches.
+//!   session is adding operations, only one in `LOOKS` polls of the service thread sends its
+//!   batches.
 //!
 //! A lone operation is sent at once, so that batching does not delay it. An operation is lone if
-//! the origin has sent nothing small to any PE for `IDLE_AFTER`. The time counts for all PEs
-//! together, since operations that are spread over many PEs are rare for each single PE.
+//! the batch for its PE is empty, and the origin has sent nothing small to any PE for `IDLE_AFTER`.
+//! The time counts for all PEs together, since operations that are spread over many PEs are rare
+//! for each single PE.
 //!
 //! If a quiet had to send a message of its own, the time begins at its end. So in a loop of an
 //! operation and a quiet, the operation is not lone: it is batched, and one message carries the
@@ -34,8 +36,8 @@ use std::time::{Duration, Instant};
 /// trip, and longer than what a loop does between two operations.
 const IDLE_AFTER: Duration = Duration::from_micros(4);
 
-/// While a session is adding operations, its batches are sent once in this number of polls by
-/// other threads.
+/// While a session is adding operations, the service thread sends its batches once in this number
+/// of polls.
 const LOOKS: u32 = 16;
 
 /// A small operation at its origin.
@@ -75,12 +77,12 @@ pub(super) struct Batcher {
     /// The PEs whose batches are not empty.
     pes: Vec<Pe>,
     n_operations: usize,
-    /// Maximum number of bytes of a batch, outside a session and in one.
+    /// Maximum number of bytes of a batch, and of its results, outside a session and in one.
     limits: (usize, usize),
     /// The number of contexts of the origin that are in a session.
     n_sessions: usize,
-    /// True if an operation was added since another thread last polled. `looks` counts the polls in
-    /// a row that found this in a session.
+    /// True if an operation was added since the last [`skip_poll`](Batcher::skip_poll). `looks`
+    /// counts the calls in a row that found this in a session.
     has_grown: bool,
     looks: u32,
     /// No operation before this time is lone. While a message is being sent, this is
@@ -243,8 +245,8 @@ impl Batcher {
         is_lone
     }
 
-    /// Counts a poll by another thread than the owner. Returns true if that thread should send no
-    /// batches, since the owner is adding to them.
+    /// Counts a poll of the service thread that finds the owner issuing operations. Returns true if
+    /// the service thread should send no batches, since the owner is adding to them in a session.
     pub(super) fn skip_poll(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.has_grown) && self.in_session();
         self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
@@ -264,7 +266,8 @@ impl Batcher {
         self.busy_until?.checked_sub(IDLE_AFTER)
     }
 
-    /// Returns how many blocks of `nbytes` bytes fit into an empty batch, and into its results.
+    /// Returns a number of blocks of `nbytes` bytes that fit into an empty batch as one operation,
+    /// and into its results.
     pub(super) fn most_blocks(&self, nbytes: usize) -> usize {
         self.limit().min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
     }

@@ -1,8 +1,9 @@
 //! The lock of an origin, and the list of origins whose operations calls have left unfinished. The
 //! thread that polls next completes these, at the latest the service thread.
 //!
-//! Locking: verbs, the creation of an endpoint and finalize wait for the lock of an origin. Threads
-//! that poll unfinished operations only try it. docs/architecture.md has the order of all locks.
+//! Locking: verbs wait for the lock of an origin, and so may a provider that creates an endpoint or
+//! is dropped. Threads that poll unfinished operations only try it. docs/architecture.md has the
+//! order of all locks.
 
 use super::origin::Origin;
 use super::wire::{Wire, WireNetwork};
@@ -113,9 +114,10 @@ fn flags_after(before: u8, is_unfinished: bool, awaits_acks: bool) -> u8 {
 
 /// The issuers of a PE.
 pub struct Issuers<W: Wire> {
-    /// Issuers with operations that calls have left unfinished.
+    /// Issuers with operations that calls have left unfinished, or whose acknowledgments are
+    /// missing.
     unfinished: FlushList<UnfinishedIssuer<W>>,
-    /// The number of polls by threads that wait.
+    /// The number of polls of that list by threads that wait.
     polls: AtomicU32,
     all: Mutex<Vec<Arc<Issuer<W>>>>,
 }
@@ -236,8 +238,8 @@ impl<W: Wire> Issuers<W> {
     }
 
     /// Makes progress on the unfinished issuers. Returns to a waiter whether any remain, and to the
-    /// service thread whether any must be polled again, since no descriptor signals its next event
-    /// or its owner is using it.
+    /// service thread whether any must be polled again: because no descriptor signals its next
+    /// event, or another thread is using it.
     pub fn finish(&self, network: &W::Network, thread: PollingThread) -> bool {
         if self.unfinished.is_empty() {
             return false;

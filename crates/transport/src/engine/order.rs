@@ -209,8 +209,8 @@ impl<W: Wire> Origin<W> {
         Ok(true)
     }
 
-    /// Returns the number of incomplete operations for each PE that has any. Begins to complete
-    /// them if there is room.
+    /// Returns the PEs with incomplete operations, each with an estimate of their number. Begins to
+    /// complete them if there is room.
     pub(super) fn in_flight_by_pe(
         &mut self,
         network: &W::Network,

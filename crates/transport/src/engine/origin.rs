@@ -61,7 +61,7 @@ pub(super) struct Route {
     /// The PE is connected.
     pub(super) is_reached: bool,
     /// The [count of fences](IssuedRequests::fences) when a write was last ordered after the
-    /// operations before it.
+    /// operations before the last fence.
     pub(super) ordered_at: u64,
 }
 
@@ -98,7 +98,7 @@ impl<W: Wire> Origin<W> {
         (self.issued.stream(pe).origin, self.issued.acked(pe))
     }
 
-    /// Returns true if some operation completes only if the origin is polled.
+    /// Returns true if some operation may complete only if the origin is polled.
     pub(super) fn is_unfinished(&self) -> bool {
         match self.caps.polled {
             PolledUntil::Started => self.waits_to_send(),
@@ -184,7 +184,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Polls the wire and handles what has arrived. Returns true if there was any work.
+    /// Polls the wire, handles what has arrived, and sends numbered batches. Returns true if the
+    /// poll found work.
     pub(super) fn progress(&mut self, network: &W::Network) -> Result<bool, Error> {
         let Origin { wire, slots, routes, issued, .. } = self;
         let acks = &network.local().acks;
@@ -232,7 +233,8 @@ struct Waiting<'a, W: Wire> {
     network: &'a W::Network,
     /// The PE that the call waits for; `None` if it waits for all active ones.
     towards: Option<Pe>,
-    /// When the thread first slept since the last event.
+    /// When the thread first slept since the last event, or since it last checked that the PEs are
+    /// alive.
     silent_since: Option<Instant>,
 }
 

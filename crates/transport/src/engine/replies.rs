@@ -78,8 +78,8 @@ impl AnswerSlots {
         ticket
     }
 
-    /// Takes a slot for the results of a batch; `fill` adds their destinations. Returns `None` if
-    /// there are none.
+    /// Takes a slot for the results of a batch; `fill` adds their destinations. Returns `None`, and
+    /// takes none, if the batch has no results.
     pub(super) fn for_batch(
         &mut self,
         pe: Pe,
@@ -152,7 +152,7 @@ impl Replies {
     /// Removes all replies and passes them to `take`. Returns how many there were.
     ///
     /// # Errors
-    /// The first reply that answers no request.
+    /// The first reply that `take` refuses; `take` is called for the others all the same.
     #[inline]
     pub fn take(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
         match self.n.load(Ordering::Acquire) {
@@ -187,11 +187,11 @@ impl ReplyTable {
         replies
     }
 
-    /// Passes a reply, with the results of its batch, to the origin that it names. A reply without
-    /// an answer is only counted in `acks`.
+    /// Passes a reply, with the results of its batch, to the origin that it names. Of a reply
+    /// without an answer, only the acknowledgment is recorded in `acks`.
     ///
     /// # Errors
-    /// When there is no such origin.
+    /// When there is no such origin or, without an answer, no such PE.
     pub fn deliver(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
         if reply.old.is_none() {
             return acks.acknowledge(reply.pe, reply.ack);

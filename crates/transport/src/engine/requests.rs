@@ -184,7 +184,7 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Sends numbered batches until the wire has no room.
+    /// Sends numbered batches until the wire has no room or pauses.
     pub(super) fn send_unsent(&mut self, network: &W::Network) -> Result<(), Error> {
         while let Some(UnsentRequest { pe, request, batch }) = self.unsent.front_mut() {
             if self.wire.pauses(*pe) {
@@ -234,7 +234,7 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Works as [`ask`](Self::ask), for data and an update whose result no call waits for. Small
-    /// ones are batched.
+    /// ones are batched, unless they are lone or may not be.
     ///
     /// # Safety
     /// As [`ask`](Self::ask).
@@ -278,8 +278,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.ask(network, pe, parts) }.map(|_| ())
     }
 
-    /// Puts, and updates the word of the signal. The target's CPU carries the update out. If the
-    /// wire orders everything and the word is a flag of the library, a write sets it instead.
+    /// Puts, and updates the word of the signal. The target's CPU carries the update out. But if
+    /// the wire orders everything, a signal that sets a flag of the library is a write.
     ///
     /// # Safety
     /// The source is valid for reads until the call returns or, if that does not wait, until the
@@ -352,7 +352,7 @@ impl<W: Wire> Origin<W> {
         self.end(network, pe, posted)
     }
 
-    /// Waits until the answer of a PE to a request has arrived.
+    /// Sends the batches for all PEs, and waits until the answer of a PE to a request has arrived.
     pub(super) fn answered(
         &mut self,
         network: &W::Network,
@@ -473,7 +473,7 @@ impl<W: Wire> Origin<W> {
     }
 }
 
-// The lower bytes of a word of 8 bytes are one of 4.
+// `swap_until_applied` takes the first 4 of 8 bytes for the word of 4 bytes with the same value.
 const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
 
 impl<W: Wire> Origin<W> {
@@ -545,9 +545,9 @@ impl<W: Wire> Origin<W> {
         if self.unsent.is_empty() { Ok(()) } else { self.send_unsent(network) }
     }
 
-    /// Works as [`try_send_open_batches`](Self::try_send_open_batches), for a thread that has found
-    /// the owner busy. While the owner adds to the batches, most polls send nothing. The owner's
-    /// next call reports a loss.
+    /// Works as [`try_send_open_batches`](Self::try_send_open_batches), for the service thread,
+    /// which has found that the owner issues operations. While the owner adds to the batches of a
+    /// session, most polls send nothing. The owner's next call reports a loss.
     pub(super) fn send_old_batches(&mut self, network: &W::Network) {
         if !self.batcher.skip_poll() {
             let _ = self.try_send_open_batches(network);

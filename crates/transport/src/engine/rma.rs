@@ -43,8 +43,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.put_by_wire(network, pe, put) }
     }
 
-    /// Batches a put if it is small and not lone; otherwise sends the batch for the PE, and starts
-    /// the put.
+    /// Batches a put if it may be batched and is not lone; otherwise sends the batch for the PE, and
+    /// works as [`put_by_wire`](Self::put_by_wire).
     ///
     /// # Safety
     /// As [`put`](Self::put).
@@ -239,7 +239,7 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Batches a get if it is small, not lone, and no call waits for it; otherwise sends the
-    /// batches before it, and starts the get.
+    /// batches before it, and works as [`get_by_wire`](Self::get_by_wire).
     ///
     /// # Safety
     /// As [`get`](Self::get).

@@ -81,8 +81,9 @@ impl<R> EarlyData<R> {
     }
 }
 
-/// The requests of all peers to this PE. One thread at a time uses it. It is not borrowed while a
-/// function of [`Serving`] runs.
+/// The requests of all peers to this PE. One thread at a time uses it. It is not borrowed while
+/// [`Serving::reply`] or [`Serving::fetch`] runs, so that `fetch` may call
+/// [`finish`](RequestTarget::finish).
 pub struct RequestTarget<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
 
 impl<T: Copy, R> RequestTarget<T, R> {
@@ -91,11 +92,12 @@ impl<T: Copy, R> RequestTarget<T, R> {
         RequestTarget(RefCell::new(Streams::new(me)))
     }
 
-    /// Handles a request that has arrived: carries it out, and then the kept requests that waited
-    /// for it, or keeps it until the requests that it must follow are carried out.
+    /// Handles a request that has arrived. Keeps it if it must follow requests that are not carried
+    /// out yet. Otherwise begins to fetch its data or, if these have arrived, carries it out, and
+    /// then the kept requests that waited for it.
     ///
     /// # Errors
-    /// When the request violates the protocol.
+    /// When the request, or a kept one, violates the protocol.
     pub fn take(
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
@@ -185,7 +187,8 @@ pub enum Body<'a> {
 
 impl Request {
     /// Stores the data of the request or carries out its batch, then carries out its update.
-    /// Returns the old value, and appends the results of the batch to `answers`.
+    /// Returns the old value, or 0 without an update, and appends the results of the batch to
+    /// `answers`.
     ///
     /// # Errors
     /// When the request is malformed. What precedes the error was carried out.
@@ -243,7 +246,8 @@ impl<T> Streams<T> {
     /// Returns whether the request is to be carried out now.
     ///
     /// # Errors
-    /// When the request violates the protocol: an origin sends no such number at this point.
+    /// When the request violates the protocol: its stream, its acknowledgment or its number is one
+    /// that no origin sends at this point.
     pub fn accept(&mut self, acks: &Acks, request: &Request) -> Result<ArrivalOrder, Violation> {
         let &Request { stream, position, ack, .. } = request;
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
@@ -265,9 +269,9 @@ impl<T> Streams<T> {
         self.carried.get_mut(&stream)?.take_ready()
     }
 
-    /// Records that a request was carried out, and found `old`. Returns the reply, if the request
-    /// asks for an acknowledgment or an answer; otherwise the next message to its PE acknowledges
-    /// the request.
+    /// Records that a request was carried out; `old` is its old value. Returns the reply, if the
+    /// request asks for an acknowledgment or an answer; otherwise the next message to its PE
+    /// may acknowledge the request.
     pub fn mark_carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
         let &Request { stream, position, slot, .. } = request;
         let carried = self.carried.entry(stream).or_default();

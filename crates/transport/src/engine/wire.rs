@@ -20,7 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The network that all wires of a PE share.
+/// The state of a provider that all wires of a PE share.
 pub trait WireNetwork: Send + Sync {
     /// The provider's data on a segment of this PE.
     type Extra: Send + Sync;
@@ -52,8 +52,8 @@ pub trait WireNetwork: Send + Sync {
         self.local().loss.of_peer(pe, self.host_of(pe).as_deref(), why)
     }
 
-    /// Reports a message that violates the protocol, as the loss of its sender. Returns the first
-    /// loss, which may be another one.
+    /// Reports a message that violates the protocol, as the loss of its sender, or of this PE if
+    /// the host of the sender is not known. Returns the first loss, which may be another one.
     fn refuse(&self, message: &RefusedMessage) -> Error {
         self.local().loss.of_message(message, |pe| self.host_of(pe))
     }
@@ -63,7 +63,8 @@ pub trait WireNetwork: Send + Sync {
 /// of the variants before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StreamOrder {
-    /// No order: operations after a fence wait until those before it are complete.
+    /// No order: where the order matters, the engine starts an operation after a fence only once
+    /// those before the fence are complete.
     Unordered,
     /// Writes after [`Wire::fence`] arrive after the writes before it.
     WritesByFence,
@@ -108,11 +109,13 @@ pub struct WireCaps {
     pub longest_read: usize,
     /// Maximum number of bytes of a batch, outside a session and in one.
     pub longest_batch: (usize, usize),
-    /// Maximum number of unacknowledged requests to a PE.
+    /// Maximum number of unacknowledged requests to a PE, besides one that is sent to have them
+    /// acknowledged.
     pub window: u32,
     /// Maximum number of requests whose answers have not arrived.
     pub max_unanswered: usize,
-    /// Maximum number of operations in flight and unanswered requests together.
+    /// The number of operations in flight and unanswered requests together from which on a thread
+    /// that only polls starts no batch and no flush. Calls may exceed it.
     pub max_in_flight: usize,
 }
 
@@ -175,10 +178,10 @@ pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation
 
 /// One origin's endpoint of the network. One thread at a time uses it.
 ///
-/// An operation stays in flight until a poll completes it. A loss was reported to the [`Host`]
-/// before a function returns it.
+/// An operation stays in flight until a poll completes it. Before a function returns a loss, the
+/// loss has been recorded in [`NetworkPe::loss`].
 pub trait Wire: Send + Sized {
-    /// The network that the wires of a PE share.
+    /// The state that the wires of a PE share.
     type Network: WireNetwork;
     /// Identifies an operation in flight.
     type Token;
@@ -258,8 +261,8 @@ pub trait Wire: Send + Sized {
         false
     }
 
-    /// Starts an atomic operation that the network itself [carries out](Wire::carries_out), and
-    /// writes the old value to `fetched`, unless that is null.
+    /// Starts an atomic operation that the network itself [carries out](Wire::carries_out). The old
+    /// value is at `fetched`, unless that is null, once the operation is over.
     ///
     /// # Safety
     /// `fetched` is null or valid for writes of a word until the operation is over.
@@ -379,7 +382,7 @@ pub struct NetworkPe<X = ()> {
     pub amos: Amos,
     /// The interface to the runtime.
     pub host: Arc<dyn Host>,
-    /// Shared by the service thread and threads that wait.
+    /// The state that the service thread shares with threads that wait.
     pub state: ProgressState,
     /// The first loss of a PE, if there was one.
     pub loss: Loss,

@@ -174,8 +174,9 @@ pub struct DescriptorWatch {
 }
 
 impl DescriptorWatch {
-    /// Checks that a descriptor is left, if the last check was `LOOK` ago. `any` is any open
-    /// descriptor. Returns true if none has been left for longer than `LIMIT`.
+    /// Checks whether a descriptor is left, unless the last check was less than `LOOK` ago. `any`
+    /// is any open descriptor. Returns true if this check shows that none has been left for longer
+    /// than `LIMIT`.
     pub fn is_over(&mut self, any: impl AsFd) -> bool {
         let now = Instant::now();
         if self.next.is_some_and(|next| now < next) {

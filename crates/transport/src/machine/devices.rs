@@ -11,8 +11,9 @@ use std::path::Path;
 /// first, Slingshot is in the second.
 const CLASSES: [&str; 2] = ["infiniband", "cxi"];
 
-/// Returns the names of the hardware devices with an active port, sorted. Software devices, such as
-/// Soft-RoCE, are attached to no bus, and are not returned.
+/// Returns the names of the hardware devices that have an active port, or whose class shows no
+/// ports, sorted. Software devices, such as Soft-RoCE, are attached to no bus, and are not
+/// returned.
 pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }
@@ -82,7 +83,7 @@ fn active_ports_in(classes: &Path) -> Vec<String> {
 pub struct NicName {
     /// The name of the device, and of its domain in libfabric: `mlx5_0`, `cxi0`.
     pub name: String,
-    /// The port that is up. UCX calls a device with its port `mlx5_0:1`.
+    /// The port to use, if the device has ports. UCX calls a device with its port `mlx5_0:1`.
     pub port: Option<u32>,
     /// The interface that sockets use: `ib0`, `hsn0`.
     pub interface: Option<String>,

@@ -79,7 +79,7 @@ pub trait AddAmo: Amo {
     unsafe fn fetch_add(dest: *mut Self, value: Self) -> Self;
 }
 
-/// A type of the standard AMO types: increments and compare-and-swap.
+/// A type of the standard AMO types, which also have increments and compare-and-swap.
 pub trait ArithmeticAmo: AddAmo {
     /// One, the value that increments add.
     const ONE: Self;

@@ -1,7 +1,7 @@
-//! An atomic operation whose kind and width arrived as data.
+//! Atomic operations by this CPU whose kind and width are known only at run time.
 //!
-//! Providers that carry out their peers' operations in software call this. The runtime's own calls
-//! know their types and use the traits.
+//! The engine calls [`apply`] for operations that peers request, and for those of a PE on itself.
+//! The runtime's own calls know their types and use the traits.
 #![allow(unsafe_code)]
 
 use super::amo::{AddAmo, ArithmeticAmo, BitwiseAmo};

@@ -3,9 +3,10 @@
 //! # Whole words
 //!
 //! No aligned word of 1, 2, 4 or 8 bytes is torn by a copy of a run, whatever the run's start and
-//! length are. `memmove` stores with vector instructions that are placed relative to the start and
-//! to the end of the run, so both must lie between words. The bytes before the first and after the
-//! last aligned 8 bytes are copied in smaller words.
+//! length are. If source and destination are aligned differently, this holds for one of them, as
+//! [`Loads`] says. `memmove` stores with vector instructions that are placed relative to the start
+//! and to the end of the run, so both must lie between words. The bytes before the first and after
+//! the last aligned 8 bytes are copied in smaller words.
 #![allow(unsafe_code)]
 
 use super::element::{Element, Loads, WORDWISE, is_by_words, load_by, store};
@@ -156,8 +157,8 @@ fn cut(addr: usize, nbytes: usize) -> (usize, usize) {
     (before, (nbytes - before) % WORD)
 }
 
-/// Copies a run that begins or ends within aligned 8 bytes. Its long part is last, so that the call
-/// of a function for it saves no registers.
+/// Copies a run that begins or ends within aligned 8 bytes. The part of whole 8 bytes is copied
+/// last, so that a call of a function for it saves no registers.
 ///
 /// # Safety
 /// As [`copy_bytes`].
@@ -232,6 +233,8 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
     }
 }
 
+/// Copies two elements by words.
+///
 /// # Safety
 /// As [`copy_strided`] with two blocks of one element; [`is_by_words`] holds for both addresses.
 #[inline(always)]

@@ -36,17 +36,17 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
 
 /// The way in which a copy reads the words of its source.
 pub trait Loads {
-    /// True if the copy reads them by atomic loads.
+    /// True if the copy may read them by atomic loads.
     const ATOMIC: bool;
 }
 
-/// By atomic loads: the source is symmetric memory, which threads of this process may write
-/// meanwhile. It is valid for writes, too, as the pointer of an atomic must be. If source and
+/// By atomic or opaque loads: the source is symmetric memory, which threads of this process may
+/// write meanwhile. It is valid for writes, too, as the pointer of an atomic must be. If source and
 /// destination are aligned differently, the words of the source are not torn.
 pub enum AtomicLoads {}
 
 /// By opaque loads: the source may be a `&[T]`, in which there can be no atomic, or symmetric
-/// memory. The words of the destination are not torn.
+/// memory. If both sides are aligned differently, the words of the destination are not torn.
 pub enum VolatileLoads {}
 
 impl Loads for AtomicLoads {
@@ -67,7 +67,7 @@ pub unsafe fn load<T: Element>(source: *const T) -> T {
     unsafe { load_by::<AtomicLoads, T>(source) }
 }
 
-/// Works as [`load`].
+/// Works as [`load`], by the loads of `L`.
 ///
 /// # Safety
 /// `source` is valid for reads of a `T`, as `L` says; a peer may have written it.
@@ -119,7 +119,8 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
     }
 }
 
-/// Returns true if elements are accessed by words, given the bitwise or of their addresses.
+/// Returns true if elements of this type are accessed by words, each of them untorn, given the
+/// bitwise or of their addresses.
 #[inline(always)]
 pub(super) fn is_by_words<T: Element>(addrs: usize) -> bool {
     match size_of::<T>() {
@@ -128,7 +129,7 @@ pub(super) fn is_by_words<T: Element>(addrs: usize) -> bool {
     }
 }
 
-/// Returns true if an element that is no word is accessed word by word.
+/// Returns true if an element at this address that is no word is accessed word by word.
 #[inline(always)]
 fn is_of_words<T: Element>(addr: usize) -> bool {
     !T::PADDED

@@ -13,15 +13,15 @@
 
 use super::element::{Element, load_opaque, store_opaque};
 
-/// The bytes that one access moves.
+/// A value that is loaded and stored as a whole: an element, a vector, or four vectors.
 pub trait Lanes: Copy {
-    /// Loads them; no alignment is needed.
+    /// Loads the value; no alignment is needed.
     ///
     /// # Safety
     /// `source` is valid for reads of a `Self`, its bytes are initialized, and the processor has
     /// the vectors.
     unsafe fn load(source: *const u8) -> Self;
-    /// Stores them; no alignment is needed.
+    /// Stores the value; no alignment is needed.
     ///
     /// # Safety
     /// `dest` is valid for writes of a `Self`, and the processor has the vectors.
@@ -46,7 +46,9 @@ impl<T: Element> Lanes for OneLane<T> {
     }
 }
 
-/// Implements [`Lanes`] for a vector and for four of them.
+/// Implements [`Lanes`] for a vector and for four of them. Instructions are given as assembly text,
+/// in which `{at}` is the address; `$register` is the class of the registers for `asm!`. Each
+/// function has the attributes.
 #[cfg(opaque)]
 macro_rules! vectors {
     (
@@ -118,7 +120,7 @@ macro_rules! vectors {
     };
 }
 
-/// The lanes that every processor of this architecture has.
+/// The vector that every processor of this architecture has.
 #[cfg(all(opaque, target_arch = "x86_64"))]
 pub use std::arch::x86_64::__m128d as Baseline;
 
@@ -136,7 +138,7 @@ vectors! {
         "movdqu [{at} + 32], {}" "movdqu [{at} + 48], {}"
 }
 
-// The vectors of processors with AVX2.
+// The vector of processors with AVX2.
 #[cfg(all(opaque, target_arch = "x86_64"))]
 vectors! {
     #[inline]
@@ -152,7 +154,7 @@ vectors! {
         "vmovdqu [{at} + 64], {}" "vmovdqu [{at} + 96], {}"
 }
 
-/// The lanes that every processor of this architecture has on which Linux runs.
+/// The vector that every processor of this architecture has on which Linux runs.
 #[cfg(all(opaque, target_arch = "aarch64"))]
 pub use std::arch::aarch64::float64x2_t as Baseline;
 
@@ -175,7 +177,7 @@ mod foreign {
     use crate::mem::opaque::foreign_copy;
     use std::mem::MaybeUninit;
 
-    /// Large enough that the copy takes longer than the call.
+    /// An array so large that its copy takes longer than the call.
     pub type Baseline = [u64; 32];
 
     macro_rules! by_foreign_copy {

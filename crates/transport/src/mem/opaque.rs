@@ -28,9 +28,10 @@
 //! # Race detectors
 //!
 //! Miri and ThreadSanitizer do not see what inline assembly accesses, so there is none for them
-//! (`build.rs`). They see words as atomics, since programs may synchronize by words.
-//! ThreadSanitizer sees other bytes as plain accesses, by its own `memmove`. Miri, which cannot
-//! call a foreign function, sees them as atomic ones.
+//! (`build.rs`). They see words as atomics, since programs may synchronize by words, except that
+//! words of a source that may be borrowed are read by volatile loads. ThreadSanitizer sees other
+//! bytes as plain accesses, by its own `memmove`. Miri, which cannot call a foreign function, sees
+//! volatile loads and atomic stores of them.
 #![allow(unsafe_code)]
 
 #[cfg(miri)]
@@ -39,7 +40,8 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 /// True if one instruction also accesses a word that is not aligned.
 pub(super) const ANY_ALIGNMENT: bool = cfg!(opaque);
 
-/// A word that is accessed by one instruction, which is opaque to the compiler.
+/// A word that is accessed by one instruction, which is opaque to the compiler. Where there is no
+/// inline assembly, it is accessed by a volatile load or store.
 pub(super) trait Opaque: Sized {
     /// # Safety
     /// `source` is valid for a read, and aligned to the size of the word unless there is
@@ -50,7 +52,7 @@ pub(super) trait Opaque: Sized {
     /// [`ANY_ALIGNMENT`].
     unsafe fn store_opaque(dest: *mut Self, word: Self);
 
-    /// Copies two words whose starts are `dst` and `sst` bytes apart.
+    /// Copies two words, whose starts are `dst` bytes apart at `dest` and `sst` bytes at `source`.
     ///
     /// # Safety
     /// Both are valid for a read at `source` and for a write at `dest`, and aligned as above.
@@ -65,8 +67,9 @@ pub(super) trait Opaque: Sized {
     }
 }
 
-/// Implements [`Opaque`] by instructions, given as the text before and after the address. In a
-/// register, a word is a `$register`.
+/// Implements [`Opaque`] for words. Each instruction is given as its assembly text before and after
+/// the address; `$plus` separates the parts of an address; `$register` is the integer type as which
+/// `asm!` takes the word.
 #[cfg(opaque)]
 macro_rules! opaque {
     (

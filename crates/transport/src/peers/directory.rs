@@ -59,7 +59,7 @@ impl Directory {
         Directory(Box::new(bytes))
     }
 
-    /// Returns the record of a PE; `None` if the PE is not in the table.
+    /// Returns the record of a PE; `None` if the PE is not in the table, or the table is damaged.
     pub fn of(&self, pe: Pe) -> Option<PeRecord<'_>> {
         let bytes = (*self.0).as_ref();
         let n_pes = number(bytes, 0)?;

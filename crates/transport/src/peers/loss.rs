@@ -54,9 +54,9 @@ impl Loss {
         self.end(Error::Lost(pe, text))
     }
 
-    /// Reports a message that violates the protocol, as the loss of the PE that it names as its
-    /// sender, or of this PE if it names none. `host_of` returns the host of a PE of the job.
-    /// Returns the first loss, which may be another one.
+    /// Reports a message that violates the protocol. This is the loss of the PE that it names as
+    /// its sender, or of this PE if it names none whose host is known. `host_of` returns the host
+    /// of a PE, if it is known. Returns the first loss, which may be another one.
     pub fn of_message(
         &self,
         message: &RefusedMessage,
@@ -100,9 +100,8 @@ impl Loss {
     }
 }
 
-/// A violation of the protocol by a message. It is the loss of the PE that sent it
-/// ([`Loss::of_message`]): a PE that waits for the effects of the message, or for a reply, would
-/// wait forever.
+/// A violation of the protocol by a message. It is reported as a loss ([`Loss::of_message`]): a PE
+/// that waits for the effects of the message, or for a reply, would wait forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// A message or a field of an unknown kind.
@@ -116,7 +115,8 @@ pub enum Violation {
     /// A request with a number that it cannot have at this point of its stream, such as one that
     /// was used before.
     Number(u32),
-    /// An answer without a request, or of another kind or length than requested.
+    /// An answer without a request, or of another length than requested, or an acknowledgment for
+    /// an origin that does not exist.
     Unrequested,
     /// More requests than may be unanswered at once.
     TooMany,

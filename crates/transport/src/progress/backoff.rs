@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// time that waking a thread takes, but a peer may wait this long for the unfinished work.
 pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
-/// A waiter that spins yields once in this number of polls, since processes of which this PE does
-/// not know may need the CPU.
+/// A waiter that spins yields once in this number of polls, since processes that are not PEs of the
+/// job may need the CPU.
 const SPINS_PER_YIELD: u32 = 128;
 /// The number of polls, each followed by a yield, between the spins and the first sleep of a wait.
 const YIELDS: u32 = 100;
@@ -37,16 +37,17 @@ pub struct WaitLimits {
     pub spins: u32,
     /// The longest sleep of a waiter between two polls.
     pub sleep: Duration,
-    /// Other threads poll often, so that the sleeps of the service thread get longer, if they
-    /// polled once in this time on average during its last sleep...
+    /// Other threads poll often, so that the sleeps of the service thread get longer, if this is at
+    /// least the average time between their polls during its last sleep.
     pub often: Duration,
-    /// ...or once in this time if PEs outnumber the CPUs: a waiter polls only while it has a CPU,
-    /// and a service thread that wakes takes a CPU from the waiters...
+    /// The same time if PEs outnumber the CPUs. It is longer, since a waiter polls only while it
+    /// has a CPU, and a service thread that wakes takes a CPU from the waiters.
     pub often_oversubscribed: Duration,
-    /// ...and at least this many times altogether, or once if PEs outnumber the CPUs.
+    /// The number of polls during the last sleep below which other threads do not poll often; 1 if
+    /// PEs outnumber the CPUs.
     pub min_polls: u64,
-    /// The number of turns in a row in which no thread has polled, although one is in a wait or a
-    /// long call, after which the service thread serves peers itself.
+    /// After this number of turns in a row in which no thread has polled, although one is in a wait
+    /// or a long call, the service thread serves peers itself.
     pub max_unpolled: u32,
     /// True if calls request flushes also while the service thread backs off because threads sleep
     /// on the network.

@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 /// Longest sleep of an idle service thread over libraries that have timers of their own (UCX,
 /// libfabric).
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
-/// Longest sleep of a waiter, and of the service thread beside it, over such libraries. A library
-/// may have work that no event signals.
+/// Longest sleep of a waiter over such libraries, and with UCX of the service thread beside it. A
+/// library may have work that no event signals.
 pub const MAX_SLEEP_IN_WAIT: Duration = Duration::from_millis(10);
-/// Longest sleep of the service thread while operations are in flight, for libraries that transfer
-/// data only while they are polled.
+/// Longest sleep of the service thread while operations are left that must be polled, or while data
+/// are in flight over a library that transfers them only while it is polled.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
 
 /// The work that a provider does for the service thread of a PE.
@@ -32,9 +32,9 @@ pub trait Driver: Send + Sync + 'static {
     /// Returns the state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
 
-    /// Completes the operations that calls left unfinished, except those that another thread is
-    /// polling. Returns true if some are left whose end no descriptor signals, so that they must be
-    /// polled again.
+    /// Makes progress on the operations that calls left unfinished, except those that another
+    /// thread is polling. Does not wait. Returns true if some are left that must be polled again,
+    /// since no descriptor signals their end or their thread is issuing more.
     fn flush(&self) -> bool;
 
     /// Serves peers, if no other thread does.
@@ -172,7 +172,7 @@ pub fn flush_or_request(driver: &impl Driver) {
     }
 }
 
-/// A running service thread, which blocks signals. Dropping this ends the thread and joins it.
+/// A running service thread. Dropping this ends the thread and joins it.
 pub struct ServiceThread<D: Driver> {
     driver: Arc<D>,
     thread: Option<JoinHandle<()>>,

@@ -1,8 +1,8 @@
 //! The state that threads that wait in the library share with the service thread.
 //!
 //! Threads that wait count their polls here, so that the service thread backs off while they poll.
-//! A call that leaves something unfinished requests a flush, which the service thread makes within
-//! [`FLUSH_DELAY`] if no thread polls before.
+//! A call that leaves something unfinished requests a flush. The service thread makes it after
+//! [`FLUSH_DELAY`], or when it wakes anyway, unless a thread polls before.
 
 use super::backoff::{Backoff, FLUSH_DELAY, WaitLimits};
 use super::events::{AwaitedWord, Events, SleepOn};
@@ -122,20 +122,21 @@ impl ProgressState {
         self.events.record();
     }
 
-    /// Wakes threads whose awaited words the network has changed without an event.
+    /// Wakes threads whose awaited words have changed, also without a recorded event.
     pub fn wake_for_words(&self) {
         self.events.wake_concerned();
     }
 
-    /// Has another thread that sleeps watch the network, since the calling one waits no longer.
+    /// Has another thread that sleeps watch the network, if none does: the calling one waits no
+    /// longer.
     pub fn stop_watching(&self) {
         self.events.hand_over();
     }
 
     /// Lets the calling thread, which waits, sleep for `at_most` at the longest, until a descriptor
-    /// is ready or one of the `awaited` words has changed. If it names no words, any event that
-    /// another thread records ends the sleep, also one since the thread's last sleep. Returns true
-    /// if a descriptor is ready. At the end of its wait, the thread calls
+    /// is ready or one of the `awaited` words has changed. If it names no words, any recorded event
+    /// ends the sleep, also one since the thread's last sleep. Returns true if a descriptor is
+    /// ready. At the end of its wait, the thread calls
     /// [`stop_watching`](ProgressState::stop_watching).
     pub fn sleep_until_event(
         &self,
@@ -177,8 +178,8 @@ impl ProgressState {
         self.wakeup.stop_polling(|| self.timer.ring());
     }
 
-    /// Requests a flush within [`FLUSH_DELAY`]. The caller has already added its unfinished
-    /// operations to a list that the flush reads.
+    /// Requests a flush after [`FLUSH_DELAY`], unless the service thread is to flush soon anyway.
+    /// The caller has already added its unfinished operations to a list that the flush reads.
     pub fn request_flush(&self) {
         self.wakeup.request(|| self.timer.ring_after(FLUSH_DELAY));
     }
@@ -271,7 +272,7 @@ pub struct NetworkActivity {
     /// Operations that found no room in a queue or a window, and were repeated.
     pub retries: u64,
     /// The most operations in flight when a wait began, of one context or of several that share an
-    /// endpoint.
+    /// endpoint; 0 unless [`count_operations_in_flight`] was called.
     pub most_in_flight: u64,
 }
 

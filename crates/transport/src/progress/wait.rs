@@ -27,7 +27,8 @@ pub trait Waiter {
     /// Returns the host, to which a long wait is reported.
     fn host(&self) -> &dyn Host;
 
-    /// Returns the PEs that are waited for.
+    /// Returns the PEs to name in the report of a long wait: one, or all with unfinished
+    /// operations.
     fn awaited(&self) -> Vec<Pe>;
 }
 

@@ -1,15 +1,17 @@
 //! The registration of a heap in blocks, for networks that lock registered memory: only the blocks
 //! that a program has allocated from are locked.
 //!
-//! The bounds of blocks depend on offsets alone, so they are the same on all PEs. The first block
-//! is registered at init, and its key is published with those of the segments. The others are
-//! registered in order, when an allocation reaches them. Block sizes grow with the offset, four
-//! blocks for each doubling, so that few registrations cover any heap, and at most a fifth of the
-//! registered memory is not allocated once the first block is full. If the network refuses a block
-//! that is larger than the one before, later blocks keep the size of the one before.
+//! The first block is registered at init, and its key is published with those of the segments. The
+//! others, the further blocks, are registered in order, when an allocation reaches them. Block
+//! sizes grow with the offset, four blocks for each doubling, so that few registrations cover any
+//! heap, and at most a fifth of the registered memory is not allocated once the first block is
+//! full. If the network refuses a block that is larger than the one before, later blocks keep the
+//! size of the one before.
 //!
 //! The keys of the further blocks are in a table at the end of the internal segment. A peer reads a
-//! key at its first operation on the block, which is later than the barrier of the allocation.
+//! key at its first operation on the block, which is later than the barrier of the allocation. It
+//! computes the bounds of the block from the offset, and from the limit of block sizes, which each
+//! entry of the table contains.
 #![allow(unsafe_code)]
 
 use super::Segments;
@@ -33,6 +35,7 @@ pub const ENTRY: usize = 256;
 pub const TABLE: usize = MOST * ENTRY;
 /// The offset of the length of the key in an entry. Offset 0 has the [`BlockSizes`].
 const LENGTH: usize = 1;
+/// The offset of the key in an entry.
 const KEY: usize = 3;
 
 /// The limit of block sizes: blocks at offsets of two to this power, and beyond, have equal sizes.
@@ -70,7 +73,7 @@ pub struct HeapBlock {
 
 /// How much of a range a key covers.
 pub enum Covered {
-    /// This many bytes from the start of the range.
+    /// This many bytes from the start of the range, perhaps more than the range has.
     Bytes(usize),
     /// No byte: the key of this block must be [learned](HeapBlocks::learn) first.
     Unknown(HeapBlock),
@@ -113,7 +116,7 @@ impl<T> HeapBlocks<T> {
         }
     }
 
-    /// Returns how many bytes from an offset on the key of one block covers.
+    /// Returns how many bytes from an offset on one key covers, or the block whose key is unknown.
     #[cold]
     pub fn covered(&self, offset: u64) -> Covered {
         let block = self.block(offset);
@@ -124,11 +127,11 @@ impl<T> HeapBlocks<T> {
     }
 
     /// Records a further block of PE `pe` from its entry in the table of keys. `made` makes the
-    /// data on the block from the key. If the entry says that blocks are smaller than was known,
-    /// the next call of [`block`](HeapBlocks::block) returns other bounds.
+    /// data on the block from the key. If the entry limits block sizes so that `block` has other
+    /// bounds, records only this limit: the caller finds the block [anew](HeapBlocks::block).
     ///
     /// # Errors
-    /// When the entry has no key. Also returns the errors of `made`.
+    /// When the entry has no key or is damaged. Also returns the errors of `made`.
     pub fn learn(
         &self,
         pe: Pe,
@@ -155,21 +158,21 @@ impl<T> HeapBlocks<T> {
     }
 }
 
-/// Returns the address of the entry of a further block in an internal segment of `internal_bytes`
-/// bytes.
+/// Returns the address of the entry of a block in an internal segment of `internal_bytes` bytes;
+/// `None` if the table has no entry for it, as for the first block.
 pub fn entry(block: HeapBlock, internal_bytes: u64) -> Option<RemoteAddr> {
     let index = block.index.checked_sub(1).filter(|index| *index < MOST)?;
     let table = internal_bytes.checked_sub(TABLE as u64)?;
     Some(RemoteAddr { segment: Segment::Internal, offset: table + (index * ENTRY) as u64 })
 }
 
-/// Returns the end of the block that contains offset `nbytes`.
+/// Returns the end of the block that contains offset `nbytes`, if block sizes are not limited.
 pub(crate) fn next_end(nbytes: usize) -> usize {
     BlockSizes::UNLIMITED.block(nbytes as u64).end as usize
 }
 
-/// Returns the number of keys in a table, and the size of the largest block in bytes if the network
-/// refused a larger one.
+/// Returns the number of keys in a table, and the size of the largest further block in bytes if the
+/// network refused a larger one.
 pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
     let entries = || table.chunks(ENTRY).filter(|entry| entry[LENGTH..KEY] != [0, 0]);
     let doubling = entries().map(|entry| u32::from(entry[0])).min();
@@ -212,7 +215,8 @@ impl<T> OwnHeap<T> {
     /// registered.
     ///
     /// # Errors
-    /// When the network refuses a block. Also returns the errors of `prepare`.
+    /// When the network refuses a block, and smaller ones do not help, or the table has no room for
+    /// its key. Also returns the errors of `prepare`.
     pub fn extend<X>(
         &self,
         nbytes: usize,

@@ -14,14 +14,14 @@ pub struct RegisteredBlocks {
     blocks: usize,
     /// The time that the registrations took.
     time: Duration,
-    /// The bytes of the largest registration that the network accepts, if it refused a larger one.
+    /// The bytes of the largest further block that the network accepts, if it refused a larger one.
     largest: Option<u64>,
     refusal: Option<Error>,
 }
 
 /// Registers a heap of up to `most` bytes in blocks, until all is registered, the transport refuses
 /// a block, or `limit` has passed. Returns `None` if the transport does not register heaps in
-/// blocks.
+/// blocks, or this process cannot allocate such a heap.
 ///
 /// # Errors
 /// When the transport refuses the first block.
@@ -39,7 +39,7 @@ pub fn probe(
     let start = Instant::now();
     let segments = [(Segment::Heap, &mut heap, most), (Segment::Internal, &mut table, TABLE)];
     for (segment, memory, nbytes) in segments {
-        // SAFETY: the vectors have that many bytes, and live longer than the transport.
+        // SAFETY: the vectors have allocated that many bytes, and live longer than the transport.
         unsafe { transport.register(segment, memory.as_mut_ptr(), nbytes) }?;
     }
     let (mut nbytes, mut refusal) = (most.min(FIRST), None);

@@ -1,5 +1,5 @@
-//! Direct plans, for members that access each other's memory by loads and stores: each copies or
-//! combines data from the sources of the others, so that every byte is copied once.
+//! Direct plans, best for members that access each other's memory by loads and stores: each copies
+//! or combines data from the sources of the others, without receive buffers in between.
 //!
 //! R. L. Graham, G. Shipman: MPI support for multi-core architectures: Optimized shared memory
 //! collectives. Recent Advances in Parallel Virtual Machine and Message Passing Interface
@@ -13,7 +13,7 @@ use crate::index::{ahead, share};
 use crate::{Buffer, Step};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts between two syncs: member `me`
-/// combines its share of the parts, and stores them in the destinations of all. The contributions
+/// combines its share of the parts, and stores the result in the destinations of all. Contributions
 /// are combined in the order of the indices, so the operation needs to be associative only. No
 /// member leaves it before all have entered it.
 ///

@@ -4,7 +4,7 @@
 use crate::index::{ahead, behind, log2_ceil};
 
 /// The relation between the sender and the receiver of a message. On an edge of each kind but the
-/// last three, a member receives from exactly one member and sends to exactly one. So an executor
+/// last three, a member receives from at most one member and sends to at most one. So an executor
 /// needs one flag for each kind instead of one for each peer: O(log n) flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {

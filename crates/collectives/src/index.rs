@@ -1,5 +1,5 @@
 //! Arithmetic on the indices of a team: around the circle of members, and in powers of two; and the
-//! shares of members in a vector. It is exact for every size that fits `u32`.
+//! shares of members in a vector. The results are exact for every size that fits `u32`.
 
 /// Returns the index `distance <= n` places after `me`, around the circle.
 pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {

@@ -1,5 +1,5 @@
 //! Pairwise all-to-all: each member sends each block directly to its receiver, and at any time
-//! members send to different receivers.
+//! members send to different receivers. Also an all-gather of that form.
 //!
 //! R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
 //! MPICH. International Journal of High Performance Computing Applications 19 (1), 2005.

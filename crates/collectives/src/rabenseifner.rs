@@ -18,8 +18,7 @@
 //!   partner of that round. The same partner overwrites it in the all-gather, after it has read it.
 //!   The same is true of the whole vector of a member that is folded onto another one.
 //! - A member ends the plan only when the partners of all rounds have overwritten the halves that
-//!   it
-//!   gave up, so no peer still reads its memory.
+//!   it gave up, so no peer still reads its memory.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::FoldCore;

@@ -1,7 +1,7 @@
 //! The number and size of receive buffers, and the rules that keep them from being overwritten
 //! before they are read.
 //!
-//! A receive buffer is for the data that a peer puts in one round. All teams of a PE share its
+//! A receive buffer is for the data that a peer puts in one round. Teams of a PE may share its
 //! receive buffers, so a member puts to a receive buffer of a peer only when it knows that the peer
 //! has entered the same collective. It knows this from the plan `entry` of the algorithm or, in a
 //! scan, from credits in the plan itself. Several plans of one collective may follow one `entry`:
@@ -9,12 +9,12 @@
 //! plan before every member has entered it. So a member that runs the next plan but one knows that
 //! all members have ended this one.
 //!
-//! An all-reduce needs no `entry` if its receive buffers are used only by all-reduces among the
-//! same members, which all members make in the same order. Two copies then suffice, selected by the
-//! parity of the number of these all-reduces. A member that writes in all-reduce `i` has ended `i -
-//! 1`, so all members have entered `i - 1`, and have read what was put in `i - 2`. The executor has
-//! such receive buffers for all-reduces among all PEs, on any team. For short vectors, it has
-//! others beside the flag of each edge of each team.
+//! An all-reduce or all-to-all needs no `entry` if its receive buffers are used only by such
+//! collectives among the same members, which all members call in the same order. Two copies then
+//! suffice, selected by the parity of the number of these calls. A member that writes in call `i`
+//! has ended call `i - 1`, so all members have entered `i - 1`, and have read what was put in
+//! `i - 2`. The executor has such receive buffers for these collectives among all PEs, on any team.
+//! For short vectors of all-reduces, it has others beside flags.
 
 use crate::index::log2_ceil;
 

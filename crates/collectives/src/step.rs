@@ -118,8 +118,8 @@ pub enum Step {
         /// The owner of the counter.
         at: u32,
     },
-    /// Copy the combined contributions from beside the counter of member `at`, which has released
-    /// the members, to the accumulator.
+    /// Copy the combined contributions to the counter of member `at`, which has released the
+    /// members, to the accumulator.
     TakeCombined {
         /// The owner of the counter.
         at: u32,
@@ -182,8 +182,8 @@ impl Step {
         (first < end).then(|| Step::Get { peer, from, to, count: end - first, with: Some(with) })
     }
 
-    /// Returns the same step with the index of its peer, if it has one, replaced by the result of
-    /// `number` for it.
+    /// Returns the step with the index of its peer, or of the owner of its counter, replaced by the
+    /// result of `number` for that index. Returns a step that has neither unchanged.
     pub fn with_peer(self, number: impl Fn(u32) -> u32) -> Step {
         self.renumbered(number, |edge| edge)
     }
@@ -214,7 +214,8 @@ impl Step {
         }
     }
 
-    /// Returns the same step with `first` added to the numbers of its parts.
+    /// Returns a put, get or copy with `first` added to the numbers of its parts, or another step
+    /// unchanged.
     pub(crate) fn parts_after(self, first: u32) -> Step {
         let moved = |span: Span| span.buffer.at(first + span.first);
         match self {

@@ -1,13 +1,13 @@
 //! Two levels: the members of a node exchange data among themselves, and only one member of each
-//! node, its leader, with other nodes. For long vectors, several members of each node do.
+//! node, its leader, with other nodes. For long vectors, several members of each node may do so.
 //!
 //! V. Tipparaju, J. Nieplocha, D. Panda: Fast collective operations using shared and remote memory
 //! access protocols on clusters. International Parallel and Distributed Processing Symposium
 //! (IPDPS), 2003.
 //!
 //! Members of a node need not be neighbors in the team, and nodes may have different numbers of
-//! members: [`Nodes`] has the position of a member. The rest are plans of one level, over the
-//! members of a node or over one member of each node. All messages are sent along
+//! members: [`Nodes`] has the position of a member. A plan of two levels consists of plans of one
+//! level, over the members of a node or over one member of each node. All messages are sent along
 //! [`Edge::Pair`](crate::Edge::Pair), because members at a distance in such a plan are at another
 //! distance in the team.
 

@@ -112,9 +112,9 @@ impl Allocator {
         self
     }
 
-    /// Allocates a block of `nbytes` bytes for `routine`, aligned to `alignment` and to at
-    /// least
-    /// 16. Returns `None` if there is no room, or the alignment is no power of two or too large.
+    /// Allocates a block of `nbytes` bytes for `routine`, aligned to `alignment` or 16, whichever
+    /// is more. Returns `None` if there is no room, or the alignment is no power of two or too
+    /// large.
     pub fn allocate(
         &mut self,
         routine: &'static str,
@@ -159,8 +159,8 @@ impl Allocator {
         self.blocks.from(0).map(|block| block.nbytes).sum()
     }
 
-    /// Returns the size of a block that can be allocated now, aligned to 16 bytes. A larger one may
-    /// fit as well, if it is larger by at most 32 bytes: dlmalloc does not tell the exact
+    /// Returns the size of a block that can be allocated now, aligned to 16 bytes; 0 if there is no
+    /// room. A block that is up to 32 bytes larger may fit, too: dlmalloc does not tell the exact
     /// sizes of its chunks.
     pub fn largest_free(&self) -> usize {
         let (front, tail) = self.guard_sizes(16);
@@ -208,8 +208,8 @@ impl Allocator {
         self.blocks.hold(address, nbytes)
     }
 
-    /// Changes the size of a block for `routine`, and moves its contents if necessary.
-    /// Returns the new start. Returns `None` if there is no room; the block is then unchanged.
+    /// Changes the size of a block for `routine`, and moves its contents if necessary. Returns the
+    /// new start. Returns `None` if there is no room; the block is then unchanged.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
@@ -271,7 +271,8 @@ impl Allocator {
     }
 
     /// Checks the guards of the next `n` blocks: each call continues where the last one ended, and
-    /// the first block follows the last one. Returns the first guard that was overwritten.
+    /// the first block follows the last one. Returns the first guard that was overwritten, if any;
+    /// `None` also if the allocator has no guards.
     pub fn overwritten(&mut self, n: usize) -> Option<Overwritten> {
         let next = self.guards.as_ref()?.next;
         let mut some = self.blocks.from(next).chain(self.blocks.from(0));
@@ -295,7 +296,8 @@ impl Allocator {
         damaged.map(|bytes| Overwritten { block: block.clone(), bytes })
     }
 
-    /// Calls dlmalloc. Tools do not report its accesses to its own data, which are outside blocks.
+    /// Calls dlmalloc. Valgrind does not report its accesses to its own data, which are outside
+    /// blocks.
     fn unreported<R>(&mut self, act: impl FnOnce(&mut Dlmalloc<SingleRange>) -> R) -> R {
         match &self.guards {
             Some(guards) => guards.marks.unreported(|| act(&mut self.heap)),

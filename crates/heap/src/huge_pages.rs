@@ -71,9 +71,10 @@ pub fn whole(range: &Range<usize>) -> Range<usize> {
     if first < end { first..end } else { range.end..range.end }
 }
 
-/// Makes the kernel back `range`, which [`whole`] has returned, by huge pages. All of it takes
-/// memory afterwards. Its contents do not change, and threads and peers may access it meanwhile.
-/// Ends early if it takes longer than 100 ms plus `limit` for each huge page so far.
+/// Makes the kernel back `range`, which [`whole`] has returned, by huge pages, from its start on.
+/// Memory is taken for all pages reached. The contents do not change, and threads and peers may
+/// access them meanwhile. Ends early if the kernel refuses, or if it takes longer than 100 ms plus
+/// `limit` for each huge page so far.
 pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     let began = Instant::now();
     // If this is allowed, touching a page makes a huge one; otherwise it changes nothing.

@@ -30,7 +30,7 @@ impl ReservedPages {
     /// Reserves pages for the heaps of a node of `n_local` PEs.
     ///
     /// # Errors
-    /// When there are too few, or none of this size.
+    /// When too few pages of this size are free, or the limit of file sizes is too low.
     pub fn reserve(layout: &Layout, n_local: u32) -> Result<ReservedPages, Errno> {
         let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
         let nbytes = of_heap.checked_mul(n_local as usize).ok_or(Errno::NOMEM)?;

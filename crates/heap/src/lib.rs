@@ -8,8 +8,8 @@
 //! [`layout`] computes the locations (pure), [`Reservation`] finds addresses for them, [`node`]
 //! maps the memory, [`statics`] moves the program's variables there, [`allocator`] allocates from
 //! the heap. This is the only crate that maps symmetric memory. It depends on neither transports
-//! nor launchers. It dereferences symmetric memory only in the allocator, and when a child process
-//! gets its copy of the static data.
+//! nor launchers. It reads and writes symmetric memory only in the allocator, and to move or copy
+//! the static data.
 
 pub mod allocator;
 mod error;

@@ -1,5 +1,5 @@
-//! A range of addresses that this process has reserved. It is unmapped when it is dropped, so that
-//! an operation that fails halfway leaves nothing mapped.
+//! A range of addresses that this process has mapped or reserved. Its drop unmaps it, so that an
+//! operation that fails halfway leaves nothing mapped.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::{null_mut, without_provenance_mut};
 
-/// The reserved range. Unmapping it also unmaps everything mapped inside it.
+/// The range. Its drop also unmaps everything that was mapped inside it later.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: *mut c_void,

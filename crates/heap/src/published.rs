@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 /// The size of the header, which precedes the published bytes.
 const HEADER: usize = 64;
 
-/// The header.
+/// The header of the published bytes, in shared memory.
 struct Publication {
     /// The number of publications so far.
     times: AtomicU32,
@@ -75,8 +75,9 @@ impl PublishedBytes {
     /// # Panics
     /// When there is no room for them.
     ///
-    /// # Safety This is the first PE of the node, and no PE of the node still uses the bytes of an
-    /// earlier call.
+    /// # Safety
+    /// This is the first PE of the node, and no PE of the node still uses the bytes of an earlier
+    /// call.
     pub(crate) unsafe fn publish(&self, bytes: &[u8]) {
         assert!(bytes.len() <= self.room, "{} bytes, room for {}", bytes.len(), self.room);
         // SAFETY: the range has room for them, as checked above. By contract it is writable, as

@@ -1,5 +1,5 @@
-//! The routines of the standard other than collectives, one module per chapter. They check their
-//! arguments, find the PE's copy of an address and access it.
+//! The routines of the standard and of extensions, one module per chapter. Collectives are in
+//! `coll`, fence and quiet in `net`, initialization and finalization in `start` and `end`.
 
 pub mod amo;
 pub(crate) mod cray;

@@ -21,8 +21,10 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
 
-/// Makes the rows, the struct and its parser. A row's parser takes the value that is set, or the
-/// default, or `None` if there is neither.
+/// Makes the rows, the struct and its parser. A row has the field and its type, the name of the
+/// variable, its deprecated names, the default, the meaning, the parser, and the text that names
+/// the allowed values. The parser takes the value that is set, or the default, or `None` if there
+/// is neither.
 macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
@@ -109,7 +111,7 @@ settings! {
     races_status: u8 = "SHMEM_RACES_STATUS", &[], Some("66");
         "the exit status of PEs that would end with 0 although SHMEM_CHECK=races has found a race";
         |value| value?.parse().ok(), "a number from 0 to 255";
-    /// The counters of operations and their output.
+    /// Whether operations are counted, and where the counters are printed.
     statistics: Statistics = "SHMEM_STATS", &[], Some("0");
         "1: count operations, bytes and the time in calls that wait, and print at the last finalize, to standard error of PE 0, a \
          table with the minimum, the median and the maximum of all PEs; json:FILE: write the counters of every PE, by context \
@@ -291,8 +293,8 @@ fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
 
 /// Puts the settings in the files of the site and the user into the environment of this process,
 /// unless `oshrun` or a parent of this process has done so. Returns a text for each file or line
-/// that does not count, with the reason; a later call does nothing. `prefix` returns the directory
-/// where Rushmem is installed.
+/// that does not count, with the reason. A later call does nothing and returns none. `prefix`
+/// returns the directory where Rushmem is installed.
 pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
     static IS_DONE: Once = Once::new();
     let mut mistakes = Vec::new();
@@ -325,7 +327,8 @@ fn place_in_files(name: &str, value: &str) -> Option<String> {
     values.find(|one| one.name == name && one.value == value).map(|one| one.place)
 }
 
-/// Returns the value of a setting of the runtime or of a provider in this process, and its origin.
+/// Returns the value of a setting of the runtime or of a provider in this process, and its origin;
+/// `None` if it is not set and has no default value. A secret is replaced by a text.
 pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
     let (value, source) =
         row.now(without_secrets, &environment(env::SET_BY_OSHRUN).unwrap_or_default())?;

@@ -42,8 +42,9 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
     }
 }
 
-/// Makes an enumeration of algorithms with their names. An algorithm that cannot always be used has
-/// its [`Limit`] after `if`.
+/// Makes the enumeration `$algorithms` of the algorithms of `$operation`, from rows of the name
+/// that users type and the variant. An algorithm that cannot always be used has its [`Limit`] after
+/// `if`.
 macro_rules! algorithms {
     ($(#[doc = $doc:literal])+ $algorithms:ident of $operation:ident;
         $($(#[doc = $about:literal])+ $name:literal => $algorithm:ident $(if $fits:expr)?,)+) => {

@@ -41,7 +41,7 @@ pub struct Row<A> {
     per_node: Bounds,
     /// The required value of [`ChoiceFacts::oversubscribed`]; `None` for any.
     oversubscribed: Option<bool>,
-    /// True if all conditions but `bytes` hold on every team of this job.
+    /// True if all conditions but `bytes` are known to hold on every team of this job.
     everywhere: bool,
     /// The algorithm to use.
     pub algorithm: A,
@@ -147,7 +147,7 @@ impl<A: Algorithm> Row<A> {
     }
 
     /// Returns the numbers of bytes at which the row may begin or cease to hold on a team of
-    /// `members` members.
+    /// `members` members, without those at which its algorithm reaches its limit.
     pub(super) fn changes(&self, members: u32) -> [usize; 2] {
         let factor = if self.bytes_per_member { members as usize } else { 1 };
         [self.bytes.least, self.bytes.most.saturating_add(1)].map(|at| at.saturating_mul(factor))

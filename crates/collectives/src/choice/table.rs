@@ -221,8 +221,8 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
     let mut listed: Vec<Listed> = Vec::new();
     for ends in sizes.windows(2) {
         let (mut from, end) = (ends[0], ends[1]);
-        // Between two sizes at which rows change, the limit of an algorithm changes the choice at
-        // most once, so a binary search finds the size.
+        // Between two sizes at which rows change, only the limits of algorithms change the choice,
+        // and an algorithm beyond its limit is not chosen again. So a binary search finds a size.
         while from < end {
             let (algorithm, origin) = chosen(from);
             if listed.last().is_none_or(|it| (it.algorithm, it.origin) != (algorithm, origin)) {

@@ -53,7 +53,7 @@ pub enum Misplaced {
     Before(Block, usize),
     /// The bytes begin in a block that this routine has freed.
     Freed(Block, &'static str),
-    /// No block is near.
+    /// No block begins before the bytes, or soon behind them.
     Nowhere,
 }
 

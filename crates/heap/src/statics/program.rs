@@ -43,7 +43,8 @@ struct Header {
 impl Statics {
     /// Returns the static data of the program that this process runs.
     pub fn of_program() -> Statics {
-        /// The result of the callback: the headers of the first object, which is the program.
+        /// The result of the callback: the load address and the headers of the first object, which
+        /// is the program.
         type FoundHeaders = Option<(usize, Vec<Header>)>;
         unsafe extern "C" fn first(
             info: *mut libc::dl_phdr_info,

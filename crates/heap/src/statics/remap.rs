@@ -35,7 +35,8 @@ pub struct Remapped {
     pub in_slot: u64,
     /// The offset in the node's memfd, if the static data are there.
     pub in_node_memory: Option<u64>,
-    /// The memfd of this PE alone, if the static data are in one, and its device and inode.
+    /// The memfd of this PE alone, if the static data are in one that is sealed, and its device and
+    /// inode.
     file: Option<(OwnedFd, (u64, u64))>,
 }
 
@@ -87,10 +88,10 @@ impl fmt::Display for NotRemapped {
 
 impl Statics {
     /// Copies the static data to the slot of the node's PE number `local` in the node's `memory`,
-    /// and maps the slot in their place. Refuses if the process has other threads.
+    /// and maps the slot in their place.
     ///
     /// # Errors
-    /// The reason why the static data are unchanged.
+    /// The reason why the static data were not moved. They keep their values.
     pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, NotRemapped> {
         let slots = StaticSlots::of(self).ok_or(NotRemapped::TooLarge)?;
         let slot = slots.start(local).ok_or(NotRemapped::TooLarge)?;
@@ -110,10 +111,9 @@ impl Statics {
     }
 
     /// Copies the static data to a new memfd of this PE alone, and maps the memfd in their place.
-    /// Refuses if the process has other threads.
     ///
     /// # Errors
-    /// The reason why the static data are unchanged.
+    /// The reason why the static data were not moved. They keep their values.
     pub fn remap_alone(&self) -> Result<Remapped, NotRemapped> {
         let in_slot = StaticSlots::shift(self);
         self.check(in_slot + self.nbytes() as u64)?;

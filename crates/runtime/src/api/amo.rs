@@ -117,6 +117,8 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     }
 }
 
+/// Defines the operations `$name` that combine `value` with `dest` on `pe` and return nothing:
+/// `$operation` on a mapped word, `$op` over a network. `$clause` is that of the standard.
 macro_rules! updates {
     ($($name:ident: $bound:ident :: $operation:ident, $op:expr, $clause:literal;)*) => {$(
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
@@ -154,6 +156,8 @@ updates! {
     xor: BitwiseAmo::fetch_xor, AmoOp::Xor, "9.7.1.14";
 }
 
+/// Defines the operations that combine `value` with `dest` on `pe`: `$name` returns the old value,
+/// `$name_nbi` stores it in the local `fetch`, at the latest at the next quiet.
 macro_rules! fetching {
     ($(
         $name:ident, $name_nbi:ident: $bound:ident, $op:expr, $clause:literal, $clause_nbi:literal;

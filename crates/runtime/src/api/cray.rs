@@ -1,4 +1,5 @@
-//! Splits of teams as in Cray's shmemx.h: they return no status, so every error ends the job.
+//! Splits of teams as in Cray's shmemx.h. They return no status, so every error ends the job. The
+//! invalid team, which is Cray's `SHMEM_TEAM_NULL`, is the result on PEs that are in no new team.
 //!
 //! The arguments are checked before the members agree on anything. Only the members of the new team
 //! call the strided split; no other PE of the parent takes part in it.

@@ -77,8 +77,8 @@ pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
 }
 
 /// `shmem_ctx_session_start` (§9.9.2). A session is a hint, which changes neither order nor
-/// completion: over a network, small operations on the context are batched. Within a node it has no
-/// effect.
+/// completion: with `SHMEM_CTX_SESSION_BATCH`, small operations on the context over a network are
+/// batched. It has no other effect.
 pub fn session_start(call: Call, ctx: ContextHandle, options: c_long) {
     job::require(call);
     if ctx.is_valid(call) && options & SHMEM_CTX_SESSION_BATCH != 0 {

@@ -1,8 +1,10 @@
 //! The symmetric heap (OpenSHMEM 1.6, §9.3).
 //!
 //! Every PE has an allocator of its own. All PEs make the same calls, so the allocators return the
-//! same offsets. A call that frees begins with a barrier, one that allocates ends with one, and
-//! `realloc` does both, as the standard requires.
+//! same offsets. A call that frees a block begins with a barrier, one that allocates ends with one,
+//! and `realloc` does both, as the standard requires. A call with nothing to
+//! do (0 bytes to allocate, a null pointer to free), and an allocation with
+//! `SHMEMX_MALLOC_NO_BARRIER`, makes none.
 #![allow(unsafe_code)]
 
 use crate::api::lock;
@@ -29,8 +31,8 @@ pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
     align(call, ALIGNMENT, nbytes)
 }
 
-/// `shmem_malloc_with_hints` (§9.3.5). Every block suits every use, but with
-/// `SHMEM_MALLOC_ATOMICS_REMOTE` blocks from 2 MiB on get huge pages, not only large ones. With
+/// `shmem_malloc_with_hints` (§9.3.5). Every block suits every use, but by default blocks with
+/// `SHMEM_MALLOC_ATOMICS_REMOTE` get huge pages from 2 MiB on, other blocks from 64 MiB on. With
 /// `SHMEMX_MALLOC_NO_BARRIER` the program must ensure that no PE accesses the block on a PE that
 /// has not called yet.
 pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
@@ -94,8 +96,8 @@ fn zeroed_as(
     block.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_realloc` (§9.3.3): works as `malloc` for a null pointer and as `free` for 0 bytes.
-/// Returns null and leaves the block unchanged if there is no room.
+/// `shmem_realloc` (§9.3.3): works as `malloc` for a null pointer, and as `free` for 0 bytes, for
+/// which it returns null. Returns null and leaves the block unchanged if there is no room.
 ///
 /// # Safety
 /// No PE uses the block at its old address any more.
@@ -158,8 +160,8 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
 /// The symmetric heap of this PE, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapInfo {
-    /// The size of the heap: `SHMEM_SYMMETRIC_SIZE`, and the bytes that the allocator needs in
-    /// addition.
+    /// The size of the heap: `SHMEM_SYMMETRIC_SIZE` and the bytes that the allocator needs in
+    /// addition, in whole pages.
     pub total: usize,
     /// The sum of the sizes of all blocks, as they were requested.
     pub used: usize,

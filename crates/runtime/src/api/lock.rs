@@ -5,8 +5,9 @@
 //! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every
 //! PE, with two fields. On the home PE of the lock, one field names the last PE of the queue. The
 //! other field is the PE's node in the queue: whether the PE before it has granted the lock, and
-//! which PE is next. So PEs get the lock in the order of their calls, each polls only its own word,
-//! and a lock of zero is free. `word` has the fields in C's `long` and in Fortran's INTEGER.
+//! which PE is next. So PEs get the lock in the order in which they enter the queue, each waits for
+//! its own word alone, and a lock of zero is free. `word` has the fields in C's `long` and in
+//! Fortran's INTEGER.
 //!
 //! A PE enters the queue with a node of zero; from then on other PEs only set bits in it. If a
 //! network carries out atomic operations, one that returns no old value may take effect at any time
@@ -76,7 +77,8 @@ impl<T: LockWord> LockHandle<T> {
         self.word.addr()
     }
 
-    /// Requests the use of this PE's node, among the threads of the PE in the order of their calls.
+    /// Requests the use of this PE's node. If another thread uses the node and `wait` is set, waits
+    /// for its turn; threads get their turns in the order of their calls.
     fn take_turn(&self, wait: bool) -> TurnResult {
         let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
         let mut waiting = LongWait::new(|| self.describe(None));
@@ -107,7 +109,8 @@ impl<T: LockWord> LockHandle<T> {
         }
     }
 
-    /// Returns the next PE of the queue, once it is known.
+    /// Returns the PE behind this one in the queue; `None` if there is none, or it is not known
+    /// yet.
     fn next(&self) -> Option<Pe> {
         self.named_pe(self.node() & !T::GRANTED, self.job.me)
     }

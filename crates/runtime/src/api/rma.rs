@@ -16,8 +16,8 @@ use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;
 
-/// Defines the blocking form of a transfer, and the non-blocking one, which the next quiet
-/// completes.
+/// Defines forms of the transfer by the function `$transfer`. If `$at_quiet` is true, the next
+/// quiet completes the transfer, otherwise the call does.
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident = $transfer:ident, $at_quiet:literal;)*) => {$(
         $(#[$doc])*
@@ -133,7 +133,8 @@ pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value:
     }
 }
 
-/// Works as [`p`], for an element that is misaligned or not mapped here.
+/// Works as [`p`], for an element that is misaligned or not mapped here, or while accesses are
+/// observed.
 #[cold]
 #[inline(never)]
 fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
@@ -166,8 +167,8 @@ pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe
     }
 }
 
-/// Works as [`g`], for an element that is misaligned or not mapped here, or while polls are
-/// counted.
+/// Works as [`g`], for an element that is misaligned or not mapped here, or while accesses are
+/// observed or polls are counted.
 #[cold]
 #[inline(never)]
 fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {

@@ -19,7 +19,7 @@ use core::ffi::c_int;
 use rushmem_transport::mem::{Amo, Element, VolatileLoads};
 use rushmem_transport::{AmoOp, AmoWidth};
 
-/// Defines the blocking and the non-blocking form of a put with a signal.
+/// Defines forms of a put with a signal. `$completion` is the [`Completion`] of the put.
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident = $completion:ident;)*) => {$(
         $(#[$doc])*

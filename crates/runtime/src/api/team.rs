@@ -88,8 +88,8 @@ const STRIDED: u64 = 1;
 const GRID: u64 = 2;
 
 /// `shmem_team_split_strided`: makes a team of the members `start + i * stride` of the parent for
-/// `i` below `size`. Returns the invalid team on the other members, and `None` on all members of
-/// the parent if the team cannot be made.
+/// `i` below `size`. Returns the invalid team on the other members, and `None` if the parent is the
+/// invalid team, or on all members of the parent if the team cannot be made.
 pub fn split_strided(
     call: Call,
     parent: TeamHandle,
@@ -145,7 +145,7 @@ fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
 
 /// `shmem_team_split_2d`: arranges the members of the parent in rows of `xrange`, makes a team of
 /// each row and each column, and returns the row and the column of the calling PE. Returns `None`
-/// on all members of the parent if any of the teams cannot be made.
+/// if the parent is the invalid team, or on all its members if any of the teams cannot be made.
 pub fn split_2d(
     call: Call,
     parent: TeamHandle,

@@ -166,8 +166,9 @@ struct WaitSet<T> {
 }
 
 impl<T: WaitWord> WaitSet<T> {
-    /// Ends the job with an error if `ivars` is not symmetric, or if the array of a vector form or
-    /// one of the arrays `others` is a null pointer. An empty array may be anything.
+    /// The checks with `SHMEM_CHECK`: ends the job with an error if `ivars` is not symmetric, or if
+    /// the array of a vector form or one of the arrays `others` is a null pointer. An empty array
+    /// may be anything.
     fn check(&self, others: &[(&str, *const usize)]) {
         if self.nelems == 0 {
             return;
@@ -310,6 +311,8 @@ fn start_of_search(count: usize, nelems: usize) -> usize {
     ((u128::from(fraction) * nelems as u128) >> 64) as usize
 }
 
+/// Defines routines on wait sets. `$body` returns the result, given the job and the [`WaitSet`] of
+/// the arguments. `$indices` is the array, if any, in which the routine stores indices.
 macro_rules! sets {
     ($(
         $(#[doc = $doc:literal])+

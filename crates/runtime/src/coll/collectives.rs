@@ -2,8 +2,8 @@
 //!
 //! Each routine locks the signals of the team, checks its arguments and executes a plan. A peer may
 //! write to `dest` as soon as it has entered: the standard requires that `dest` is ready on all PEs
-//! before any of them calls. Scans and short reductions use receive buffers, piece by piece; long
-//! reductions read and write the arrays of the program directly.
+//! before any of them calls. By the choice of the algorithm, reductions and scans use receive
+//! buffers, piece by piece, or read and write the arrays of the program directly.
 //!
 //! An error ends the job, so a routine that has a status returns 0.
 #![allow(unsafe_code)]
@@ -39,7 +39,8 @@ pub fn barrier_all(call: Call) {
 
 /// Performs the barrier of a call that allocates or frees on all PEs. Ends the job with an error if
 /// PEs of a node pass different values of the first of `arguments`, since the blocks of the heap
-/// would be at different offsets from then on. There is at least one argument.
+/// would be at different offsets from then on. With `SHMEM_CHECK`, all PEs must pass the same
+/// values of all arguments. There is at least one.
 pub(crate) fn heap_barrier(call: Call, arguments: &[CheckedArgument]) {
     barrier_with(call, arguments, |executor| {
         let (name, value) = arguments[0];
@@ -170,8 +171,8 @@ pub unsafe fn collect(
     0
 }
 
-/// Works as [`collect`], but ends the job with an error if there are more than `max_bytes` bytes in
-/// all. Returns the number of bytes.
+/// Works as [`collect`], but ends the job with an error if the blocks of all members have more than
+/// `max_bytes` bytes together. Returns that number of bytes.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -240,7 +241,8 @@ fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Returns the word that each member of a team passes. All members call this.
+/// Returns the word that each member of a team passes as `own`, in the order of the team. All
+/// members call this.
 pub(crate) fn gather_words(call: Call, team: &Team, own: u64) -> Vec<u64> {
     let (mut entry, mut executor) = CollectiveEntry::new(call, team);
     entry.require_same(&[]);

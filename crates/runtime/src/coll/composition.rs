@@ -62,8 +62,8 @@ impl<'a> Executor<'a> {
         self.job.algorithms.table().choose(nbytes, || self.facts())
     }
 
-    /// Counts this collective among those of all PEs. Returns which copy of
-    /// [`ReceiveBuffers::OfJob`] it uses.
+    /// Counts this collective among those of all PEs that use [`ReceiveBuffers::OfJob`]. Returns
+    /// which copy it uses.
     fn next_collective_of_job(&self) -> usize {
         let set = self.collective.team.receive_buffers(self.job);
         team_signals::next_collective_of_job(set.expect("it was chosen for having receive buffers"))
@@ -97,10 +97,10 @@ impl<'a> Executor<'a> {
         internal.words_of(self.members().world_pes(), at)
     }
 
-    /// Syncs, and compares a value of at most 48 bits with that of the next member that shares
+    /// Syncs, and compares the low 48 bits of a value with those of the next member that shares
     /// memory with this one. If the members of a node have different values, at least one of them
     /// sees a difference. Returns that member and its value if it is in the same collective and its
-    /// value differs.
+    /// value differs; `None` also if no other member shares memory with this one.
     pub(crate) fn sync_comparing(&mut self, value: u64) -> Option<(Pe, u64)> {
         const BITS: u32 = 48;
         let internal = flags::area();
@@ -119,9 +119,9 @@ impl<'a> Executor<'a> {
     /// Keeps the senders of a broadcast on an active set from running ahead of their receivers: a
     /// sender waits until its receivers have entered the broadcast. If this PE's last broadcast had
     /// the same set and root, the wait is made in the next call on the set instead, so that a
-    /// program may alternate between two destinations.
+    /// program may alternate between two destinations. Does nothing on a team.
     pub(crate) fn limit_lead(&mut self, root: u32) {
-        /// A digest of the team and the root of this PE's last broadcast.
+        /// A digest of the set and the root of this PE's last broadcast on an active set.
         static LAST: AtomicU64 = AtomicU64::new(0);
         if !self.collective.team.is_active_set() {
             return;
@@ -202,8 +202,8 @@ impl<'a> Executor<'a> {
     }
 
     /// Scans vectors element by element: each member gets the result of the members up to itself,
-    /// or of those before it if the scan is `exclusive`; then `dest` of the first member is
-    /// undefined.
+    /// or of those before it if the scan is `exclusive`. After an exclusive scan, the content of
+    /// `dest` of the first member is unspecified.
     pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
         match self.choose(vectors.nbytes()) {
             ScanAlgorithm::Direct => {

@@ -18,7 +18,8 @@ use std::mem::MaybeUninit;
 /// Maximum number of bytes that are fetched from a member at a time: many times what a network
 /// transfers during a round trip, since this PE may be idle for a round trip between two blocks.
 const FETCHED_BLOCK: usize = 512 << 10;
-/// Maximum number of bytes that are fetched from all members at a time.
+/// Maximum number of bytes that are fetched from all members at a time, unless [`SCRATCH`] bytes
+/// from each of them are more.
 const FETCHED: usize = 4 << 20;
 
 /// Combines `source` of all members in the order of the team, and stores the result in `dest` of
@@ -162,8 +163,8 @@ pub(crate) fn combine_with(
 }
 
 /// Combines the operands of `n` members, `nbytes` bytes each, block by block. Computes the result
-/// of a block in `accumulator`, or else in scratch memory, and calls `store` with the offset of the
-/// block and the result.
+/// of a block in `accumulator` if there is one, otherwise in scratch memory, and calls `store` with
+/// the offset of the block and the result. With one member, the result is its operand in place.
 pub(crate) fn combine(
     n: u32,
     nbytes: usize,

@@ -36,7 +36,7 @@ pub enum TeamOrActiveSet {
         log_stride: c_int,
         /// `PE_size`
         size: c_int,
-        /// `pSync`: its address, and with `SHMEM_CHECK` also its value.
+        /// `pSync`. Its address distinguishes calls; its value is read only with `SHMEM_CHECK`.
         psync: *mut c_long,
     },
 }
@@ -123,7 +123,7 @@ impl<'a> CollectiveEntry<'a> {
     }
 
     /// Waits for the non-blocking collectives of the team, since a blocking one begins after them.
-    /// Also records the call for messages about the network.
+    /// Also records the call for messages about the network, if one is open.
     #[inline(always)]
     fn complete_requests(call: Call, team: &Team) {
         if team.has_requests.load(Relaxed) {

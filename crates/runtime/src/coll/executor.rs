@@ -121,7 +121,8 @@ pub(crate) struct CollectiveCall<'a> {
 }
 
 impl CollectiveCall<'_> {
-    /// Shows observers that the collective begins. `action` turns the membership into an event.
+    /// Shows observers that the collective begins. `action` makes the action of the event, given
+    /// this PE's membership.
     pub(crate) fn observe(&self, action: impl FnOnce(Membership) -> Action) -> ObservedCall {
         observers::call(|| {
             let (me, n, nth) = (self.team.me().0, self.team.members().n, self.nth);
@@ -176,7 +177,8 @@ impl Executor<'_> {
     /// short step.
     pub(crate) fn execute(&mut self, arrays: &PlanArrays<'_>, plan: impl Iterator<Item = Step>) {
         let members = self.collective.team.members();
-        // The peer of the last wait. A step that reads a receive buffer reads this peer's message.
+        // The peer of the last wait. A step that reads a receive buffer beside a flag reads this
+        // peer's message.
         let mut awaited = None;
         plan.for_each(|step| {
             if !arrays.is_brief(step) {
@@ -288,8 +290,8 @@ impl Executor<'_> {
         self.receive_buffer(arrays, receive_buffer, beside)
     }
 
-    /// Returns the receive buffer of this member that has the message of `awaited`, the peer that
-    /// was awaited last.
+    /// Returns a receive buffer of this member. Beside flags, it is the one that has the message of
+    /// `awaited`, the peer that was awaited last.
     #[inline]
     fn own_receive_buffer(
         &mut self,
@@ -324,7 +326,7 @@ impl Executor<'_> {
 
 impl PlanArrays<'_> {
     /// Returns true if the PE that was signaled last need not be woken before the step: the step is
-    /// short, or wakes that PE itself.
+    /// short, or it signals or waits and wakes that PE in time.
     fn is_brief(&self, step: Step) -> bool {
         match step {
             Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,

@@ -41,8 +41,8 @@ pub enum NonblockingCollective {
 }
 
 impl NonblockingCollective {
-    /// Returns the size in bytes of an array of `n` elements if there is an operator, otherwise of
-    /// `n` bytes.
+    /// Returns the number of bytes that the argument `n` stands for: `n` elements if there is an
+    /// operator, otherwise `n` bytes.
     fn nbytes(self, n: usize) -> usize {
         match self {
             Self::Reduce(op) | Self::Inscan(op) | Self::Exscan(op) => {
@@ -64,8 +64,8 @@ struct Work {
 // SAFETY: the pointers are to symmetric memory, which every thread of the PE may access.
 unsafe impl Send for Work {}
 
-/// Starts a collective on a team. `n` counts the elements of an array if there is an operator,
-/// otherwise its bytes.
+/// Starts a collective on a team. `n` counts the elements of each array if there is an operator,
+/// otherwise the bytes of the broadcast vector or of a member's block.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states, until the
@@ -80,8 +80,9 @@ pub unsafe fn start(
 ) -> RequestHandle {
     let team = registry::find(call, "team", handle);
     caller::check(call, job::require(call));
-    // The thread of the library checks all arguments. The arrays are also checked here, since only
-    // a message of the calling thread can name the place of the call.
+    // The thread of the library checks all arguments. The beginnings of the arrays are also checked
+    // here, since only a message of the calling thread can name the place of the call. How many
+    // bytes a collect stores in `dest` is not known yet.
     let nbytes = collective.nbytes(n);
     let is_known = !matches!(collective, NonblockingCollective::Collect { .. });
     symmetric(call, "dest", dest, if is_known { nbytes } else { 0 });

@@ -1,10 +1,11 @@
 //! Collectives on private memory, for languages whose functions return values. The collectives of C
 //! have symmetric arrays instead.
 //!
-//! Peers neither read nor write this memory: data are transferred through receive buffers, piece by
-//! piece, by plans that use nothing else. A team without receive buffers, in a job whose threads
-//! may be in several collectives at once, publishes a few bytes at a time instead. For long vectors
-//! in symmetric memory, `collectives` has better plans.
+//! Peers neither read nor write this memory: data are transferred piece by piece through the
+//! library's own memory: receive buffers, or for a few bytes the words beside flags and counters. A
+//! team without receive buffers, in a job whose threads may be in several collectives at once,
+//! publishes a few bytes at a time instead. For long vectors in symmetric memory, `collectives` has
+//! better plans.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
@@ -105,7 +106,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Combines a word or an element at a time, which each member publishes to the others.
+    /// Combines the memory of the members a word at a time, or an element at a time if that is
+    /// larger: each member publishes its own to the others, and reads theirs.
     #[cold]
     fn combine_published(&mut self, memory: SymmetricRange, op: &Combine, kind: ReductionKind) {
         let me = self.me() as usize;

@@ -49,7 +49,8 @@ struct Request {
     done: AtomicU32,
     /// The value that the blocking routine has returned.
     result: AtomicUsize,
-    /// The event for observers, which ends when a test or wait has found the collective complete.
+    /// The event for observers, which ends when the program or the library has found the collective
+    /// complete and forgets the request.
     observed: Mutex<ObservedCall>,
 }
 
@@ -115,7 +116,7 @@ pub(crate) fn queue(
 }
 
 /// Returns the number of collectives that this PE has entered on a team, all of whose requests are
-/// complete.
+/// complete. Ends the job with an error if another thread is in one of them.
 fn entered(call: Call, team: &Team) -> u64 {
     match team.signals.try_lock() {
         Ok(signals) => signals.entered(),
@@ -191,8 +192,7 @@ fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
 }
 
 /// `shmemx_req_test`: returns the result of a complete request and forgets the request; `None` if
-/// the request is not complete. Returns `Some(0)` for
-/// `SHMEMX_REQ_NULL`.
+/// the request is not complete. Returns `Some(0)` for `SHMEMX_REQ_NULL`.
 pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
     let Some(request) = find(call, handle) else { return Some(0) };
     if !request.is_done() {

@@ -1,5 +1,5 @@
 //! Compares the steps that all PEs of a program in Rust must take together, so that memory is safe:
-//! to allocate or drop an object, and to finalize. A PE that has taken another step is found.
+//! to allocate or drop an object, and to finalize. So a PE that takes another step is detected.
 //!
 //! Each PE publishes the words of its step in its internal area, which no routine of a program
 //! reaches, and reads those of the next PE. It also sends its progress to the next PE, so that a

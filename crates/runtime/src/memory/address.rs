@@ -16,9 +16,9 @@ use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// The data that every access reads: one cache line for the heap, and the next one for static data.
-/// Only init, finalize and a forked child write it. The standard requires that no call overlaps
-/// init or finalize, so relaxed loads suffice.
+/// The data that every access reads. Those for the heap are in one cache line. Only init, finalize
+/// and a forked child write it. The standard requires that no call overlaps init or finalize, so
+/// relaxed loads suffice.
 #[repr(C, align(64))]
 struct AddressMap {
     /// The number of entries in each table of deltas.
@@ -48,8 +48,8 @@ struct OwnSegment {
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
 const UNMAPPED: isize = 1;
-/// The size of a closed segment, at [`NOWHERE`]. It is larger than any word, so that an access to a
-/// word need not compare sizes.
+/// The minimum size of a segment, and the size of a closed one, which begins at [`NOWHERE`]. It is
+/// larger than any word, so that an access to a word need not compare sizes.
 const MIN_BYTES: usize = 64;
 /// An address that no process has.
 const NOWHERE: usize = 1 << 63;
@@ -225,7 +225,7 @@ pub(crate) fn open(heap: *mut u8, heap_bytes: usize, observed: bool) {
     map.statics.open(statics::own().start(), statics::own().nbytes());
 }
 
-/// Closes all segments: every access then ends the job with an error.
+/// Closes all segments: an access to any byte then ends the job with an error.
 pub(crate) fn close() {
     for map in [&MAP, &OBSERVED] {
         map.heap.close();
@@ -233,7 +233,8 @@ pub(crate) fn close() {
     }
 }
 
-/// Returns the copy on `pe` of the `nbytes` symmetric bytes at `address`, if it is mapped here.
+/// Returns the copy on `pe` of the `nbytes` symmetric bytes at `address`, if it is mapped here;
+/// `None` while accesses are observed.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
     bytes(address, nbytes, pe, |own| &own.deltas)
@@ -309,7 +310,7 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     }
 }
 
-/// Works as [`mapped`] for one word, which must be aligned to its size.
+/// Works as [`mapped`] for one word; `None` also if it is not aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.deltas)
@@ -381,8 +382,8 @@ pub(crate) fn is_aligned<T>(address: *const T) -> bool {
     address.addr().is_multiple_of(size_of::<T>())
 }
 
-/// Returns the location of bytes of the heap for a transport; `None` if they are not in the heap or
-/// there is no PE `pe`.
+/// Returns the location of bytes of the heap for a transport; `None` if they are not in the heap,
+/// there is no PE `pe`, or accesses are observed.
 #[inline(always)]
 pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<RemoteAddr> {
     let offset = MAP.heap.offset(addr, nbytes)? as u64;

@@ -41,11 +41,12 @@ pub(crate) const RECEIVE_BUFFER_SETS: usize = 16;
 /// The number of words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
 
-/// The offsets of the parts of an internal area, in bytes from its start.
+/// The layout of an internal area: the offsets of its parts, in bytes from its start, and the
+/// numbers from which they are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     n_pes: usize,
-    /// The number of rounds of a plan for all PEs.
+    /// The number of rounds of a plan for all PEs: the logarithm of their number, rounded up.
     rounds: usize,
     lines: usize,
     slots: usize,
@@ -66,7 +67,8 @@ pub(crate) struct SlotFlags {
 }
 
 impl SlotFlags {
-    /// Returns the offset of the flag that the sender on an edge writes.
+    /// Returns the offset of the flag that the sender on an edge writes. Panics for an edge whose
+    /// flags do not belong to a team.
     #[inline]
     pub(crate) fn flag(self, edge: Edge) -> usize {
         match edge {
@@ -181,9 +183,9 @@ impl Areas {
         self.step(0) + LINE - WORD
     }
 
-    /// Returns the offsets of the two words, on PE 0, that count the PEs that have reached finalize
-    /// or their exit after `start_pes`. PEs that share memory with PE 0 add to the first one, a
-    /// network adds to the second one, since the two must not update the same word.
+    /// Returns the offsets of the two words, on PE 0, that count the times that PEs have reached
+    /// finalize or their exit after `start_pes`. PEs that share memory with PE 0 add to the first
+    /// word, a network adds to the second one, since the two must not update the same word.
     pub(crate) fn exits(&self) -> [usize; 2] {
         [WORD, 2 * WORD]
     }

@@ -135,8 +135,8 @@ pub(crate) fn refuse(
     );
 }
 
-/// Ends the job with an error if local bytes begin in a block of the heap or a static variable and
-/// are not within it, or if the first or the last byte is not accessible.
+/// Ends the job with an error if local bytes begin in the heap or in a static variable and are not
+/// within one block or that variable, or if their first or last byte is not accessible.
 #[inline]
 pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     if local.nbytes == 0 {
@@ -153,8 +153,8 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     }
 }
 
-/// Returns true if [`check_local`] has accepted these bytes before, or others of the same block or
-/// pages.
+/// Returns true if there are no bytes, or [`check_local`] is known to accept them, since it has
+/// lately accepted bytes of the same object or pages. After false they may be right, too.
 #[inline(always)]
 pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
     local.nbytes == 0
@@ -164,7 +164,7 @@ pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
         }
 }
 
-/// A number that grows when a block is freed or moved.
+/// A number that grows when a block is freed or moved, or the allocator is replaced.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -196,8 +196,8 @@ pub(crate) fn is_known_object(addr: usize, nbytes: usize) -> bool {
 
 /// Ends the job with an error unless `nbytes` bytes at `addr`, which is in this segment, are within
 /// one object: a block of the heap or a static variable. Returns false if no object is known there,
-/// which is so in a program without a symbol table. `argument` is the name of the address in the
-/// call. The lock of the allocator is not taken if the object is one of the last two.
+/// as in the static data of a program without a symbol table. `argument` is the name of the address
+/// in the call. The lock of the allocator is not taken if the object is one of the last two.
 #[inline(always)]
 fn require_object(
     call: Call,
@@ -281,7 +281,7 @@ fn refuse_guard(call: Call, overwritten: Option<Overwritten>) {
     }
 }
 
-/// The number of blocks whose guards a barrier reads.
+/// Maximum number of blocks whose guards a barrier reads.
 pub(crate) const GUARDS_PER_BARRIER: usize = 1024;
 
 /// The smallest unit in bytes in which the kernel protects memory.
@@ -289,10 +289,12 @@ const PAGE: usize = 4096;
 /// The number of pages that are remembered: 64 MiB, if they are contiguous.
 const REMEMBERED: usize = 1 << 14;
 
-/// The accessible pages, in the encoding of [`entry`]. Unused entries take no memory.
+/// The accessible pages, in the encoding of [`entry`]. All entries are zero at first, so the table
+/// takes memory only where it is used.
 static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
 
-/// Returns true if the pages of the first and the last byte were found accessible before.
+/// Returns true if the pages of the first and the last byte are remembered as accessible by
+/// `access`.
 #[inline(always)]
 fn is_known_accessible(access: LocalAccess, local: LocalBuf) -> bool {
     let [first, last] = ends(local);
@@ -303,7 +305,8 @@ fn is_known_accessible(access: LocalAccess, local: LocalBuf) -> bool {
     is_known(first) && (first == last || is_known(last))
 }
 
-/// Records that the pages of the first and the last byte are accessible.
+/// Records that `access` can access the pages of the first and the last byte. A page takes the
+/// place of another one that was remembered in its entry.
 fn remember_accessible(access: LocalAccess, local: LocalBuf) {
     for page in ends(local) {
         PAGES[page % REMEMBERED].store(entry(page, access == LocalAccess::Write), Relaxed);

@@ -32,7 +32,8 @@ const LIMIT_ON: Duration = Duration::from_millis(100);
 /// tried again: its huge pages stay when the block is freed.
 static DONE: AtomicUsize = AtomicUsize::new(0);
 
-/// Applies the setting to memory that has just been mapped.
+/// Applies `SHMEM_HUGE_PAGES` to memory that has just been mapped: forbids huge pages, or makes
+/// those of the static data. Blocks of the heap get theirs when they are allocated.
 pub(crate) fn apply_setting(memory: &NodeMemory, settings: &Settings, me: Pe) {
     let statics = statics::own().ranges().filter(|_| statics::remapped().is_some());
     match settings.huge_pages {
@@ -49,7 +50,8 @@ pub(crate) fn apply_setting(memory: &NodeMemory, settings: &Settings, me: Pe) {
     }
 }
 
-/// Reserves huge pages for the heaps of this machine, on its first PE.
+/// Reserves huge pages for the heaps of this machine, on its first PE. Returns `None` on the other
+/// PEs, if there are to be none, and if too few are free; warns if the user has asked for them.
 pub(crate) fn reserve(
     settings: &Settings,
     layout: &Layout,
@@ -76,8 +78,9 @@ pub(crate) fn reserve(
     reserved.ok()
 }
 
-/// Makes huge pages for a block of the heap, if the block is as large as the setting requires. By
-/// default a block for remote atomic operations may be smaller than others.
+/// Makes huge pages for a block of the heap, if the block is as large as the setting requires and
+/// the heap has no reserved ones. By default a block for remote atomic operations may be smaller
+/// than others.
 pub(crate) fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool) {
     let least = match job.settings.huge_pages {
         HugePages::Off => return,

@@ -17,12 +17,13 @@ use std::mem::MaybeUninit;
 /// operands.
 pub(crate) const SCRATCH: usize = 8 << 10;
 
-/// Bytes of this PE's symmetric memory, or private ones.
+/// Bytes that are mapped in this process: of this PE's symmetric memory, of private memory, or of a
+/// peer's memory (an [`image`](SymmetricRange::image)).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SymmetricRange {
-    /// `None` for private memory, which has no image on other PEs.
+    /// `None` for private memory and for an image, which have no image on other PEs.
     segment: Option<Segment>,
-    /// Bytes from the segment's start.
+    /// Bytes from the segment's start. Has no meaning without a segment.
     offset: usize,
     start: *mut u8,
     nbytes: usize,
@@ -74,7 +75,10 @@ impl SymmetricRange {
         SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
     }
 
-    /// Copies the bytes to `dest` on this PE.
+    /// Copies the bytes to the start of `dest`, which is mapped here.
+    ///
+    /// # Panics
+    /// If `dest` is shorter.
     pub(crate) fn copy_here(self, dest: SymmetricRange) {
         assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
         // SAFETY: both ranges are symmetric memory that is mapped here, or private memory; the
@@ -85,7 +89,7 @@ impl SymmetricRange {
     /// Returns the image on `pe` as a range to read from, if it is mapped here.
     ///
     /// # Panics
-    /// If the range is private memory.
+    /// If the range has no segment: private memory or an image.
     pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
         self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })
     }
@@ -99,13 +103,15 @@ impl SymmetricRange {
         self.nbytes
     }
 
-    /// Returns true if the two ranges have a byte in common.
+    /// Returns true if the two ranges have a byte in common, or one is an empty part within the
+    /// other.
     pub(crate) fn overlaps(self, other: SymmetricRange) -> bool {
         let (a, b) = (self.start.addr(), other.start.addr());
         a < b + other.nbytes && b < a + self.nbytes
     }
 
-    /// Returns the distance in bytes from the start of its segment, the same on every PE.
+    /// Returns the distance in bytes from the start of its segment to the range, the same on every
+    /// PE. Has no meaning for private memory.
     pub(crate) fn offset(self) -> usize {
         self.offset
     }
@@ -136,7 +142,10 @@ impl SymmetricRange {
         self.part(at, self.nbytes - at)
     }
 
-    /// Stores `bytes`, which are as many as the range has.
+    /// Stores `bytes` in the range.
+    ///
+    /// # Panics
+    /// If their number is not that of the range.
     pub(crate) fn write(self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.nbytes, "bytes that are written");
         // SAFETY: the range is mapped here; the assertion shows that the slice has as many bytes.
@@ -167,12 +176,15 @@ impl SymmetricRange {
     /// Returns a pointer to the image on `pe`, if it is mapped here.
     ///
     /// # Panics
-    /// If the range is private memory.
+    /// If the range has no segment: private memory or an image.
     pub(crate) fn on(self, pe: Pe) -> Option<*mut u8> {
         address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
     /// Returns the location of byte `at` for a transport, the same on every PE.
+    ///
+    /// # Panics
+    /// If the range has no segment: private memory or an image.
     pub(crate) fn remote(self, at: usize) -> RemoteAddr {
         RemoteAddr { segment: self.segment(), offset: (self.offset + at) as u64 }
     }
@@ -182,8 +194,8 @@ impl SymmetricRange {
     }
 }
 
-/// Returns the range of an argument of a collective. Ends the job with an error if the bytes are
-/// not symmetric.
+/// Returns the range of an argument of a routine; an empty one at no address for 0 bytes. Ends the
+/// job with an error if the bytes are not symmetric.
 pub(crate) fn symmetric(
     call: Call,
     argument: &'static str,
@@ -194,7 +206,7 @@ pub(crate) fn symmetric(
         return SymmetricRange::EMPTY;
     }
     let addr = address.addr();
-    // Names PE 0, which exists in every job, so this check fails only because of the address.
+    // Names PE 0, which exists in every job, so the check never fails because of the PE.
     let (segment, offset) = address::locate_unobserved(addr, nbytes)
         .unwrap_or_else(|| checks::require_symmetric(call, argument, addr, nbytes, 0));
     // SAFETY: the bytes were just located in the segment.

@@ -69,8 +69,8 @@ fn of_meminfo(text: &str, what: &str) -> Option<u64> {
 /// The description of the first allocation that failed.
 static FIRST: OnceLock<String> = OnceLock::new();
 
-/// Records that `call` found no room for `nbytes` bytes aligned to `alignment`. `in_use` returns
-/// the number of allocated bytes of the heap.
+/// Records and reports that `call` found no room for `nbytes` bytes aligned to `alignment`, if it
+/// is the first such call. `in_use` returns the number of allocated bytes of the heap.
 #[cold]
 pub(crate) fn record_refusal(
     call: Call,
@@ -106,8 +106,9 @@ pub(crate) fn record_refusal(
 /// the kernel (vm.mmap_min_addr).
 const LOWEST: usize = 1 << 16;
 
-/// Returns a clause that says which allocation failed before, for a message about an address that
-/// is null or an element of an array at null; otherwise an empty string.
+/// Returns a clause that says which allocation failed first, for a message about an address that is
+/// null or an element of an array at null. Returns an empty string for other addresses, and if no
+/// allocation has failed.
 pub(crate) fn before_null(address: usize) -> String {
     match FIRST.get() {
         Some(what) if address < LOWEST => format!("; before that the PE was refused {what}"),

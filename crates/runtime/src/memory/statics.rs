@@ -1,13 +1,13 @@
 //! The program's static data, which are symmetric like the heap. If a launcher started the process,
-//! they are moved to shared memory when the library is loaded, before the code of the program runs:
-//! to the node's memory, which `oshrun` provides, or under another launcher to memory of this PE
-//! that the other PEs of the node map in `shmem_init`. Without a launcher, the first call with a
-//! unique id moves them. The move keeps all values and addresses, so the process may do anything
-//! before `shmem_init`.
+//! they are moved to shared memory when the library is loaded, before `main`: to the node's memory,
+//! which `oshrun` provides, or under another launcher to memory of this PE that the other PEs of
+//! the node map in `shmem_init`. Without a launcher, the first call with a unique id moves them.
+//! The move keeps all values and addresses, so the process may do anything before `shmem_init`. If
+//! it fails, the static data stay private, and peers reach them through a network.
 //!
 //! [`variable_holding`] bounds accesses for `SHMEM_CHECK`. The sizes of variables are those of the
-//! symbols in the executable file, which is read when the first access is checked. Nothing is known
-//! of the variables of a program without a symbol table (`strip`).
+//! symbols in the executable file, which is read when the first access to static data is checked.
+//! Nothing is known of the variables of a program without a symbol table (`strip`).
 //!
 //! [`object_holding`] finds the program or library that contains an address. Each process may load
 //! it at another address, but the offset of a variable in it is the same in all of them.
@@ -25,9 +25,10 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The result of the move; empty in a process that no launcher has started.
+/// The result of the move; empty if none was attempted, as before a process without a launcher uses
+/// a unique id.
 static OUTCOME: OnceLock<Result<Remapped, NotRemapped>> = OnceLock::new();
-/// True if `oshrun` has started the process.
+/// True if `oshrun` has started the process and offered memory for the static data.
 static BY_OSHRUN: AtomicBool = AtomicBool::new(false);
 
 /// The entry by which the dynamic linker calls the function, or the C library in a static program.
@@ -47,8 +48,8 @@ extern "C" fn at_load() {
     OUTCOME.get_or_init(|| outcome);
 }
 
-/// Moves the static data, unless they were moved before, in a process that joins a job without a
-/// launcher. The process has only this thread.
+/// Moves the static data, unless this was attempted before, in a process that joins a job by a
+/// unique id. The move is refused if the process has other threads.
 pub(crate) fn move_now() {
     OUTCOME.get_or_init(|| own().remap_alone());
 }
@@ -73,8 +74,8 @@ pub(crate) fn have_node_memory() -> bool {
     BY_OSHRUN.load(Ordering::Relaxed)
 }
 
-/// Returns why the static data are not in shared memory although a launcher has started the
-/// process.
+/// Returns the reason why the move of the static data has failed; `None` if it has succeeded, or
+/// none was attempted.
 pub(crate) fn refusal() -> Option<&'static NotRemapped> {
     OUTCOME.get()?.as_ref().err()
 }

@@ -1,6 +1,6 @@
 //! Locations of words of this PE in a form that other processes understand, for statuses, traces
 //! and messages. Also the stack of the calls that have allocated each block of the heap, which hang
-//! reports show; it is recorded while the last writes are.
+//! reports show. Stacks are recorded only where the last writes are recorded, too.
 //!
 //! Blocks that the same calls have allocated share a stack. Its debug information is read only when
 //! a report names one of the blocks.
@@ -49,7 +49,7 @@ pub(crate) fn of_bytes(address: usize, nbytes: usize) -> SymmetricLocation {
     }
 }
 
-/// Returns a text for the location of a symmetric object that is the same on all PEs.
+/// Returns the location of a symmetric object as text. The text is the same on all PEs.
 pub(crate) fn on_all_pes(address: usize) -> String {
     match of_bytes(address, 1) {
         SymmetricLocation::Heap { offset, .. } => format!("at heap offset {offset:#x}"),
@@ -74,8 +74,9 @@ fn block(job: &Job, address: *const u8) -> Option<(u64, u64)> {
     Some((offset as u64, nbytes as u64))
 }
 
-/// Maximum number of stacks, which take a kilobyte each, and of blocks.
+/// Maximum number of stacks, which take a kilobyte each.
 const STACKS: usize = 1 << 10;
+/// Maximum number of blocks whose stacks are recorded.
 const BLOCKS: usize = 1 << 16;
 
 struct Allocations {
@@ -88,7 +89,8 @@ struct Allocations {
 static ALLOCATIONS: Mutex<Allocations> =
     Mutex::new(Allocations { stacks: BTreeMap::new(), blocks: BTreeMap::new() });
 
-/// Records that this thread has allocated the block at an address, or that it has freed it.
+/// Records that this thread has allocated the block at an address, or that it has freed it. Records
+/// no allocation beyond the maximum numbers of blocks and stacks.
 pub(crate) fn record_allocation(block: usize, is_allocated: bool) {
     let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) else {
         return;

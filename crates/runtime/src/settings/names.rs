@@ -15,8 +15,8 @@ const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
 /// A variable of Sandia OpenSHMEM whose name is similar to that of a setting.
 const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
 
-/// Returns a warning for each variable of this process whose name is similar to one of these
-/// settings, and for each name in a file that is none of them.
+/// Returns a warning for each variable of this process whose name is similar to that of one of
+/// these settings without being one, and for each name in a file that no setting has.
 pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     let known: Vec<&str> = settings
         .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
@@ -49,8 +49,8 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
     unknown.into_iter().filter_map(warning).collect()
 }
 
-/// Returns the setting whose name is similar to this one, if there is one. Leaves out the prefixes
-/// of both.
+/// Returns the setting whose name is similar to this one, if there is one. Compares the names
+/// without their prefixes; `None` for a name that has no prefix of settings.
 fn similar_setting<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     most_similar(without_prefix(name)?, known.iter().copied(), without_prefix)
 }

@@ -45,8 +45,9 @@ const YIELDS: u32 = 20;
 /// times. If waiters yielded for less than that, then after one PE was late once, all of them would
 /// sleep in each of the barriers that follow.
 const YIELD_TIME: Duration = Duration::from_millis(2);
-/// The sleep between two polls of a word of the program that a plain store may change. The kernel
-/// adds its timer slack, by default another 50 us.
+/// The sleep between two polls of a word of the program that a plain store may change, and the
+/// minimum limit of a sleep in the network. The kernel adds its timer slack, by default another
+/// 50 us.
 const SLEEP: Duration = Duration::from_micros(50);
 
 /// Waits until `ready` returns true. `ready` reads words for which the library rings the doorbell
@@ -115,9 +116,9 @@ fn sleep_until_seen(describe: impl Fn() -> WaitDescription, mut ready: impl FnMu
     }
 }
 
-/// Calls `ready`, which reads words that any store may change. If it returns false, makes progress
-/// on the network and calls it once more: a program usually repeats its test in a loop, in which
-/// peers must be served as in a wait. Returns the last result.
+/// Calls `ready`, which reads words that any store may change. If it returns false and a network is
+/// open, makes progress on the network and calls it once more: a program usually repeats its test
+/// in a loop, in which peers must be served as in a wait. Returns the last result.
 #[inline]
 pub(crate) fn test(mut ready: impl FnMut() -> bool) -> bool {
     let is_seen = ready() || network::is_open() && test_after_progress(&mut ready);

@@ -34,8 +34,8 @@ pub(crate) type MailboxMessage = [u64; MESSAGE];
 /// threads of the library, not of the program.
 const OF_REQUEST: u32 = u32::MAX;
 
-/// Returns the tag of a message of a non-blocking collective: the lower half of `number`, then
-/// [`OF_REQUEST`].
+/// Returns the tag of a message of a non-blocking collective: its upper half is the lower half of
+/// `number`, its lower half is [`OF_REQUEST`].
 pub(crate) fn request_tag(number: u64) -> u64 {
     number << 32 | u64::from(OF_REQUEST)
 }
@@ -46,8 +46,9 @@ pub(crate) struct Mailboxes(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The number of messages sent to each PE, and of messages taken from each PE.
+    /// The number of messages sent to each PE.
     sent: HashMap<Pe, u64>,
+    /// The number of messages taken from the mailbox of each PE.
     taken: HashMap<Pe, u64>,
     /// The messages that were taken and not requested yet, by source and tag.
     kept: HashMap<(Pe, u64), VecDeque<MailboxMessage>>,
@@ -97,8 +98,8 @@ impl Mailboxes {
     }
 
     /// Waits for the next message of `source` with this tag. Returns `None` if `source` has sent a
-    /// message with another tag and no PE has several threads in the library: then `source` waits
-    /// for this PE in another agreement, and both would wait forever.
+    /// message of a blocking call with another tag and no PE has several threads in the library:
+    /// then `source` waits for this PE in another agreement, and both would wait forever.
     pub(crate) fn receive(
         &self,
         describe: DescribeWait<'_>,

@@ -36,7 +36,7 @@ pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 const PAIR_COUNT_BITS: u32 = 48;
 
 /// The number of polls of a flag before a thread wakes the peer that it has signaled last: a few
-/// microseconds.
+/// microseconds. When PEs outnumber the usable CPUs, the peer is woken at once.
 const POLLS_BEFORE_RING: u32 = 256;
 
 /// A collective in which a PE signals and waits, as messages and statuses describe it.
@@ -232,9 +232,10 @@ impl TeamSignals {
         self.generation << COUNT_BITS
     }
 
-    /// Returns the memory of `peer` for the next short vector of this member, beside the flag. Two
-    /// ranges in turn suffice: this member sends again only after the peer's message, and the peer
-    /// sends that message only after it has read the vector before the last one.
+    /// Returns the memory of `peer` for the next short vector of this member, beside the flag; on
+    /// [`Edge::Pair`] it counts the vector. Two ranges in turn suffice: this member sends again
+    /// only after the peer's message, and the peer sends that message only after it has read the
+    /// vector before the last one.
     pub(crate) fn short_to(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let (area, pe) = (flags::area(), self.world_pe(peer));
         let areas = area.areas();
@@ -248,7 +249,8 @@ impl TeamSignals {
         area.range(at, SHORT)
     }
 
-    /// Returns the memory of this PE that has the next short vector of `peer`, beside its flag.
+    /// Returns the memory of this PE that has the next short vector of `peer`, beside its flag; on
+    /// [`Edge::Pair`] it counts the vector.
     pub(crate) fn short_from(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let (area, source) = (flags::area(), self.world_pe(peer));
         let areas = area.areas();
@@ -314,7 +316,7 @@ impl TeamSignals {
         }
     }
 
-    /// Waits for the next signal of a member.
+    /// Waits for the next signal of a member, or of any member on [`Edge::Any`].
     #[inline]
     pub(crate) fn wait(&mut self, collective: &impl OngoingCollective, job: &Job, peer: Partner) {
         let source = self.world_pe(peer);
@@ -410,8 +412,8 @@ impl TeamSignals {
         backoff::until_raised(job, [at, by_network], describe, ready);
     }
 
-    /// Returns the offset and the value of the flag for the next signal to a peer; `None` if
-    /// messages on this edge are only counted.
+    /// Counts the next signal to a peer. Returns the offset and the value of its flag; `None`, and
+    /// counts nothing, on [`Edge::Any`], which has counters instead.
     #[inline]
     fn next_signal(&mut self, peer: Partner) -> Option<(usize, u64)> {
         let areas = flags::area().areas();
@@ -463,8 +465,9 @@ pub(crate) fn next_collective_of_job(set: u8) -> usize {
     COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
-/// Waits until `ready`, which reads the flag at offset `at`, returns true. If that takes a while,
-/// wakes the PE `unnotified`, which was signaled before; otherwise returns it.
+/// Waits until `ready`, which reads the flag at offset `at`, returns true. If the first polls fail,
+/// wakes the PE `unnotified`, which was signaled before, and returns `None`; otherwise returns
+/// `unnotified`.
 #[inline]
 fn until(
     unnotified: Option<Pe>,

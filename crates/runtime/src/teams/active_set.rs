@@ -176,10 +176,11 @@ static LAST: Mutex<Option<PsyncRecord>> = Mutex::new(None);
 pub(crate) struct PsyncUse(PsyncRecord);
 
 impl PsyncUse {
-    /// Begins a use of pSync, with `SHMEM_CHECK`; otherwise returns `None`. Warns if pSync does not
-    /// have its initial value, which the standard requires before each use, or if the last call of
-    /// this PE has used it, too: other PEs may still be in that call. Ends the job with an error if
-    /// pSync is not symmetric.
+    /// Begins a use of pSync, with `SHMEM_CHECK`; otherwise returns `None`. Warns if the first
+    /// element of pSync does not have its initial value, which the standard requires before each
+    /// use, or if the use [follows another one at once](PsyncRecord::follows_at_once). Ends the job
+    /// with an error if pSync is neither symmetric nor a static variable of a library; the value of
+    /// the latter is not read.
     pub(crate) fn begin(
         call: Call,
         triplet: [c_int; 3],

@@ -14,10 +14,11 @@
 //!
 //! Where threads may be in several collectives at once, a team also gets a set of receive buffers
 //! if one is free on all members. An agreement proposes all free sets of its PE. Until it has
-//! decided, other agreements of the same PE propose none, and their teams use algorithms without
-//! receive buffers. So no agreement waits for a set, whatever the order in which threads call. A PE
-//! releases a set with the slot, after it has read all that peers have stored in the set. All
-//! members of the next team with the set have released it before, and only they write to it.
+//! decided, other agreements of the same PE propose none of these, and their teams may have to use
+//! algorithms without receive buffers. So no agreement waits for a set, whatever the order in which
+//! threads call. A PE releases a set with the slot, after it has read all that peers have stored in
+//! the set. All members of the next team with the set have released it before, and only they write
+//! to it.
 
 use crate::call::{Call, fail};
 use crate::job::Job;
@@ -41,7 +42,7 @@ const WINDOWS: usize = TEAM_SLOTS / WINDOW;
 struct Proposal {
     /// The free slots of the window, by bits.
     free: u64,
-    /// The lowest generation that no team of these members has had.
+    /// A generation higher than that of any team that these members have had.
     generation: u64,
     /// True if the members can make the team.
     able: bool,
@@ -121,7 +122,7 @@ pub(crate) enum Agreed {
     Refused,
     /// The members have passed different arguments.
     Unlike,
-    /// The caller and this PE wait for each other: the PE is in another agreement.
+    /// This PE is in another agreement, so that it and the caller would wait for each other.
     Elsewhere(Pe),
 }
 
@@ -149,7 +150,7 @@ struct SlotState {
     free: [u64; WINDOWS],
     /// True for each window whose slots an agreement in progress has proposed.
     offered: [bool; WINDOWS],
-    /// The highest generation that any team of this PE has had.
+    /// No team of this PE has had a higher generation.
     generation: u64,
     /// The free sets of receive buffers, by bits, without those that an agreement has proposed.
     receive_buffers: u64,
@@ -183,8 +184,8 @@ impl Slots {
         state.receive_buffers |= receive_buffers.map_or(0, |set| 1 << set);
     }
 
-    /// Returns the proposal of this PE for a window. Until [`take_slots`](Slots::take_slots)
-    /// decides, no other agreement of this PE proposes slots of the window or sets of receive
+    /// Returns the proposal of this PE for a window. Until [`take_slots`](Slots::take_slots) is
+    /// called, no other agreement of this PE proposes slots of the window or these sets of receive
     /// buffers.
     fn offer(&self, window: usize, request: AgreementRequest) -> Proposal {
         let AgreementRequest { arguments, able, keeps, .. } = request;

@@ -48,7 +48,8 @@ impl Drop for HeldTeam {
     }
 }
 
-/// The teams of this PE, by the slot in their handles.
+/// The teams of this PE, by the slot in their handles. The team of finalize, which has no handle
+/// for the program, is apart.
 pub(crate) struct Teams {
     world: Arc<Team>,
     finalize: Team,
@@ -62,9 +63,8 @@ pub(crate) fn teams() -> &'static Teams {
     TEAMS.get().expect("the first init sets them before it communicates")
 }
 
-/// Sets the teams of this PE, in the first init.
+/// Sets the teams of this PE, in the first init. A later call does nothing.
 pub(crate) fn set(teams: Teams) {
-    // A later init of the process has the same predefined teams.
     let _ = TEAMS.set(teams);
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
 }
 
 /// Returns the number of collectives that this PE has entered on each team, for its status in
-/// finalize.
+/// finalize. Has at most [`MAX_LISTED`] teams.
 pub(crate) fn entered_collectives() -> Finalizing {
     let mut entered = Vec::new();
     // A team whose signals another thread holds is left out.

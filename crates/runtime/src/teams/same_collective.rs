@@ -36,7 +36,8 @@ impl CheckedGroup {
         CheckedGroup { words: [0; GROUP_WORDS], name: |_| String::new() };
 }
 
-/// The description of a call in words: its name, its group, and its arguments.
+/// The words of the description of a call: first its name, of which 48 bytes are compared, then its
+/// group and its arguments.
 const NAME_WORDS: usize = 6;
 const GROUP_WORDS: usize = 3;
 const MAX_ARGUMENTS: usize = 5;
@@ -130,8 +131,8 @@ fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
 }
 
 /// Returns a member that has begun a non-blocking collective of the team while this PE is in a
-/// blocking one, and its message. All non-blocking collectives that this PE has called are
-/// complete.
+/// blocking one, and its message. This PE has completed all non-blocking collectives that it has
+/// called on the team, so the message is of one that it has not called.
 fn find_in_request(
     job: &Job,
     others: &mut [OtherMember],
@@ -185,7 +186,8 @@ fn lines(
     lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
 }
 
-/// Describes a call in words: the bytes of its name, its group and the values of its arguments.
+/// Returns the description of a call: the bytes of its name, its group and the values of its
+/// arguments.
 fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<u64> {
     let mut words = vec![0; FIRST_ARGUMENT + MAX_ARGUMENTS];
     for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.name().as_bytes().chunks(8)) {
@@ -206,8 +208,8 @@ fn name_in(words: &[u64]) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
 }
 
-/// Returns which PEs are in which call, as a part of a message. Shows the team or active set if all
-/// calls have the same name, or the arguments that differ if the calls differ in nothing else.
+/// Returns which PEs are in which call, as a part of a message. If all calls have the same name,
+/// also shows their teams or active sets if these differ, otherwise the arguments that differ.
 fn report(
     lines: Vec<(u32, Vec<u64>)>,
     group: CheckedGroup,

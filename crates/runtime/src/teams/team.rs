@@ -153,7 +153,7 @@ impl Team {
         self.has_lines && self.has_pair_flags(job)
     }
 
-    /// Logs a new team, and the algorithms of its collectives.
+    /// Logs a new team, and at the level `trace` also the algorithms of its collectives.
     #[cold]
     pub(super) fn log_creation(&self) {
         let Team { handle, name, members, me, per_node, .. } = self;
@@ -176,8 +176,8 @@ impl Team {
         }
     }
 
-    /// Returns the next split of this team by all its members. Its number is the same on all of
-    /// them.
+    /// Counts and returns a split of this team that all its members call. Its number is the same on
+    /// all of them.
     pub(crate) fn next_split(&self, call: Call) -> Split {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
         Split { number: Some(number), ..self.split_by_members(call) }

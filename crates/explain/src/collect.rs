@@ -37,7 +37,7 @@ pub struct LocalPe {
 /// Makes snapshots of the PEs of a node.
 #[derive(Clone, Debug)]
 pub struct Collector<M> {
-    /// The memory that the PEs of the node share.
+    /// Reads the memory that the PEs of the node share.
     pub memory: M,
     /// The offset in that memory of the status of the node's first PE, in bytes.
     pub at: u64,

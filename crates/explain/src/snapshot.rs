@@ -65,7 +65,7 @@ pub enum ProcessState {
     HostSilent(String),
 }
 
-/// A wait of a thread of a PE.
+/// Identifies a wait of a thread, also in later snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WaitId {
     /// The world PE.

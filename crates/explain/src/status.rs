@@ -22,7 +22,7 @@ pub struct Status {
     pub pid: u32,
     /// The inode number of the PID namespace of the PE; 0 if it is not known.
     pub pid_namespace: u64,
-    /// The stage that the PE has reached.
+    /// The stage: in init, between init and finalize, or after it.
     pub stage: Stage,
     /// The long waits of its threads; empty if no thread waits long.
     pub waits: Vec<Wait>,
@@ -84,7 +84,7 @@ pub struct Wait {
     pub allocated_at: Option<String>,
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
-    /// The subject of the wait.
+    /// The object or PEs for which the thread waits.
     pub subject: Subject,
 }
 
@@ -99,7 +99,7 @@ pub struct Search {
     pub is_over: bool,
 }
 
-/// The subject of a wait.
+/// The object or PEs for which a thread waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// Words of this PE that other PEs write (OpenSHMEM 1.6, §9.11).
@@ -108,7 +108,7 @@ pub enum Subject {
     Collective(Collective),
     /// A lock.
     Lock {
-        /// The location of the lock.
+        /// The location of the lock's word, which is the same on all PEs.
         lock: SymmetricLocation,
         /// The PE before this one in the queue, if it is known. It holds the lock, or waits for it,
         /// too.
@@ -157,7 +157,7 @@ pub struct Words {
 /// An awaited word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
-    /// The location of the word.
+    /// The location, by which messages name the word.
     pub location: SymmetricLocation,
     /// The offset in the node's shared memory (a memfd), if the word is in it.
     pub in_memfd: Option<u64>,

@@ -31,7 +31,7 @@ pub trait ContextKind: ContextOptions {}
 
 /// A kind of context that a program can create (§9.5.1).
 pub trait Created: ContextOptions<Owned = Owned> {
-    /// The option of the standard.
+    /// The value of the standard's argument `options`.
     const OPTIONS: c_long;
 }
 

@@ -15,7 +15,7 @@ use sealed::OfHandles;
 
 /// The level of thread support: which threads of a PE call the library (§9.2).
 pub trait ThreadLevel: OfHandles {
-    /// The constant of the standard.
+    /// The standard's constant, such as `SHMEM_THREAD_SINGLE`.
     const LEVEL: c_int;
 }
 

@@ -13,7 +13,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The role of an actor.
+/// The accesses for which an actor stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActorRole {
     /// A thread. The threads of a PE are numbered in the order of their first accesses.
@@ -24,12 +24,12 @@ pub enum ActorRole {
     Fetching,
 }
 
-/// An actor of a PE.
+/// The description of an actor, in a table of all actors of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActorInfo {
-    /// The PE.
+    /// The world PE that makes the accesses.
     pub pe: u32,
-    /// The role within its PE.
+    /// The accesses for which it stands.
     pub role: ActorRole,
     /// True for operations in flight on a context other than the default one.
     pub on_context: bool,
@@ -111,7 +111,7 @@ impl Thread {
 
 /// A thread that has ended.
 pub struct EndedThread {
-    /// Its actor.
+    /// The number of its actor, which a later thread may use.
     pub actor: Actor,
     /// Its number among the threads of the PE, in the order of their first accesses.
     pub number: u32,
@@ -128,7 +128,7 @@ thread_local! {
 /// The operations in flight of one actor.
 #[derive(Clone, Debug)]
 pub struct Flight {
-    /// Their actor.
+    /// The number of the actor.
     pub actor: Actor,
     /// The number of the last operation.
     pub last: Epoch,

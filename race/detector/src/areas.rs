@@ -6,7 +6,7 @@ use crate::shared::{Arena, Words};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Words for counters.
+/// Words for counters and locks.
 const HEAD: usize = 64;
 /// Words of the table of actors. A job can have one actor less, since number 0 is none.
 pub const MAX_ACTORS: usize = 1 << 16;
@@ -34,7 +34,7 @@ const ARENA: usize = 1 << 28;
 /// The parts of the shared memory.
 #[derive(Clone, Copy)]
 pub struct SharedAreas {
-    /// Counters.
+    /// The counters, and locks of other parts.
     pub head: Words,
     /// The role of each actor.
     pub actors: Words,

@@ -247,7 +247,7 @@ fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
 pub struct Side {
     /// The actor that makes it.
     pub actor: ActorInfo,
-    /// Its kind.
+    /// The kind of the access.
     pub kind: ShadowKind,
     /// The name of the routine, or a load, a store or an atomic operation of the program.
     pub what: String,
@@ -260,7 +260,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// Returns the access of a record.
+    /// Looks up the actor, the routine and the source lines of a recorded access.
     pub fn new(areas: &SharedAreas, record: &ShadowRecord) -> Side {
         let site = sites::get(areas, record.site)
             .unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });

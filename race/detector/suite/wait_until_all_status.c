@@ -1,4 +1,4 @@
-/* A word whose status leaves it out was not waited for.
+/* A word that its status excludes is not waited for.
  * PEs: 3 */
 #include "suite.h"
 

@@ -6,14 +6,14 @@
 
 use core::ffi::c_int;
 
-/// The symbol of the library whose value is a [`Detector`].
+/// The symbol of the library at which a [`Detector`] is.
 pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
-/// The version of this interface.
+/// The version of this interface. The runtime uses no library of another version.
 pub const VERSION: u32 = 2;
-/// The name of the library.
+/// The file name by which the runtime opens the library.
 pub const LIBRARY: &str = "librushmem-race.so.1";
 
-/// The functions of the detector.
+/// The functions of the detector that the runtime calls.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Detector {
@@ -34,9 +34,9 @@ pub struct Detector {
     /// A wait for a word of this PE, or a test of one, has succeeded. `addr` is the address of the
     /// word.
     pub seen: extern "C" fn(addr: usize),
-    /// The calling PE enters a collective.
+    /// The calling PE enters a collective, or starts a non-blocking one.
     pub enter: extern "C" fn(&CollectiveEvent),
-    /// The calling PE leaves a collective.
+    /// The calling PE leaves a collective, or has found a non-blocking one complete.
     pub leave: extern "C" fn(&CollectiveEvent),
     /// The calling PE has acquired the lock at `addr`, or releases it.
     pub lock: extern "C" fn(addr: usize, is_taken: bool),
@@ -58,12 +58,12 @@ pub struct Text {
 unsafe impl Send for Text {}
 
 impl Text {
-    /// Makes the text of a string.
+    /// Wraps a string, so that it can be passed to the other library.
     pub const fn new(text: &'static str) -> Text {
         Text { start: text.as_ptr(), nbytes: text.len() }
     }
 
-    /// Returns the string.
+    /// Returns the wrapped string.
     pub fn get(self) -> &'static str {
         // SAFETY: made of a string that lives as long as the process.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, self.nbytes) };
@@ -175,7 +175,7 @@ pub enum WordKind {
 pub struct CheckedAccess {
     /// The name of the routine.
     pub call: Text,
-    /// The kind of access.
+    /// The operation, which decides which bytes are read and written, and when it is complete.
     pub operation: AccessOperation,
     /// True for an atomic operation that changes nothing.
     pub reads_only: bool,

@@ -76,7 +76,7 @@ pub fn join(team: usize) {
 /// A dependence of a task on an address.
 #[derive(Clone, Copy, Debug)]
 pub struct Dependence {
-    /// The address.
+    /// The address of the variable or array that stands for the dependence.
     pub addr: usize,
     /// The kind: `Tag::In`, `Tag::Out` or `Tag::Set`.
     pub tag: Tag,

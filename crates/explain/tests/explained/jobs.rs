@@ -12,7 +12,7 @@ const SECOND: u64 = 1_000_000_000;
 /// When the snapshots were made.
 const NOW: u64 = 10_000 * SECOND;
 
-/// A job. All PEs compute at first; each method returns the job with a change.
+/// A job. All PEs compute at first; the methods that change the job return it.
 pub struct TestJob(pub Vec<PeSnapshot>);
 
 impl TestJob {

@@ -1,5 +1,5 @@
 //! The addresses of this machine at which sockets listen, in the order in which peers try them, or
-//! the reason why there are none, with the remedy.
+//! the reason why there are none.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -22,13 +22,14 @@ pub enum Need {
 /// Returns the addresses to listen at, in the order in which peers try them: those of bridges after
 /// all others, those of the interface `near` first, and IPv4 before IPv6.
 ///
-/// If the selection requests addresses, they are all of these. Otherwise they are one address of
-/// loopback for [`Need::ThisMachine`], and for [`Need::Any`] on a machine without a network. In all
-/// other cases they are the addresses that other machines may reach and that the selection does not
-/// exclude. Link-local addresses are never among them.
+/// If the selection requests addresses, they are all of these. Otherwise the selection may exclude
+/// some, and of the rest they are one address of loopback, if there is one, for
+/// [`Need::ThisMachine`], and also for [`Need::Any`] if there is no other address. In all other
+/// cases they are the addresses that are not of loopback. Link-local addresses are never among
+/// them.
 ///
 /// # Errors
-/// A sentence that says why there are none, with the remedy.
+/// A sentence that says why there are none, with the remedy if there is one.
 pub fn addresses(
     need: Need,
     selection: Option<&Selection>,
@@ -54,10 +55,11 @@ pub fn addresses(
     }
 }
 
-/// Returns the names of the interfaces that a selection admits, for libraries that take names.
+/// Returns the names of the interfaces that a selection admits, for libraries that take names. A
+/// list of names alone is returned unchecked.
 ///
 /// # Errors
-/// A sentence, if the selection admits none.
+/// A sentence, if the selection admits none or the interfaces cannot be listed.
 pub fn interface_names(selection: &Selection) -> Result<Vec<String>, String> {
     if selection.has_only_names() {
         // The library reports an interface that does not exist.

@@ -41,8 +41,8 @@ impl PortRange {
         (self != PortRange::ANY).then_some((self.first, self.last))
     }
 
-    /// Listens on a free port of the range at this address. Processes begin with different ports,
-    /// so that many processes on one machine need few attempts.
+    /// Listens on a free port of the range at this address. Each process begins with a port that
+    /// depends on its number, so that many processes on one machine need few attempts.
     ///
     /// # Errors
     /// If the kernel refuses, or all ports of the range are taken.

@@ -22,8 +22,9 @@ impl Filter {
          transport_ofi, with or without a part such as runtime::start and a level (info, debug or trace), separated by \
          commas, such as transport=debug,bootstrap=trace; by default nothing is printed";
 
-    /// Reads a list of modules with their levels, or one level for all. A single word that is
-    /// neither is `debug`, since the standard gives any value a meaning (OpenSHMEM 1.6, §8).
+    /// Reads a list of modules with their levels, or one level for all. A text without `=`, `,` and
+    /// `:` that is neither a module nor a level means `debug` for all, since the standard gives any
+    /// value a meaning (OpenSHMEM 1.6, §8). Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Filter> {
         if let Some(level) = level(text) {
             return Some(Filter::all(level));

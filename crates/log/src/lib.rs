@@ -73,7 +73,8 @@ macro_rules! trace {
     ($($what:tt)+) => { $crate::event!(TRACE, $($what)+) };
 }
 
-/// Returns true if an event of this level is wanted at the call, before its data are computed.
+/// Returns true if an event of this level, from the module of the call, would be reported: for
+/// callers that must compute its data in advance.
 #[macro_export]
 macro_rules! is_wanted {
     ($level:ident) => {
@@ -145,8 +146,8 @@ fn pass_on(event: &dyn Fn()) {
     }
 }
 
-/// From now on, prints the events that `filter` admits to standard error. Later calls do not change
-/// the filter.
+/// From now on, prints the events that `filter` admits to standard error. The filter of the first
+/// call remains in force.
 pub fn print(filter: &Filter) {
     let lines = tracing_subscriber::fmt()
         .with_max_level(Level::TRACE)

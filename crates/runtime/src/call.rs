@@ -114,7 +114,7 @@ impl Call {
 }
 
 impl Call {
-    /// Ends the process with a message if all PEs are at their exit, so that the network is closed.
+    /// Ends the job with a message if all PEs are at their exit: then the network is closed.
     pub(crate) fn require_no_exit(self) {
         if process::job_has_ended() {
             self.fail(format_args!(
@@ -135,8 +135,8 @@ impl fmt::Display for Call {
     }
 }
 
-/// Exits without running exit handlers of the program. If `launcher_ends_us`, waits for the
-/// launcher to end this process, for some seconds in case the launcher is gone.
+/// Exits without running exit handlers of the program. If `launcher_ends_us`, first gives the
+/// launcher 5 s to end this process, and exits only if the launcher is gone or slower.
 pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
     if launcher_ends_us {
         std::thread::sleep(Duration::from_secs(5));

@@ -125,7 +125,7 @@ pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job 
     job
 }
 
-/// Returns the job if there ever was an init.
+/// Returns the job once the first init has joined it, also after the last finalize.
 pub(crate) fn known() -> Option<&'static Job> {
     JOB.get()
 }

@@ -10,6 +10,9 @@
 //! calls `transport::mem`. This path contains nothing else: no lock, no allocation, no system call,
 //! no log.
 //!
+//! The runtime depends on no provider and on no launcher: `init` gets the providers as an argument,
+//! and `rushmem_bootstrap` knows the launchers.
+//!
 //! # Safety
 //!
 //! Routines that take addresses are unsafe. They check what they can (that an address is symmetric,
@@ -17,9 +20,6 @@
 //! common: while the call lasts, and until it is complete if it completes later, no Rust reference
 //! points to the memory that they access, here or on the other PE. Other PEs may access symmetric
 //! memory at any time.
-//!
-//! The runtime depends on no provider and on no launcher: `init` gets the providers as an argument,
-//! and `rushmem_bootstrap` knows the launchers.
 
 mod api;
 mod call;

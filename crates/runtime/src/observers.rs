@@ -170,13 +170,13 @@ pub(crate) fn report(describe: impl FnOnce() -> Event) {
     }
 }
 
-/// Shows observers that a collective copies bytes to `pe`.
+/// Shows observers that the library, usually in a collective, copies bytes to `pe`.
 #[inline]
 pub(crate) fn report_copy_to(pe: usize, nbytes: usize) {
     report_copy(pe, nbytes, false);
 }
 
-/// Shows observers that a collective copies bytes from `pe`.
+/// Shows observers that the library, usually in a collective, copies bytes from `pe`.
 #[inline]
 pub(crate) fn report_copy_from(pe: usize, nbytes: usize) {
     report_copy(pe, nbytes, true);
@@ -204,8 +204,8 @@ impl OngoingEvent {
         self.active & observer as u32 != 0
     }
 
-    /// Calls the observers at the begin of the event: those that record first, then those that may
-    /// end the job.
+    /// Calls the observers at the begin of the event: first the counters and the trace, then the
+    /// checks, which may end the job, last the record of writes.
     #[inline(never)]
     fn begin(&mut self) {
         if self.has(Observer::Counters) {
@@ -257,7 +257,7 @@ impl OngoingEvent {
 }
 
 impl Drop for OngoingEvent {
-    /// Calls the observers that record the end of such an event.
+    /// Calls the observers that record ends, if one of them records the end of this kind of event.
     #[inline]
     fn drop(&mut self) {
         let of_access = Observer::Trace as u32 | Observer::Races as u32;

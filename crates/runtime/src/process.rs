@@ -26,7 +26,7 @@ static FLUSH_MORE: OnceLock<fn()> = OnceLock::new();
 static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
 /// The number of inits that no finalize has matched; 0 in a child process.
 static INITS: AtomicU32 = AtomicU32::new(0);
-/// True if this process is a child of the PE.
+/// True in a child of the PE, if its creation has run the handlers of `fork`.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// True while a thread initializes the library.
@@ -52,7 +52,8 @@ pub(crate) fn become_child() {
     INITS.store(0, Ordering::Release);
 }
 
-/// Returns true if this process is a child of the PE, forked after the first init.
+/// Returns true in a child of the PE that was forked after the first init. A child whose creation
+/// has not run the handlers of `fork` is not recognized; see [`is_this_process`].
 pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Acquire)
 }

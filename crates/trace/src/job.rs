@@ -39,7 +39,7 @@ pub struct TracedWait {
     pub call: RecordIndex,
     /// The duration of the call in nanoseconds, until the end of the trace if it has not ended.
     pub nanoseconds: u64,
-    /// The record on another PE that ended it, if that is known.
+    /// The record that ended it, usually one of another PE; `None` if it is not known.
     pub cause: Option<RecordIndex>,
 }
 
@@ -89,7 +89,8 @@ impl JobTrace {
         }
     }
 
-    /// Returns the number of PEs that have no trace, and the first of them.
+    /// Returns the number of PEs that have no trace, and the first of them, or the number of all
+    /// PEs if none is missing.
     pub fn missing(&self) -> (u32, u32) {
         let n_first = (0..).zip(&self.pes).take_while(|(pe, trace)| *pe == trace.pe).count();
         (self.n_pes() - self.pes.len() as u32, n_first as u32)
@@ -148,8 +149,8 @@ impl JobTrace {
     }
 
     /// Returns, for each record of a PE, the time at which its operations in flight were complete:
-    /// the end of the next quiet on its context that concerns all PEs or its peer. `pe` is an index
-    /// in [`pes`](JobTrace::pes).
+    /// the end of the next quiet on its context that concerns all PEs or its peer; `None` if there
+    /// is none. `pe` is an index in [`pes`](JobTrace::pes).
     pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
         let mut quiets: HashMap<(u32, Option<u32>), u64> = HashMap::new();
         let mut completion = |record: &TraceRecord| {
@@ -169,7 +170,7 @@ impl JobTrace {
     /// Returns the flows between PEs: from the last change of a word to the wait for it that ended
     /// then, from the last PE that entered a collective to a member that left it then, and from the
     /// sender to the receiver of data that a collective moves. Leaves out flows that would end
-    /// before they begin because clocks differ.
+    /// before they begin, for example because clocks differ.
     pub fn flows(&self) -> Vec<Flow> {
         let mut flows: Vec<Flow> =
             self.causes().into_iter().map(|(to, from)| Flow { from, to }).collect();
@@ -218,7 +219,8 @@ impl JobTrace {
         totals
     }
 
-    /// Returns, for each wait that another PE has ended, the record that ended it.
+    /// Returns, for each wait whose cause is known, the record that ended it: the last change of
+    /// one of its words, or for a collective the member that entered last before the wait ended.
     fn causes(&self) -> HashMap<RecordIndex, RecordIndex> {
         let mut causes = HashMap::new();
         let changes = self.changes();

@@ -1,10 +1,10 @@
 //! The format of the trace file of a PE: words in the byte order of its machine.
 //!
 //! The file has a header, the names of functions, and the ring of records. The last word of a
-//! record, its number, is written after the others, so that a reader can tell which records are
-//! complete even if the PE has died.
+//! record, its number, is written when all others but the time of its end are, so that a reader can
+//! tell which records are valid even if the PE has died.
 
-/// The first word, written last.
+/// The first word, written after the rest of the new file's header.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"RMTRACE1");
 /// The size of a word in bytes.
 pub const WORD: usize = size_of::<u64>();
@@ -27,7 +27,7 @@ pub mod header {
     pub const BEGUN: usize = 6;
     /// The first of four words: two pairs of a time of the PE and the number of nanoseconds to add
     /// to it for the clock of PE 0. The first pair was measured at the begin of the job and the
-    /// second one at its end. It is 0 until then.
+    /// second one at its end. The words of a pair are 0 until then.
     pub const CLOCKS: usize = 7;
     /// The size of the header in words.
     pub const WORDS: usize = 16;
@@ -73,6 +73,7 @@ pub mod record {
     pub const NUMBER: usize = 7;
 }
 
+/// Defines [`Kind`] from its variants, each with its name in the trace of a job.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
         /// The kind of a record.
@@ -134,7 +135,7 @@ pub struct TraceRecord {
     pub context: u32,
     /// The time of the begin in nanoseconds.
     pub begin: u64,
-    /// The time of the end; `None` if it has not ended.
+    /// The time of the end in nanoseconds; `None` if it has not ended.
     pub end: Option<u64>,
     /// The number of bytes of data.
     pub nbytes: u64,

@@ -15,7 +15,7 @@ pub struct PeTrace {
     pub n_pes: u32,
     /// The number of the PE's node.
     pub node: u32,
-    /// The number of the oldest records, which later ones have replaced in the ring.
+    /// The number of records that later ones have replaced in the ring.
     pub dropped: u64,
     /// The remaining records, in the order in which they began.
     pub records: Vec<TraceRecord>,

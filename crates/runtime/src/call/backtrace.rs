@@ -43,7 +43,7 @@ pub(super) const RUST_SOURCES: &str = "/rustc/";
 pub(super) struct Frame<'a> {
     /// The name, mangled if it is of C++.
     pub(super) name: &'a str,
-    /// `FILE:LINE:COLUMN`, if that is known.
+    /// `FILE:LINE:COLUMN`, or `FILE:LINE` from compilers that write no columns; `None` if unknown.
     pub(super) place: Option<&'a str>,
 }
 

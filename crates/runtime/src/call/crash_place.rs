@@ -24,7 +24,7 @@ pub(crate) enum CrashPlace {
     Below { function: String, callee: Callee },
     /// In a service thread of the library, outside any call of the program.
     InService,
-    /// There is no debug information.
+    /// No function of the program is found, usually for lack of debug information.
     Unknown,
 }
 

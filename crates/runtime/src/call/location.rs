@@ -37,7 +37,8 @@ impl CapturedCall {
         CapturedCall { stack: Backtrace::force_capture(), in_python: python::line_of_caller() }
     }
 
-    /// Returns true if a Python program made the call. The native stack does not show its line.
+    /// Returns true if this process has a Python interpreter. A Python program may then have made
+    /// the call, whose line the native stack does not show.
     pub(crate) fn is_in_python(&self) -> bool {
         self.in_python.is_some()
     }

@@ -21,7 +21,8 @@ pub(super) type Line = (String, String);
 /// An object of the interpreter.
 type Object = *mut c_void;
 
-/// Defines the functions of the interpreter that are used, with their types.
+/// Defines [`Interpreter`], the table of the functions of the interpreter that are used, from their
+/// names and types.
 macro_rules! interface {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[allow(non_snake_case)]
@@ -70,8 +71,8 @@ interface! {
     PyBytes_AsString: fn(Object) -> *mut c_char;
 }
 
-/// The line of a thread: found, or to be found by another thread, for which this has the number of
-/// the thread.
+/// The line of a thread. If the thread did not hold the lock of the interpreter, `OfThread` has its
+/// number, by which another thread finds the line.
 pub(super) enum PythonLine {
     Found(Option<Line>),
     OfThread(Interpreter, c_ulong),

@@ -28,7 +28,8 @@ pub(crate) enum Caller {
 
 static REGISTERED: Mutex<GetThread> = Mutex::new(GetThread(None));
 
-/// `shmemx_register_gettid`: registers a function that numbers the threads of the program.
+/// `shmemx_register_gettid`: registers a function that numbers the threads of the program. Ends the
+/// job with an error if the library is initialized.
 ///
 /// # Safety
 /// Any thread that calls the library can call the function, at any time in the life of the process.

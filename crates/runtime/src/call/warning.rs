@@ -71,7 +71,8 @@ pub(crate) fn print_for_pe(what: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints a warning: `warning!("{name} is empty")`, or once for several PEs with `each:`.
+/// Prints a warning: `warning!("{name} is empty")`. With `each:` before the text, it is one that
+/// other PEs may print, too ([`print_for_pe`]).
 macro_rules! warning {
     (each: $($what:tt)*) => {
         $crate::call::warning::print_for_pe(format_args!($($what)*))

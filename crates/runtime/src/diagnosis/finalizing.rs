@@ -143,10 +143,10 @@ fn is_done(pe: Pe) -> bool {
     status.and_then(|status| status.in_flight).is_some_and(|in_flight| in_flight.n == 0)
 }
 
-/// Returns true if no PE can write a word of this PE any more: all others are in finalize, and no
-/// other thread of this PE calls the library. Returns false if some PE shares no memory with this
-/// one: reading its status over the network could block, although the PE has nothing to do with the
-/// wait.
+/// Returns true if no PE can write a word of this PE any more: all others are in finalize and have
+/// no operations in flight, and no other thread of this PE calls the library. Returns false if some
+/// PE shares no memory with this one: reading its status over the network could block, although the
+/// PE has nothing to do with the wait.
 fn nobody_writes(job: &Job) -> bool {
     let area = flags::area();
     let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me);

@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The time between two reads of the statuses. Within this time PEs that begin to search at once
-/// have written that to their statuses.
+/// The time between two reads of the statuses. Within this time PEs that begin to search at the
+/// same time have all written that to their statuses.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// Maximum time that a PE waits for the result of another one's search.
@@ -52,8 +52,9 @@ pub(crate) fn statuses() -> Option<&'static Statuses> {
 }
 
 /// Waits until another PE of this machine has searched for the location of a call with the same
-/// stack, and returns its result. Returns `None` if this PE must search itself: of the searches
-/// that are not over, its own began first, or the others have taken longer than [`LIMIT`].
+/// stack, and returns its result: `Some(None)` if it has found no location. Returns `None` if this
+/// PE must search itself: of the searches that are not over, its own began first, or the others
+/// have taken longer than [`LIMIT`].
 ///
 /// One PE searches for all, since reading debug information takes up to a second of a CPU, and
 /// dozens of megabytes.

@@ -40,7 +40,8 @@ const LONG: Duration = Duration::from_millis(10);
 /// second of a CPU. With [`LOCATED_OBSERVED`] it stays as it is.
 static LOCATED: AtomicU64 = AtomicU64::new(5_000_000_000);
 
-/// The value of [`LOCATED`] in a job whose last writes are recorded.
+/// The value of [`LOCATED`] in a job with `SHMEM_STATS`, `SHMEM_TRACE` or the record of last
+/// writes.
 const LOCATED_OBSERVED: u64 = 1_000_000_000;
 
 /// The call in which a thread waits, and what it waits for.
@@ -162,7 +163,7 @@ pub(crate) fn locate_waits() {
 }
 
 /// Returns true if a wait that has lasted this long must now show where in the program it is. Then
-/// doubles [`LOCATED`] for later waits.
+/// also doubles [`LOCATED`] for later waits, unless it is [`LOCATED_OBSERVED`].
 fn begin_locating(lasted: Duration) -> bool {
     let limit = LOCATED.load(Relaxed);
     let is_long = lasted.as_nanos() >= u128::from(limit);
@@ -302,10 +303,10 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
         self.in_flight_at = show_in_flight().then(nanoseconds);
     }
 
-    /// Sleeps while the word has this value: at first until the wait has lasted [`LONG`], then for
-    /// [`PERIOD`], or for [`LONG`] if operations are in flight. Does not sleep if the wait must be
-    /// examined at once. The clock is not read before the first sleep, after which most waits are
-    /// over.
+    /// Sleeps while the word has this value, for a limited time: at first until the wait has lasted
+    /// [`LONG`], then for [`PERIOD`], or for [`LONG`] if operations are in flight. Does not sleep
+    /// if the wait must be examined at once. The clock is not read before the first sleep, after
+    /// which most waits are over.
     pub(crate) fn sleep(&mut self, word: &AtomicU32, value: u32) {
         if std::mem::replace(&mut self.has_slept, true) {
             self.check();

@@ -1,6 +1,6 @@
 //! The watchdog of a machine (`SHMEM_WATCHDOG`): a thread of the machine's first PE that reads the
-//! statuses of the machine's PEs. If a wait has lasted too long, it explains once on standard error
-//! which PEs wait and why.
+//! statuses of the machine's PEs. If a wait has lasted too long, it explains on standard error
+//! which PEs wait and why. It explains the next long wait only after that one has ended.
 //!
 //! The watchdog reads only shared memory and /proc, so it needs neither the network nor the help of
 //! a PE that hangs. Hence it knows nothing of the PEs of other machines and concludes nothing about

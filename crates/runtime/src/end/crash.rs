@@ -68,7 +68,8 @@ pub fn install_at_load() {
     }
 }
 
-/// Installs the handler for a process of this job, unless it was installed before.
+/// Gives the handler the facts about the job, and installs it for the signals that have none yet.
+/// Has no effect in a later init.
 pub(crate) fn install_for(job: &Job) {
     let first = flags::area().first_of_node(job.n_pes);
     if REPORTER.set(Reporter { first, has_checks: job.settings.checks() }).is_ok() {
@@ -76,7 +77,7 @@ pub(crate) fn install_for(job: &Job) {
     }
 }
 
-/// Installs the handler for the signals that have none, and its stack in this thread.
+/// Installs the handler for the signals that have none, and a stack for handlers in this thread.
 fn install() {
     set_stack();
     let signals = SIGNALS.into_iter().map(|(signal, _)| signal);
@@ -130,7 +131,8 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     }
 }
 
-/// Prints the message, or waits until another PE has printed it.
+/// Prints the message, or waits until another PE of the node has printed it, for [`LIMIT`] seconds
+/// at most.
 ///
 /// # Safety
 /// `context` is the one that the kernel has passed to the handler.

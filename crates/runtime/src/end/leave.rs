@@ -1,10 +1,10 @@
 //! The exit of a PE that a launcher started, by `exit` or a return from main.
 //!
 //! A PE must report a regular exit to a process manager. An exit without finalize is a failure if
-//! other PEs still need the PE. If every PE exits with status 0, no PE needs another one, and the
-//! job has produced its whole result. Therefore a PE that exits with status 0 waits until all
-//! others do the same, for [`LIMIT`] at most, since another PE may wait for it in the library
-//! forever.
+//! other PEs still need the PE. If every PE exits so with status 0, no PE needs another one, and
+//! the job has produced its whole result. Therefore a PE that exits without finalize and with
+//! status 0 waits until all others do the same, for [`LIMIT`] at most, since another PE may wait
+//! for it in the library forever.
 //!
 //! After `start_pes` the library is finalized at the exit. A PE that exits with another status than
 //! 0 waits until the others have reached their exit or finalize, for [`grace`] at most, since they
@@ -27,7 +27,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum time that a PE which exits with status 0 waits for the others.
+/// Maximum time that a PE which exits without finalize and with status 0 waits for the others.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The time between two reads of the number of PEs that have reached their exit.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -37,15 +37,16 @@ unsafe extern "C" {
     fn on_exit(function: Handler, argument: *mut c_void) -> c_int;
 }
 
-/// True once a global exit has begun: nothing is synchronized any more.
+/// True once a global exit, or the exit of a PE that has failed after `start_pes`, has begun:
+/// nothing is synchronized any more.
 static EXITING: AtomicBool = AtomicBool::new(false);
 
-/// Records that a global exit begins.
+/// Records that an exit begins that ends the job, whatever the other PEs do.
 pub(crate) fn begin_exit() {
     EXITING.store(true, Ordering::Release);
 }
 
-/// Returns true if a global exit has begun.
+/// Returns true if an exit has begun that ends the job.
 pub(crate) fn is_exiting() -> bool {
     EXITING.load(Ordering::Acquire)
 }
@@ -90,7 +91,8 @@ static STARTED: AtomicU64 = AtomicU64::new(0);
 /// The number of these initializations whose end this PE has counted on PE 0.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Records that `start_pes` has initialized the library, and registers `handler` for the exit.
+/// Records that `start_pes` has initialized the library. The first time, also registers `handler`
+/// for the exit.
 pub(crate) fn count_start(handler: Handler) {
     if STARTED.fetch_add(1, Ordering::Relaxed) == 0 {
         register(handler);
@@ -98,7 +100,7 @@ pub(crate) fn count_start(handler: Handler) {
 }
 
 /// Counts this PE on PE 0 as one that has reached finalize or its exit, if `start_pes` has
-/// initialized the library.
+/// initialized the library since this PE was last counted.
 pub(crate) fn count_end() {
     let started = STARTED.load(Ordering::Relaxed);
     if ENDED.swap(started, Ordering::Relaxed) < started {
@@ -113,8 +115,9 @@ fn grace(job: &Job) -> Duration {
     job.settings.host_limit * 3 / 20
 }
 
-/// Returns true if this PE, which exits after `start_pes`, must finalize the library. Counts its
-/// end. If its status is not 0, waits for the time of [`grace`] until the other PEs have reached
+/// Called at an exit after `start_pes`. Returns true if this PE must finalize the library; returns
+/// false at once if the library is not initialized or an exit ends the job. Counts the end of this
+/// PE. If its status is not 0, waits for the time of [`grace`] until the other PEs have reached
 /// their exit or finalize; if they have not, ends the job with this status.
 pub(crate) fn must_finalize(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();

@@ -22,8 +22,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Starts counting, in the first init, if `SHMEM_STATS` is set. PE 0 checks that the file can be
-/// written.
+/// Starts counting, in the first init, if `SHMEM_STATS` is set. PE 0 creates the JSON file, if one
+/// is requested, and ends the job with an error if it cannot.
 pub(crate) fn start(call: Call, job: &Job) {
     if counters::get().is_some() {
         return;
@@ -224,7 +224,8 @@ impl JobStatistics {
 /// these numbers for any number of PEs.
 const MAX_IN_MATRIX: usize = 7;
 
-/// Returns the text of the table: the spread over the PEs of each counter that is not zero.
+/// Returns the text of the table: the spread over the PEs of each counter that some PE has counted,
+/// and the [`matrix`].
 fn table(pes: &[PeStatistics]) -> String {
     let n_pes = pes.len();
     let mut text = format!("SHMEM_STATS: what {n_pes} PEs sent, by the PE that called\n");
@@ -257,7 +258,8 @@ fn table(pes: &[PeStatistics]) -> String {
     text
 }
 
-/// Appends a row for each counter of the activity of threads on the network.
+/// Appends a row for each counter of the activity of threads on the network that some PE has
+/// counted.
 fn network(text: &mut String, pes: &[PeStatistics]) {
     let mut head = Some(format!(
         "{:<16} {:>10} {:>10} {:>10} {:>6}\n",
@@ -278,7 +280,8 @@ fn network(text: &mut String, pes: &[PeStatistics]) {
     }
 }
 
-/// Appends the matrix of the bytes that each PE has written to and read from each PE.
+/// Appends the matrix of the bytes that each PE has written to and read from each PE, if there are
+/// at most [`MAX_IN_MATRIX`] PEs.
 fn matrix(text: &mut String, pes: &[PeStatistics]) {
     if pes.len() > MAX_IN_MATRIX {
         return;

@@ -51,9 +51,10 @@ impl ContextHandle {
     /// `SHMEM_CTX_DEFAULT`
     pub const DEFAULT: ContextHandle = ContextHandle(1);
 
-    /// The lower half of the handle of a context that numbers PEs as the world does.
+    /// The lower half of the handle of a context that is known to number PEs as the world does.
     const WORLD: u32 = 1;
-    /// The lower half of the handle of any other context.
+    /// The lower half of the handle of any other context. With `SHMEM_CHECK` these are all but the
+    /// default one.
     const TEAM: u32 = 2;
     const INDEX_BITS: u32 = 17;
 

@@ -126,8 +126,8 @@ impl Members {
     }
 
     /// Returns the members `start + i * stride` of this set for `i` below `size` (OpenSHMEM 1.6,
-    /// §9.4.6). Returns `None` if one of them is not a member, or if the stride is 0 and there are
-    /// several.
+    /// §9.4.6). Returns `None` if `size` is not positive, if one of them is not a member, or if the
+    /// stride is 0 and there are several.
     pub(crate) fn subset(&self, start: i32, stride: i32, size: i32) -> Option<Members> {
         let stride = if size == 1 { 1 } else { stride };
         let last = i64::from(start) + (i64::from(size) - 1) * i64::from(stride);

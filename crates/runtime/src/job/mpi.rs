@@ -5,15 +5,16 @@ use crate::job::Job;
 use rushmem_bootstrap::{MpiWorld, mpi_world};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// True once MPI has started, or cannot start any more.
+/// True once [`mpi_world`] has given a final answer: MPI has started, cannot start any more, or has
+/// handles that are not known.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
 /// True if the last call of [`warn_if_alone`] found an MPI that had not started.
 static IS_AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a warning if MPI has started with one process although the job has several PEs: the
-/// launcher of the job does not start MPI. Once MPI has started or cannot start any more, later
-/// calls do nothing.
+/// launcher of the job does not start MPI. Once it is certain what MPI does, later calls do
+/// nothing.
 pub(crate) fn warn_if_alone(job: &Job) {
     if job.n_pes == 1 || IS_KNOWN.load(Relaxed) {
         return;

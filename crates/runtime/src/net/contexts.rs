@@ -1,10 +1,10 @@
 //! The contexts that exist, and how each of them numbers PEs.
 //!
-//! The lower half of a handle says whether the context numbers PEs as the world does; then no table
-//! is read. The upper half has the index of a slot of `SLOTS` and the slot's generation, so that
-//! the handle of a destroyed context is recognized. With `SHMEM_CHECK` every use of a context other
-//! than the default one looks its handle up in the registry. `api::ctx` creates and destroys
-//! contexts.
+//! The lower half of a handle can say that the context numbers PEs as the world does; then no table
+//! is read to translate a PE. The upper half has the index of a slot of `SLOTS` and the slot's
+//! generation, so that the handle of a destroyed context is recognized. With `SHMEM_CHECK` every
+//! use of a context other than the default one looks its handle up in the registry. `api::ctx`
+//! creates and destroys contexts.
 #![allow(unsafe_code)]
 
 use crate::call::thread::{self, Caller};
@@ -28,12 +28,15 @@ use std::sync::atomic::{
 pub trait Context: Copy {
     /// True if the operations on it are those of a lock on the lock's own words.
     const IS_OF_LOCK: bool = false;
-    /// Returns the world PE that `pe` means on this context.
+    /// Returns the world PE that `pe` means on this context: `pe` itself, unchecked, if the context
+    /// is known to number PEs as the world does. Otherwise ends the job with an error if there is
+    /// no such context, or if its team has no such PE.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
     /// Returns the handle of the context.
     fn handle(self) -> ContextHandle;
     /// Returns false for `SHMEM_CTX_INVALID`, on which ordering routines have no effect. Ends the
-    /// job with an error if there is no such context.
+    /// job with an error if there is no such context; a destroyed context that numbered PEs as the
+    /// world does is not recognized.
     fn is_valid(self, call: Call) -> bool;
 }
 
@@ -164,7 +167,7 @@ fn translate(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
 }
 
 /// Returns true if there is such a context, otherwise ends the job with an error. The registry is
-/// only searched if the slot is not in use for the handle.
+/// only searched if no slot translates PEs for the handle, as with `SHMEM_CHECK`.
 #[inline(never)]
 fn is_known(call: Call, handle: ContextHandle) -> bool {
     let in_use = slot_of(handle).is_some_and(|slot| slot.n.load(Relaxed) > 0);
@@ -222,7 +225,7 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
 }
 
 /// Returns the members of a context's team; ends the job with an error if there is no such context,
-/// and with `SHMEM_CHECK` if it belongs to another thread.
+/// and with `SHMEM_CHECK` if it is a private context of another thread.
 pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     if handle == ContextHandle::INVALID {
         fail!(call, "argument ctx is SHMEM_CTX_INVALID; check the result of shmem_ctx_create");
@@ -325,7 +328,7 @@ pub(crate) fn are_threads_at_once() -> bool {
     job::known().is_none_or(|job| job.thread_level >= SHMEM_THREAD_MULTIPLE)
 }
 
-/// Returns the largest index that any context has had.
+/// Returns the largest index that any context has had; 0 if there was only the default one.
 pub(crate) fn n_indices() -> usize {
     with_registry(|registry| registry.used as usize)
 }
@@ -335,7 +338,8 @@ pub(crate) fn remove(ctx: ContextHandle) {
     with_registry(|registry| registry.remove(ctx));
 }
 
-/// Returns the contexts of a team, or of all teams, and whether each is private.
+/// Returns the contexts of a team, or of all teams, and whether each is private. The default
+/// context is not among them.
 pub(crate) fn of_team(team: Option<TeamHandle>) -> Vec<(ContextHandle, bool)> {
     with_registry(|registry| {
         let of_team = |entry: &ContextEntry| team.is_none_or(|team| team == entry.team);
@@ -344,7 +348,7 @@ pub(crate) fn of_team(team: Option<TeamHandle>) -> Vec<(ContextHandle, bool)> {
     })
 }
 
-/// Returns the team of a context that exists.
+/// Returns the team of a context; `None` for the default context, and if there is no such context.
 pub(crate) fn team_of(ctx: ContextHandle) -> Option<TeamHandle> {
     with_registry(|registry| registry.alive.get(&ctx).map(|entry| entry.team))
 }

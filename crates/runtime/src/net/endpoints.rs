@@ -3,10 +3,10 @@
 //! One thread at a time uses an endpoint. Every use takes the lock of its entry, with one
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads of the program are in the library at
 //! once, and threads of the library use only the library's endpoint. So a context that has an
-//! endpoint to itself uses it without the lock ([`use_existing`]).
+//! endpoint of its own uses it without the lock ([`use_existing`]).
 //!
-//! An entry and its lock exist for the life of the process. So a thread that uses a destroyed
-//! context or a closed network finds an entry without an endpoint, and ends the job with a message.
+//! An entry and its lock exist for the life of the process. So a thread that issues an operation on
+//! a destroyed context or a closed network finds no endpoint, and ends the job with a message.
 #![allow(unsafe_code)]
 
 use crate::call::thread;
@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard, Once};
 /// The entry of a context: its endpoint, or a pointer to the entry whose endpoint it shares.
 #[repr(align(64))]
 struct ContextEndpoint {
-    /// The handle of the context if it has an endpoint to itself and no two threads of the program
+    /// The handle of the context if it has an endpoint of its own and no two threads of the program
     /// are in the library at once, or else 0.
     sole: AtomicUsize,
     /// The handle of the context if it has an endpoint, or else 0, the handle of no context.
@@ -61,7 +61,7 @@ static ENDPOINTS: [ContextEndpoint; MAX_CONTEXTS + 2] = [const {
 /// The use of an endpoint by one thread, until it is dropped.
 struct EndpointUse {
     endpoint: &'static mut dyn Endpoint,
-    /// `None` if no other thread uses the endpoint. Dropped last.
+    /// `None` if no other thread can use the endpoint. Dropped last.
     _guard: Option<MutexGuard<'static, ()>>,
 }
 
@@ -105,7 +105,8 @@ fn use_new(call: Call, ctx: ContextHandle) -> EndpointUse {
     use_existing(call, ctx).unwrap_or_else(|| network::refuse(call))
 }
 
-/// Returns the endpoint of a context; `None` if it has none yet, since nothing was issued on it.
+/// Returns the endpoint of a context; `None` if it has none: nothing was issued on it yet, or the
+/// context or the network does not exist any more.
 #[inline(always)]
 fn use_existing(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
@@ -120,8 +121,8 @@ fn use_existing(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     entry.use_with_lock(ctx)
 }
 
-/// Calls `verb` with the endpoint of a context, unless it has none yet. Ends the job with an error
-/// if `verb` fails.
+/// Calls `verb` with the endpoint of a context, unless it has none. Ends the job with an error if
+/// `verb` fails.
 pub(crate) fn on_used(
     call: Call,
     ctx: ContextHandle,
@@ -146,8 +147,8 @@ pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
 }
 
 /// Creates the endpoint of a context, unless another thread was faster. If the network has no more
-/// endpoints, the context shares that of the default context, or else that of the library; a quiet
-/// then completes more operations than it must.
+/// endpoints, the context shares that of the default context if it has one, or else that of the
+/// library; a quiet then completes more operations than it must.
 fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>) {
     let entry = &ENDPOINTS[ctx.index()];
     entry.with_endpoint(|own| {
@@ -180,7 +181,8 @@ fn address(entry: &'static ContextEndpoint) -> *mut ContextEndpoint {
     std::ptr::from_ref(entry).cast_mut()
 }
 
-/// Drops the endpoint of a context whose operations are complete.
+/// Removes the endpoint of a context whose operations are complete, and drops it unless it is that
+/// of another entry.
 pub(crate) fn drop_endpoint(ctx: ContextHandle) {
     let Some(entry) = ENDPOINTS.get(ctx.index()) else { return };
     if entry.is_used_by(ctx) {
@@ -189,7 +191,7 @@ pub(crate) fn drop_endpoint(ctx: ContextHandle) {
 }
 
 impl ContextEndpoint {
-    /// Returns true if the context has an endpoint.
+    /// Returns true if the context has an endpoint, its own or a shared one.
     #[inline(always)]
     fn is_used_by(&self, ctx: ContextHandle) -> bool {
         // Acquire pairs with the release store in `make`.
@@ -231,8 +233,8 @@ impl ContextEndpoint {
     /// Calls `f` with the endpoint of this entry, which it may set, while it holds the lock.
     fn with_endpoint<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
         let _guard = process::lock(&self.lock);
-        // SAFETY: the lock excludes threads that take it. A thread that uses the endpoint without
-        // the lock is the only one of the program in the library, and so is this one.
+        // SAFETY: the lock excludes threads that take it. Where a thread of the program uses the
+        // endpoint without the lock, it is the only one in the library, so it is this thread.
         f(unsafe { &mut *self.endpoint.get() })
     }
 
@@ -242,7 +244,7 @@ impl ContextEndpoint {
             self.context.store(0, Ordering::Release);
             own.take()
         });
-        // Dropping an endpoint completes its operations, which may take long.
+        // Without the lock: dropping an endpoint completes its operations, which may take long.
         drop(forgotten);
     }
 }
@@ -255,9 +257,10 @@ pub(crate) fn complete(call: Call) {
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }
 
-/// Returns, for each PE, the number of operations of all contexts and the library that are not
-/// known to be complete. Begins to complete them, but waits for no PE. Returns `None` if the
-/// provider does not know the numbers, or if other threads may issue operations meanwhile.
+/// Returns, for each PE with operations that are not known to be complete, their number on the
+/// endpoint that has most of them. Begins to complete them, but waits for no PE. Returns `None` if
+/// the provider does not know the numbers, if an endpoint has failed, or if other threads may issue
+/// operations meanwhile.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
     if contexts::are_threads_at_once() || thread::request_call().is_some() {
         return None;
@@ -267,7 +270,7 @@ pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
         let of_endpoint = endpoint.in_flight()?;
         all = all.take().zip(of_endpoint).map(|(mut all, of_endpoint)| {
             for (pe, n) in of_endpoint {
-                // Contexts may share a counter of the provider, so the numbers are not added.
+                // Endpoints may share a counter of the provider, so the numbers are not added.
                 let most = all.entry(pe).or_insert(0);
                 *most = n.max(*most);
             }
@@ -301,9 +304,10 @@ fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
     ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY_INDEX]])
 }
 
-/// The call that uses the network, for the status of a PE that waits in an operation. It is valid
-/// only where no two threads are in the library at once: otherwise the calls of threads could not
-/// be distinguished, and all would write to one cache line.
+/// The last call that used a context's own endpoint or completed all operations, for the status of
+/// a PE that waits in an operation. It is valid only where no two threads are in the library at
+/// once: otherwise the calls of threads could not be distinguished, and all would write to one
+/// cache line.
 static CALL: AtomicPtr<CallName> = AtomicPtr::new(null_mut());
 
 /// Records the call that is about to use the network: one store.

@@ -1,8 +1,9 @@
 //! Loads and stores of the library's own words in the internal areas of all PEs. This CPU accesses
 //! the areas that are mapped here, and the network accesses the others.
 //!
-//! A writer stores a flag with release order and then rings the doorbell of the reader's PE; a
-//! reader loads it with acquire order. `memory::areas` has the offset of each word in an area.
+//! A writer stores a flag with release order, then rings the doorbell of the reader's PE if threads
+//! may sleep there; a reader loads the flag with acquire order. `memory::areas` has the offset of
+//! each word in an area.
 #![allow(unsafe_code)]
 
 use crate::call::warning;
@@ -39,8 +40,8 @@ pub(crate) fn set(area: FlagArea) {
     warning::set_claim(claim_warning);
 }
 
-/// Returns true if no PE of this node has printed this warning, and claims it for this PE. The node
-/// remembers the digests of its first two warnings; PEs may repeat any other.
+/// Claims a warning for this PE. Returns false if a PE of this node has claimed the same text. The
+/// node remembers the digests of its first two warnings; PEs may repeat any other.
 fn claim_warning(text: &str) -> bool {
     let (area, digest) = (area(), digest_of_text(text));
     let first = area.mapped(area.first_of_node(area.areas.n_pes() as u32));
@@ -89,8 +90,9 @@ impl FlagArea {
         &self.areas
     }
 
-    /// Stores `value` in the flag at `offset` of `pe`, after all earlier writes of this PE, and
-    /// wakes the threads of `pe` that sleep.
+    /// Stores `value` in the flag at `offset` of `pe` and wakes the threads of `pe` that sleep. The
+    /// store follows all earlier stores of this CPU, or over a network all earlier puts and signals
+    /// of the library to `pe`.
     #[inline]
     pub(crate) fn raise(&self, pe: Pe, offset: usize, value: u64) {
         if self.raise_unrung(pe, offset, value) {
@@ -114,9 +116,9 @@ impl FlagArea {
         }
     }
 
-    /// Adds 1 to the word at `offset` of `pe`, after all earlier writes of this PE, and wakes
-    /// the threads of `pe` that sleep. A network adds to the word at `by_network` instead, since
-    /// its atomic operations and those of CPUs are not atomic with respect to each other.
+    /// Adds 1 to the word at `offset` of `pe`, in the order of [`raise`](FlagArea::raise), and
+    /// wakes the threads of `pe` that sleep. A network adds to the word at `by_network` instead,
+    /// since its atomic operations and those of CPUs are not atomic with respect to each other.
     pub(crate) fn count(&self, pe: Pe, offset: usize, by_network: usize) {
         match self.delta(pe) {
             Some(delta) => {
@@ -215,7 +217,7 @@ impl FlagArea {
         self.own_word(offset).load(Ordering::Acquire)
     }
 
-    /// Returns a flag of this PE that a thread waits for.
+    /// Returns the word of a flag of this PE, for a thread that waits for it.
     pub(crate) fn awaited(&'static self, offset: usize) -> &'static AtomicU64 {
         self.own_word(offset)
     }

@@ -29,7 +29,7 @@ pub(super) fn launcher_grace(host_limit: Duration) -> Duration {
     host_limit / 4
 }
 
-/// True while a transport is open.
+/// True while operations may use the transport: from [`open`] to [`refuse_calls`].
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// The open transport. Threads that wait and calls that create endpoints or extend the heap lock
 /// it; operations do not.
@@ -44,7 +44,7 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Opens the network over a transport whose library endpoint is connected to all peers.
+/// Lets operations use `transport`, whose endpoint of the library is set already.
 pub(crate) fn open(transport: Box<dyn Transport>) {
     WAKES_WAITS.store(transport.caps().wakes_waits, Ordering::Relaxed);
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
@@ -68,7 +68,8 @@ pub(crate) fn needs_first_thread() -> bool {
     transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
 }
 
-/// Creates an endpoint for a context.
+/// Creates an endpoint for a context; with `SHMEM_AGGREGATE` also begins a session on it. Ends the
+/// job with an error if there is no transport.
 ///
 /// # Errors
 /// If the transport has no more endpoints.

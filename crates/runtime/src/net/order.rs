@@ -17,8 +17,8 @@ use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
 use rushmem_transport::{Endpoint, Error};
 
-/// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores
-/// towards each PE.
+/// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the earlier puts, AMOs and stores on the
+/// context before its later ones, at each PE separately.
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
     network::count_call();
@@ -108,9 +108,9 @@ pub fn local_complete(call: Call) {
     }
 }
 
-/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs, which the
-/// context numbers. Has no effect on `SHMEM_CTX_INVALID`, although the standard says so only for
-/// fence and quiet.
+/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): completes the operations on the listed PEs,
+/// which are numbered as in the context's team. Has no effect on `SHMEM_CTX_INVALID`, although the
+/// standard says so only for fence and quiet.
 ///
 /// # Safety
 /// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.

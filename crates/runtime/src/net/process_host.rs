@@ -32,8 +32,8 @@ pub(crate) fn prefer(nic: NicName) {
 /// The interface of this process to one transport.
 pub(crate) struct ProcessHost {
     me: Pe,
-    /// Set once the transport has been chosen: from then on a loss ends the job. While the
-    /// transport is tested, the caller of the test gets the error.
+    /// Set once the transport has been chosen: from then on the loss of a peer ends the job. While
+    /// the transport is tested, the caller of the test gets the error.
     is_chosen: AtomicBool,
     /// The only strong reference, dropped with the transport: afterwards no loss ends the job.
     open: Arc<()>,
@@ -184,8 +184,9 @@ fn heap_of(job: &Job, pe: Pe) -> Segments {
     segments
 }
 
-/// Returns the proxy of each PE of the job. PEs share the work: this PE uses the PEs of other nodes
-/// that have the same number on their node as itself.
+/// Returns the proxy of each PE of the job; a PE without one is its own. PEs share the work: on
+/// another node, this PE uses the PE with the same number on its node, modulo the size of that
+/// node.
 fn proxies(job: &'static Job) -> &'static [Proxy] {
     static PROXIES: OnceLock<Vec<Proxy>> = OnceLock::new();
     PROXIES.get_or_init(|| {

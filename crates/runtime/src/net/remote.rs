@@ -44,9 +44,9 @@ pub(super) enum RemoteBytes {
     Cpu(*mut u8),
 }
 
-/// Puts `nbytes` bytes to `dest`; they are the element of a `shmem_p` if `IS_ELEMENT`. The
-/// arguments are those of the routines that put, in their order, so that they stay in their
-/// registers.
+/// Puts `nbytes` bytes to `dest`: the element of a `shmem_p` if `IS_ELEMENT`, otherwise the bytes
+/// of a put, which `AT_QUIET` makes nonblocking. The arguments are those of the routines that put,
+/// in their order, so that they stay in their registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
@@ -77,7 +77,8 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
     });
 }
 
-/// Gets `nbytes` bytes from `source`; they are the element of a `shmem_g` if `IS_ELEMENT`.
+/// Gets `nbytes` bytes from `source`: the element of a `shmem_g` if `IS_ELEMENT`, otherwise the
+/// bytes of a get, which `AT_QUIET` makes nonblocking.
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
@@ -358,8 +359,8 @@ impl Access {
         }
     }
 
-    /// Performs an atomic operation over the network. Returns the old value, if the request asks
-    /// for it.
+    /// Performs an atomic operation over the network. Returns the old value if the request says
+    /// `OldValue::Returned`; otherwise the result has no meaning.
     ///
     /// # Safety
     /// A destination of the old value that the request names is valid for the write of a word until
@@ -460,7 +461,8 @@ fn resolve_others(
     }
 }
 
-/// Updates a mapped word after all earlier writes of this PE.
+/// Updates the signal word at `at`, which is mapped here, after all earlier stores of this CPU:
+/// sets it to `signal`, or with another `op` than `Set` adds `signal`.
 ///
 /// # Safety
 /// `at` is a mapped and aligned word.

@@ -1,8 +1,9 @@
 //! Strided puts and gets (OpenSHMEM 1.6, §9.6.1.3 and §9.6.1.7) off the fast path: of memory that
 //! is not mapped here, or while they are observed.
 //!
-//! Small blocks that are contiguous at the peer are packed into one transfer, since a message costs
-//! more than copying some thousand bytes. The endpoint transfers all others of unmapped memory.
+//! Blocks that are contiguous at the peer are transferred together. If they have gaps here and are
+//! small, they are packed first, since a message costs more than copying some thousand bytes. All
+//! other blocks of unmapped memory are one strided operation of the endpoint.
 #![allow(unsafe_code)]
 
 use crate::net::remote::{Access, Completion, RemoteBytes};
@@ -115,7 +116,7 @@ impl Access {
                         // SAFETY: the caller's promise about the local blocks.
                         return unsafe { endpoint.put_strided(pe, blocks) };
                     }
-                    // SAFETY: as above; the quiet completes the gets before they return.
+                    // SAFETY: as above; the quiet below completes the gets, or the job ends.
                     unsafe { endpoint.get_strided_nbi(pe, blocks) }?;
                     endpoint.pe_quiet(pe)
                 });
@@ -159,7 +160,7 @@ impl Access {
         if local_stride == nbytes {
             return transfer(remote, local, whole);
         }
-        // Checks the whole range, so that an error in it ends the job before any piece is sent.
+        // Checks the whole range, so that an error ends the job before any piece is transferred.
         self.resolve(remote, whole);
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();

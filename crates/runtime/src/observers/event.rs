@@ -5,6 +5,7 @@ use crate::job::handle::ContextHandle;
 use core::ffi::c_int;
 pub(crate) use rushmem_race_interface::{ByteBlocks, FollowedMembers, WordKind};
 
+/// Defines the enum `$name`, whose variants are `$kind`, each with its name `$text` in the output.
 macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident: $($kind:ident = $text:literal),* $(,)?) => {
         $(#[$doc])*
@@ -19,7 +20,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Operations on memory of a PE.
+    /// The kinds of accesses to memory of a PE.
     AccessKind:
     Put = "put",
     PutNbi = "put_nbi",
@@ -56,8 +57,9 @@ pub(crate) struct Event {
     pub(crate) ctx: ContextHandle,
     /// The target PE, or [`NO_PE`].
     pub(crate) pe: c_int,
-    /// The bytes of the target that are accessed, or the words of this PE that are awaited; always
-    /// by addresses of this PE.
+    /// The bytes of the target that are accessed, by their addresses on this PE. Without a target,
+    /// bytes of this PE: awaited words, a lock, a block of the heap, the destination of a
+    /// collective.
     pub(crate) remote: ByteBlocks,
     /// The local buffer of an access.
     pub(crate) local: ByteBlocks,
@@ -71,7 +73,8 @@ pub(crate) const NO_PE: c_int = -1;
 pub(crate) enum Action {
     /// An access to symmetric memory.
     Access(AccessEvent),
-    /// A copy to or from another PE by the plan of a collective.
+    /// A copy to or from a PE that the library makes, usually by the plan of a collective. Only the
+    /// number of bytes is known of it.
     Move {
         is_from: bool,
     },

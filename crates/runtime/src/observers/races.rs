@@ -80,7 +80,8 @@ fn order(detector: &Detector, event: &Event, order: Order) {
     (detector.order)(order, event.ctx.index() as u64, event.pe as u32);
 }
 
-/// Converts an access for the detector; `None` for a copy by the plan of a collective.
+/// Converts an access for the detector; `None` for a copy by a collective, and for a negative PE,
+/// which the access itself refuses.
 fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
     use AccessKind::*;
     let operation = match access.kind {
@@ -115,7 +116,8 @@ fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
 }
 
 /// Opens the library of the detector, and attaches to the memory that PE 0 creates. Ends the job
-/// with an error if the PEs are not all on one machine, or if the library is not installed.
+/// with an error if that is not possible: for example, the PEs are not all on one machine, or the
+/// library is not installed.
 pub(crate) fn open(call: Call, job: &Job) {
     let n_machines = job.session().nodes().n_nodes();
     if n_machines > 1 {

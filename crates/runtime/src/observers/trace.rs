@@ -310,7 +310,7 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
 /// the clock.
 pub(super) const BRIEF: usize = 64;
 
-/// Begins the record of an event, if it is recorded.
+/// Begins the record of an event; returns zeros if the event is not recorded.
 pub(super) fn begin(event: &Event, is_brief: bool) -> ObserverState {
     match (get(), recorded(event)) {
         (Some(ring), Some(recorded)) => {

@@ -52,8 +52,8 @@ pub(super) fn begin(event: &Event) {
     }
 }
 
-/// Records a write. The record is lost if another thread stores to the same entry of the ring at
-/// the same time, for a write that is a whole round later.
+/// Records a write. The record is lost if another thread is storing to the same entry of the ring,
+/// for a write that is whole rounds earlier or later, or has stored a later write there.
 #[inline(always)]
 pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
     record_bytes(call, pe, bytes.addr, bytes.span());

@@ -1,6 +1,6 @@
 //! Initialization by a unique id: one process makes the id, the program distributes it, and each
-//! process joins the job with its rank. NVSHMEM and rocSHMEM have routines of the same names and
-//! forms.
+//! process joins the job with its rank. NVSHMEM and rocSHMEM have routines of the same form, whose
+//! names differ only in the prefix.
 
 use super::mistakes::apply_files;
 use crate::call::warning::warning;
@@ -68,7 +68,8 @@ impl ById {
         let _ = JOINED.set(self.clone());
     }
 
-    /// Ends the job with an error if this process has joined a job by other arguments.
+    /// Ends the job with an error if this process has joined a job by other arguments, or without a
+    /// unique id.
     pub(super) fn require_same(&self, call: Call) {
         let joined = JOINED.get();
         if job::known().is_some() && joined != Some(self) {

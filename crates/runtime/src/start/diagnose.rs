@@ -15,7 +15,8 @@ use std::time::Duration;
 pub struct OnThisMachine {
     /// What the provider has found.
     pub found: Found,
-    /// The executor of atomic operations in a job whose machines are all like this one.
+    /// The executor of atomic operations in a job whose machines are all like this one, or why the
+    /// requested one is not possible.
     pub amos: String,
 }
 
@@ -37,7 +38,8 @@ pub struct Diagnosed {
     /// A diagnosis of each of its parts, such as a network interface or a provider of libfabric.
     pub parts: Vec<Diagnosis>,
     /// The blocks of a heap that it registers, or why it registers none. `None` if the provider has
-    /// parts and none was selected, or if it cannot be opened.
+    /// parts and none was selected, if it cannot be opened, or if it does not register heaps in
+    /// blocks.
     pub registered: Option<Result<RegisteredBlocks, Error>>,
 }
 
@@ -61,8 +63,8 @@ pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) ->
 }
 
 /// Returns the blocks of a heap that a network registers within a second; `None` if the transport
-/// cannot be opened. The blocks are at most half of the available memory, since the network may
-/// lock them.
+/// cannot be opened or does not register heaps in blocks. The blocks are at most half of the
+/// available memory, since the network may lock them.
 fn registered(provider: &Provider, open: &Open) -> Option<Result<RegisteredBlocks, Error>> {
     let most = shortage::available().map_or(FIRST, |nbytes| nbytes as usize / 2);
     let transport = without_signals(|| (provider.open)(open)).ok()?;

@@ -1,6 +1,6 @@
 //! The steps by which a PE joins its job, in order: it identifies itself, exchanges records with
-//! all PEs, checks that they are compatible, maps the memory of its machine, publishes what its
-//! node may access, and describes the job.
+//! all PEs, checks that they are compatible, maps the memory of its machine, makes the memory of
+//! its node known to accesses and flags, and describes the job.
 //!
 //! Each step consumes the result of the one before it, so that no step can be omitted or made too
 //! early. A step that fails ends the job with a message. The transport is opened later, by

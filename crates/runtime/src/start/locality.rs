@@ -89,8 +89,8 @@ pub(super) fn usable_cpus() -> Cpus {
     Cpus { at_once, mask }
 }
 
-/// Returns the number of CPUs that the PEs of a machine may use together. Affinities add up, but a
-/// quota that is below the affinity of a PE applies to all PEs together.
+/// Returns the number of CPUs that the PEs of a machine may use together: those in the affinity of
+/// any PE, each counted once. A quota that is below the affinity of a PE limits all PEs together.
 pub(super) fn cpus_of_machine<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize {
     let mut all: Vec<u64> = Vec::new();
     let mut quota = usize::MAX;

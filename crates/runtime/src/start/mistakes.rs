@@ -51,7 +51,8 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
     }
 }
 
-/// Returns a warning for each mistake among the variables of this process.
+/// Returns a warning for each mistake among the settings that the user has made by variables and
+/// files.
 fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
     let (runtime, providers) = (settings::ALL.iter(), of_providers.collect::<Vec<_>>());
     let rows = || runtime.clone().chain(providers.iter().copied());

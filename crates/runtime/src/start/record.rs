@@ -60,7 +60,7 @@ impl StartupRecord {
     }
 
     /// # Errors
-    /// When another version has written it.
+    /// If the bytes have another version, or are not a record.
     pub(super) fn decode(bytes: &[u8]) -> Result<StartupRecord, Error> {
         rushmem_wire::decode(RECORD, bytes)
     }
@@ -88,7 +88,8 @@ pub(super) fn prints_addresses() -> bool {
     rushmem_log::is_wanted!(DEBUG)
 }
 
-/// Prints with `SHMEM_DEBUG=2` which addresses are the same on all PEs, once for the job.
+/// Logs on PE 0 whether the symmetric heap and the static data have the same address on all PEs. A
+/// heap that has not is reported at level `info`, anything else at level `debug`.
 pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: Option<usize>) {
     if me != Pe(0) || records.n_pes() == 1 {
         return;

@@ -188,13 +188,13 @@ fn attempt(
         job.session().report_opening(None);
     }
     let OpenTransport { mut transport, announced } = exchange_results(call, job, prepared)?;
-    // The first PE of a machine publishes the announcements of all PEs in the memory of the node.
+    // The first PE of a machine publishes the announcements of all PEs in the machine's memory.
     match job.session().exchange_to_first(&encode(ANNOUNCED, &announced)) {
         Ok(Some(records)) => {
             let records: Records<Announced> = decoded(call, ANNOUNCED, records);
             let bytes = Directory::encode((0..job.n_pes).map(|pe| records[pe].record()));
-            // SAFETY: transports that read what was published before are closed on all PEs at this
-            // step.
+            // SAFETY: no transport reads what was published before: every PE has closed those of
+            // earlier attempts before it has sent its result in `exchange_results` above.
             unsafe { job.memory.publish(&bytes) };
         }
         Ok(None) => {}
@@ -279,8 +279,8 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
     Ok(OpenTransport { transport, announced })
 }
 
-/// Runs the probe with the next PE whose memory is not mapped here. All PEs are connected by now,
-/// so that each can answer.
+/// Runs the probe with the next PE some of whose memory may not be mapped here, if there is one.
+/// All PEs are connected by now, so that each can answer.
 fn run_probe(
     call: Call,
     job: &Job,

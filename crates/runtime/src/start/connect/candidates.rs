@@ -19,14 +19,14 @@ pub(super) enum Availability {
 /// What one PE has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Findings {
-    /// The name of the transport that its environment requests; empty for `auto`.
+    /// The name of the transport that its settings request; empty for `auto`.
     pub(super) requested: String,
-    /// The executor of atomic operations that its environment requests, as text; empty for `auto`.
+    /// The executor of atomic operations that its settings request, as text; empty for `auto`.
     pub(super) amos: String,
-    /// The state of each provider; empty if its environment requests one.
+    /// The state of each provider; empty if its settings request a transport.
     pub(super) seen: Vec<Availability>,
     /// The names of the providers whose networks carry out atomic operations in hardware on this
-    /// PE, if that matters.
+    /// PE. Providers that the settings exclude are not among them.
     pub(super) hardware_amos: Vec<String>,
 }
 
@@ -78,7 +78,8 @@ pub(super) fn refusals<'a, 'b: 'a>(refused: impl Iterator<Item = &'a Candidate<'
 /// tried, RDMA first. `providers` are in the order of preference.
 ///
 /// # Errors
-/// If PEs request different transports, or if no provider is left to try; a sentence.
+/// If PEs request different transports or executors of atomic operations, if they have different
+/// providers, or if no provider is left to try; a sentence.
 pub(super) fn agree<'a>(
     providers: &[&'a Provider],
     findings: &[Findings],

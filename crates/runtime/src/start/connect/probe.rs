@@ -74,8 +74,8 @@ fn sleep(limit: Duration, test_end: &Receiver<()>) -> bool {
     true
 }
 
-/// Transfers data between this PE and `pe` by a put, a get, an atomic operation and their
-/// completion.
+/// Transfers data between this PE and `pe` by a put, a get and atomic operations, and completes
+/// them.
 ///
 /// # Errors
 /// What failed, in words.

@@ -53,7 +53,7 @@ macro_rules! settings {
             /// When a variable has a value that it may not have.
             pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, Invalid> {
                 let row = |name: &str| ALL.iter().find(|row| row.name == name);
-                let find = |name| row(name).and_then(|row| row.set(&lookup));
+                let find = |name| row(name).and_then(|row| row.find(&lookup));
                 Ok(Settings {
                     $($field: {
                         let parse: fn(Option<&str>) -> Option<$type> = $parse;

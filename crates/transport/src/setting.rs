@@ -28,7 +28,7 @@ pub struct Setting {
 impl Setting {
     /// Returns the name that is set, and its value; `None` if none is set. `lookup` reads a
     /// variable.
-    pub fn set(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+    pub fn find(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
         let named = |name: &'static str| lookup(name).map(|value| (name, value));
         named(self.name).or_else(|| self.old_names.iter().find_map(|name| named(name)))
     }
@@ -41,7 +41,7 @@ impl Setting {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<usize>, Invalid> {
-        let Some((name, value)) = self.set(lookup) else { return Ok(None) };
+        let Some((name, value)) = self.find(lookup) else { return Ok(None) };
         match value.parse() {
             Ok(number) if number > 0 => Ok(Some(number)),
             _ => Err(Invalid { name, value, expected: "a number above 0" }),
@@ -71,7 +71,7 @@ impl Setting {
         lookup: impl Fn(&str) -> Option<String>,
         by_oshrun: &str,
     ) -> Option<(String, ValueSource)> {
-        match self.set(lookup) {
+        match self.find(lookup) {
             Some((name, value)) if by_oshrun.split(' ').any(|set| set == name) => {
                 Some((value, ValueSource::Oshrun(name)))
             }
@@ -143,7 +143,7 @@ pub fn is_blank(value: &str) -> bool {
     value.split(',').all(|name| name.trim().is_empty())
 }
 
-/// Returns an environment variable of this process, for [`Setting::set`] and [`Setting::now`].
+/// Returns an environment variable of this process, for [`Setting::find`] and [`Setting::now`].
 /// Replaces bytes that are not UTF-8, so that a message can show such a value.
 pub fn environment(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())

@@ -221,7 +221,7 @@ impl AckCounts {
 
     /// Sets the count of a PE as if it had acknowledged `count` requests.
     #[cfg(test)]
-    pub(super) fn start_at(&self, pe: Pe, count: u32) {
+    pub(super) fn set_acked(&self, pe: Pe, count: u32) {
         self.by_pe.get_or_default(pe).expect("a PE").store(count, Ordering::Relaxed);
     }
 }

@@ -43,8 +43,8 @@ impl<W: Wire> Origin<W> {
         unsafe { self.put_by_wire(network, pe, put) }
     }
 
-    /// Batches a put if it may be batched and is not lone; otherwise sends the batch for the PE, and
-    /// works as [`put_by_wire`](Self::put_by_wire).
+    /// Batches a put if it may be batched and is not lone; otherwise sends the batch for the PE,
+    /// and works as [`put_by_wire`](Self::put_by_wire).
     ///
     /// # Safety
     /// As [`put`](Self::put).

@@ -315,7 +315,7 @@ impl<T> Default for CarriedOut<T> {
 impl<T> CarriedOut<T> {
     /// Returns a record that starts as if `count` requests had been carried out.
     #[cfg(test)]
-    pub(super) fn start_at(count: u32) -> CarriedOut<T> {
+    pub(super) fn with_count(count: u32) -> CarriedOut<T> {
         CarriedOut { count, ..CarriedOut::default() }
     }
 

@@ -382,7 +382,8 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
     }
 }
 
-/// Otherwise, a loop of a put and a quiet would send two messages for each put.
+/// If the put after such a quiet were lone, a loop of a put and a quiet would send two messages for
+/// each put.
 #[test]
 fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
     for (order, flushes_free, sends) in [

@@ -239,7 +239,7 @@ impl<T> OwnHeap<T> {
             let missing = || Error::Invalid("a segment is not registered".to_owned());
             let memory = segments.bytes(at, (end - start) as usize).ok_or_else(missing)?;
             let (data, key) = match register(memory) {
-                Err(_) if self.stops_growing(start) => continue,
+                Err(_) if self.limit_sizes(start) => continue,
                 registered => registered?,
             };
             let table = entry(block, segments.nbytes(Segment::Internal)).ok_or_else(|| {
@@ -261,7 +261,7 @@ impl<T> OwnHeap<T> {
 
     /// Limits block sizes after the network has refused the block at `start`. Returns false if the
     /// block is not larger than the one before, so that its size is not the reason.
-    fn stops_growing(&self, start: u64) -> bool {
+    fn limit_sizes(&self, start: u64) -> bool {
         let doubling = start.ilog2();
         let grows = start > FIRST as u64 && start.is_power_of_two();
         grows && self.blocks.sizes.fetch_min(doubling - 1, Ordering::AcqRel) >= doubling

@@ -33,10 +33,10 @@ struct Wire {
 impl Wire {
     fn new(acks: &Acks, start: u32, window: u32) -> Wire {
         let (origin, counts) = acks.add_origin();
-        counts.start_at(THERE, start);
+        counts.set_acked(THERE, start);
         Wire {
             issued: IssuedRequests::new(origin, counts, 2, window),
-            carried: CarriedOut::start_at(start),
+            carried: CarriedOut::with_count(start),
             requests: VecDeque::new(),
             acks: VecDeque::new(),
             done: Vec::new(),

@@ -26,7 +26,7 @@ pub struct Numa {
     pub cpus: CpuSet,
 }
 
-/// The protocol of a NIC.
+/// The kind of network that a NIC belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NicKind {
     /// A network that reads and writes memory by itself: InfiniBand, RoCE, Omni-Path, Slingshot.
@@ -41,7 +41,7 @@ pub struct Nic {
     /// The name that the kernel or its library uses, for most NICs also libfabric's domain:
     /// `mlx5_0`, `hfi1_0`, `cxi0`, `eth0`.
     pub name: String,
-    /// The protocol.
+    /// The kind of its network, by which PEs [choose](Topology::choice).
     pub kind: NicKind,
     /// The first port that is up; `None` for a NIC without ports.
     pub port: Option<u32>,

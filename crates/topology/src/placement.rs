@@ -16,15 +16,15 @@ pub enum MapBy {
     /// gets its share, and consecutive PEs stay close.
     #[default]
     Spread,
-    /// One hardware thread after the other.
+    /// One PE for each hardware thread, core by core.
     Slot,
-    /// One core after the other.
+    /// One PE for each core, in order.
     Core,
-    /// In turn to each group of cores that shares an L3 cache.
+    /// The next PE goes to the next group of cores that shares an L3 cache.
     L3,
-    /// In turn to each NUMA node.
+    /// The next PE goes to the next NUMA node.
     Numa,
-    /// In turn to each socket.
+    /// The next PE goes to the next socket.
     Socket,
 }
 
@@ -51,15 +51,15 @@ impl FromStr for MapBy {
 /// The CPUs to which a PE is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindTo {
-    /// All: the PE is not bound.
+    /// The PE is not bound.
     None,
-    /// All hardware threads of its core.
+    /// The usable CPUs of its core.
     Core,
-    /// Those of the cores that share its L3 cache.
+    /// The usable CPUs that share its L3 cache.
     L3,
-    /// Those of its NUMA node.
+    /// The usable CPUs of its NUMA node.
     Numa,
-    /// Those of its socket.
+    /// The usable CPUs of its socket.
     Socket,
 }
 

@@ -180,7 +180,8 @@ impl Peer {
     }
 }
 
-/// Returns the error that libfabric has refused an address or a key of a PE.
+/// Returns a function that makes the error for libfabric's code when it refused an address or a key
+/// of a PE, named by `what`.
 fn refused(fabric: &Fabric, what: &'static str, pe: Pe) -> impl Fn(i32) -> Error {
     move |code| {
         let (own, why) = (&fabric.info.provider, fabric.library.strerror(code));

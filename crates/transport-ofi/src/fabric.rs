@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The advice for a user if libfabric returns an error number without a reason.
 pub(crate) const LOG: &str = "FI_LOG_LEVEL=warn shows libfabric's own reasons, and SHMEM_OFI_PROVIDER selects another provider";
 
-/// Maximum number of operations for which an endpoint has room: more than an ep ever has in flight.
+/// Maximum number of operations for which an endpoint has room: more than an ep has in flight with
+/// the default limits.
 const QUEUE: usize = 512;
 
 /// Maximum number of peers for which libfabric prepares. More can be inserted.
@@ -364,8 +365,8 @@ pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
 }
 
 /// A raw key: the key of a provider whose keys are longer than 64 bits, or must be mapped by a peer
-/// (`FI_MR_RAW`). A peer maps the raw key, together with the base address that the provider
-/// returns, when it first uses this PE, and passes the mapped key to operations.
+/// (`FI_MR_RAW`). Before its first operation on the memory, a peer maps the raw key together with
+/// the base address that the provider returns. Operations take the mapped key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawKey {
     pub(crate) base: u64,

@@ -34,8 +34,8 @@ impl Address {
     }
 }
 
-/// Returns the interfaces that the user selects, and the addresses at which this PE listens, in the
-/// order in which peers try them.
+/// Returns the user's selection of interfaces, if there is one, and the addresses at which this PE
+/// listens, at most [`MAX_ADDRESSES`], in the order in which peers try them.
 pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAddr>), Error> {
     let list = open.host.variable(INTERFACES).unwrap_or_default();
     let selection = Selection::parse(&list).map_err(Error::Unavailable)?;

@@ -48,7 +48,7 @@ impl Establishment {
         HandshakeAnswer::Welcome
     }
 
-    /// Releases the reservation for a peer that has closed the reserved connection.
+    /// Releases the reservation for a peer, since the reserved connection was closed or failed.
     pub(crate) fn release(&mut self) {
         self.is_reserved = false;
     }

@@ -54,7 +54,7 @@ pub use transport::open;
 
 use rushmem_transport::{Found, Provider};
 
-/// The entry for a list of providers.
+/// The entry of this crate in the list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "tcp",
     opens_libraries: false,

@@ -24,7 +24,7 @@ enum Unsent {
 /// Maximum number of bytes of shared memory that are copied at a time. They fit into the cache of a
 /// CPU.
 const COPY: usize = 64 << 10;
-/// A copy ends at the end of a word of this size.
+/// A copy ends at the end of its range, or at the end of a word of this size.
 const WORD: usize = 8;
 
 /// The position up to which a queue is sent.

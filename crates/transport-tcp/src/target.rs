@@ -38,7 +38,7 @@ pub(crate) struct Target {
     /// the order of their numbers.
     carried_out: Vec<u32>,
     pub(crate) replies: SendQueue,
-    /// The peer has changed this PE's memory.
+    /// The peer has changed this PE's memory since the connection last reported that.
     pub(crate) has_changed_memory: bool,
 }
 

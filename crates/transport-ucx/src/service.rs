@@ -79,7 +79,7 @@ pub(crate) struct UcxTarget {
     /// Memory of replies that were sent, to be reused.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<SentReply>>>,
-    /// Requests have arrived since the last poll ended.
+    /// Requests, or their data, have arrived since the last poll ended.
     worked: Cell<bool>,
     /// The first message that was refused since the last call of `take_refused`.
     refused: RefCell<Option<RefusedMessage>>,

@@ -37,7 +37,8 @@ struct Ucx {
 /// Opens the transport with these limits.
 ///
 /// # Errors
-/// [`Error::Unavailable`] if UCX cannot be opened, or lacks what the job requires.
+/// [`Error::Unavailable`] if UCX cannot be opened or lacks what the job requires, or the kernel
+/// lets this process have too few descriptors.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let (progress, address) = prepare(open, tuning).map_err(Error::Unavailable)?;
     let progress = Arc::new(progress);

@@ -209,7 +209,7 @@ impl FiEndpoint {
     }
 }
 
-/// Returns true if this code means that the provider does not support the operation.
+/// Returns true if this code may mean that the provider does not support the operation.
 fn is_unsupported(code: i32) -> bool {
     let flags = fi::FI_EBADFLAGS as i32;
     [fi::FI_EINVAL, fi::FI_ENOSYS, fi::FI_EOPNOTSUPP, fi::FI_EMSGSIZE, flags].contains(&-code)

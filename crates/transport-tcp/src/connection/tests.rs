@@ -232,9 +232,9 @@ fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
     [&request.encode(), batch].concat()
 }
 
-/// Messages that no PE would send: a batch that ends early, a batch for a PE of another node, one
-/// that is too long, a message of another PE's stream, and one whose number is too high. Operations
-/// before the damage may be carried out.
+/// Messages that no PE would send, such as a batch that ends early, a batch for a PE of another
+/// node, a message of another PE's stream, and one whose number is too high. Operations before the
+/// damage may be carried out. The last case is a valid message.
 #[test]
 fn a_damaged_message_ends_the_connection() {
     let mut heap = vec![0u64; 8];

@@ -46,7 +46,7 @@ pub(crate) struct TestPair {
     pub(crate) heap: LocalBuf,
 }
 
-/// Returns a pair over some of UCX's transports; `None` where UCX lacks them.
+/// Returns a pair over some of UCX's transports; `None` if UCX is absent or lacks them.
 pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair> {
     pair_on(1, transports, abandon_limit)
 }

@@ -120,7 +120,7 @@ impl Worker {
     }
 
     /// Orders puts and UCX's atomic operations on each endpoint: those before the call take effect
-    /// before those after it.
+    /// before those after it. UCX must have sent the earlier ones completely.
     pub(crate) fn fence(&self) -> Result<(), String> {
         // SAFETY: a live worker.
         check_status(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
@@ -192,8 +192,8 @@ impl Worker {
 
     /// Closes an endpoint of this worker without waiting for the peer. This needs a context that
     /// [notices failures](UcpContext::notices_failures). The operations on the endpoint end with an
-    /// error. The endpoint is closed once the returned request has ended; its keys are destroyed
-    /// afterwards.
+    /// error. The endpoint is closed once the returned request has ended, or already if there is
+    /// none; its keys are destroyed afterwards.
     pub(crate) fn close_by_force(&self, endpoint: &UcpEndpoint) -> Option<UcpRequest> {
         let mut params = plain_params();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;

@@ -6,7 +6,7 @@ use crate::transport::tests::with_ep;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
-/// The report of a queue.
+/// An error that a queue reports.
 #[derive(Clone, Copy)]
 enum QueueReport {
     /// An operation with this context failed by this error.

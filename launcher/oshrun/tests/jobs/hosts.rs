@@ -5,7 +5,8 @@ use std::io::BufRead;
 use crate::support::{TestAgent, TestJob, eventually_nothing_left, tempfile};
 use testkit::eventually;
 
-/// Hosts, and the number of PEs of each.
+/// Lists of hosts with their slots, and the number of PEs on each host. Names of this machine are
+/// one host.
 const HOSTS: [(&str, &[u32]); 5] = [
     ("a:2,b:2", &[2, 2]),
     ("a,b,c,d", &[1, 1, 1, 1]),
@@ -40,7 +41,7 @@ fn lines_stay_whole_and_name_pe_and_host() {
     let agent = agent();
     let outcome = agent.steps("a:1,b:2,c:1", "--tag-output", &["lines:1500"]).run().expect(0, "");
     let mut next = [0; 4];
-    // The step names PEs by their number on their host.
+    // The step `lines` prints the number that a PE has on its host.
     let places = ["[0@a] <0:", "[1@b] <0:", "[2@b] <1:", "[3@c] <0:"];
     for line in outcome.stdout.lines() {
         let pe = places.iter().position(|place| line.starts_with(place)).expect(line);

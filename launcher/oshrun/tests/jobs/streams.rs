@@ -223,7 +223,7 @@ fn bytes_of_one_pe_pass_unchanged() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as u8
     };
-    // Some pieces are longer than the longest line that is held back; none ends with a newline.
+    // The last line is longer than oshrun holds back, and has no newline.
     let mut bytes: Vec<u8> = (0..500_000).map(&mut byte).collect();
     bytes.extend([b'x'; 200_000]);
     let file = |name: &str| dir.join(name);

@@ -31,7 +31,7 @@ fn each_pe_prints_into_files_of_its_own() {
     let steps = ["0?print:first", "1?complain:oops", "1?giant:100000"];
     let outcome = agent.steps("a:1,b:2", &options, &steps).run().expect(0, "");
     assert_eq!(outcome.stdout, "");
-    // The steps name PEs by their number on their host.
+    // `0?` and `1?` select PEs by the number that they have on their host.
     assert_eq!(
         (dir.text("below/0.out"), dir.text("below/1.out")),
         ("first\n".into(), "first\n".into())

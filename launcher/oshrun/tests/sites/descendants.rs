@@ -27,8 +27,8 @@ fn behind_setsid(options: &[&str], steps: &[&str]) -> (Running, Vec<u32>) {
     (job, pids)
 }
 
-/// There, /proc shows processes of another namespace with other numbers, so oshrun must not search
-/// it for processes of the job. A search would last until the time limit for killed processes, 5 s.
+/// In such a namespace, the numbers in /proc denote other processes, so oshrun must not search it
+/// for processes of the job. A search would last until the time limit for killed processes, 5 s.
 fn jobs_in_a_pid_namespace_with_the_proc_of_another_one_end_at_once() {
     let enter = ["unshare", "-rpf"];
     needs(&[enter[0], enter[1], "true"]);
@@ -184,7 +184,7 @@ fn processes_that_start_others_all_the_time_end_with_the_job() {
     }
 }
 
-/// Kills oshrun as soon as its guard has ended, after the PE has.
+/// Ends the PE, and kills oshrun as soon as its guard has ended: no process may be left then.
 fn the_guard_outlives_processes_that_left_their_group() {
     let script =
         "n=0; while [ $n -lt 100 ]; do setsid sleep 600 & n=$((n+1)); done; echo pid $$; read line";

@@ -47,7 +47,7 @@ pub struct Allocator {
 /// The guards of an allocator.
 struct Guards {
     marks: Marks,
-    /// The position at which the next check of guards begins.
+    /// The address from which the next check of guards begins.
     next: usize,
 }
 

@@ -3,12 +3,14 @@
 use super::*;
 use crate::{Edge, Partner};
 
-/// Returns the receiver, or the sender, of a message from a parent to a child.
+/// Returns the member `index`, as the sender or the receiver of a message from a parent to a child
+/// that is 2^`k` places ahead.
 fn down(index: u32, k: u8) -> Partner {
     Partner { index, edge: Edge::Ahead(k) }
 }
 
-/// Returns the receiver, or the sender, of a message from a child to its parent.
+/// Returns the member `index`, as the sender or the receiver of a message from a child to its
+/// parent, which is 2^`k` places behind.
 fn up(index: u32, k: u8) -> Partner {
     Partner { index, edge: Edge::Behind(k) }
 }

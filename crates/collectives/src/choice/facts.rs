@@ -3,7 +3,7 @@
 /// Maximum number of bytes of a vector that is stored beside a counter or sent beside a flag.
 pub const SHORT_MAX_BYTES: usize = 8;
 
-/// Maximum number of members that all exchange messages along [`Edge::Line`](crate::Edge::Line).
+/// Maximum size of a team whose members exchange messages along [`Edge::Line`](crate::Edge::Line).
 pub const LINE_MEMBERS: u32 = 16;
 
 /// The facts on which a choice depends besides sizes: the same on all members of a team.

@@ -1,5 +1,6 @@
-//! Runs every plan for team sizes up to 130, and for some sizes up to 1,100. Unless every size is
-//! asked for, only some of those up to 130 are used, among them those around the powers of two.
+//! Runs programs of most plans for team sizes up to 130, and of many for some sizes up to 1,100.
+//! Unless every size is asked for, only some of those up to 130 are used, among them those around
+//! the powers of two.
 
 use crate::call::Call::{self, *};
 use crate::call::{Gathering, Reduction};
@@ -123,7 +124,7 @@ fn lines_are_not_overwritten_unread() {
     }
 }
 
-/// Returns calls on vectors and with direct plans, each twice, with other calls between the two.
+/// Returns calls on vectors and other calls, in one order and then in the reverse order.
 fn vectors(n: u32) -> Vec<Call> {
     let reductions = [
         Reduction::Rabenseifner,

@@ -497,8 +497,8 @@ impl<'a> Simulation<'a> {
         Ok(Data { area, values, issued: member.now })
     }
 
-    /// Returns the call that the owner of a buffer must have entered, and the writer must know
-    /// this, before a peer writes to the buffer; `None` if there is none.
+    /// Returns the call that the owner of a buffer must have entered before a peer writes to the
+    /// buffer, as the peer must know; `None` if a peer may write to it at any time.
     fn must_have_entered(&self, call: usize, buffer: Buffer) -> Option<usize> {
         let program = self.team.program;
         let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);

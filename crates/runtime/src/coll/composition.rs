@@ -184,8 +184,8 @@ impl<'a> Executor<'a> {
     }
 
     /// Carries out a plan that copies parts of each member's `source` to `dest`. If both are the
-    /// same array (`in_place`), the plan reads a copy of `source`. All members sync after they have
-    /// made their copies, since peers then write to `dest`.
+    /// same array (`in_place`), the plan reads a copy of `source`, and all members sync between the
+    /// copy and the plan, in which peers write to `dest`.
     pub(crate) fn exchange(
         &mut self,
         arrays: PlanArrays<'_>,

@@ -2,7 +2,7 @@
 //!
 //! A bad pointer or count is a mistake of the program. A network reports it late, by an error that
 //! names no argument and may look like the loss of a peer. So the memory is probed after an
-//! operation has failed, and before each one with `SHMEM_CHECK`.
+//! operation has failed, and with `SHMEM_CHECK` also before one, unless its pages are known.
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};

@@ -22,7 +22,8 @@ pub(crate) struct RegisteredSizes {
 struct MemlockLimits {
     /// The number of bytes that a PE may lock; `None` if there is no limit.
     locked: Option<u64>,
-    /// The memory of the node in bytes, if it is known.
+    /// The memory of the node in bytes, or the limit of this PE's control groups if that is less;
+    /// `None` if neither is known.
     memory: Option<u64>,
 }
 
@@ -42,7 +43,8 @@ fn may_lock_anything() -> bool {
     capabilities.is_some_and(|mask| mask >> IPC_LOCK & 1 == 1)
 }
 
-/// Prepares this PE's segments for registration, with the first `heap` bytes of the heap.
+/// Prepares the registration of this PE's segments, with the first `heap` bytes of the heap: checks
+/// the limits, and makes the huge pages of the heap.
 ///
 /// # Errors
 /// If the node does not allow PEs to lock that much.

@@ -97,7 +97,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Returns the node of a step.
-    pub fn step(&self, index: usize) -> u32 {
+    pub fn node_of_step(&self, index: usize) -> u32 {
         self.job.n_pes() + index as u32
     }
 
@@ -129,7 +129,7 @@ impl<'a> Graph<'a> {
                     elsewhere = Some(self.add(Rule::All, missing.clone()));
                 }
                 let before = if step.is_later { steps[index - 1].pes() } else { Vec::new() };
-                let node = self.step(index) as usize;
+                let node = self.node_of_step(index) as usize;
                 self.forward[node] = elsewhere.into_iter().chain(before).collect();
             }
         }
@@ -150,7 +150,7 @@ impl<'a> Graph<'a> {
             .then(|| self.add(Rule::All, missing));
         let writer = self.add(Rule::Never, Vec::new());
         let of_step = |(index, step): (usize, &Step)| {
-            ((step.collective.number, step.collective.nth), self.step(index))
+            ((step.collective.number, step.collective.nth), self.node_of_step(index))
         };
         AwaitedNodes { steps: steps.iter().enumerate().map(of_step).collect(), finalize, writer }
     }

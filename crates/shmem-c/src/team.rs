@@ -23,7 +23,7 @@ export! {
         = |call| match team::config(call, team) {
             Some(found) => {
                 if config_mask & SHMEM_TEAM_NUM_CONTEXTS != 0 {
-                    present(call, "config", config);
+                    require_present(call, "config", config);
                     config.write(found);
                 }
                 0
@@ -70,14 +70,14 @@ unsafe fn selected(
     if mask & SHMEM_TEAM_NUM_CONTEXTS == 0 {
         return TeamConfig::default();
     }
-    present(call, argument, config);
+    require_present(call, argument, config);
     // SAFETY: `mask` names a field and `config` is not null, so it is valid for a read, as this
     // function requires.
     unsafe { config.read() }
 }
 
 /// Ends the job if a configuration is null.
-fn present(call: Call, argument: &str, config: *const TeamConfig) {
+fn require_present(call: Call, argument: &str, config: *const TeamConfig) {
     if config.is_null() {
         call.fail(format_args!("argument {argument} is null, but its mask names num_contexts"));
     }

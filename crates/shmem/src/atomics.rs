@@ -5,7 +5,7 @@ use crate::context::{Context, ContextKind, DefaultContext};
 use crate::element::{Atomic, AtomicValue};
 use crate::job::Shmem;
 use crate::operator::Operator;
-use crate::rma::same_length;
+use crate::rma::require_same_length;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
 use crate::symmetric::view::AsElements;
@@ -61,7 +61,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let source = source.into();
-        same_length(call!("fetch_all"), dest.len(), source.len());
+        require_same_length(call!("fetch_all"), dest.len(), source.len());
         self.scope(|s| {
             for (index, fetched) in dest.iter_mut().enumerate() {
                 s.fetch_nbi(fetched, source.at(index), pe);
@@ -90,7 +90,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let dest = dest.into();
-        same_length(call!("set_all"), dest.len(), values.len());
+        require_same_length(call!("set_all"), dest.len(), values.len());
         for (index, &value) in values.iter().enumerate() {
             self.set(dest.at(index), value, pe);
         }

@@ -11,7 +11,7 @@
 
 use crate::element::fail;
 use crate::operator::{Operator, Sum};
-use crate::rma::same_length;
+use crate::rma::require_same_length;
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
@@ -41,8 +41,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         root: u32,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(call!("Team::broadcast"), dest.len(), source.len());
-        apart(call!("Team::broadcast"), dest, source);
+        require_same_length(call!("Team::broadcast"), dest.len(), source.len());
+        require_apart(call!("Team::broadcast"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::broadcast"), self.handle().into());
         // SAFETY: equal numbers of bytes, of symmetric objects.
@@ -59,7 +59,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> usize {
         let (dest, source) = (dest.into(), source.into());
-        apart(call!("Team::collect"), dest, source);
+        require_apart(call!("Team::collect"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::collect"), self.handle().into());
         let max_bytes = bytes_of(dest);
@@ -84,7 +84,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         if dest.len() != total {
             wrong_length(call!("Team::fcollect"), dest.len(), total);
         }
-        apart(call!("Team::fcollect"), dest, source);
+        require_apart(call!("Team::fcollect"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::fcollect"), self.handle().into());
         // SAFETY: symmetric objects, the destination of as many bytes as all sources have.
@@ -101,12 +101,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(call!("Team::alltoall"), dest.len(), source.len());
+        require_same_length(call!("Team::alltoall"), dest.len(), source.len());
         let n_pes = self.n_pes() as usize;
         if !dest.len().is_multiple_of(n_pes) {
             wrong_length(call!("Team::alltoall"), dest.len(), dest.len().next_multiple_of(n_pes));
         }
-        apart(call!("Team::alltoall"), dest, source);
+        require_apart(call!("Team::alltoall"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::alltoall"), self.handle().into());
         // SAFETY: symmetric objects, each of as many blocks as there are members.
@@ -128,9 +128,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         let (dest, source) = (dest.into(), source.into());
         let elements = nelems.saturating_mul(self.n_pes() as usize);
         let call = call!("Team::alltoalls");
-        in_span(call, "dest", dest.len(), dst, 1, elements);
-        in_span(call, "source", source.len(), sst, 1, elements);
-        apart(call, dest, source);
+        require_in_span(call, "dest", dest.len(), dst, 1, elements);
+        require_in_span(call, "source", source.len(), sst, 1, elements);
+        require_apart(call, dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team, bytes) = (call, self.handle().into(), size_of::<T>());
         let (dst, sst) = (dst as isize, sst as isize);
@@ -155,7 +155,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     ) -> Vec<usize> {
         let (dest, source) = (dest.into(), source.into());
         let (call, n_pes) = (call!("Team::alltoallv"), self.n_pes() as usize);
-        apart(call, dest, source);
+        require_apart(call, dest, source);
         if dest_offsets.len() != n_pes {
             wrong_length(call, dest_offsets.len(), n_pes);
         }
@@ -187,7 +187,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     ) -> usize {
         let (dest, source) = (dest.into(), source.into());
         let call = call!("Team::alltoallv_packed");
-        apart(call, dest, source);
+        require_apart(call, dest, source);
         let [offsets, counts] = self.blocks(call, source, blocks);
         let nbytes = bytes_of(dest);
         let target = TargetBlocks { target: dest.as_ptr().cast(), nbytes };
@@ -239,8 +239,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(call!("Team::reduce"), dest.len(), source.len());
-        apart(call!("Team::reduce"), dest, source);
+        require_same_length(call!("Team::reduce"), dest.len(), source.len());
+        require_apart(call!("Team::reduce"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::reduce"), self.handle().into());
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
@@ -257,8 +257,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(call!("Team::inscan"), dest.len(), source.len());
-        apart(call!("Team::inscan"), dest, source);
+        require_same_length(call!("Team::inscan"), dest.len(), source.len());
+        require_apart(call!("Team::inscan"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::inscan"), self.handle().into());
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
@@ -275,8 +275,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(call!("Team::exscan"), dest.len(), source.len());
-        apart(call!("Team::exscan"), dest, source);
+        require_same_length(call!("Team::exscan"), dest.len(), source.len());
+        require_apart(call!("Team::exscan"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::exscan"), self.handle().into());
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
@@ -308,7 +308,7 @@ pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
 
 /// Ends the job with a message unless both views start at the same element, or have none in common.
 #[track_caller]
-pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
+pub(crate) fn require_apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
     let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
     if to != from && to < from + bytes_of(source) && from < to + bytes_of(dest) {
         let place = Location::caller();
@@ -323,7 +323,7 @@ pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<
 /// apart, fit into an array of `len` elements without overlap.
 #[inline]
 #[track_caller]
-pub(crate) fn in_span(
+pub(crate) fn require_in_span(
     call: Call,
     argument: &'static str,
     len: usize,

@@ -6,9 +6,9 @@
 //! drop of an array wait for the requests on the array.
 #![allow(unsafe_code)]
 
-use crate::collectives::{apart, bytes_of, elements_of, sum, wrong_length};
+use crate::collectives::{bytes_of, elements_of, require_apart, sum, wrong_length};
 use crate::operator::{Operator, Sum};
-use crate::rma::same_length;
+use crate::rma::require_same_length;
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
@@ -84,7 +84,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         root: u32,
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (call!("Team::broadcast_nb"), dest.into(), source.into());
-        same_length(call, dest.len(), source.len());
+        require_same_length(call, dest.len(), source.len());
         let vectors = vectors(call, dest, source, bytes_of(source));
         let root = root as i32;
         self.start(call, NonblockingCollective::Broadcast { root }, vectors, |_| ())
@@ -129,7 +129,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (call!("Team::alltoall_nb"), dest.into(), source.into());
         let n_pes = self.n_pes() as usize;
-        same_length(call, dest.len(), source.len());
+        require_same_length(call, dest.len(), source.len());
         if !dest.len().is_multiple_of(n_pes) {
             wrong_length(call, dest.len(), dest.len().next_multiple_of(n_pes));
         }
@@ -189,7 +189,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         dest: SymSlice<'a, T>,
         source: SymSlice<'a, T>,
     ) -> CollectiveRequest<'a> {
-        same_length(call, dest.len(), source.len());
+        require_same_length(call, dest.len(), source.len());
         self.start(call, collective, vectors(call, dest, source, source.len()), |_| ())
     }
 
@@ -217,6 +217,6 @@ fn vectors<T: Pod>(
     source: SymSlice<'_, T>,
     n: usize,
 ) -> (*mut u8, *const u8, usize) {
-    apart(call, dest, source);
+    require_apart(call, dest, source);
     (dest.as_ptr().cast(), source.as_ptr().cast(), n)
 }

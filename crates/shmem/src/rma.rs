@@ -84,7 +84,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[track_caller]
     pub fn put<'a, T: Pod>(&self, dest: impl AsElements<'a, T>, source: impl Source<T>, pe: u32) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
-        same_length(call!("put"), dest.len(), nelems);
+        require_same_length(call!("put"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         // SAFETY: equal numbers of elements; the source is borrowed until the end of the call.
         unsafe { rma::put(call!("put"), self.handle(), to, from, nelems, number(pe)) }
@@ -101,7 +101,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let (source, (to, nelems)) = (source.into(), dest.parts());
-        same_length(call!("get"), nelems, source.len());
+        require_same_length(call!("get"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         // SAFETY: equal numbers of elements; the destination is borrowed until the end of the call.
         unsafe { rma::get(call!("get"), self.handle(), to, from, nelems, number(pe)) }
@@ -128,7 +128,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 /// Ends the job unless both sides of a transfer have the same number of elements.
 #[inline(always)]
 #[track_caller]
-pub(crate) fn same_length(name: Call, dest: usize, source: usize) {
+pub(crate) fn require_same_length(name: Call, dest: usize, source: usize) {
     if dest != source {
         lengths_differ(name, dest, source);
     }

@@ -8,7 +8,7 @@
 
 use crate::context::{Context, ContextKind, number};
 use crate::element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue, Plain, Signal};
-use crate::rma::{Destination, Source, same_length};
+use crate::rma::{Destination, Source, require_same_length};
 use crate::signal::SignalOp;
 use crate::symmetric::view::{AsElement, AsElements};
 use crate::thread_level::ThreadLevel;
@@ -92,7 +92,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         pe: u32,
     ) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
-        same_length(call!("put_nbi"), dest.len(), nelems);
+        require_same_length(call!("put_nbi"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, context) = (call!("put_nbi"), self.context.handle());
         // SAFETY: equal numbers of elements; the source is borrowed until the scope has completed
@@ -111,7 +111,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         pe: u32,
     ) {
         let (source, (to, nelems)) = (source.into(), dest.parts());
-        same_length(call!("get_nbi"), nelems, source.len());
+        require_same_length(call!("get_nbi"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         let (call, context) = (call!("get_nbi"), self.context.handle());
         // SAFETY: equal numbers of elements; the destination is borrowed until the scope has
@@ -132,7 +132,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         pe: u32,
     ) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
-        same_length(call!("put_signal_nbi"), dest.len(), nelems);
+        require_same_length(call!("put_signal_nbi"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (at, (value, op)) = (signal.into().as_ptr().cast(), update.parts());
         let (call, context, pe) = (call!("put_signal_nbi"), self.context.handle(), number(pe));

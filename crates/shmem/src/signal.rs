@@ -3,7 +3,7 @@
 
 use crate::context::{Context, ContextKind, number};
 use crate::element::{Plain, Signal};
-use crate::rma::{Source, same_length};
+use crate::rma::{Source, require_same_length};
 use crate::symmetric::view::{AsElement, AsElements, SymRef};
 use crate::thread_level::ThreadLevel;
 use crate::wait::Cmp;
@@ -46,7 +46,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) {
         let (dest, at, (value, op)) = (dest.into(), signal.into().as_ptr().cast(), update.parts());
         let (from, nelems) = source.parts();
-        same_length(call!("put_signal"), dest.len(), nelems);
+        require_same_length(call!("put_signal"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, pe) = (call!("put_signal"), number(pe));
         // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is

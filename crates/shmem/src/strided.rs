@@ -4,7 +4,7 @@
 //! Each call checks once that the blocks are within the source and the destination.
 #![allow(unsafe_code)]
 
-use crate::collectives::in_span;
+use crate::collectives::require_in_span;
 use crate::context::{Context, ContextKind, number};
 use crate::element::Plain;
 use crate::rma::{Destination, Source};
@@ -58,8 +58,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) {
         let (dest, (from, len)) = (dest.into(), source.parts());
         let Strides { dst, sst } = strides;
-        in_span(call!("ibput"), "dest", dest.len(), dst, bsize, nblocks);
-        in_span(call!("ibput"), "source", len, sst, bsize, nblocks);
+        require_in_span(call!("ibput"), "dest", dest.len(), dst, bsize, nblocks);
+        require_in_span(call!("ibput"), "source", len, sst, bsize, nblocks);
         if size_of::<T>() == 0 {
             return;
         }
@@ -100,8 +100,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) {
         let (source, (to, len)) = (source.into(), dest.parts());
         let Strides { dst, sst } = strides;
-        in_span(call!("ibget"), "dest", len, dst, bsize, nblocks);
-        in_span(call!("ibget"), "source", source.len(), sst, bsize, nblocks);
+        require_in_span(call!("ibget"), "dest", len, dst, bsize, nblocks);
+        require_in_span(call!("ibget"), "source", source.len(), sst, bsize, nblocks);
         if size_of::<T>() == 0 {
             return;
         }

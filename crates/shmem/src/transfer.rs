@@ -7,7 +7,7 @@
 
 use crate::context::{Context, ContextKind, number};
 use crate::element::Plain;
-use crate::rma::same_length;
+use crate::rma::require_same_length;
 use crate::symmetric::view::AsElements;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
@@ -131,7 +131,7 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         pe: u32,
     ) -> Transfer<'c, T, K, L> {
         let dest = dest.into();
-        same_length(call!("put_owned"), dest.len(), source.len());
+        require_same_length(call!("put_owned"), dest.len(), source.len());
         let transfer = Transfer(Owning::new(source, self));
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (start.cast::<Plain<T>>(), dest.as_ptr().cast());
@@ -151,7 +151,7 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         pe: u32,
     ) -> Transfer<'c, T, K, L> {
         let source = source.into();
-        same_length(call!("get_owned"), dest.len(), source.len());
+        require_same_length(call!("get_owned"), dest.len(), source.len());
         let transfer = Transfer(Owning::new(dest, self));
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), start.cast());

@@ -80,7 +80,7 @@ thread_local! {
 }
 
 /// The number of uncounted accesses of threads that have ended.
-static COUNTED: AtomicU64 = AtomicU64::new(0);
+static UNCOUNTED: AtomicU64 = AtomicU64::new(0);
 
 /// The table of the calling thread, in a word that takes two instructions to read: null if there is
 /// none.
@@ -335,7 +335,7 @@ fn site_slot(address: usize) -> usize {
 /// Returns the number of uncounted accesses of the calling thread and of the threads that have
 /// ended, and sets it to 0.
 pub fn take_uncounted() -> u64 {
-    COUNTED.swap(0, Relaxed) + table().map_or(0, |known| known.uncounted.replace(0))
+    UNCOUNTED.swap(0, Relaxed) + table().map_or(0, |known| known.uncounted.replace(0))
 }
 
 /// Makes the table of the calling thread. Returns `None` if there is no memory, or if the thread is
@@ -357,7 +357,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         let own = own::get();
         if let Some(known) = table() {
-            COUNTED.fetch_add(known.uncounted.get(), Relaxed);
+            UNCOUNTED.fetch_add(known.uncounted.get(), Relaxed);
             own::set(null_mut());
             // SAFETY: the whole mapping of `new_table`; the thread's word, which alone named it, is
             // null now.

@@ -25,7 +25,7 @@ static THREADS: AtomicBool = AtomicBool::new(false);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Records that the program has several threads from now on.
-pub fn have_threads() {
+pub fn mark_multithreaded() {
     THREADS.store(true, Relaxed);
     IS_WATCHED.store(true, Relaxed);
 }

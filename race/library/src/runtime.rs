@@ -122,7 +122,7 @@ extern "C" fn close() {
 const VARIABLE: &str = "SHMEM_CHECK";
 const VALUE: &str = "races";
 
-extern "C" fn ask() {
+extern "C" fn at_load() {
     // A value that the user has set stays. Where the runtime has opened this library, there is one.
     if std::env::var_os(VARIABLE).is_none() {
         // SAFETY: the program is linked with this library, so the loader runs this before `main`,
@@ -134,9 +134,10 @@ extern "C" fn ask() {
     watch_exit();
 }
 
+/// Called by the dynamic linker when it loads the library.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static ASK: extern "C" fn() = ask;
+static AT_LOAD: extern "C" fn() = at_load;
 
 unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;

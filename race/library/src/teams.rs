@@ -35,7 +35,7 @@ pub fn own(tag: Tag) -> usize {
 /// as one with several threads.
 pub fn fork() -> usize {
     static TEAMS: AtomicUsize = AtomicUsize::new(1);
-    private::have_threads();
+    private::mark_multithreaded();
     let team = TEAMS.fetch_add(1, Relaxed);
     release(of_team(Tag::TeamFork, team));
     team

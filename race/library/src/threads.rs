@@ -87,7 +87,7 @@ fn create<R>(
     if sites::is_called_by_library() {
         return next(start, argument);
     }
-    private::have_threads();
+    private::mark_multithreaded();
     let number = THREADS.fetch_add(1, Relaxed);
     release(object(Tag::ThreadStart, number));
     let start = Box::into_raw(Box::new(ThreadStart { start, argument, number }));

@@ -45,7 +45,8 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
     let gone = graph.job.all(|of| of.situation.is_gone());
-    let mut explained: Vec<u32> = mismatched.map(|index| graph.step(index)).chain(gone).collect();
+    let mut explained: Vec<u32> =
+        mismatched.map(|index| graph.node_of_step(index)).chain(gone).collect();
     explained.extend(words);
     let mut is_left: Vec<bool> = graph.can_continue.iter().map(|can| !can).collect();
     while let Some(node) = explained.pop() {
@@ -221,7 +222,8 @@ pub fn find_mismatches(graph: &Graph) -> Vec<Cause> {
             format!("Mismatched collectives on {team}: {what}. They have waited {waited}."),
             "All members must call the same collectives in the same order.".to_owned(),
         ];
-        let (nodes, description) = (vec![graph.step(index)], Description { sentences, described });
+        let (nodes, description) =
+            (vec![graph.node_of_step(index)], Description { sentences, described });
         Cause { kind: Kind::Mismatch, nodes, pes: step.pes(), description }
     };
     mismatched.map(cause).collect()

@@ -31,7 +31,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
         }
     }
     for (index, step) in graph.steps.iter().enumerate() {
-        let node = graph.step(index);
+        let node = graph.node_of_step(index);
         let mut pes = step.pes();
         pes.retain(|pe| !is_described[*pe as usize]);
         if !pes.is_empty() && !step.is_mismatched && graph.forward[node as usize].is_empty() {

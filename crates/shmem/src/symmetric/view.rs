@@ -161,7 +161,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
     /// any time. The address is valid as long as the object exists. The job ends with a message if
     /// `pe` does not exist.
     pub fn on(self, pe: u32) -> Option<*mut T> {
-        there(self.start, pe)
+        address_on(self.start, pe)
     }
 }
 
@@ -262,7 +262,7 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
 
     /// Works as [`SymSlice::on`], for one element.
     pub fn on(self, pe: u32) -> Option<*mut T> {
-        there(self.at, pe)
+        address_on(self.at, pe)
     }
 }
 
@@ -296,7 +296,7 @@ impl<'a, T: Symmetric> From<SymRef<'a, T>> for SymSlice<'a, T> {
     }
 }
 
-fn there<T>(own: *mut T, pe: u32) -> Option<*mut T> {
+fn address_on<T>(own: *mut T, pe: u32) -> Option<*mut T> {
     let there = setup::ptr(call!("SymSlice::on"), own.cast_const().cast(), pe as i32);
     (!there.is_null()).then_some(there.cast())
 }

@@ -115,7 +115,7 @@ impl ProcessDetector {
             let task = if has_next { self.task(outer.number, &outer.clock) } else { None };
             *thread = match task {
                 Some(task) => Thread { before_tasks: Some(Box::new((outer, done))), ..task },
-                None => after(outer, &done),
+                None => after_sections(outer, &done),
             };
         });
     }
@@ -130,7 +130,7 @@ impl ProcessDetector {
             if let Some(before) = thread.before_tasks.take() {
                 let (outer, mut done) = *before;
                 done.join(&thread.clock);
-                *thread = after(outer, &done);
+                *thread = after_sections(outer, &done);
             }
         });
     }
@@ -158,7 +158,7 @@ impl ProcessDetector {
 }
 
 /// Returns the thread `outer` after its sections, whose joined clocks are `done`.
-fn after(mut outer: Thread, done: &VectorClock) -> Thread {
+fn after_sections(mut outer: Thread, done: &VectorClock) -> Thread {
     outer.clock.join(done);
     outer.advance();
     outer

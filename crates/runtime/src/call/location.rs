@@ -39,7 +39,7 @@ impl CapturedCall {
 
     /// Returns true if this process has a Python interpreter. A Python program may then have made
     /// the call, whose line the native stack does not show.
-    pub(crate) fn is_in_python(&self) -> bool {
+    pub(crate) fn may_be_in_python(&self) -> bool {
         self.in_python.is_some()
     }
 

@@ -178,7 +178,7 @@ fn begin_locating(lasted: Duration) -> bool {
 /// status, unless the wait has ended by then.
 fn locate(number: u64) {
     let call = CapturedCall::capture();
-    let stack = (!call.is_in_python()).then(stack::digest_of_program);
+    let stack = (!call.may_be_in_python()).then(stack::digest_of_program);
     let begin = |wait: &mut Wait| {
         let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
         // Only this PE knows where the block was allocated, so it does not wait for the search of

@@ -76,7 +76,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
         if let Ok(mut session) = job.session.try_lock() {
             session.leave();
         }
-    } else if status == 0 && all_exit(job) {
+    } else if status == 0 && await_all_exits(job) {
         end_unfinalized(job);
     } else if let Some(aborter) = process::aborter().filter(|aborter| !aborter.is_oshrun()) {
         let me = job.me.0;
@@ -119,13 +119,13 @@ fn grace(job: &Job) -> Duration {
 /// false at once if the library is not initialized or an exit ends the job. Counts the end of this
 /// PE. If its status is not 0, waits for the time of [`grace`] until the other PEs have reached
 /// their exit or finalize; if they have not, ends the job with this status.
-pub(crate) fn must_finalize(status: c_int) -> bool {
+pub(crate) fn reach_exit(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };
     count_end();
     // The part of the status that a launcher sees.
     let status = status & 0xff;
-    if status == 0 || have_all_ended(job) {
+    if status == 0 || await_all_ends(job) {
         return true;
     }
     let me = job.me.0;
@@ -147,7 +147,7 @@ fn show_exit() -> ShownWait {
 }
 
 /// Returns true if every PE reaches its exit or finalize within [`grace`].
-fn have_all_ended(job: &Job) -> bool {
+fn await_all_ends(job: &Job) -> bool {
     let area = flags::area();
     let first = || std::iter::once(Pe(0));
     let ended =
@@ -167,7 +167,7 @@ fn have_all_ended(job: &Job) -> bool {
 
 /// Returns true if every PE reaches its exit with status 0 and without finalize within [`LIMIT`].
 /// The operations of this PE are then complete.
-fn all_exit(job: &'static Job) -> bool {
+fn await_all_exits(job: &'static Job) -> bool {
     let _waits = show_exit();
     let (done, all) = mpsc::channel();
     let meet = move || {

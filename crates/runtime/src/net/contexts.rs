@@ -329,7 +329,7 @@ pub(crate) fn are_threads_at_once() -> bool {
 }
 
 /// Returns the largest index that any context has had; 0 if there was only the default one.
-pub(crate) fn n_indices() -> usize {
+pub(crate) fn max_index() -> usize {
     with_registry(|registry| registry.used as usize)
 }
 

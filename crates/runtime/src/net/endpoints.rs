@@ -301,7 +301,7 @@ pub(crate) fn close() {
 
 /// Returns the entries that may have an endpoint, the library's last.
 fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
-    ENDPOINTS[..=contexts::n_indices()].iter().chain([&ENDPOINTS[LIBRARY_INDEX]])
+    ENDPOINTS[..=contexts::max_index()].iter().chain([&ENDPOINTS[LIBRARY_INDEX]])
 }
 
 /// The last call that used a context's own endpoint or completed all operations, for the status of

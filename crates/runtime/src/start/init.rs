@@ -60,7 +60,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     }
     enter(call, providers, SHMEM_THREAD_SINGLE, None);
     extern "C" fn finalize_at_exit(status: c_int, _: *mut c_void) {
-        if leave::must_finalize(status) {
+        if leave::reach_exit(status) {
             finalize::close(call!("start_pes (at exit)"));
         }
     }

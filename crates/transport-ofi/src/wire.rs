@@ -92,7 +92,7 @@ impl OfiWire {
             Ok(PostStatus::Started) if is_done => Ok(PostOutcome::Done),
             Ok(PostStatus::Started) => Ok(PostOutcome::Pending(())),
             Ok(PostStatus::Again) => Ok(PostOutcome::Full),
-            Err(code) => Err(self.refused(shared, pe, Some(code))),
+            Err(code) => Err(self.report_refusal(shared, pe, Some(code))),
         }
     }
 
@@ -115,7 +115,7 @@ impl OfiWire {
         let Some(remote) = shared.remote(pe, to, source.nbytes) else {
             return Ok(PostOutcome::Uncovered);
         };
-        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
         if copies {
             // SAFETY: valid during this call.
             let attempt = unsafe { ep.write_staged(remote, source) };
@@ -139,7 +139,7 @@ impl OfiWire {
         from: Remote,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = Pe(from.pe);
-        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
         let attempt = ep.read_and_forget(from);
         self.posted(shared, pe, true, attempt)
     }
@@ -147,7 +147,7 @@ impl OfiWire {
     /// Reports a loss: an operation on a PE was refused with libfabric's `code`, or, if `None`,
     /// because the ep is closed. Returns the first loss, which may be another one.
     #[cold]
-    fn refused(&self, shared: &SharedState, pe: Pe, code: Option<i32>) -> Error {
+    fn report_refusal(&self, shared: &SharedState, pe: Pe, code: Option<i32>) -> Error {
         let refused = self.ep.as_ref().zip(code);
         shared.fail(&refused.map_or_else(given_up, |(ep, code)| EpFailure {
             pe: Some(pe.0),
@@ -210,7 +210,7 @@ impl Wire for OfiWire {
         if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
             self.unflushed.push(pe);
         }
-        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
         let copies = source.nbytes <= shared.copy_up_to(end.awaited);
         if copies && ep.injects(source.nbytes) {
             // SAFETY: valid during this call.
@@ -233,7 +233,7 @@ impl Wire for OfiWire {
             return Ok(PostOutcome::Uncovered);
         };
         let known = shared.descriptor_of(dest);
-        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
         // SAFETY: valid until the read completes, by the contract of `Wire::read`.
         let attempt = unsafe { ep.read(remote, dest, known) };
         self.posted(shared, pe, false, attempt)
@@ -259,7 +259,7 @@ impl Wire for OfiWire {
         let Some(remote) = shared.remote(pe, request.dest, request.width.nbytes()) else {
             return Ok(PostOutcome::Uncovered);
         };
-        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
         // SAFETY: `fetched` is null or valid until the operation ends, by the contract of
         // `Wire::amo`.
         let attempt = unsafe { ep.atomic(remote, request, fetched) };
@@ -276,7 +276,7 @@ impl Wire for OfiWire {
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
         let to = shared.peers.get(pe)?.fi_addr;
-        let Some(ep) = &mut self.ep else { return Err(self.refused(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
         let (head, data) = match payload {
             Payload::Batch(batch) => {
                 debug_assert!(ep.copies_data(batch.len()), "a batch is copied");

@@ -95,13 +95,13 @@ impl SendQueue {
     /// Appends bytes whose number is known at compile time, such as a head.
     pub(crate) fn push<const N: usize>(&mut self, bytes: &[u8; N]) {
         self.own.extend_from_slice(bytes);
-        self.appended_own(N);
+        self.record_own(N);
     }
 
     /// Appends bytes.
     pub(crate) fn push_all(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
-        self.appended_own(bytes.len());
+        self.record_own(bytes.len());
     }
 
     /// Appends a copy of memory, read as `L` says.
@@ -119,7 +119,7 @@ impl SendQueue {
             // SAFETY: the range is valid for these reads, by the contract of this function.
             unsafe { append::<L>(&mut self.own, range) };
         }
-        self.appended_own(range.nbytes);
+        self.record_own(range.nbytes);
     }
 
     /// Appends memory by reference.
@@ -140,7 +140,7 @@ impl SendQueue {
         self.appended += range.nbytes as u64;
     }
 
-    fn appended_own(&mut self, nbytes: usize) {
+    fn record_own(&mut self, nbytes: usize) {
         match self.unsent.back_mut() {
             Some(Unsent::Own(n)) => *n += nbytes,
             _ => self.unsent.push_back(Unsent::Own(nbytes)),

@@ -85,7 +85,7 @@ impl TcpWire {
 
     /// Records a write or read by its number. Lists the PE for the next fence if the connection has
     /// unsent data.
-    fn started(&mut self, pe: Pe, number: u64, awaited: bool, is_unsent: bool) {
+    fn record_started(&mut self, pe: Pe, number: u64, awaited: bool, is_unsent: bool) {
         let route = &mut self.routes[pe];
         route.last = number;
         if !awaited {
@@ -154,7 +154,7 @@ impl Wire for TcpWire {
             Ok(Some((number, position, is_sent)))
         })?;
         let Some((number, position, is_sent)) = written else { return Ok(self.full(pe)) };
-        self.started(pe, number, false, !is_sent);
+        self.record_started(pe, number, false, !is_sent);
         if copy || is_sent || !awaited {
             return Ok(PostOutcome::Done);
         }
@@ -185,7 +185,7 @@ impl Wire for TcpWire {
             Ok(Some((number, connection.has_unsent())))
         })?;
         let Some((number, is_unsent)) = read else { return Ok(self.full(pe)) };
-        self.started(pe, number, awaited, is_unsent);
+        self.record_started(pe, number, awaited, is_unsent);
         if !awaited {
             return Ok(PostOutcome::Done);
         }

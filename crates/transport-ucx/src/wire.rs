@@ -120,7 +120,7 @@ impl UcxWire {
     }
 
     /// Returns a function that reports the loss of a PE, with UCX's text for a status.
-    fn loss(&self, shared: &SharedState, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
+    fn loss_reporter(&self, shared: &SharedState, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
         let ucp = self.ucp();
         move |status| shared.lose(pe, &status_string(ucp, status))
     }
@@ -137,7 +137,7 @@ impl UcxWire {
     ) -> Result<Option<UcxRemote>, Error> {
         let OpenRoute { endpoint, connection } = self.open_route(pe)?;
         if let Some(status) = connection.broken() {
-            return Err(self.loss(shared, pe)(status));
+            return Err(self.loss_reporter(shared, pe)(status));
         }
         let peer = shared.peers.get(pe)?;
         let address = peer.address(pe, at, nbytes)?;
@@ -198,11 +198,11 @@ impl UcxWire {
             let params = tracked_params(connection);
             let begun = start(self.ucp(), remote, &raw const params);
             let began = connection.count_started(begun);
-            return began.map(|()| PostOutcome::Done).map_err(self.loss(shared, pe));
+            return began.map(|()| PostOutcome::Done).map_err(self.loss_reporter(shared, pe));
         }
         let params = plain_params();
         let begun = start(self.ucp(), remote, &raw const params);
-        let request = started(begun).map_err(self.loss(shared, pe))?;
+        let request = started(begun).map_err(self.loss_reporter(shared, pe))?;
         let token = |request| PostOutcome::Pending(UcxToken::Request(request, None));
         Ok(request.map_or(PostOutcome::Done, token))
     }
@@ -391,7 +391,7 @@ impl Wire for UcxWire {
                 PostOutcome::Done
             }
         };
-        connection.count_started(begun).map(|()| posted).map_err(self.loss(shared, pe))
+        connection.count_started(begun).map(|()| posted).map_err(self.loss_reporter(shared, pe))
     }
 
     #[inline]
@@ -408,7 +408,7 @@ impl Wire for UcxWire {
         }
         let OpenRoute { endpoint, connection } = self.open_route(pe)?;
         if let Some(status) = connection.broken() {
-            return Err(self.loss(shared, pe)(status));
+            return Err(self.loss_reporter(shared, pe)(status));
         }
         let slot = self.callbacks.slot(connection);
         let header = slot.keep(request.encode());
@@ -437,7 +437,7 @@ impl Wire for UcxWire {
         match started(begun) {
             Err(status) => {
                 self.callbacks.release(&slot);
-                Err(self.loss(shared, pe)(status))
+                Err(self.loss_reporter(shared, pe)(status))
             }
             Ok(None) => {
                 self.callbacks.release(&slot);
@@ -458,14 +458,14 @@ impl Wire for UcxWire {
             UcxToken::Slot(slot, generation) if slot.is_past(*generation) => {
                 match self.open_route(pe)?.connection.broken() {
                     None => Ok(true),
-                    Some(status) => Err(self.loss(shared, pe)(status)),
+                    Some(status) => Err(self.loss_reporter(shared, pe)(status)),
                 }
             }
             UcxToken::Slot(..) => Ok(false),
             UcxToken::Request(request, _) => match request.status(self.ucp()) {
                 None => Ok(false),
                 Some(Ok(())) => Ok(true),
-                Some(Err(status)) => Err(self.loss(shared, pe)(status)),
+                Some(Err(status)) => Err(self.loss_reporter(shared, pe)(status)),
             },
         }
     }

@@ -71,9 +71,9 @@ impl Libfabric {
         })?;
         let handle = library.into_raw();
         Ok(Libfabric {
-            getinfo: sized(handle, c"fi_getinfo")?,
-            freeinfo: sized(handle, c"fi_freeinfo")?,
-            dupinfo: sized(handle, c"fi_dupinfo")?,
+            getinfo: versioned_symbol(handle, c"fi_getinfo")?,
+            freeinfo: versioned_symbol(handle, c"fi_freeinfo")?,
+            dupinfo: versioned_symbol(handle, c"fi_dupinfo")?,
             fabric: symbol(handle, c"fi_fabric")?,
             strerror: symbol(handle, c"fi_strerror")?,
             version: symbol(handle, c"fi_version")?,
@@ -148,7 +148,7 @@ impl Libfabric {
 
 /// Returns an exported function whose argument has a layout that depends on the symbol version: the
 /// one with the layout of the bindings, or the library's default if it lacks that version.
-fn sized<F: Copy>(handle: *mut c_void, name: &core::ffi::CStr) -> Result<F, String> {
+fn versioned_symbol<F: Copy>(handle: *mut c_void, name: &core::ffi::CStr) -> Result<F, String> {
     // SAFETY: an open library and two strings that end with zeros.
     let found = unsafe { libc::dlvsym(handle, name.as_ptr(), LAYOUT.as_ptr().cast()) };
     match found.is_null() {

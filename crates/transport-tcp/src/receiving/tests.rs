@@ -8,7 +8,7 @@ const OLD: u8 = 0;
 const NEW: u8 = 1;
 
 /// Checks that no aligned word of a body at `start..start + nbytes` was written only in part.
-fn has_whole_words(memory: &[u8], start: usize, nbytes: usize) {
+fn assert_whole_words(memory: &[u8], start: usize, nbytes: usize) {
     for width in [2, 4, 8] {
         for at in (0..memory.len()).step_by(width) {
             let is_within = at >= start && at + width <= start + nbytes;
@@ -34,7 +34,7 @@ fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
         done = end;
         // SAFETY: the memory is initialized, and nobody writes it now.
         let memory = unsafe { std::slice::from_raw_parts(base, BYTES) };
-        has_whole_words(memory, start, nbytes);
+        assert_whole_words(memory, start, nbytes);
         let written = memory.iter().filter(|byte| **byte == NEW).count();
         assert!(written <= done && done - written < WORD, "{written} of {done} are there");
     }

@@ -29,7 +29,7 @@ impl UcxWire {
         let mut connecting = made
             .unwrap_or_else(|| Connecting { attempts: Attempts::new(Instant::now()), tried: None });
         let attempted = match connecting.tried.take() {
-            Some((open, flush)) => self.established(open, flush),
+            Some((open, flush)) => self.check_attempt(open, flush),
             None if Instant::now() < connecting.attempts.next() => {
                 self.routes[pe].connecting = Some(connecting);
                 return Ok(false);
@@ -72,7 +72,7 @@ impl UcxWire {
             return Ok(Attempted::Connected(open));
         }
         Ok(match open.endpoint.flush(self.ucp()) {
-            Ok(Some(flush)) => self.established(open, flush),
+            Ok(Some(flush)) => self.check_attempt(open, flush),
             Ok(None) => Attempted::Connected(open),
             Err(status) => {
                 self.close(open);
@@ -93,7 +93,7 @@ impl UcxWire {
 
     /// Returns the result of an attempt to connect, from the first flush of its endpoint. Closes
     /// the endpoint if the attempt has failed.
-    fn established(&mut self, open: OpenRoute, flush: UcpRequest) -> Attempted {
+    fn check_attempt(&mut self, open: OpenRoute, flush: UcpRequest) -> Attempted {
         let ucp = self.ucp();
         let Some(status) = flush.status(ucp) else { return Attempted::Pending(open, flush) };
         flush.free(ucp);

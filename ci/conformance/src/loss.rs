@@ -127,7 +127,7 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
     exit(0);
 }
 
-/// Opens and connects a transport besides that of the case, which lives until the case ends.
+/// Opens and connects a transport besides that of the case, which must be dropped before `heap`.
 ///
 /// # Panics
 /// If it cannot be opened and connected.

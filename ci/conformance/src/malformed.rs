@@ -1,5 +1,7 @@
-//! Requests that no PE sends, and messages longer than the target's buffers. The target reports the
-//! fault and the sender, and none of them counts as complete. A runtime would end the job then.
+//! Requests that no PE sends, and messages longer than the target's buffers. Each is refused, or,
+//! if it is only longer than the buffers, may be carried out. A refused one never counts as
+//! complete, and the target, or the origin if it finds the fault first, reports the fault and both
+//! PEs. A runtime would end the job then.
 //!
 //! For malformed requests, the target publishes the key of a larger segment, of a second transport
 //! that nobody uses, so that the origin takes the target's segment for larger than it is. For long

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Opens the provider under test.
 pub type Opener = fn(&Open) -> Result<Box<dyn Transport>, Error>;
 
-/// Bytes of the internal segment.
+/// Bytes of the internal segment that cases may use.
 pub(crate) const INTERNAL_BYTES: usize = 1 << 16;
 
 /// One PE. Fields are dropped in this order: the transport before the memory that it serves.
@@ -116,7 +116,7 @@ impl Member {
         TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
-    /// Returns a new endpoint as the runtime itself uses it.
+    /// Returns a new endpoint of the kind that the runtime uses for its own operations.
     pub(crate) fn internal_endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.internal_endpoint();
         TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }

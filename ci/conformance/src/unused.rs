@@ -1,4 +1,4 @@
-//! Peers that are not used take no memory, however many PEs the job has.
+//! Peers that are not used take hardly any memory, however many PEs the job has.
 #![allow(unsafe_code)]
 
 use super::member::Member;

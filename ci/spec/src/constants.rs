@@ -59,7 +59,7 @@ pub(crate) struct Constant<'a> {
     pub kind: &'a str,
     /// The value as the source has it.
     pub value: &'a str,
-    /// The first line of its documentation.
+    /// The last line of its documentation, which usually is the only one.
     pub about: &'a str,
 }
 

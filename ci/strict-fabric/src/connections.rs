@@ -1,7 +1,7 @@
 //! Connections of an endpoint, in profiles that need them. While a connection is set up, some posts
-//! fail with `FI_EAGAIN`. Of every `connection_attempts` attempts of the process, two are refused:
+//! fail with `FI_EAGAIN`. Of every `connection_attempts` attempts of the domain, two are refused:
 //! the first by an entry in the completion queue, and one in the middle by the result of the post
-//! (a single attempt by an entry). A process may have a limited number of connections, and may set
+//! (a single attempt by an entry). A domain may have a limited number of connections, and may set
 //! up only a few of them at once.
 
 use crate::operation::{CompletedOp, Completions};
@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 /// The number of posts that fail with `FI_EAGAIN` after the one that began to set up a connection.
 const DELAY: u32 = 20;
 
-/// The numbers of connections of a process, over all endpoints of a domain.
+/// The numbers of connections of a domain, over all of its endpoints.
 #[derive(Default)]
 pub(crate) struct ConnectionCounts {
     attempts: usize,

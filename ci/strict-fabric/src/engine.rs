@@ -1,9 +1,9 @@
 //! The engine of an endpoint: performs operations and reports their completion.
 //!
 //! A message, or an operation that the target performs, is a request in a slot of the origin's
-//! segment, to which an entry of the target's inbox refers until the target has performed it.
-//! Except in immediate profiles, operations start when the queue is read, a random number at a
-//! time, in a random order that the profile permits, and posts fail at random with `FI_EAGAIN`.
+//! segment, to which an entry of the target's inbox refers until the target has read it. Except in
+//! immediate profiles, operations start when the queue is read, a random number at a time, in a
+//! random order that the profile permits, and posts fail at random with `FI_EAGAIN`.
 #![allow(unsafe_code)]
 
 use crate::address_vector::AddressVector;
@@ -29,7 +29,8 @@ use std::sync::atomic::Ordering;
 
 /// Maximum number of requests that are read from an inbox at once.
 const MAX_REQUESTS: usize = 64;
-/// The number of oldest pending operations from which the next one to start is selected.
+/// The number of oldest pending operations from which the next one to start is selected, and the
+/// maximum number that a poll starts.
 const CHOICE: usize = 8;
 /// Consecutive polls in which no submitted request was completed, after which the peers are
 /// checked.
@@ -165,7 +166,8 @@ impl Engine {
         }
     }
 
-    /// Returns the result if the completion queue has no room.
+    /// Returns the result if the completion queue has no room, which is a violation in profiles
+    /// whose queues may overrun.
     #[cold]
     fn queue_full(&self) -> isize {
         if self.profile.resource_mgmt == fi::FI_RM_DISABLED {
@@ -367,7 +369,8 @@ impl Engine {
         if self.random.u32(0..4) == 0 { 0 } else { self.random.usize(1..=most) }
     }
 
-    /// Starts a random operation among those that may start.
+    /// Starts a random operation among those that may start, or completes it early, before it
+    /// starts.
     fn start_one(&mut self, completions: &mut Completions) {
         let profile = self.profile;
         let what = |pending: &Pending| (pending.operation.kind, pending.operation.nbytes);
@@ -573,7 +576,8 @@ impl Engine {
         }
     }
 
-    /// Closes the endpoint. Operations that have completed early still reach their targets.
+    /// Closes the endpoint. Operations that have completed early still reach their targets, if the
+    /// targets' inboxes have room.
     pub(crate) fn close(&mut self, completions: &mut Completions) {
         self.connections.close(&self.domain.connections);
         for receive in &mut self.receives {

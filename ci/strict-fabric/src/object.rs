@@ -1,8 +1,8 @@
 //! The parts that all objects of libfabric have in common: a table of functions and a reference
 //! count.
 //!
-//! The address of an object is that of the contents of an [`Arc`], which begin with the `fid`
-//! structure.
+//! The address of an object is that of the contents of an [`Arc`], or of a `Box` for a fabric,
+//! which begin with the `fid` structure.
 #![allow(unsafe_code)]
 
 use libfabric_sys as fi;

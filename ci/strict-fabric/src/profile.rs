@@ -36,7 +36,7 @@ pub(crate) struct Profile {
     pub(crate) immediate: bool,
     pub(crate) rma: RmaMode,
     pub(crate) mr_mode: u64,
-    /// At most 8, unless keys are raw.
+    /// The length of keys in bytes: at most 8, unless keys are raw.
     pub(crate) key_bytes: usize,
     /// The required contexts: `FI_CONTEXT`, `FI_CONTEXT2` or none.
     pub(crate) mode: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Profile {
     /// The maximum number of registrations of a domain, and of bytes of each.
     pub(crate) max_regions: usize,
     pub(crate) max_region_bytes: usize,
-    /// The maximum number of connections of a process; 0 if endpoints need none.
+    /// The maximum number of connections of a domain; 0 if endpoints need none.
     pub(crate) max_connections: usize,
     /// The maximum number of connections that may be in setup at once.
     pub(crate) max_begun_connections: usize,
@@ -71,7 +71,7 @@ pub(crate) struct Profile {
     pub(crate) crashes: bool,
 }
 
-/// The profile from which the others differ.
+/// The profile with the values that the others have unless they state their own.
 const COPY: Profile = Profile {
     name: c"copy",
     immediate: true,

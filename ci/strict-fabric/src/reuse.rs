@@ -14,7 +14,8 @@ const MAX_CHECKED: usize = 4096;
 /// Written to the words of a context until completion.
 const IN_USE: u64 = 0x4C45_4E54_4C45_4E54;
 
-/// The resources of an operation that are checked at its completion.
+/// The resources of an operation that are checked when it starts (the source) or completes (all
+/// others).
 #[derive(Default)]
 pub(crate) struct ReuseCheck {
     registrations: Vec<usize>,

@@ -270,7 +270,7 @@ fn programs(
     }
 }
 
-/// Jobs of the suite, if it runs over the network.
+/// Adds the jobs of the suite, if it runs over the network.
 fn suites(
     jobs: &mut Vec<GuestJob>,
     paths: &GuestPaths,
@@ -281,7 +281,7 @@ fn suites(
     let program = if network.transport == UCX.transport { &paths.ucx } else { &paths.ofi };
     let system = library.environment.is_empty();
     let environment = format!("{}{SLOWDOWN} {}", library.environment, network.environment);
-    // Other versions of the libraries run only the cases that move data.
+    // Other versions of the libraries run the suite with at most 2 PEs, and only in one guest.
     let name = |place: &str| format!("{place}-{}-{}-suite", network.name, library.name);
     let pes = if system { 3 } else { 2 };
     jobs.push(suite(

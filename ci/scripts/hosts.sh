@@ -4,7 +4,7 @@
 #
 #   hosts.sh up DIR          start them, with all of their state in DIR; the hosts are h1 to h4
 #   hosts.sh on DIR N CMD... run a command on host N; `ssh -F DIR/ssh_config hM` leads from there to host M
-#   hosts.sh away DIR N      host N answers nobody any more
+#   hosts.sh away DIR N      disconnect host N from all others
 #   hosts.sh part DIR N M    nothing passes between hosts N and M
 #   hosts.sh join DIR        undo both
 #   hosts.sh left DIR        print the processes that run on the hosts, apart from sshd waiting for connections
@@ -17,7 +17,7 @@ set -euo pipefail
 action=$1
 dir=$2
 hosts="1 2 3 4"
-# Names of namespaces are the machine's: that of the directory distinguishes them.
+# Names of namespaces are valid on the whole machine, so they begin with that of the directory.
 name="$(basename "$dir")h"
 bridge="$(basename "$dir")b"
 SSHD=${SSHD:-$(PATH=$PATH:/usr/sbin:/sbin command -v sshd || true)}
@@ -28,8 +28,8 @@ on() {
     nsenter --net="/run/netns/$name$host" --uts="$dir/uts$host" --mount="$dir/mnt$host" "$@"
 }
 
-# What every host sees instead of the machine's own: names, a user for sshd, and a root who needs no password to be let
-# in and whose shell reads no file that may take its time.
+# Writes the files that every host sees instead of the machine's own: host names, a user for sshd, and a root who logs in
+# by a key and whose shell, sh, reads no files at its start, which could take long.
 files() {
     {
         echo "127.0.0.1 localhost"
@@ -89,7 +89,7 @@ up() {
     done
 }
 
-# Packets for the other host go to nobody's NIC.
+# Makes two hosts send packets for each other to an address that no NIC has.
 part() {
     ip -n "$name$1" neigh replace "10.78.0.$2" lladdr 02:00:00:00:00:77 nud permanent dev w
     ip -n "$name$2" neigh replace "10.78.0.$1" lladdr 02:00:00:00:00:77 nud permanent dev w

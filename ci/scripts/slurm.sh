@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A private Slurm of four nodes on this machine, for tests: two hosts in network namespaces with a wire between
-# them, two nodes on each. It has addresses and ports of its own, so it meets nobody else's.
+# them, two nodes on each. It has addresses and ports of its own, so it does not disturb another Slurm.
 #
 #   slurm.sh up DIR      start it, with all of its state in DIR; then DIR/srun and DIR/salloc are its srun and salloc
 #   slurm.sh down DIR    end it and remove all that it made
@@ -10,7 +10,7 @@ set -euo pipefail
 
 action=$1
 dir=$2
-# Names of namespaces are the machine's: that of the directory distinguishes them.
+# Names of namespaces are valid on the whole machine, so they contain that of the directory.
 host="slurm-$(basename "$dir")-"
 # Runs a command on a host, where the nodes have names. Not by `ip netns exec`, which mounts another /sys, without the
 # cgroups that slurmd looks for.
@@ -48,7 +48,7 @@ SlurmctldParameters=node_reg_mem_percent=1
 SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
-# srun waits no longer than this and two seconds for what it ends, and answers 0 then.
+# srun waits this long and two seconds more for the processes that it ends; after that it exits with status 0.
 KillWait=20
 # On a loaded machine the daemons answer late.
 MessageTimeout=60
@@ -106,7 +106,7 @@ down() {
     for namespace in "${host}1" "${host}2"; do
         ip netns del "$namespace" 2>/dev/null || true
     done
-    # What still runs writes into the directory until it has seen the signal.
+    # Daemons write to the directory until they have handled the signal.
     for _ in $(seq 50); do
         rm -rf "$dir" 2>/dev/null && return
         sleep 0.1

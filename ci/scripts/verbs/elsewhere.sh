@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command on the other guest of a pair, as ssh would: its output is printed. A standard input that is a socket
-# is carried both ways instead, and the command's status is this script's.
+# Runs a command on the other guest of a pair, as ssh would, and prints its output. In the first form, if standard input
+# is a socket, its data are forwarded in both directions instead, and the status of the command is that of this script.
 #
 #   elsewhere.sh COMMAND...                 as `RUSHMEM_CONFORMANCE_ELSEWHERE`
 #   elsewhere.sh [-x] HOST COMMAND...       as the ssh of a launcher, which quotes the command itself
 #
-# There is no quoting and no secret: this is for two guests that nobody else reaches.
+# There is no authentication: no other machine reaches the two guests.
 host=10.9.0.2
 carried=yes
 [ "${1:-}" = -x ] && shift

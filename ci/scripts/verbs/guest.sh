@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What a guest of `cargo xtask verbs` does after its start: a network, a NIC in software that speaks verbs, and the
-# jobs in /mnt/out/jobs, one per line: name, seconds that it may take, command, with tabs between. Each leaves its
-# output in NAME.log, and a line in `results`: name, status, seconds.
+# Sets up a guest of `cargo xtask verbs` after its start: a network, and a NIC in software that has verbs. Then runs the
+# jobs in /mnt/out/jobs, one per line: name, time limit in seconds, command, separated by tabs. The output of a job is
+# in NAME.log; `results` has a line for each: name, status, seconds.
 #
-# In a pair of guests the second serves the first (elsewhere.sh) until that is done.
+# In a pair of guests, the first runs the jobs. The second runs the commands that elsewhere.sh sends, until the first is
+# done.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 number=$(sed -n 's/.*guest=\([0-9]\).*/\1/p' /proc/cmdline)
 pair=$(sed -n 's/.*pair=\([0-9]\).*/\1/p' /proc/cmdline)

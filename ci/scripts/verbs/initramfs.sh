@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What the virtual machine of `cargo xtask verbs` starts from: busybox, the modules that reach the host's directories,
-# and an init that makes the host's root, read-only with a writable layer in memory over it, the guest's.
+# Makes the initial file system of the virtual machines of `cargo xtask verbs`: busybox, the modules by which they reach
+# the host's directories, and an init that mounts the host's root as the guest's, read-only and with a writable layer in
+# memory over it.
 #
 #   initramfs.sh KERNEL FILE    KERNEL is a directory with lib/modules
 #

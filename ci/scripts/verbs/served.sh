@@ -4,7 +4,7 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/r
 ulimit -l unlimited
 IFS= read -r command || exit 0
 cd /tmp || exit
-# busybox ignores the ends of children, and those whom it starts inherit that: launchers wait for theirs.
+# busybox ignores SIGCHLD, and the programs that it starts inherit that; but launchers wait for their children.
 env --default-signal=CHLD bash -c "$command"
 status=$?
 [ "$status" = 0 ] || echo "status $status: $command" >&2

@@ -1,6 +1,6 @@
-/* How fast this machine's time stamp counter runs, in kHz. A guest whose processors are interpreted reads the same
- * counter, but cannot find that out on a busy machine: its clock then runs many times too fast, and with it the
- * time after which a NIC gives up. */
+/* Prints the frequency of this machine's time stamp counter in kHz. A guest whose processors are interpreted reads the
+ * same counter, but cannot measure its frequency on a busy machine: the guest's clock then runs many times too fast, so
+ * that a NIC gives up too early. */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
@@ -19,7 +19,7 @@ static int64_t nanoseconds(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Both clocks at one moment: of many tries that which was disturbed least. */
+/* Reads both clocks at one moment: returns the least disturbed one of many attempts. */
 static reading now(void)
 {
     reading best = {0, 0};

@@ -75,7 +75,7 @@ pub(crate) fn manager(
         }
         JoinRoute::Port { address, id } => {
             // The manager keeps one connection for each process: the last one.
-            if mpi::present() == Mpi::Open {
+            if mpi::state() == Mpi::Open {
                 return Err(Error::MpiBefore);
             }
             let who = format!("the process with {}={id}", env::PMI_ID);
@@ -88,7 +88,7 @@ pub(crate) fn manager(
         }
         JoinRoute::Inherited { fd, pe, n_pes } => {
             let socket = inherited::shared_socket(fd, env::PMI_FD)?;
-            let mpi = mpi::present();
+            let mpi = mpi::state();
             // Slurm sets PMI_JOBID, Hydra does not. Slurm accepts one opening of PMI.
             let opens_once = job.is_some();
             if mpi == Mpi::Later && opens_once {

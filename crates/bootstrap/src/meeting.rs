@@ -31,7 +31,7 @@ pub use attendance::{
 use attendance::{MeetingSource, SECRET};
 use gathering::Gathering;
 use member::Member;
-pub use variables::{GivenVariable, NamedJob, given, lone_variables};
+pub use variables::{GivenVariable, NamedJob, forgotten_job_hint, given};
 
 /// The process ID of the process that serves these meetings, and the meetings. A forked child
 /// inherits the value, but serves none.

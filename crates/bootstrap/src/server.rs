@@ -220,7 +220,7 @@ impl Server {
                 return self.end_on_signal(signal);
             }
             let before = match CRASHES.contains(&signal) {
-                true => self.before(pe, "if it used a null pointer, that may be because"),
+                true => self.possible_cause(pe, "if it used a null pointer, that may be because"),
                 false => String::new(),
             };
             let message = format!("{}: {} {exit}{before}", self.speaker, self.name(pe));
@@ -234,7 +234,7 @@ impl Server {
         }
         let before = match exit.status() {
             0 => String::new(),
-            _ => self.before(pe, "before that"),
+            _ => self.possible_cause(pe, "before that"),
         };
         if phase == Phase::Running && (others_run || !before.is_empty()) {
             let name = self.name(pe);
@@ -274,7 +274,7 @@ impl Server {
     /// before finalize the allocation that has failed; empty if there is neither. The PE may have
     /// handled the latter and failed for another reason, so `relation` states how far the two are
     /// related.
-    fn before(&self, pe: u32, relation: &str) -> String {
+    fn possible_cause(&self, pe: u32, relation: &str) -> String {
         let PeState { refused, opening, phase, .. } = &self.pes[pe as usize];
         match (opening.as_str(), refused) {
             ("", Some(what)) if *phase == Phase::Running => {

@@ -25,7 +25,7 @@ pub(crate) enum Mpi {
 const TEXT: usize = 8192;
 
 /// Returns the state of MPI in this process now.
-pub(crate) fn present() -> Mpi {
+pub(crate) fn state() -> Mpi {
     match version() {
         // Open MPI uses only PMIx since version 4; older versions are not distinguished.
         Some(version) if !version.starts_with(OPEN_MPI) => match is_true(c"MPI_Initialized") {
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_program_without_mpi_has_none() {
-        assert_eq!(present(), Mpi::Absent);
+        assert_eq!(state(), Mpi::Absent);
         assert!(!must_precede_pmix());
         assert_eq!(world(), MpiWorld::Absent);
     }

@@ -361,7 +361,7 @@ impl Manager for Pmi {
         self.sender.left.store(true, Ordering::Release);
         // MPI reports the exit itself, in MPI_Finalize or at the exit of the process, and the
         // manager closes the connection after the first report.
-        if mpi::present() == Mpi::Open {
+        if mpi::state() == Mpi::Open {
             return;
         }
         let answer = match self.sender.dialect() {

@@ -166,7 +166,7 @@ fn has_ended(events: PollFlags) -> bool {
 fn is_needed(manager: &dyn Ender) -> bool {
     thread::sleep(MANAGER_GRACE);
     // The program's MPI shares the connection, and MPI_Finalize may have closed it.
-    !manager.has_left() && mpi::present() == Mpi::Absent
+    !manager.has_left() && mpi::state() == Mpi::Absent
 }
 
 /// Ends this PE after the loss of its manager. PE 0 prints `what`, the reason.

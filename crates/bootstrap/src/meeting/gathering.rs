@@ -392,7 +392,7 @@ impl MeetingServer {
                     let why = "the job has ended; make another id, or start all processes, for another job";
                     self.end(status, message, why.to_owned());
                 }
-                Decision::Warn { message } => print(&message),
+                Decision::Warn { message } => print_to_stderr(&message),
             }
         }
     }
@@ -409,7 +409,7 @@ impl MeetingServer {
     fn end(&mut self, status: i32, message: Option<String>, why: String) {
         self.over = Some(why);
         if let Some(message) = message {
-            print(&message);
+            print_to_stderr(&message);
         }
         let (own, others): (Vec<u32>, Vec<u32>) =
             self.members.keys().copied().partition(|pe| self.members[pe].serves);
@@ -535,7 +535,7 @@ impl MeetingServer {
     }
 }
 
-fn print(message: &str) {
+fn print_to_stderr(message: &str) {
     // A process may have no standard error.
     let _ = writeln!(io::stderr(), "{message}");
 }

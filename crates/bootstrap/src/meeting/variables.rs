@@ -67,7 +67,7 @@ pub fn given(lookup: Lookup<'_>) -> NamedJob {
 
 /// Returns a hint that `SHMEM_JOB` may have been forgotten: it is not set, but `SHMEM_RANK` or
 /// `SHMEM_SIZE` is, or a scheduler shows several processes.
-pub fn lone_variables(lookup: Lookup<'_>) -> Option<String> {
+pub fn forgotten_job_hint(lookup: Lookup<'_>) -> Option<String> {
     if lookup(env::JOB).is_some() {
         return None;
     }
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn half_of_the_variables_give_a_hint() {
-        let hint = |variables: &[(&str, &str)]| lone_variables(&|name| find(variables, name));
+        let hint = |variables: &[(&str, &str)]| forgotten_job_hint(&|name| find(variables, name));
         let said = hint(&[("SHMEM_RANK", "1")]).expect("a hint");
         assert!(said.starts_with("SHMEM_RANK=1 is set but not SHMEM_JOB"), "{said}");
         assert!(hint(&[("RANK", "1"), ("WORLD_SIZE", "2")]).is_some());

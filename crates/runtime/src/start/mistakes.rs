@@ -6,7 +6,7 @@ use crate::call::warning::warning;
 use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use crate::memory::statics;
 use crate::settings::{self, Settings, names};
-use rushmem_bootstrap::meeting::lone_variables;
+use rushmem_bootstrap::meeting::forgotten_job_hint;
 use rushmem_interfaces::{INTERFACES, Selection};
 use rushmem_transport::setting::{ValueSource, environment, is_blank};
 use rushmem_transport::{NicName, Provider, Setting};
@@ -33,7 +33,7 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
     for warning in warnings_of_variables(of_providers.clone()) {
         warning!("{warning}");
     }
-    if !is_launched && let Some(hint) = lone_variables(&environment) {
+    if !is_launched && let Some(hint) = forgotten_job_hint(&environment) {
         warning!("{hint}");
     }
     if rushmem_bootstrap::is_open_mpi_shut_out() {

@@ -118,7 +118,7 @@ const CASES: [(&str, Case); 29] = [
     ("threads", THREADS),
     // A request that cannot be carried out is a loss, and never complete.
     ("malformed_requests", Case { sizes: &[2], ..case(MIB, malformed::requests) }),
-    // Peers that are not used take no memory.
+    // Peers that are not used take hardly any memory.
     ("unused_peers", Case { sizes: &[2], ..case(MIB, unused::peers) }),
 ];
 

@@ -150,7 +150,7 @@ impl Member {
         self.transport.caps()
     }
 
-    /// Waits for all other PEs, outside the transport.
+    /// Waits until all other PEs have called this, too. Does not use the transport.
     pub fn barrier(&self) {
         self.side.barrier();
     }

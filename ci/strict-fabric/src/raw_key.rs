@@ -4,7 +4,7 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// The size of a raw key.
+/// The size of a raw key in bytes.
 pub(crate) const NBYTES: usize = 32;
 
 /// The first word of a raw key.

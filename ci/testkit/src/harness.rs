@@ -28,7 +28,8 @@ pub struct Test {
 }
 
 impl Test {
-    /// Returns a test that passes if `body` returns, and fails if it panics.
+    /// Returns a test that passes if `body` returns, is ignored if it calls [`absent`], and fails
+    /// if it panics otherwise.
     pub fn new(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> Self {
         Self { name: name.into(), body: Box::new(body), ignored: None }
     }

@@ -56,7 +56,7 @@ impl Job {
         Self { launcher: Launcher::None, ..Self::new(program) }
     }
 
-    /// Sets the number of PEs.
+    /// Sets the number of PEs. Has no effect without a launcher.
     pub fn n(self, n: usize) -> Self {
         self.launcher_options(["-n", &n.to_string()])
     }

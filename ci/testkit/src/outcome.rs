@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 pub struct Outcome {
     /// The command line, with the variables that the test has set.
     pub command: String,
-    /// The status of oshrun, or of the program where there was no launcher.
+    /// The status of oshrun, of the wrapper before it, or of the program if there was neither.
     pub status: ExitStatus,
     /// The standard output of all processes.
     pub stdout: String,

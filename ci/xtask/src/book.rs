@@ -31,7 +31,7 @@ pub fn run_task() -> Result<()> {
     Ok(())
 }
 
-/// Makes the site, and returns its first page.
+/// Makes the site, and returns the path of its first page.
 pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     if let Some(missing) = missing() {
         bail!(missing);

@@ -31,14 +31,15 @@ pub enum Error {
         launcher: &'static str,
         /// The rank of this process, if the launcher's variables show it.
         pe: Option<u32>,
-        /// The variable with the number of processes.
+        /// The variable that shows several processes: their number, or, for PMIx, a rank.
         name: &'static str,
         /// The value of the variable.
         value: String,
         /// The missing part, and the remedy.
         remedy: String,
     },
-    /// No process manager answers at the address in the variables of a launcher.
+    /// The process manager that the variables of a launcher name does not answer, or does not speak
+    /// their protocol.
     #[error(
         "{who}: the variables of a {protocol} launcher are set ({variables}), but no process manager answers where they \
          lead ({cause}): start the program with that launcher itself or with oshrun; unset these variables to run it \
@@ -88,7 +89,8 @@ pub enum Error {
         /// The answer.
         reply: String,
     },
-    /// The process manager is gone, or cannot be reached.
+    /// The connection to the process manager, or to the meeting of the job, cannot be made or is
+    /// lost.
     #[error(
         "the connection to the process manager is lost ({0}): it has ended, or MPI_Finalize has closed it; call \
          shmem_finalize first"
@@ -128,7 +130,7 @@ pub enum Error {
     Listening {
         /// This PE.
         pe: u32,
-        /// The error of the operating system.
+        /// The error of the socket.
         #[source]
         cause: io::Error,
     },

@@ -23,7 +23,8 @@ pub(crate) struct Inherited {
 
 impl Inherited {
     /// Takes the descriptors and removes their variables, so that programs started from now on are
-    /// jobs of their own. Returns `None` if `oshrun` did not start this process.
+    /// jobs of their own. Also requests that the kernel kill this process when `oshrun` ends.
+    /// Returns `None` if `oshrun` did not start this process.
     ///
     /// # Errors
     /// If a variable does not name the expected kind of descriptor. Nothing is taken then.

@@ -263,7 +263,8 @@ impl JobSession {
     }
 
     /// Reports to the launcher that all PEs are at their exit without the last finalize, so that
-    /// this PE may exit.
+    /// this PE may exit. Under a process manager or in a meeting, also does what
+    /// [`JobSession::leave`] does.
     ///
     /// # Errors
     /// If the connection to `oshrun` is lost.

@@ -17,7 +17,7 @@ const WIDTH: usize = 780;
 const GAP: usize = 16;
 /// The height of a line of text.
 const LINE: usize = 21;
-/// The number of letters after which the imports of a box are wrapped.
+/// Maximum number of letters in a line with several imports of a box.
 const LETTERS: usize = 26;
 
 /// The box of a crate: its name, and the lines of text with its imports.

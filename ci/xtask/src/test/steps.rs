@@ -252,7 +252,7 @@ pub fn ofi_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
-/// Runs each program over all profiles of the strict fabric.
+/// Runs each program over five profiles of the strict fabric, such as `cxi`.
 pub fn strict_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_at_every_profile::")
 }

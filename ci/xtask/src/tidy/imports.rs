@@ -3,7 +3,8 @@
 //!
 //! A file imports another one if a `use` declaration or a path names something in it, directly or
 //! by a re-export, also by one of all names (`pub use x::*`). `mod` declarations are not imports,
-//! and tests do not count. The arguments of macros are examined, their expansions are not.
+//! and tests do not count. In the arguments of macros, only paths that begin with `crate` or
+//! `super` are found; expansions are not examined.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +93,7 @@ struct Module {
     paths: BTreeSet<NamePath>,
     /// The modules from which the file imports all names (`use x::*`), as written.
     globs: Vec<NamePath>,
-    /// The names of all items that the file defines.
+    /// The names of the items that the file defines, without modules and macros.
     defined: BTreeSet<String>,
     /// During the visit, the number of inline modules around the current item.
     inner: usize,
@@ -281,7 +282,8 @@ impl<'ast> Visit<'ast> for Module {
     }
 }
 
-/// Returns the name that an item has in its module.
+/// Returns the name that an item has in its module; `None` for modules, macros and items without a
+/// name.
 fn defined(item: &Item) -> Option<&syn::Ident> {
     Some(match item {
         Item::Const(item) => &item.ident,

@@ -132,7 +132,8 @@ fn find(name: &CStr) -> Option<*mut c_void> {
 }
 
 fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the library is open, and the name has a null character at its end.
+    // SAFETY: the library is open, or is RTLD_DEFAULT, and the name has a null character at its
+    // end.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }

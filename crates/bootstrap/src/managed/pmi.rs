@@ -87,7 +87,7 @@ impl Ender for PmiSender {
 /// How a process gets its rank and the number of processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Identity {
-    /// From environment variables.
+    /// From environment variables, until the manager answers with its own numbers in PMI-2.
     Known { pe: u32, n_pes: u32 },
     /// From the manager, which identifies the process by this number.
     FromManager(u32),

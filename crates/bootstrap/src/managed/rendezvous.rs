@@ -129,7 +129,7 @@ impl Rendezvous {
         self.accept_others(n_pes, file)
     }
 
-    /// Accepts the connections of all other PEs, as the first PE of the node.
+    /// Accepts the connections of all other PEs of the node, as its first PE.
     fn accept_others(
         self,
         n_pes: u32,

@@ -104,7 +104,7 @@ impl Handshake {
 /// stopped.
 pub(super) fn prepare(stream: &TcpStream, silence: Duration) {
     let interval = (silence / 4).max(Duration::from_secs(1));
-    // If an option cannot be set, a lost host is detected later.
+    // If an option cannot be set, messages are slower, or a lost host is detected later.
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, interval);

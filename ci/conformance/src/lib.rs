@@ -71,7 +71,7 @@ const SIGNALS: Case = case(4 * MIB, order::signals);
 const SIGNAL_AFTER_ITS_DATA: Case = case(MIB, order::signal_after_its_data);
 /// Non-blocking operations are complete after quiet.
 const QUIET: Case = case(8 * MIB, completion::quiet);
-/// Threads with an endpoint each.
+/// Threads issue random operations, each on endpoints of its own.
 const THREADS: Case = case(16 * MIB, random::own_endpoints);
 
 /// The cases that run with the default limits of the provider.
@@ -136,6 +136,7 @@ const TINY_CASES: [(&str, Case); 8] = [
 ];
 
 /// Runs a case: a process that is no PE starts the PEs and checks how they end; a PE runs its part.
+/// Leaves out numbers of PEs above `RUSHMEM_CONFORMANCE_PES`.
 ///
 /// `test` is the name of the calling test, by which the program that is started for a PE runs the
 /// same test.

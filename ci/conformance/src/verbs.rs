@@ -7,7 +7,7 @@ use rushmem_transport::{
     RemoteAddr,
 };
 
-/// Copies bytes to a PE.
+/// Puts bytes to a PE. When it returns, the source may be reused, but the put may not be complete.
 pub fn put(
     endpoint: &mut dyn Endpoint,
     pe: Pe,
@@ -19,7 +19,7 @@ pub fn put(
     unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }
 }
 
-/// Copies bytes from a PE.
+/// Gets bytes from a PE. They are complete when it returns.
 pub fn get(
     endpoint: &mut dyn Endpoint,
     pe: Pe,

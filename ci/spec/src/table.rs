@@ -45,7 +45,7 @@ pub struct CFunction {
     pub type_name: String,
     /// Its element type in C, or nothing.
     pub c_type: String,
-    /// The name of the standard's table of element types, or nothing.
+    /// The name of the standard's table of element types, a list of types in braces, or nothing.
     pub type_rule: String,
     /// The type of its result.
     pub returns: String,

@@ -52,7 +52,7 @@ static AV_OPS: fi::fi_ops_av = fi::fi_ops_av {
     av_set: None,
 };
 
-/// `fi_av_open`.
+/// Implements `fi_av_open`.
 pub(crate) unsafe extern "C" fn open(
     domain: *mut fi::fid_domain,
     attr: *mut fi::fi_av_attr,

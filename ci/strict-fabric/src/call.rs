@@ -62,7 +62,7 @@ static ATOMIC: fi::fi_ops_atomic = fi::fi_ops_atomic {
     compwritevalid: Some(compare_atomicvalid),
 };
 
-/// `fi_endpoint`.
+/// Implements `fi_endpoint`.
 pub(crate) unsafe extern "C" fn open(
     domain: *mut fi::fid_domain,
     info: *mut fi::fi_info,

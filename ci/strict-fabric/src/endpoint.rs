@@ -77,7 +77,7 @@ pub(crate) struct Calls {
     pub(crate) atomic: &'static fi::fi_ops_atomic,
 }
 
-/// `fi_endpoint`, with these data transfer functions.
+/// Implements `fi_endpoint`, with these data transfer functions.
 ///
 /// # Safety
 /// The contract of `fi_endpoint`.

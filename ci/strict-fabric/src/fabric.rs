@@ -30,7 +30,7 @@ static FABRIC_OPS: fi::fi_ops_fabric = fi::fi_ops_fabric {
     domain2: None,
 };
 
-/// `fi_fabric`.
+/// Implements `fi_fabric`.
 pub(crate) unsafe extern "C" fn fabric(
     attr: *mut fi::fi_fabric_attr,
     fabric: *mut *mut fi::fid_fabric,
@@ -129,7 +129,7 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     0
 }
 
-/// `fi_mr_map_raw` and `fi_mr_unmap_key`.
+/// Implements `fi_mr_map_raw` and `fi_mr_unmap_key`.
 unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_void) -> c_int {
     // SAFETY: an open domain of this provider, by the contract of libfabric.
     let domain = unsafe { &*fid.cast::<Domain>() };

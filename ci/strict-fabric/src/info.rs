@@ -140,7 +140,7 @@ fn new_info(
     first
 }
 
-/// `fi_getinfo`.
+/// Implements `fi_getinfo`.
 pub(crate) unsafe extern "C" fn getinfo(
     _version: u32,
     _node: *const c_char,

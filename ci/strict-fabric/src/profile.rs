@@ -40,7 +40,7 @@ pub(crate) struct Profile {
     pub(crate) key_bytes: usize,
     /// The required contexts: `FI_CONTEXT`, `FI_CONTEXT2` or none.
     pub(crate) mode: u64,
-    /// The message order: `FI_ORDER_*`.
+    /// The order of operations that the domain keeps, as flags `FI_ORDER_*`.
     pub(crate) order: u64,
     /// The maximum length of ordered transfers.
     pub(crate) order_up_to: usize,

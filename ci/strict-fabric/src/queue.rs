@@ -49,7 +49,7 @@ const MAX_READ: usize = 3;
 /// The size of a queue if none is requested.
 const DEFAULT_SIZE: usize = 1024;
 
-/// `fi_cq_open`. There are no wait objects.
+/// Implements `fi_cq_open`. There are no wait objects.
 pub(crate) unsafe extern "C" fn open(
     domain: *mut fi::fid_domain,
     attr: *mut fi::fi_cq_attr,

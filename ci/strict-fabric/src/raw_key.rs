@@ -40,7 +40,7 @@ struct Keys {
 }
 
 impl RawKeys {
-    /// Maps a key. Returns a new key, which is never reused and differs from those of
+    /// Maps a key. Returns a new key, which is never reused and, in practice, differs from those of
     /// registrations.
     pub(crate) fn map(&self, key: u64) -> u64 {
         let mut keys = self.0.lock();

@@ -167,7 +167,7 @@ impl Registration {
         &self.domain.segment.regions[self.index as usize]
     }
 
-    /// `fi_mr_enable`.
+    /// Implements `fi_mr_enable`.
     fn enable(&self) -> c_int {
         let is_required = self.domain.profile.requires(fi::FI_MR_ENDPOINT);
         if is_required && self.endpoint.load(Ordering::Relaxed) == ANY_ENDPOINT {
@@ -178,7 +178,7 @@ impl Registration {
         0
     }
 
-    /// `fi_mr_raw_attr`.
+    /// Implements `fi_mr_raw_attr`.
     ///
     /// # Safety
     /// The pointers are valid for writes, `raw_key` for `key_size` bytes.

@@ -164,7 +164,7 @@ impl RemotePeer {
         self.windows.last().ok_or(fi::FI_ENOKEY as i32)
     }
 
-    /// Writes to a peer. Fails if the peer has ended.
+    /// Writes to a peer. Fails if the peer has ended and the range is not mapped here.
     ///
     /// # Safety
     /// `from` is valid for reads of `nbytes` bytes, and `to` comes from [`RemotePeer::target`] for
@@ -185,7 +185,7 @@ impl RemotePeer {
         unsafe { store(self.peer.pid, to.address, from, nbytes) }.map_err(|_| fi::FI_ECONNRESET)
     }
 
-    /// Reads from a peer. Fails if the peer has ended.
+    /// Reads from a peer. Fails if the peer has ended and the range is not mapped here.
     ///
     /// # Safety
     /// `to` is valid for writes of `nbytes` bytes, and `from` comes from [`RemotePeer::target`] for

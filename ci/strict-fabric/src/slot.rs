@@ -45,7 +45,7 @@ pub(crate) fn gather(operation: &AcceptedOp, bytes: &mut [u8]) -> usize {
     at
 }
 
-/// Returns the local pieces of a peer's operation.
+/// Returns the local pieces of a peer's operation: addresses in the peer, and lengths.
 pub(crate) fn remote_pieces(slot: &RequestSlot) -> impl Iterator<Item = (u64, usize)> {
     let n = slot.n_pieces.load(Ordering::Relaxed) as usize;
     let word = |word: &AtomicU64| word.load(Ordering::Relaxed);

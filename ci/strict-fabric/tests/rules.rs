@@ -242,7 +242,7 @@ impl Side {
         unsafe { fi::fi_send(self.endpoint, from, 0, null_mut(), self.to, context) }
     }
 
-    /// Reads an error from the queue.
+    /// Reads an error from the queue. Returns its code.
     fn error(&mut self) -> i32 {
         let mut entry = fi::fi_cq_entry { op_context: null_mut() };
         // SAFETY: an open queue and room for an entry.

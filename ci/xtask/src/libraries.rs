@@ -20,7 +20,8 @@ use task_support::process::run;
 
 use crate::toolchain::Toolchain;
 
-/// The prefix that the linker gives to the C library's `_Fork` in static programs (`--wrap`).
+/// The name to which the linker redirects calls of the C library's `_Fork` in static programs
+/// (`--wrap`).
 pub const WRAPPED: &str = "__wrap__Fork";
 
 /// Makes librushmem.a from the static library that cargo built.

@@ -375,7 +375,7 @@ fn lookup(name: &str) -> Option<String> {
 
 /// Returns the handle that ends a job of `oshrun`, for a PE that fails before it has opened its
 /// session. So an error of all PEs is printed as one message. No session can be opened afterwards.
-/// Returns `None` without `oshrun`, and after a session has been opened.
+/// Returns `None` without `oshrun`, if it cannot be reached, and after a session has been opened.
 pub fn aborter_without_session() -> Option<Aborter> {
     if OPENED.swap(true, Ordering::SeqCst) {
         return None;

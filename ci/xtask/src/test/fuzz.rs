@@ -17,7 +17,7 @@ use task_support::process;
 use super::suites::TestSession;
 use super::tools::{self, StepOutcome};
 
-/// The directory of the targets, from the root.
+/// The directory of the targets, relative to the root of the repository.
 const DIR: &str = "ci/fuzz";
 /// Targets that are built with the same flags.
 struct FuzzBuild {

@@ -68,7 +68,8 @@ const EVERY_SIZE: &str = "RUSHMEM_EVERY_SIZE";
 /// finds.
 const UCX_DIRS: &str = "RUSHMEM_UCX_DIR";
 
-/// Installs the missing tools that the steps of the tier need.
+/// Installs the missing tools that the steps of the tier need. Fails only if one of [`FOR_ALL`] is
+/// still missing.
 pub fn needs(session: &TestSession) -> Result<StepOutcome> {
     let [providers, full] = [session.tier != Tier::Usual, session.tier == Tier::Full];
     let more =
@@ -305,8 +306,8 @@ pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
     })
 }
 
-/// Runs programs under other launchers than oshrun, except Slurm. Launchers that are not installed
-/// are skipped.
+/// Runs programs under other launchers than oshrun, except Slurm. Installs missing launchers if it
+/// can; without one, its tests are skipped.
 pub fn launchers(session: &TestSession) -> Result<StepOutcome> {
     let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
     let library = suites(session, |program| program.is(SHMEM_C, "sites"))?.args(["launchers::"]);

@@ -159,7 +159,8 @@ impl<'a> Modules<'a> {
                         let there = [&["self".to_owned()], rest].concat();
                         return self.find(&behind_glob, &there, depth + 1);
                     }
-                    // A name of another crate, or of an item that this file defines.
+                    // No module has this name: it is that of another crate, or of an item of this
+                    // file.
                     return (!is_relative || rest.len() < path.len()).then_some(at);
                 }
                 at = child;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// Returns a copy of the prefix in a path that contains a space.
+/// Returns a copy of the prefix in a path that contains a space. The first call makes it.
 pub fn moved() -> &'static Path {
     static MOVED: OnceLock<PathBuf> = OnceLock::new();
     MOVED.get_or_init(|| {

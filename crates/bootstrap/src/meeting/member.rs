@@ -295,9 +295,8 @@ fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, state: &MemberState)
     end(1)
 }
 
-/// Ends this process.
+/// Ends this process without its exit handlers, which could wait for other PEs.
 fn end(status: i32) -> ! {
-    // `_exit` runs no exit handlers, which could wait for other PEs.
     // SAFETY: the call ends the process immediately; other threads may be in any state.
     unsafe { libc::_exit(status) }
 }

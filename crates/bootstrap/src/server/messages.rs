@@ -46,8 +46,8 @@ impl Messages {
         pending.map(|joined| joined.take_warning(self.n_pes)).collect()
     }
 
-    /// Records a warning of a PE. Returns the text to print if all PEs have sent the same warning
-    /// now, or if too many warnings are kept.
+    /// Records a warning of a PE. Returns the text to print if all PEs have sent this warning now
+    /// and it was not printed before, or if too many warnings are kept.
     pub(super) fn record_warning(&mut self, pe: u32, message: &str) -> Option<String> {
         let known = self
             .warnings

@@ -1,7 +1,7 @@
 //! Time limits: parses those that users write in variables and in options of `oshrun`, and counts
 //! the time that is left for one step of a protocol.
 //!
-//! Of each single wait at most [`SLICE`] counts for a step, so a job that was suspended, or that
+//! Of each single wait at most `SLICE` counts for a step, so a job that was suspended, or that
 //! shares its processors with many others, does not fail for that reason.
 
 use std::io::{self, ErrorKind};

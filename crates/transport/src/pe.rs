@@ -44,7 +44,8 @@ impl fmt::Display for TeamPe {
     }
 }
 
-/// A table for one thread. Each PE has the default value until its entry is changed.
+/// A table for one thread. Indexing yields the default value for a PE without an entry, and makes
+/// an entry to change the value.
 #[derive(Debug)]
 pub struct PeMap<T> {
     /// For each PE, the index of its entry. Zeros, which take no memory before they are written,

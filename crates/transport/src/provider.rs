@@ -313,8 +313,8 @@ pub trait Transport: Send + Sync {
     fn progress(&self) -> Result<bool, Error>;
 
     /// Sleeps until there may be work or a change of this PE's memory, at most for `at_most`, and
-    /// works as [`progress`](Transport::progress) then. If the calling thread names the `awaited`
-    /// words, it may sleep on while other words change.
+    /// works as [`progress`](Transport::progress) then, unless another thread has done so. If the
+    /// calling thread names the `awaited` words, it may sleep on while other words change.
     ///
     /// Prepares the sleep so that any later event ends it, then calls `is_over`, and does not sleep
     /// if that returns true. The caller has checked this before, but the preparation may make
@@ -336,8 +336,8 @@ pub trait Transport: Send + Sync {
     }
 
     /// Called at the end of a wait in which the calling thread has called
-    /// [`wait`](Transport::wait): another thread that sleeps in that function watches the network
-    /// from now on.
+    /// [`wait`](Transport::wait): another thread that sleeps in that function, if there is one,
+    /// watches the network from now on.
     fn end_wait(&self) {}
 
     /// Returns counts of what threads have done on the network, for statistics.

@@ -49,7 +49,7 @@ impl<P: Issuing> WireEndpoint<P> {
         WireEndpoint { progress, issuer, in_session: false }
     }
 
-    /// Returns the issuer of the endpoint.
+    /// Returns the issuer of the endpoint, which endpoints of other contexts may share.
     pub fn issuer(&self) -> &Arc<Issuer<P::Wire>> {
         &self.issuer
     }

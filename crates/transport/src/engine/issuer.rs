@@ -122,7 +122,6 @@ pub struct Issuers<W: Wire> {
     all: Mutex<Vec<Arc<Issuer<W>>>>,
 }
 
-/// An issuer in the list of unfinished ones.
 struct UnfinishedIssuer<W: Wire> {
     issuer: Arc<Issuer<W>>,
     /// The issuer's number of verbs at the last poll by the service thread.

@@ -211,7 +211,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// Returns the update of an atomic operation.
+    /// Returns an atomic operation in the form in which a request describes it.
     pub fn of(request: &AmoRequest) -> Update {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         Update { op, width, dest, operand, condition }

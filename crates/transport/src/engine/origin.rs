@@ -87,7 +87,7 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Returns the wire.
+    /// Returns the wire, for calls that only its provider makes.
     pub fn wire(&mut self) -> &mut W {
         &mut self.wire
     }

@@ -142,7 +142,6 @@ pub struct Replies {
 }
 
 impl Replies {
-    /// Adds a reply.
     fn put(&self, reply: Reply, bytes: &[u8]) {
         let mut arrived = lock(&self.arrived);
         arrived.push((reply, bytes.to_vec()));

@@ -44,7 +44,7 @@ pub trait Serving {
 /// A request that has arrived, and where its reply is sent.
 #[derive(Clone, Copy)]
 pub struct Incoming<T> {
-    /// The request.
+    /// The request, without its data or batch.
     pub request: Request,
     /// Where the reply is sent.
     pub reply_to: T,

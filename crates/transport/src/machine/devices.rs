@@ -90,7 +90,7 @@ pub struct NicName {
 }
 
 impl NicName {
-    /// Parses a value of `SHMEM_NIC`; returns `None` for anything else.
+    /// Parses a NIC as `SHMEM_NIC` names it; returns `None` for a text of another form.
     pub fn parse(text: &str) -> Option<NicName> {
         let (device, interface) = match text.trim().split_once(',') {
             Some((device, interface)) => (device, Some(interface.to_owned())),

@@ -102,7 +102,7 @@ impl Sleeper<'_> {
     }
 }
 
-/// Runs the loop of the service thread.
+/// Runs the loop of the service thread until the state is closed.
 fn run(driver: &impl Driver) {
     let state = driver.state();
     let wakeup = state.wakeup();

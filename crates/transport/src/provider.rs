@@ -96,7 +96,7 @@ pub struct Open {
     pub host: Arc<dyn Host>,
 }
 
-/// The PE that carries out the operations that an origin batches for a PE.
+/// The PE that carries out batched operations on itself or on another PE of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proxy {
     /// The PE itself, or another PE of its node.

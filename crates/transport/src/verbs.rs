@@ -2,7 +2,7 @@
 //! it on need not know its parts.
 #![allow(unsafe_code)]
 
-/// A kind of symmetric memory. Every PE has one segment of each kind.
+/// A kind of symmetric memory. Every PE has at most one segment of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Segment {

@@ -118,7 +118,8 @@ impl<W: Wire> Origin<W> {
         !self.batcher.pes().is_empty() || !self.unsent.is_empty()
     }
 
-    /// Returns true if the next event may not be signaled by a descriptor.
+    /// Returns true if the origin must be polled again: batches wait to be sent, or no descriptor
+    /// may signal the next event.
     pub(super) fn must_be_polled(&self) -> bool {
         let is_unacked = self.caps.polled == PolledUntil::Acknowledged && self.issued.any_unacked();
         self.waits_to_send() || !self.wire.arm(is_unacked)

@@ -44,8 +44,8 @@ impl Loss {
         self.first.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Reports that the connection to a PE broke. `host` is the host of that PE, if it is known.
-    /// Returns the first loss, which may be another one.
+    /// Reports the loss of a PE, to which the connection broke for the reason `why`. `host` is the
+    /// host of that PE, if it is known. Returns the first loss, which may be another one.
     pub fn of_peer(&self, pe: Pe, host: Option<&str>, why: &str) -> Error {
         let (me, own, host) = (self.me, &self.own_host, host.unwrap_or("an unknown host"));
         let text = format!(

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The longest sleep of a thread on descriptors of its own while another one watches: no event ends
-/// it.
+/// The longest sleep of a thread on descriptors of its own while another one watches: no event that
+/// a thread records ends it.
 const LONGEST_UNWOKEN: Duration = Duration::from_millis(1);
 
 thread_local! {

@@ -162,7 +162,7 @@ impl ProgressState {
         self.most_in_flight.fetch_max(n, Ordering::Relaxed);
     }
 
-    /// Counts an operation that has found no room, so that it is tried again.
+    /// Counts an operation that has found no room in a queue or a window, and waits for some.
     pub fn count_retry(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
@@ -269,7 +269,7 @@ pub struct NetworkActivity {
     pub sleeps: u64,
     /// Sleeps of the service thread.
     pub service_sleeps: u64,
-    /// Operations that found no room in a queue or a window, and were repeated.
+    /// Operations that found no room in a queue or a window, and waited for some.
     pub retries: u64,
     /// The most operations in flight when a wait began, of one context or of several that share an
     /// endpoint; 0 unless [`count_operations_in_flight`] was called.

@@ -42,7 +42,7 @@ impl Wakeup {
         may
     }
 
-    /// Ends a sleep of the service thread on its timer alone.
+    /// Records that the service thread, the caller, does not sleep on its timer alone any more.
     pub fn end_back_off(&self) {
         self.backed_off.store(false, Ordering::Relaxed);
     }

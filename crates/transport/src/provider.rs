@@ -79,7 +79,7 @@ pub struct Open {
     pub pe: Pe,
     /// The number of PEs of the job.
     pub n_pes: u32,
-    /// The secret of the job, the same on all PEs and known to them alone.
+    /// The secret of the job, the same on all PEs. Only they and their launcher know it.
     pub secret: [u8; 32],
     /// All PEs run on this machine and share its network stack, so that no address needs to be
     /// reachable from outside.

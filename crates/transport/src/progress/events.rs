@@ -1,9 +1,10 @@
 //! Wakes threads of this PE that sleep until data arrive, if another thread has received the data:
 //! then the kernel does not wake them.
 //!
-//! One of these threads watches the descriptors of the network. The others follow it: they sleep
-//! until a thread that has received data wakes them. A thread that names the words for which it
-//! waits is woken only once one of them has changed, so that most events wake few threads.
+//! One of these threads watches the descriptors of the network. The others follow it, unless they
+//! watch descriptors of their own: they sleep until a thread that has received data wakes them, or
+//! one that no longer watches. Data wake a thread that names the words for which it waits only if
+//! one of these has changed, so that most events wake few threads.
 
 use super::timer::timespec;
 use crate::thread::lock;

@@ -204,8 +204,8 @@ impl Allocator {
     ///
     /// # Errors
     /// When they do not lie in one block.
-    pub fn hold(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
-        self.blocks.hold(address, nbytes)
+    pub fn holding(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
+        self.blocks.holding(address, nbytes)
     }
 
     /// Changes the size of a block for `routine`, and moves its contents if necessary. Returns the

@@ -59,7 +59,7 @@ impl ReservedPages {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn at(&self) -> Result<ReservedAt, Errno> {
+    pub fn location(&self) -> Result<ReservedAt, Errno> {
         let inode = rustix::fs::fstat(&self.file)?.st_ino;
         Ok((std::process::id(), self.file.as_raw_fd(), inode))
     }

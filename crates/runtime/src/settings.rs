@@ -316,13 +316,13 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
 /// give the value, if any do.
 pub fn of_this_process() -> Result<Settings, String> {
     Settings::read(environment).map_err(|invalid| {
-        let place = place_in_files(invalid.name, &invalid.value);
+        let place = file_and_line_of(invalid.name, &invalid.value);
         place.map_or(String::new(), |place| format!("{place}: ")) + &invalid.to_string()
     })
 }
 
 /// Returns the file and the line that give a variable this value, if any do.
-fn place_in_files(name: &str, value: &str) -> Option<String> {
+fn file_and_line_of(name: &str, value: &str) -> Option<String> {
     let mut values = config::in_environment(environment).into_iter();
     values.find(|one| one.name == name && one.value == value).map(|one| one.place)
 }
@@ -333,7 +333,7 @@ pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
     let (value, source) =
         row.now(without_secrets, &environment(env::SET_BY_OSHRUN).unwrap_or_default())?;
     let source = match source {
-        ValueSource::Environment(name) => match place_in_files(name, &environment(name)?) {
+        ValueSource::Environment(name) => match file_and_line_of(name, &environment(name)?) {
             Some(place) => ValueSource::File(name, place),
             None => source,
         },

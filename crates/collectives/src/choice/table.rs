@@ -202,7 +202,7 @@ impl Table {
     #[inline]
     fn row<A: Tabled>(&self, nbytes: usize, facts: &impl Fn() -> ChoiceFacts) -> &Row<A> {
         let row = A::rows(self).iter().find(|row| row.holds(nbytes, facts));
-        row.expect("the last row that is built in holds always")
+        row.expect("one of the built-in rows of an operation always holds")
     }
 }
 

@@ -138,7 +138,7 @@ impl BlockList {
 
     /// Returns the addresses of the block that contains the `nbytes` bytes at `address`. `nbytes`
     /// is at least 1.
-    pub(super) fn hold(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
+    pub(super) fn holding(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
         let before = self.up_to(address);
         if let Some(block) = before.filter(|block| block.has(address)) {
             return match nbytes - nbytes.min(block.end() - address) {

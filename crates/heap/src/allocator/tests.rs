@@ -75,9 +75,9 @@ fn bytes_that_are_in_no_block_are_described() {
     let mut h = guarded_heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
     let other = h.allocator.allocate(BY, 100, 16).expect("room");
-    let why = |h: &Heap, address, n| h.allocator.hold(address, n).expect_err("why").to_string();
+    let why = |h: &Heap, address, n| h.allocator.holding(address, n).expect_err("why").to_string();
     let at = block.addr();
-    assert!(h.allocator.hold(at, 100).is_ok() && h.allocator.hold(at + 99, 1).is_ok());
+    assert!(h.allocator.holding(at, 100).is_ok() && h.allocator.holding(at + 99, 1).is_ok());
     assert!(
         why(&h, at + 96, 8).starts_with("reach 4 bytes past the end of the block of 100 bytes")
     );

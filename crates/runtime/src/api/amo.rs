@@ -121,7 +121,8 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
 /// `$operation` on a mapped word, `$op` over a network. `$clause` is that of the standard.
 macro_rules! updates {
     ($($name:ident: $bound:ident :: $operation:ident, $op:expr, $clause:literal;)*) => {$(
-        #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
+        #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, "):")]
+        #[doc = "updates `dest` on `pe` with `value`."]
         ///
         /// # Safety
         /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -162,7 +163,8 @@ macro_rules! fetching {
     ($(
         $name:ident, $name_nbi:ident: $bound:ident, $op:expr, $clause:literal, $clause_nbi:literal;
     )*) => {$(
-        #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
+        #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, "):")]
+        #[doc = "updates `dest` on `pe` with `value`. Returns the old value."]
         ///
         /// # Safety
         /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -186,10 +188,13 @@ macro_rules! fetching {
             }
         }
 
-        #[doc = concat!("`shmem_atomic_", stringify!($name_nbi), "` (§", $clause_nbi, ").")]
+        #[doc = concat!("`shmem_atomic_", stringify!($name_nbi), "` (§", $clause_nbi, "):")]
+        #[doc = "updates `dest` on `pe` with `value`. Stores the old value in the local `fetch`,"]
+        #[doc = "at the latest at the next quiet."]
         ///
         /// # Safety
-        /// `fetch`, which gets the old value, is valid for a write until the next quiet.
+        /// The precondition of all routines, which [the crate](crate#safety) states; `fetch` is valid
+        /// for a write until the next quiet.
         #[inline(always)]
         pub unsafe fn $name_nbi<T: $bound, C: Context>(
             call: Call,

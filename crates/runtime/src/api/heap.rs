@@ -310,7 +310,7 @@ fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
             "argument ptr: {ptr:p} is inside {block}, of which only the start can be freed or reallocated"
         );
     }
-    if let Err(Misplaced::Freed(block, by)) = with_allocator(job, |a| a.hold(ptr.addr(), 1)) {
+    if let Err(Misplaced::Freed(block, by)) = with_allocator(job, |a| a.holding(ptr.addr(), 1)) {
         fail!(call, "argument ptr: {ptr:p} is not allocated: {by} has freed {block} already");
     }
     fail!(

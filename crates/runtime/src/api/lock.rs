@@ -147,7 +147,7 @@ impl<T: LockWord> LockHandle<T> {
     }
 
     /// Leaves the queue if this PE is the last one. Returns true if it has left.
-    fn retire(&self) -> bool {
+    fn leave_if_last(&self) -> bool {
         let last = self.replace_last(self.own_field(), 0);
         if last == self.own_field() {
             return true;
@@ -278,7 +278,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     }
     order::complete_on(call, DefaultContext);
     lock.report_held(false);
-    if lock.next().is_some() || !lock.retire() {
+    if lock.next().is_some() || !lock.leave_if_last() {
         lock.wait(None, || lock.next().is_some());
         lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);
     }

@@ -76,7 +76,7 @@ pub fn destroy(call: Call, team: TeamHandle) {
 
 /// `shmemx_team_destroy`: as `shmem_team_destroy`, but ends the job with an error for the invalid
 /// team.
-pub fn destroy_member(call: Call, handle: TeamHandle) {
+pub fn destroy_as_member(call: Call, handle: TeamHandle) {
     if handle == TeamHandle::INVALID {
         fail!(call, "argument newteam is SHMEM_TEAM_NULL: only members of a team destroy it");
     }

@@ -55,7 +55,7 @@ pub(crate) fn require_bytes(
 /// the address in the call.
 #[cold]
 #[inline(never)]
-pub(crate) fn remote(
+pub(crate) fn require_remote(
     call: Call,
     argument: &'static str,
     addr: usize,
@@ -232,7 +232,7 @@ fn find_object(
         Segment::Heap => job
             .allocator()
             .as_ref()
-            .map(|allocator| allocator.hold(addr, nbytes).map_err(|why| why.to_string())),
+            .map(|allocator| allocator.holding(addr, nbytes).map_err(|why| why.to_string())),
         Segment::Static => statics::variable_holding(addr, nbytes),
         Segment::Internal => None,
     };

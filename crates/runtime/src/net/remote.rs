@@ -456,7 +456,13 @@ fn resolve_others(
         Some(here) => RemoteBytes::Cpu(here),
         None => {
             let argument = argument.name();
-            RemoteBytes::Network(checks::remote(call, argument, addr, nbytes, (pe, is_open)))
+            RemoteBytes::Network(checks::require_remote(
+                call,
+                argument,
+                addr,
+                nbytes,
+                (pe, is_open),
+            ))
         }
     }
 }

@@ -182,7 +182,7 @@ impl Identified {
             statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
             statics_start: record::prints_addresses().then(|| statics::own().start()),
             reserved: reserved.iter().map(Reservation::slice).collect(),
-            reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
+            reserved_pages: pages.as_ref().and_then(|pages| pages.location().ok()),
         };
         let records = match self.session.exchange(&own.encode()) {
             Ok(records) => records,

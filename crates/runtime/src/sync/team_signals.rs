@@ -104,7 +104,7 @@ struct PairCounts {
 }
 
 /// Returns the numbers of messages between this PE and `pe`.
-fn pair(pe: Pe) -> &'static PairCounts {
+fn pair_counts(pe: Pe) -> &'static PairCounts {
     static PAIRS: OnceLock<Vec<PairCounts>> = OnceLock::new();
     let counts = || {
         let n_pes = flags::area().areas().n_pes();
@@ -116,7 +116,7 @@ fn pair(pe: Pe) -> &'static PairCounts {
 /// Adds 1 to a count of a pair and returns the new value. Uses no locked instruction, since one
 /// collective at a time uses these counts.
 #[inline]
-fn next(count: &AtomicU64) -> u64 {
+fn increment(count: &AtomicU64) -> u64 {
     let next = count.load(Relaxed) + 1;
     count.store(next, Relaxed);
     next
@@ -241,7 +241,7 @@ impl TeamSignals {
         let areas = area.areas();
         let at = match peer.edge {
             Edge::Pair => {
-                let turn = pair(pe).short_sent.fetch_add(1, Relaxed);
+                let turn = pair_counts(pe).short_sent.fetch_add(1, Relaxed);
                 areas.pair_short(self.own_pe(), turn % 2)
             }
             edge => self.flags.short(edge, parity),
@@ -256,7 +256,7 @@ impl TeamSignals {
         let areas = area.areas();
         let at = match peer.edge {
             Edge::Pair => {
-                let turn = pair(source).short_taken.fetch_add(1, Relaxed);
+                let turn = pair_counts(source).short_taken.fetch_add(1, Relaxed);
                 areas.pair_short(source, turn % 2)
             }
             edge => self.flags.short(edge, parity),
@@ -323,7 +323,7 @@ impl TeamSignals {
         let (at, value) = match peer.edge {
             Edge::Any => return self.wait_for_any(collective, job),
             Edge::Pair => {
-                let turn = next(&pair(source).taken);
+                let turn = increment(&pair_counts(source).taken);
                 let at = flags::area().areas().pair_flag(source);
                 return self.wait_for_pair(collective, job, source, (at, turn));
             }
@@ -343,7 +343,7 @@ impl TeamSignals {
     #[inline]
     pub(crate) fn put_line(&mut self, member: u32, block: SymmetricRange) {
         let (area, pe) = (flags::area(), self.members.world_pe(member));
-        let turn = next(&pair(pe).lines_sent);
+        let turn = increment(&pair_counts(pe).lines_sent);
         let at = area.areas().line(self.own_pe(), turn);
         let line = area.range(at + size_of::<u64>(), LINE_BYTES);
         let value = self.pair_mark + turn;
@@ -359,7 +359,7 @@ impl TeamSignals {
         member: u32,
     ) -> SymmetricRange {
         let (area, source) = (flags::area(), self.members.world_pe(member));
-        let turn = next(&pair(source).lines_taken);
+        let turn = increment(&pair_counts(source).lines_taken);
         let at = area.areas().line(source, turn);
         self.wait_for_pair(collective, job, source, (at, turn));
         area.range(at + size_of::<u64>(), LINE_BYTES)
@@ -420,7 +420,7 @@ impl TeamSignals {
         match peer.edge {
             Edge::Any => None,
             Edge::Pair => {
-                let sent = next(&pair(self.world_pe(peer)).sent);
+                let sent = increment(&pair_counts(self.world_pe(peer)).sent);
                 Some((areas.pair_flag(self.own_pe()), self.pair_mark + sent))
             }
             edge => {

@@ -25,7 +25,7 @@ fortran! {
         (parent_team: In<TeamHandle>, color: In<c_int>, key: In<c_int>, new_team: *mut TeamHandle)
         = |call| new_team.write_unaligned(team::split_color(call, parent_team, color, key));
     [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
-        team::destroy_member(call, team.read_unaligned());
+        team::destroy_as_member(call, team.read_unaligned());
         team.write_unaligned(TeamHandle::INVALID)
     };
 

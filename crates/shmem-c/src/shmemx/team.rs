@@ -49,7 +49,7 @@ export! {
         = |call| new_team.write(team::split_color(call, parent_team, color, key));
 
     [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
-        team::destroy_member(call, team.read());
+        team::destroy_as_member(call, team.read());
         team.write(TeamHandle::INVALID);
     };
 }

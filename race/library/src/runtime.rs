@@ -123,7 +123,7 @@ const VARIABLE: &str = "SHMEM_CHECK";
 const VALUE: &str = "races";
 
 extern "C" fn at_load() {
-    // A value that the user has set stays. Where the runtime has opened this library, there is one.
+    // A value that the user has set stays. If the runtime has opened this library, there is one.
     if std::env::var_os(VARIABLE).is_none() {
         // SAFETY: the program is linked with this library, so the loader runs this before `main`,
         // on the only thread.

@@ -1,6 +1,6 @@
-//! Records the loads and stores of the program. One within eight bytes is first looked up in the
-//! thread's cache, and becomes bits of its page if that is possible. All others are recorded in the
-//! shadow, if their memory has one.
+//! Records the loads and stores of the program. One within eight bytes needs nothing more if it is
+//! in the thread's cache; otherwise it becomes bits of its page, if that is possible. Every other
+//! access is recorded in the shadow, if its memory has one.
 
 use super::{AccessSite, AccessedMemory, ProcessDetector, active};
 use crate::access::ShadowKind;

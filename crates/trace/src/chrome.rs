@@ -1,7 +1,8 @@
 //! The trace of a job as JSON in the Trace Event Format, which Perfetto opens.
 //!
 //! Nodes are processes of the format, and PEs are its threads. Calls and accesses are slices,
-//! operations in flight are asynchronous slices, and bytes in flight are a counter.
+//! operations in flight are asynchronous slices, bytes in flight are a counter, and flows between
+//! PEs are arrows.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

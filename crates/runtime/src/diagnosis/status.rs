@@ -238,8 +238,8 @@ fn show_in_flight() -> bool {
     is_any
 }
 
-/// A wait of a thread that polls no more and begins to sleep. Once the wait is long, it is added to
-/// the status.
+/// A wait of a thread that no longer polls words alone, but begins to sleep or polls the network.
+/// Once the wait is long, it is added to the status.
 pub(crate) struct LongWait<D> {
     describe: D,
     /// True if the thread has slept on the doorbell.

@@ -23,8 +23,9 @@ use core::ffi::c_int;
 use rushmem_explain::status::{Stage, Subject};
 
 /// `shmem_finalize` (§9.1.4): the call that matches the first init destroys all teams and contexts
-/// and closes the library; any other call is a barrier. A call that matches no init only prints a
-/// warning, since such programs run with other libraries.
+/// and closes the library; any other call is a barrier. Once all PEs are at their exit, a call
+/// synchronizes nothing. A call that matches no init only prints a warning, since such programs run
+/// with other libraries.
 pub fn finalize(call: Call) {
     if process::inits() == 0 && !process::is_child() {
         warning!(each: "{call}: called more often than shmem_init; the call has no effect");
@@ -44,7 +45,7 @@ pub fn finalize(call: Call) {
     }
 }
 
-/// Ends an init. For the last init it closes the library; for any other it is a barrier.
+/// Ends an init. Closes the library if no other init is in force; otherwise is only a barrier.
 pub(crate) fn close(call: Call) {
     let job = job::require(call);
     let is_last = process::inits() == 1;

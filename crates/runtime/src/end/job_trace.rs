@@ -1,5 +1,6 @@
 //! The trace of the job for `SHMEM_TRACE`. Each PE creates its file and measures the offset of the
-//! clock of PE 0 from its own; at the last finalize PE 0 merges the files into one trace.
+//! clock of PE 0 from its own; at the last finalize PE 0 merges the files into one trace, unless
+//! that would take too long.
 
 use crate::call::{Call, fail};
 use crate::coll::collectives::{barrier_all, gather_words};
@@ -72,7 +73,8 @@ fn create_ring(
     trace::start(&file, capacity, own)
 }
 
-/// Ends the trace of this PE. All PEs call this; PE 0 writes the trace of the job.
+/// Ends the trace of this PE. All PEs call this; PE 0 writes the trace of the job if it has at most
+/// [`MAX_RECORDS`] records, and otherwise says how to get it.
 pub(crate) fn finish(call: Call, job: &Job) {
     let (Some(directory), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
     observers::remove(Observer::Trace);

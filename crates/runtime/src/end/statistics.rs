@@ -75,8 +75,9 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     }
 }
 
-/// Gathers the bytes of each PE on PE 0. They are sent through a receive buffer, which is only in
-/// use during collectives. On the other PEs the result is empty.
+/// Gathers the bytes of each PE on PE 0, which reads them from a receive buffer of that PE: receive
+/// buffers are only in use during collectives. On the other PEs the elements of the result are
+/// empty.
 fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {
         return vec![own];

@@ -2,8 +2,9 @@
 //!
 //! One thread at a time uses an endpoint. Every use takes the lock of its entry, with one
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads of the program are in the library at
-//! once, and threads of the library use only the library's endpoint. So a context that has an
-//! endpoint of its own uses it without the lock ([`use_existing`]).
+//! once, and threads of the library use only the library's endpoint, except for a quiet at an exit
+//! while the thread that exits waits for it. So a context that has an endpoint of its own uses it
+//! without the lock ([`use_existing`]).
 //!
 //! An entry and its lock exist for the life of the process. So a thread that issues an operation on
 //! a destroyed context or a closed network finds no endpoint, and ends the job with a message.

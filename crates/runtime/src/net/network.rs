@@ -1,9 +1,10 @@
 //! The transport to PEs whose memory is not mapped here, and how its errors end the job.
 //!
 //! The transport is open between init and finalize if the job has such PEs; in other jobs it costs
-//! one load. Every wait in the library makes it progress. When the CPU of this PE changes its
-//! memory for a peer, the transport rings this PE's doorbell. The loss of a PE ends the job.
-//! Operations use the transport through `endpoints`.
+//! one load. A thread that waits either makes it progress itself or sleeps on this PE's doorbell;
+//! then the transport's own thread makes it progress. When the CPU of this PE changes its memory
+//! for a peer, the transport rings this PE's doorbell. The loss of a PE ends the job. Operations
+//! use the transport through `endpoints`.
 //!
 //! A program may also wait without a routine that waits: it tests a word or a lock again and again,
 //! reads a word by a get or an atomic operation, or calls a quiet between loads of a variable. When

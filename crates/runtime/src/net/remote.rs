@@ -110,7 +110,7 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
 }
 
 impl Access {
-    /// Returns an access to bytes.
+    /// Describes an access of `call` to symmetric bytes of `pe`. Messages name them by `argument`.
     #[inline(always)]
     pub(crate) fn of_bytes<C: Context>(
         call: Call,
@@ -122,7 +122,7 @@ impl Access {
         Access { call, ctx, pe, argument, word, is_by_cpu: true }
     }
 
-    /// Returns an atomic operation on a word of type `T`.
+    /// Describes an atomic operation on a symmetric word of type `T`.
     #[inline(always)]
     pub(crate) fn of_word<T: Amo, C: Context>(
         call: Call,
@@ -138,7 +138,7 @@ impl Access {
         Access::of_bytes(call, ctx, argument, pe).into_atomic(word)
     }
 
-    /// Returns an update of a signal.
+    /// Describes an update of a symmetric signal word.
     #[inline(always)]
     pub(crate) fn of_signal<C: Context>(call: Call, ctx: C, pe: c_int) -> Access {
         Access::of_bytes(call, ctx, Argument::SigAddr, pe).into_atomic(WordKind::Signal)

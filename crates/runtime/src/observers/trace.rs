@@ -40,7 +40,7 @@ pub(crate) fn get() -> Option<&'static Ring> {
 }
 
 /// Creates the ring in a file, with room for `capacity` records. `words` are the words of the
-/// header from [`header::JOB`] up to its capacity.
+/// header from [`header::JOB`] to [`header::NODE`].
 ///
 /// # Errors
 /// If the file cannot be extended or mapped.

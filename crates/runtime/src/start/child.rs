@@ -25,8 +25,8 @@ pub(super) fn watch(call: Call) {
     }
 }
 
-/// Makes this process a child of the PE. Makes only stores: other threads of the parent may have
-/// held any lock.
+/// Records that this process is a child of the PE. Makes only stores: other threads of the parent
+/// may have held any lock.
 extern "C" fn in_child() {
     // The variables of the library may be static data of the program. Then the child has a copy of
     // them by now, since the handler that makes the copy was registered first. If it has none, the

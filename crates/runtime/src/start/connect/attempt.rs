@@ -280,7 +280,7 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
 }
 
 /// Runs the probe with the next PE some of whose memory may not be mapped here, if there is one.
-/// All PEs are connected by now, so that each can answer.
+/// All PEs have called `connect` by now, so that each can answer.
 fn run_probe(
     call: Call,
     job: &Job,

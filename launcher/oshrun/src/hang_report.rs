@@ -180,17 +180,17 @@ impl Explainer {
                 && (open.awaited.is_empty() || Instant::now() >= open.deadline)
         };
         let open = self.collection.take_if(is_complete)?;
-        Some((open.purpose, self.text(open, server)))
+        Some((open.purpose, self.compose(open, server)))
     }
 
     /// Ends the explanation in progress, such as that of a loss, when the job has ended. Returns
     /// its purpose and its text.
     pub fn finish_last(&mut self, server: &Server) -> Option<(Purpose, String)> {
         let open = self.collection.take()?;
-        Some((open.purpose, self.text(open, server)))
+        Some((open.purpose, self.compose(open, server)))
     }
 
-    fn text(&mut self, open: Collection, server: &Server) -> String {
+    fn compose(&mut self, open: Collection, server: &Server) -> String {
         let Collection { purpose, mut snapshots, awaited, .. } = open;
         let current: HashMap<WaitId, Duration> =
             snapshots.values().flat_map(PeSnapshot::waits).collect();

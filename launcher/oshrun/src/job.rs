@@ -413,7 +413,7 @@ impl Job {
     async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> i32 {
         self.print_warnings();
         self.supervisor
-            .clear(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
+            .finish(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
             .await;
         let lost = match self.forward_rest(signals, limit).await {
             Ok(lost) => lost,

@@ -284,9 +284,9 @@ impl Supervisor {
 
     /// Kills all processes of the PEs of this host, and waits until they have ended, for `limit` at
     /// most. Orders daemons to do the same and to exit.
-    pub async fn clear(&mut self, limit: Duration) {
+    pub async fn finish(&mut self, limit: Duration) {
         self.daemons.broadcast(&DaemonOrder::Finish);
-        let exits = self.processes.clear(limit).await;
+        let exits = self.processes.kill_all(limit).await;
         self.add_exits(exits);
     }
 

@@ -32,10 +32,10 @@ pub fn run(flags: &TuneFlags) {
     let (me, n) = (setup::my_pe(CALL), setup::n_pes(CALL) as u32);
     let outcome = match me {
         0 => output(flags).and_then(|mut file| {
-            let text = tuned(flags, n)?;
+            let text = measure_teams(flags, n)?;
             file.write_all(text.as_bytes()).map_err(|error| format!("it cannot write: {error}"))
         }),
-        _ => tuned(flags, n).map(drop),
+        _ => measure_teams(flags, n).map(drop),
     };
     if let Err(sentence) = outcome {
         CALL.fail(format_args!("{sentence}"));
@@ -53,7 +53,7 @@ fn output(flags: &TuneFlags) -> Result<Box<dyn Write>, String> {
 }
 
 /// Measures on all teams. Returns the text of the file. All PEs of the job call it.
-fn tuned(flags: &TuneFlags, n: u32) -> Result<String, String> {
+fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
     let nbytes = flags.max_bytes as usize;
     let arrays = Arrays::new(nbytes).ok_or_else(|| {
         format!("the symmetric heap has no room for two arrays of {nbytes} bytes; enlarge SHMEM_SYMMETRIC_SIZE")
@@ -71,7 +71,7 @@ fn tuned(flags: &TuneFlags, n: u32) -> Result<String, String> {
         if team != TeamHandle::INVALID {
             let facts = collectives::choice_facts(CALL, team);
             for &operation in Table::OPERATIONS {
-                let times = times(flags, &arrays, operation, team, &facts);
+                let times = measure_operation(flags, &arrays, operation, team, &facts);
                 if !times.is_empty() {
                     let measured = MeasuredRow { operation, facts, times };
                     text += "\n";
@@ -94,7 +94,7 @@ fn sizes(n: u32) -> impl Iterator<Item = u32> {
 
 /// Measures the algorithms of an operation for each number of bytes for which there is a choice.
 /// Returns the seconds that a call takes with each of them. All members of the team call it.
-fn times(
+fn measure_operation(
     flags: &TuneFlags,
     arrays: &Arrays,
     operation: &str,
@@ -123,14 +123,15 @@ fn times(
             }
         }
         if usable.len() > 1 {
-            times.push((nbytes, compared(flags, arrays, operation, team, nbytes, usable)));
+            times
+                .push((nbytes, measure_algorithms(flags, arrays, operation, team, nbytes, usable)));
         }
     }
     times
 }
 
 /// Returns the best time of a call with each algorithm, in seconds.
-fn compared(
+fn measure_algorithms(
     flags: &TuneFlags,
     arrays: &Arrays,
     operation: &str,

@@ -120,7 +120,7 @@ async fn run(
         }
         // The guard would do this too, but finds processes outside their groups only by the mark in
         // their environment, which they may have changed.
-        Err(_) => supervisor.clear(KILL_LIMIT).await,
+        Err(_) => supervisor.finish(KILL_LIMIT).await,
     }
     served
 }
@@ -190,7 +190,7 @@ impl Daemon {
                 sentence = output.next_loss() => self.report_loss(&sentence),
             }
         }
-        supervisor.clear(KILL_LIMIT).await;
+        supervisor.finish(KILL_LIMIT).await;
         let mut finished = std::pin::pin!(output.finish());
         loop {
             tokio::select! {

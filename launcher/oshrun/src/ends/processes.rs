@@ -170,7 +170,7 @@ impl Processes {
     /// Kills all processes in the PEs' groups, and waits until they have ended or `limit` has
     /// passed. If all groups are then empty, also those of launch agents, kills the processes that
     /// left their group. Returns the children that ended meanwhile.
-    pub async fn clear(&mut self, limit: Duration) -> Vec<(Child, Exit)> {
+    pub async fn kill_all(&mut self, limit: Duration) -> Vec<(Child, Exit)> {
         let deadline = Instant::now() + limit;
         self.signal(Signal::KILL);
         let mut exits = Vec::new();

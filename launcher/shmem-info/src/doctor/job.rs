@@ -41,7 +41,7 @@ pub struct Examined {
 /// the user would start it.
 pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     progress("examining the hosts");
-    let (mut text, hosts) = match hosts(examined)? {
+    let (mut text, hosts) = match examine_hosts(examined)? {
         Ok(found) => found,
         Err((text, first)) => {
             progress("");
@@ -66,9 +66,10 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     progress("running the job");
     let outcome = examined.run(&layout, &pe("pairs"), JOB_LIMIT, &[])?;
     let n_cpus = hosts.iter().map(|(_, host)| host.cpus).sum();
-    let chosen = report(&outcome, n_cpus, &mut text).or_else(|| environment("SHMEM_TRANSPORT"));
+    let chosen =
+        add_reports(&outcome, n_cpus, &mut text).or_else(|| environment("SHMEM_TRANSPORT"));
     if outcome.succeeded {
-        text += &examined.times(&few, &names, &[])?;
+        text += &examined.measure(&few, &names, &[])?;
     }
     let mut working = None;
     for name in others(&hosts, chosen.as_deref()) {
@@ -80,9 +81,9 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
             variables.push(("SHMEM_ONNODE", "off"));
         }
         let other = examined.run(&few, &pe("pairs"), OTHER_LIMIT, &variables)?;
-        report(&other, n_cpus, &mut text);
+        add_reports(&other, n_cpus, &mut text);
         if other.succeeded {
-            text += &examined.times(&few, &names, &variables)?;
+            text += &examined.measure(&few, &names, &variables)?;
         }
         working = working.or(other.succeeded.then_some(name));
     }
@@ -120,7 +121,7 @@ fn shared_cpus(hosts: &[(String, HostReport)]) -> String {
 type FoundHosts = Result<(String, Vec<(String, HostReport)>), (String, String)>;
 
 /// Examines the hosts of the job.
-fn hosts(examined: &Examined) -> Result<FoundHosts, String> {
+fn examine_hosts(examined: &Examined) -> Result<FoundHosts, String> {
     let one_each = ["--ppn".to_owned(), "1".to_owned()];
     let outcome = examined.run(&one_each, &pe("host"), HOSTS_LIMIT, &[])?;
     let named = |(tag, host): (Tag, HostReport)| (tag.host_name(&host.host), host);
@@ -206,7 +207,7 @@ fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
 
 /// Adds the reports of a job on `n_cpus` CPUs to `text`, and the messages if the job failed.
 /// Returns the path between the PEs, which names their transport, if PE 0 has reported it.
-fn report(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
+fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<(Tag, PairReport)> = outcome.reports();
     let name = |(tag, report): &(Tag, PairReport)| match report {
         PairReport::Host(own) => Some((tag.pe, tag.host_name(own))),
@@ -299,7 +300,7 @@ impl Examined {
 
     /// Measures operations between the first and the last of the PEs with these names, and between
     /// each pair if there are more than two.
-    fn times(
+    fn measure(
         &self,
         layout: &[String],
         names: &[String],

@@ -70,8 +70,8 @@ pub enum PairReport {
 
 pub fn run(role: Role) -> Result<String, String> {
     match role {
-        Role::Host => host().map(|report| line(&report)),
-        Role::Pairs => pairs(),
+        Role::Host => examine_host().map(|report| line(&report)),
+        Role::Pairs => connect_pairs(),
     }
 }
 
@@ -79,7 +79,7 @@ fn host_name() -> String {
     uname().nodename().to_string_lossy().into_owned()
 }
 
-fn host() -> Result<HostReport, String> {
+fn examine_host() -> Result<HostReport, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
     let library = executable.join("../../lib/librushmem.so.1");
     let mut digest = DefaultHasher::new();
@@ -93,7 +93,7 @@ fn host() -> Result<HostReport, String> {
     })
 }
 
-fn pairs() -> Result<String, String> {
+fn connect_pairs() -> Result<String, String> {
     let start = Instant::now();
     let shmem = shmem::init();
     let init = start.elapsed().as_secs_f64();
@@ -103,7 +103,7 @@ fn pairs() -> Result<String, String> {
     let is_leader = leaders.contains(&me);
     let ends = if leaders.len() == 1 && n_pes > 1 { vec![0, n_pes - 1] } else { leaders };
     let (word, count) = (shmem.boxed(u64::from(me)), shmem.atomic(0));
-    let clocks = clocks(&shmem);
+    let clocks = compare_clocks(&shmem);
     let init = shmem.world().reduce_value(Max, init);
     let mut text = String::new();
     if is_leader {
@@ -120,8 +120,8 @@ fn pairs() -> Result<String, String> {
             text += &line(&PairReport::Pair((me, target), seconds));
         }
     }
-    let first = written_to_all(&shmem, &word);
-    let again = written_to_all(&shmem, &word);
+    let first = write_to_all(&shmem, &word);
+    let again = write_to_all(&shmem, &word);
     if me == 0 && n_pes > 2 {
         let n_others = first.0.min(again.0);
         text += &line(&PairReport::AllPairs { n_others, first: first.1, again: again.1 });
@@ -131,7 +131,7 @@ fn pairs() -> Result<String, String> {
 
 /// Lets each PE write to all others, one after the other, until [`ALL_PAIRS`] has passed. Returns
 /// the lowest number of PEs that one has written to, and the longest time in seconds.
-fn written_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
+fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     shmem.barrier_all();
     let (start, mut n_others) = (Instant::now(), 0);
@@ -157,7 +157,7 @@ fn leaders(shmem: &Shmem) -> Vec<u32> {
 
 /// Returns the maximum difference in seconds between the clocks of PEs, which they read after a
 /// barrier.
-fn clocks(shmem: &Shmem) -> f64 {
+fn compare_clocks(shmem: &Shmem) -> f64 {
     shmem.barrier_all();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let world = shmem.world();

@@ -24,12 +24,14 @@ fn sections() -> Result<Vec<Section>, String> {
     let settings = settings::of_this_process()?;
     let requested = settings.transport.as_deref();
     let all = rushmem_providers::ALL.iter();
-    Ok(all.map(|provider| section(provider.name, examined(provider), requested)).collect())
+    Ok(all
+        .map(|provider| section(provider.name, examine_with_parts(provider), requested))
+        .collect())
 }
 
 /// Examines a transport in a process of its own. If a process can open its parts alone, also
 /// examines each of those that seem usable, again in a process of its own.
-fn examined(provider: &Provider) -> Examination {
+fn examine_with_parts(provider: &Provider) -> Examination {
     let mut all = examine(provider.name, None).unwrap_or_else(|fate| {
         let finding = Finding::new(
             provider.name,

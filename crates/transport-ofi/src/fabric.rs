@@ -52,7 +52,7 @@ fn open_library() -> Result<Libfabric, String> {
     let mut all = null_mut();
     // SAFETY: null asks for everything.
     if unsafe { library.getinfo(std::ptr::null(), &mut all) } == 0 {
-        // SAFETY: made by the call, and not shared yet.
+        // SAFETY: the call has made the list, and nothing else refers to it.
         unsafe { library.freeinfo(all) };
     }
     Ok(library)
@@ -120,12 +120,12 @@ impl Fabric {
         let mut fabric = null_mut();
         // SAFETY: the part of an entry that libfabric made.
         let code = unsafe { library.fabric(entry.fabric_attr, &mut fabric) };
-        // SAFETY: stored by the call.
+        // SAFETY: the call that returned `code` has stored `fabric`.
         let fabric = unsafe { Fid::opened(code, fabric) }.map_err(refused("the fabric"))?;
         let mut domain = null_mut();
         // SAFETY: an open fabric and the entry that it was opened with.
         let code = unsafe { fi::fi_domain(fabric.raw(), entry, &mut domain) };
-        // SAFETY: stored by the call.
+        // SAFETY: the call that returned `code` has stored `domain`.
         let domain = unsafe { Fid::opened(code, domain) }.map_err(refused("the domain"))?;
         // SAFETY: a part of the entry, which libfabric filled in.
         let av_type = match unsafe { &*entry.domain_attr }.av_type {
@@ -145,7 +145,7 @@ impl Fabric {
         let mut av = null_mut();
         // SAFETY: an open domain.
         let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
-        // SAFETY: stored by the call.
+        // SAFETY: the call that returned `code` has stored `av`.
         let av = unsafe { Fid::opened(code, av) }.map_err(refused("the address table"))?;
         let (list, keys) = (Mutex::new(list), AtomicU64::new(first_key));
         let (mapped, permits) = (MappedKeys::default(), Arc::default());
@@ -167,7 +167,7 @@ impl Fabric {
             let mut cq = null_mut();
             // SAFETY: an open domain.
             let code = unsafe { fi::fi_cq_open(self.domain.raw(), &mut attr, &mut cq) };
-            // SAFETY: stored by the call.
+            // SAFETY: the call that returned `code` has stored `cq`.
             unsafe { Fid::opened(code, cq) }
         };
         if sleep && let Ok(cq) = open(fi::FI_WAIT_FD) {
@@ -194,7 +194,7 @@ impl Fabric {
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
         // meanwhile.
         let code = unsafe { fi::fi_endpoint(self.domain.raw(), list.first(), &mut endpoint) };
-        // SAFETY: stored by the call.
+        // SAFETY: the call that returned `code` has stored `endpoint`.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
         // SAFETY: both are open, and the queue is dropped after the endpoint.
         let code =
@@ -269,7 +269,7 @@ impl Fabric {
         // SAFETY: an open domain, and memory that is valid for these accesses by contract.
         let code =
             unsafe { fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr) };
-        // SAFETY: stored by the call.
+        // SAFETY: the call that returned `code` has stored `mr`.
         let mr = unsafe { Fid::opened(code, mr) }?;
         if self.info.asks(fi::FI_MR_ENDPOINT) {
             // SAFETY: both are open, and the registration is dropped before the endpoint.
@@ -338,7 +338,7 @@ impl<T> Fid<T> {
     /// any more.
     pub(crate) fn close(self) -> bool {
         let object = ManuallyDrop::new(self);
-        // SAFETY: open, given away here, and not closed by a drop.
+        // SAFETY: the object is open. It is consumed here, and its drop does not run.
         unsafe { fi::fi_close(object.fid()) == 0 }
     }
 
@@ -353,8 +353,7 @@ impl<T> Fid<T> {
 
 impl<T> Drop for Fid<T> {
     fn drop(&mut self) {
-        // SAFETY: open, and not used any more. Where closing fails there is nothing left to
-        // do.
+        // SAFETY: the object is open and not used any more. If closing fails, nothing can be done.
         unsafe { fi::fi_close(self.fid()) };
     }
 }

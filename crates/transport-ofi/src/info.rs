@@ -244,7 +244,7 @@ unsafe impl Send for InfoList {}
 impl Drop for InfoList {
     fn drop(&mut self) {
         if !self.first.is_null() {
-            // SAFETY: owned, and made by this library.
+            // SAFETY: this library made the list, which is owned here.
             unsafe { self.library.freeinfo(self.first) };
         }
     }
@@ -253,13 +253,13 @@ impl Drop for InfoList {
 impl InfoList {
     /// Returns the entries that libfabric offers for these requirements; the list may be empty.
     pub(crate) fn of(library: &'static Libfabric, hints: &FiInfo) -> Result<InfoList, String> {
-        // SAFETY: null asks for an empty one.
+        // SAFETY: null asks for an empty entry.
         let filled = InfoList { library, first: unsafe { library.dupinfo(std::ptr::null()) } };
-        // SAFETY: null, or owned here.
+        // SAFETY: the pointer is null, or to an entry that is owned here.
         let empty = unsafe { filled.first.as_mut() };
         hints.fill(empty.ok_or("libfabric has no memory for a query")?)?;
         let mut first = null_mut();
-        // SAFETY: valid hints.
+        // SAFETY: the hints are an entry that libfabric made and `fill` completed.
         match unsafe { library.getinfo(filled.first, &mut first) } {
             0 => Ok(InfoList { library, first }),
             error if error == -fi::FI_ENODATA => Ok(InfoList { library, first: null_mut() }),
@@ -301,11 +301,11 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
 
 /// Returns the NIC of an entry, if libfabric reports it.
 fn nic(info: &fi::fi_info) -> Option<FabricNic> {
-    // SAFETY: null, or a part of an entry that lives.
+    // SAFETY: the pointer is null, or to a part of an entry that lives.
     let nic = unsafe { info.nic.as_ref() }?;
-    // SAFETY: null, or a part of an entry that lives.
+    // SAFETY: the pointer is null, or to a part of an entry that lives.
     let bus = unsafe { nic.bus_attr.as_ref() };
-    // SAFETY: null, or a part of an entry that lives.
+    // SAFETY: the pointer is null, or to a part of an entry that lives.
     let device = unsafe { nic.device_attr.as_ref() };
     Some(FabricNic {
         on_pci: bus.is_some_and(|bus| bus.bus_type == fi::FI_BUS_PCI),

@@ -217,10 +217,11 @@ impl Transport for Ofi {
         let shared = self.shared();
         let in_blocks = segment == Segment::Heap && shared.fabric.info.heap_in_blocks();
         let first = if in_blocks { shared.own_heap.begin(nbytes) } else { nbytes };
-        // SAFETY: valid until this transport is dropped, by the contract of `Transport::register`.
+        // SAFETY: the memory is valid until this transport is dropped, by the contract of
+        // `Transport::register`.
         let (descriptor, published) = unsafe { self.register_part(segment, base, first) }?;
-        // SAFETY: valid until this transport is dropped by contract, and it serves no peer after
-        // that.
+        // SAFETY: the memory is valid by contract until this transport is dropped, which then
+        // serves no peer.
         unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, descriptor) }?;
         Ok(PublishedSegment { whole: nbytes as u64, ..published }.encode())
     }
@@ -305,8 +306,8 @@ impl Ofi {
         let fabric = &shared.fabric;
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
         let mr = self.shared().while_paused(|ep| {
-            // SAFETY: valid until this transport is dropped by contract, and with it the
-            // registration.
+            // SAFETY: the memory is valid by contract until this transport is dropped, and with it
+            // the registration.
             unsafe { fabric.register(base, nbytes, access, &ep.endpoint) }
         });
         let refused = |code| refusal(&fabric.info, segment, nbytes, &fabric.library.strerror(code));

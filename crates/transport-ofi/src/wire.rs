@@ -117,7 +117,7 @@ impl OfiWire {
         };
         let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
         if copies {
-            // SAFETY: valid during this call.
+            // SAFETY: the source is valid during this call, by the contract of `Wire::write`.
             let attempt = unsafe { ep.write_staged(remote, source) };
             return self.posted(shared, pe, true, attempt);
         }
@@ -126,7 +126,7 @@ impl OfiWire {
         // it. Counting as a waiter makes the service thread leave the CPU to this thread meanwhile,
         // for at most a few of its sleeps.
         shared.local.state.enter_wait();
-        // SAFETY: valid until the write completes, by the contract of `Wire::write`.
+        // SAFETY: the source is valid until the write completes, by the contract of `Wire::write`.
         let attempt = unsafe { ep.write(remote, source, known, source_free) };
         shared.local.state.leave_wait();
         self.posted(shared, pe, false, attempt)
@@ -213,7 +213,7 @@ impl Wire for OfiWire {
         let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
         let copies = source.nbytes <= shared.copy_up_to(end.awaited);
         if copies && ep.injects(source.nbytes) {
-            // SAFETY: valid during this call.
+            // SAFETY: the source is valid during this call, by the contract of `Wire::write`.
             let attempt = unsafe { ep.write_injected(remote, source) };
             return self.posted(shared, pe, true, attempt);
         }
@@ -234,7 +234,7 @@ impl Wire for OfiWire {
         };
         let known = shared.descriptor_of(dest);
         let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
-        // SAFETY: valid until the read completes, by the contract of `Wire::read`.
+        // SAFETY: `dest` is valid until the read completes, by the contract of `Wire::read`.
         let attempt = unsafe { ep.read(remote, dest, known) };
         self.posted(shared, pe, false, attempt)
     }

@@ -235,7 +235,8 @@ impl Connection {
         } else {
             // Data that have arrived earlier become visible before these.
             fence(Ordering::Release);
-            // SAFETY: of a segment, or a destination that is valid until its request is answered.
+            // SAFETY: `direct` is in a segment, or in a destination that is valid until its request
+            // is answered.
             unsafe { sys::receive(&self.socket, direct, buffer) }
         };
         let nbytes = match received {

@@ -19,7 +19,7 @@ pub(crate) struct Establishment {
     is_connecting: bool,
     /// The peer's claim was welcomed.
     is_reserved: bool,
-    /// This PE was deferred, and does not claim again before.
+    /// This PE was deferred or gave up, and does not claim again before this time.
     deferred_until: Option<Instant>,
 }
 

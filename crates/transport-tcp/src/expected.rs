@@ -30,7 +30,7 @@ impl Expected {
     /// Records that data arrived from a peer.
     pub(crate) fn record(&mut self, pe: Pe) {
         self.n_right = if self.next == Some(pe) { self.n_right.saturating_add(1) } else { 0 };
-        // The predicted peer is the one that followed this one in the ring before.
+        // Predicts the peer that sent next after `pe` the last time, if the ring still has that.
         let before = (0..REMEMBERED - 1)
             .map(|back| (self.last + REMEMBERED - back) % REMEMBERED)
             .find(|&at| self.peers[at] == Some(pe));

@@ -182,7 +182,8 @@ impl Requests {
             ReplyFrame::Data { seq, nbytes } => {
                 match *self.ledger.data(seq, nbytes)? {
                     AnswerDest::Private(dest) => store(dest.skip(done), bytes),
-                    // SAFETY: valid until the request is answered, by the contract of `get`.
+                    // SAFETY: `dest` is valid until the request is answered, by the contract of
+                    // `get`.
                     AnswerDest::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
                     _ => return Err(Violation::Unrequested),
                 }
@@ -217,6 +218,6 @@ fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violat
 /// Copies received bytes to the start of a private destination.
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was requested");
-    // SAFETY: within a destination that is valid until its request is answered.
+    // SAFETY: the bytes fit the destination, which is valid until its request is answered.
     unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, bytes.as_ptr(), bytes.len()) };
 }

@@ -188,7 +188,7 @@ impl SendQueue {
             // Both sides get the same alignment, as in `push_copy`.
             self.copy_sent = range.base.addr() % WORD;
             self.copy.resize(self.copy_sent, 0);
-            // SAFETY: valid by the contract of `push_shared`.
+            // SAFETY: the range is valid for atomic reads, by the contract of `push_shared`.
             unsafe { append::<mem::AtomicLoads>(&mut self.copy, range.first(COPY - end)) };
         }
         let copy = LocalBuf::source(self.copy.as_ptr(), self.copy.len()).skip(self.copy_sent);
@@ -268,6 +268,6 @@ unsafe fn append<L: mem::Loads>(bytes: &mut Vec<u8>, range: LocalBuf) {
     let to = bytes.as_mut_ptr().wrapping_add(start);
     // SAFETY: the range is valid by contract, and room for as many bytes was reserved.
     unsafe { mem::copy_bytes::<L>(to, range.base, range.nbytes) };
-    // SAFETY: reserved and written above.
+    // SAFETY: this many bytes were reserved and written above.
     unsafe { bytes.set_len(start + range.nbytes) };
 }

@@ -126,10 +126,10 @@ impl Target {
             // SAFETY: the range is in a segment, so it is valid for reads.
             unsafe { self.replies.push_copy::<AtomicLoads>(from) };
         } else if in_parts {
-            // SAFETY: in a segment, which outlives the connection.
+            // SAFETY: the range is in a segment, which outlives the connection.
             unsafe { self.replies.push_memory(from) };
         } else {
-            // SAFETY: in a segment, which outlives the connection.
+            // SAFETY: the range is in a segment, which outlives the connection.
             unsafe { self.replies.push_shared(from) };
         }
     }

@@ -82,7 +82,8 @@ impl Transport for Tcp {
         base: *mut u8,
         nbytes: usize,
     ) -> Result<Key, Error> {
-        // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
+        // SAFETY: the memory is valid by contract until this transport is dropped, which then
+        // serves no peer.
         unsafe { self.shared().local().segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
         Ok(Key((nbytes as u64).to_le_bytes().to_vec()))
     }

@@ -136,7 +136,8 @@ impl Wire for TcpWire {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
-            // SAFETY: valid by contract until the write is over, which is not before it is sent.
+            // SAFETY: the source is valid by contract until the write is over, which is not before
+            // it is sent.
             let number = unsafe { connection.requests.put(to, source, (copy, in_parts)) };
             let sends_now = match sent {
                 WriteSent::Now => true,
@@ -176,8 +177,8 @@ impl Wire for TcpWire {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
-            // SAFETY: valid by contract until the read is over; after a loss the connection is not
-            // used any more.
+            // SAFETY: `dest` is valid by contract until the read is over; after a loss the
+            // connection is not used any more.
             let number = unsafe { connection.requests.get(from, dest, (is_shared, in_parts)) };
             if awaited || connection.requests.is_full(&shared.tuning) {
                 connection.flush()?;

@@ -84,10 +84,10 @@ extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
         // nothing is printed.
         unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
     }
-    // SAFETY: numbers; a handler may call it.
+    // SAFETY: the arguments are numbers, and a handler may call this function.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
-    // SAFETY: a number; a handler may call it. The signal is blocked while its handler runs, and
-    // ends the process when this function returns.
+    // SAFETY: the argument is a number, and a handler may call this function. The signal is blocked
+    // while its handler runs, and ends the process when this function returns.
     unsafe { libc::raise(signal) };
 }
 

@@ -245,8 +245,8 @@ impl CallbackSlot {
         };
         let fetched = self.fetched.get();
         if !fetched.is_null() {
-            // SAFETY: room for a word of this width, by the contract of `Wire::amo`, which ends
-            // with the operation.
+            // SAFETY: `fetched` is valid for a word of this width until the operation ends, by the
+            // contract of `Wire::amo`.
             unsafe { self.width.get().write(fetched, old) };
         }
         callbacks.release(self);

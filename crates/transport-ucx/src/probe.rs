@@ -23,7 +23,7 @@ const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     // Leaked, since an operation that does not end in time may still write to this memory.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
-    // SAFETY: never freed.
+    // SAFETY: the three words are never freed.
     let memory = unsafe { UcpMemory::register(context, word.cast(), 24) }?;
     let (from, to) = (Worker::new(context)?, Worker::new(context)?);
     // SAFETY: there is no handler.
@@ -117,9 +117,9 @@ fn try_all(
                 }
             }
         }
-        // SAFETY: never freed, and the operation has ended.
+        // SAFETY: the word is never freed, and the operation has ended.
         let now = unsafe { word.read_volatile() };
-        // SAFETY: never freed, and the operation has ended.
+        // SAFETY: the word is never freed, and the operation has ended.
         let fetched = unsafe { second.read_volatile() };
         let fetched = match width {
             AmoWidth::Four => u64::from(u32::from_ne_bytes(

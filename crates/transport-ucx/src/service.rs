@@ -156,7 +156,7 @@ impl Serving for UcxTarget {
         answer.awaited_by = awaited_by;
         let (base, nbytes) = (answer.answers.as_ptr(), answer.answers.len());
         let answer = Box::into_raw(answer);
-        // SAFETY: it lives until it is sent.
+        // SAFETY: the answer lives until it is sent.
         let header = unsafe { &raw const (*answer).bytes };
         let mut params = callback_params(Some(answered), answer.cast_const().cast());
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
@@ -213,7 +213,7 @@ impl Deferred {
     unsafe fn end(this: *mut Deferred, status: ucs_status_t) {
         // SAFETY: made by `into_raw` and used for the last time, by contract.
         let this = unsafe { Box::from_raw(this) };
-        // SAFETY: it lives as long as the worker that calls.
+        // SAFETY: the target is dropped after the worker that calls this.
         let target = unsafe { &*this.target };
         let stream = this.incoming.request.stream;
         if status != UCS_OK {
@@ -246,7 +246,7 @@ unsafe extern "C" fn requested<const IS_BATCH: bool>(
     length: usize,
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
-    // SAFETY: it lives as long as the worker that calls.
+    // SAFETY: the target is dropped after the worker that calls this.
     let target = unsafe { &*arg.cast_const().cast::<UcxTarget>() };
     // SAFETY: UCX has passed these arguments, by contract, and the message is not used after this
     // call.
@@ -288,11 +288,12 @@ unsafe extern "C" fn fetched(
     user_data: *mut c_void,
 ) {
     let deferred = user_data.cast::<Deferred>();
-    // SAFETY: a live box, since only this callback frees it.
+    // SAFETY: the box lives: UCX calls this once, and nothing else frees the box of a fetch that is
+    // in flight.
     let target = unsafe { &*deferred }.target;
-    // SAFETY: it lives as long as the worker that calls.
+    // SAFETY: the target is dropped after the worker that calls this.
     let ucp = unsafe { &*target }.ucp;
-    // SAFETY: UCX calls once per request.
+    // SAFETY: `into_raw` made the pointer, and UCX calls this once for each fetch.
     unsafe { Deferred::end(deferred, status) };
     if let Ok(Some(request)) = started(request) {
         request.free(ucp);
@@ -306,7 +307,7 @@ unsafe extern "C" fn fetched(
 unsafe extern "C" fn answered(request: *mut c_void, status: ucs_status_t, user_data: *mut c_void) {
     // SAFETY: made by `into_raw`, and UCX does not use it after this call.
     let answer = unsafe { Box::from_raw(user_data.cast::<SentReply>()) };
-    // SAFETY: it lives as long as the worker that calls.
+    // SAFETY: the target is dropped after the worker that calls this.
     let target = unsafe { &*answer.target };
     target.record_sent(answer, status);
     if let Ok(Some(request)) = started(request) {

@@ -120,12 +120,12 @@ impl Transport for Ucx {
             covered: covered as u64,
         };
         if nbytes > 0 {
-            // SAFETY: valid until this transport is dropped, by the contract of
+            // SAFETY: the memory is valid until this transport is dropped, by the contract of
             // `Transport::register`.
             key.packed = unsafe { self.register_part(segment, base, covered) }?;
         }
-        // SAFETY: valid until this transport is dropped by contract, and it serves no peer after
-        // that.
+        // SAFETY: the memory is valid by contract until this transport is dropped, which then
+        // serves no peer.
         unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
         Ok(Key(key.encode()))
     }
@@ -213,7 +213,8 @@ impl Ucx {
         nbytes: usize,
     ) -> Result<Vec<u8>, Error> {
         let refused = |why: String| refusal(segment, nbytes, &why);
-        // SAFETY: valid by contract until this transport is dropped, which drops the registration.
+        // SAFETY: the memory is valid by contract until this transport is dropped, and with it the
+        // registration.
         let memory = unsafe { UcpMemory::register(&self.progress.shared.context, base, nbytes) };
         let memory = memory.map_err(refused)?;
         let packed = memory.key().map_err(refused)?;

@@ -98,7 +98,8 @@ impl FiEndpoint {
         if let Some(known) = known.filter(|_| !self.fabric.info.asks(fi::FI_MR_ENDPOINT)) {
             return Ok((without_provenance_mut(known), BufferUse::Plain));
         }
-        // SAFETY: valid for these accesses until the registration is dropped, by contract.
+        // SAFETY: the range is valid for these accesses until the registration is dropped, by
+        // contract.
         let mr = unsafe { self.fabric.register(range.base, range.nbytes, access, &self.endpoint) }?;
         Ok((desc(Some(&mr)), BufferUse::Registered { _mr: mr }))
     }

@@ -28,7 +28,8 @@ impl FiEndpoint {
             return self.defer(to.pe, to.fi_addr);
         };
         let flags = self.completion | fi::FI_INJECT;
-        // SAFETY: valid by contract; libfabric does not access injected memory after the call.
+        // SAFETY: the range is valid by contract; libfabric does not access injected memory after
+        // the call.
         let code = unsafe { self.write_message(op, to, from, null_mut(), flags) };
         match self.begun(code, op) {
             Err(code) => self.stop_injecting(code),
@@ -87,7 +88,7 @@ impl FiEndpoint {
         if !self.may_begin(to.pe) {
             return self.defer(to.pe, to.fi_addr);
         }
-        // SAFETY: valid until the operation completes, by contract.
+        // SAFETY: the range is valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
         let Some(op) = self.begin(to.pe, use_) else { return self.defer(to.pe, to.fi_addr) };
         let completion = match source_free {
@@ -165,7 +166,7 @@ impl FiEndpoint {
         if !self.may_begin(from.pe) {
             return self.defer(from.pe, from.fi_addr);
         }
-        // SAFETY: valid until the operation completes, by contract.
+        // SAFETY: `dest` is valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
         let Some(op) = self.begin(from.pe, use_) else { return self.defer(from.pe, from.fi_addr) };
         // SAFETY: `dest` is valid for writes until completion, by contract.

@@ -124,7 +124,7 @@ fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
     // SAFETY: a source that is valid during the call.
     unsafe { end.put(pe, put(3, &[7, 8], Completion::Now)) }.expect("its proxy is there");
     let signal = SignalUpdate { dest: at(5), op: AmoOp::Set, value: 9, follows: Follows::Data };
-    // SAFETY: the same.
+    // SAFETY: a source that is valid during the call.
     unsafe { end.put_signal(pe, put(6, &[10], Completion::Now), signal) }.expect("the same");
     end.fence().expect("its proxy is there");
     let dest = LocalBuf { base: base.wrapping_add(2).cast(), nbytes: 16 };

@@ -70,15 +70,14 @@ fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Erro
     }
 }
 
-/// When the operations complete. SAFETY of the calls below: [`loses`] keeps the memory longer than
-/// any operation.
+/// When the operations complete: in the call, or at the next quiet.
 const COMPLETIONS: [Completion; 2] = [Completion::Now, Completion::AtQuiet];
 
 #[test]
 fn a_put_ends_with_a_loss_whether_or_not_somebody_waits() {
     for completion in COMPLETIONS {
         loses(|endpoint, source| {
-            // SAFETY: see above.
+            // SAFETY: `loses` keeps the memory longer than any operation.
             unsafe { endpoint.put(PEER, Put { dest: HEAP, source, completion }) }?;
             endpoint.quiet()
         });
@@ -89,7 +88,7 @@ fn a_put_ends_with_a_loss_whether_or_not_somebody_waits() {
 fn a_get_ends_with_a_loss_whether_or_not_somebody_waits() {
     for completion in COMPLETIONS {
         loses(|endpoint, dest| {
-            // SAFETY: see above.
+            // SAFETY: `loses` keeps the memory longer than any operation.
             unsafe { endpoint.get(PEER, Get { dest, source: HEAP, completion }) }?;
             endpoint.quiet()
         });
@@ -101,7 +100,7 @@ fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
     let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
     for completion in COMPLETIONS {
         loses(|endpoint, source| {
-            // SAFETY: see above.
+            // SAFETY: `loses` keeps the memory longer than any operation.
             unsafe { endpoint.put_signal(PEER, Put { dest: HEAP, source, completion }, signal) }?;
             endpoint.quiet()
         });
@@ -112,7 +111,7 @@ fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
 fn a_test_for_completion_ends_with_a_loss() {
     loses(|endpoint, dest| {
         let get = Get { dest, source: HEAP, completion: Completion::AtQuiet };
-        // SAFETY: see above.
+        // SAFETY: `loses` keeps the memory longer than any operation.
         unsafe { endpoint.get(PEER, get) }?;
         while !endpoint.is_quiet()? {}
         Ok(())

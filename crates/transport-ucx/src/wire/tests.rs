@@ -1,5 +1,5 @@
-//! Unit tests of malformed requests, each of which the target refuses, naming the sender and the
-//! reason; and of how often a thread that waits serves peers.
+//! Unit tests of malformed requests, each of which the target refuses with the reason, and the
+//! sender if the header has it; and of how often a thread that waits serves peers.
 #![allow(unsafe_code)]
 
 use super::*;

@@ -31,7 +31,7 @@ unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _
         QueueReport::Unreadable(code) => code,
         QueueReport::Failed(context, error) => {
             NEXT.with_borrow_mut(|next| next.remove(0));
-            // SAFETY: valid for writes, by the contract of libfabric.
+            // SAFETY: `to` is valid for writes, by the contract of libfabric.
             let to = unsafe { &mut *to };
             (to.op_context, to.err, to.len, to.olen) = (context, error, 100, 20);
             1

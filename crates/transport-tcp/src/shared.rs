@@ -118,7 +118,8 @@ impl SharedState {
         address_of(pe, record).ok().map(|address| address.host)
     }
 
-    /// Records the loss of a PE, after which every operation fails. Returns the first loss.
+    /// Records the loss of a PE, after which every operation fails. Returns the first loss, which
+    /// may be another one.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
         let why = format!(
             "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \

@@ -208,6 +208,9 @@ impl Serving for UcxTarget {
 }
 
 impl Deferred {
+    /// Ends a fetch: carries out the request with the data, or refuses it if they could not be
+    /// fetched. Frees `this`.
+    ///
     /// # Safety
     /// `this` was made by `into_raw` and is not used any more.
     unsafe fn end(this: *mut Deferred, status: ucs_status_t) {

@@ -100,6 +100,8 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
+    /// Calls libfabric for a write that has begun in the cell `op`. Returns its code.
+    ///
     /// # Safety
     /// The range is valid for reads: with `FI_INJECT` during the call, else until completion.
     #[inline(always)]
@@ -192,6 +194,8 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
+    /// Calls libfabric for a read that has begun in the cell `op`. Returns its code.
+    ///
     /// # Safety
     /// The range is valid for writes until completion.
     #[inline(always)]

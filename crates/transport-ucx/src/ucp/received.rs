@@ -25,6 +25,8 @@ pub(crate) enum ReceivedData<'a> {
 }
 
 impl ReceivedMessage<'_> {
+    /// Returns the message that UCX passes to a callback by these parameters.
+    ///
     /// # Safety
     /// UCX has passed these parameters to a callback, and the result is not used after the
     /// callback.
@@ -49,6 +51,8 @@ impl ReceivedMessage<'_> {
     }
 }
 
+/// Returns a range as a slice; an empty range may have any base.
+///
 /// # Safety
 /// `base` is valid for `nbytes` bytes as long as the result is used, unless there are none.
 unsafe fn bytes<'a>(base: *const c_void, nbytes: usize) -> &'a [u8] {

@@ -52,7 +52,7 @@ pub(crate) fn remote_pieces(slot: &RequestSlot) -> impl Iterator<Item = (u64, us
     slot.pieces.iter().take(n).map(move |[at, nbytes]| (word(at), word(nbytes) as usize))
 }
 
-/// Reads the data of a peer's operation. Fails if the peer has ended.
+/// Reads the data of a peer's operation. Fails if the peer has ended and the data are not inline.
 ///
 /// # Safety
 /// `to` is valid for writes of `nbytes` bytes.

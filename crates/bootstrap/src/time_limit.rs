@@ -76,7 +76,7 @@ impl TimeLeft {
 }
 
 /// Waits for at most `wait`, which is short, until `fd` has data or is at its end. Returns false if
-/// that time has passed.
+/// that time has passed, or a signal has interrupted the wait.
 pub(crate) fn is_readable(fd: impl AsFd, wait: Duration) -> io::Result<bool> {
     let wait = Timespec::try_from(wait).expect("a slice is short");
     match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&wait)) {

@@ -46,12 +46,14 @@ const MEMORY: [MemoryFiles; 2] = [
 const NO_LIMIT: u64 = 1 << 60;
 
 impl GroupLimit {
-    /// Returns the limits of processes and threads, the innermost group first.
+    /// Returns the limits of processes and threads that the visible groups set, the innermost group
+    /// first; none if no group sets one.
     pub fn of_tasks() -> Vec<GroupLimit> {
         control_groups().iter().filter_map(|dir| tasks(dir)).collect()
     }
 
-    /// Returns the limits of memory, the innermost group first.
+    /// Returns the limits of memory that the visible groups set, the innermost group first; none if
+    /// no group sets one.
     pub fn of_memory() -> Vec<GroupLimit> {
         control_groups().iter().filter_map(|dir| memory(dir)).collect()
     }

@@ -66,7 +66,7 @@ impl Message {
         Ok(Some((message, body)))
     }
 
-    /// Returns the PE that has sent the message.
+    /// Returns the PE that the message names as its sender.
     pub(crate) fn sender(&self) -> Pe {
         match self {
             Message::Request(request) | Message::Data(request) => request.stream.pe,

@@ -14,9 +14,9 @@ pub(crate) const MAX_ADDRESSES: usize = 16;
 /// The host name and the socket addresses of a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Address {
-    /// For messages.
+    /// The name of the host, for messages to users.
     pub(crate) host: String,
-    /// In the order of preference.
+    /// The addresses at which the PE listens, the preferred one first.
     pub(crate) sockets: Vec<SocketAddr>,
 }
 

@@ -1,5 +1,5 @@
 //! The state that all wires of a PE and its service thread share: the peers and the connections to
-//! them. Threads that wait sleep here until data arrive.
+//! them. Also puts threads that wait to sleep until data arrive.
 //!
 //! Locking: wires wait for the lock of a link, except in a poll, and so do the service when a peer
 //! connects and the transport when it is dropped. Polls only try it. The lock is not held while
@@ -26,7 +26,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The time for which a deferred PE waits for the peer's connection before it connects again.
+/// The time for which a PE that was deferred, or has given up connecting, waits for the peer's
+/// connection before it connects again.
 const DEFERRED: Duration = Duration::from_millis(100);
 
 /// Another PE of the job that has been used.
@@ -379,8 +380,9 @@ impl SharedState {
         self.local().state.record_event();
     }
 
-    /// Sleeps until data arrive or another thread receives some, for `at_most` at the longest.
-    /// Returns true if data have arrived that no thread has received.
+    /// Sleeps until data arrive, an awaited word changes, or another thread records an event if no
+    /// words are awaited; for `at_most` at the longest. Returns true if data have arrived that no
+    /// thread has received.
     pub(crate) fn sleep(&self, awaited: &[AwaitedWord], at_most: Duration) -> bool {
         let sockets = [self.epoll.as_fd()];
         self.local().state.sleep_until_event(SleepOn::Shared(&sockets), awaited, at_most)

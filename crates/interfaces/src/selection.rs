@@ -9,7 +9,8 @@ use ipnet::IpNet;
 /// The setting that selects interfaces.
 pub const INTERFACES: &str = "SHMEM_TCP_INTERFACE";
 
-/// Interfaces that sockets may use.
+/// A list of `SHMEM_TCP_INTERFACE`: the interfaces and subnets that sockets may use, or may not
+/// use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     text: String,

@@ -27,13 +27,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// The observers; the value of each is a bit of [`ACTIVE`].
 #[derive(Clone, Copy)]
 pub(crate) enum Observer {
-    /// `SHMEM_STATS`
+    /// The counters of `SHMEM_STATS`.
     Counters = 1,
-    /// `SHMEM_TRACE`
+    /// The trace of `SHMEM_TRACE`.
     Trace = 2,
-    /// `SHMEM_CHECK=races`
+    /// The race detector of `SHMEM_CHECK=races`.
     Races = 4,
-    /// `SHMEM_CHECK`
+    /// The checks of `SHMEM_CHECK`, also of `SHMEM_CHECK=races`.
     Checks = 8,
     /// The record of the last writes.
     Writes = 16,

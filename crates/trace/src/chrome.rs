@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::job::{JobTrace, RecordIndex};
 use crate::layout::Kind;
 
-/// Writes the trace.
+/// Writes the trace of a job as JSON to `out`.
 ///
 /// # Errors
 /// When `out` fails.

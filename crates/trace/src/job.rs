@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::layout::{Kind, TraceRecord, file_name};
 use crate::pe::PeTrace;
 
-/// The name of the trace of a job in its directory.
+/// The name of the JSON file with the trace of a job, in the directory of the PEs' files.
 pub const FILE: &str = "trace.json";
 
 /// The traces of the PEs of a job.
@@ -35,7 +35,7 @@ pub struct Flow {
 /// A call that waits, its duration, and the record for which it waited.
 #[derive(Clone, Copy, Debug)]
 pub struct TracedWait {
-    /// The call.
+    /// The record of the call.
     pub call: RecordIndex,
     /// The duration of the call in nanoseconds, until the end of the trace if it has not ended.
     pub nanoseconds: u64,

@@ -125,7 +125,7 @@ pub struct TraceRecord {
     pub kind: Kind,
     /// True if the access is incomplete until a quiet.
     pub in_flight: bool,
-    /// The index of the name.
+    /// The index of the name among the names of the file.
     pub name: u16,
     /// The world PE whose memory is accessed, or to which a quiet is restricted.
     pub peer: Option<u32>,

@@ -32,7 +32,7 @@ pub(crate) struct CapturedCall {
 }
 
 impl CapturedCall {
-    /// Returns the stack of this thread.
+    /// Captures the stack of this thread and, in a Python program, the line.
     pub(crate) fn capture() -> CapturedCall {
         CapturedCall { stack: Backtrace::force_capture(), in_python: python::line_of_caller() }
     }

@@ -242,7 +242,7 @@ fn show_in_flight() -> bool {
 /// Once the wait is long, it is added to the status.
 pub(crate) struct LongWait<D> {
     describe: D,
-    /// True if the thread has slept on the doorbell.
+    /// True once the thread has called [`sleep`](LongWait::sleep).
     has_slept: bool,
     /// When the wait began: the time of the first read of the clock.
     since: Option<u64>,

@@ -218,7 +218,7 @@ thread_local! {
     static READS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts a get or an atomic operation that returns a value.
+/// Counts a get or an atomic operation that returns a value, in a job that counts polls.
 #[inline(always)]
 pub(crate) fn count_read() {
     if address::are_polls_counted() {
@@ -226,7 +226,7 @@ pub(crate) fn count_read() {
     }
 }
 
-/// Counts a call that completes or orders operations.
+/// Counts a call that completes or orders operations, in a job that counts polls.
 #[inline(always)]
 pub(crate) fn count_call() {
     if address::are_polls_counted() {
@@ -234,7 +234,7 @@ pub(crate) fn count_call() {
     }
 }
 
-/// Counts a test of a word or a lock, unless it was successful.
+/// Counts a test of a word or a lock, unless it was successful, in a job that counts polls.
 #[inline(always)]
 pub(crate) fn count_test(is_successful: bool) {
     if address::are_polls_counted() && !is_successful {

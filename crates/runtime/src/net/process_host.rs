@@ -51,7 +51,7 @@ pub(crate) struct Callbacks {
     /// Records that the calling thread has waited long for operations on these PEs, and the number
     /// of operations in flight.
     pub(crate) waits: fn(&[Pe], u64),
-    /// Records that this wait has ended.
+    /// Records that the wait has ended which this thread has recorded by `waits`.
     pub(crate) ends_wait: fn(),
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn close() {
     }
 }
 
-/// Records the start of an event.
+/// Reports the begin of an event to the detector, if there is one.
 pub(super) fn begin(event: &Event) {
     let Some(detector) = detector() else { return };
     match event.action {
@@ -51,7 +51,7 @@ pub(super) fn begin(event: &Event) {
     }
 }
 
-/// Records the end of an event.
+/// Reports the end of an event to the detector, if there is one.
 pub(super) fn end(event: &Event) {
     let Some(detector) = detector() else { return };
     let (addr, nbytes) = (event.remote.addr, event.remote.nbytes);

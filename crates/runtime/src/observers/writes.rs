@@ -18,7 +18,7 @@ use std::sync::atomic::{
     fence,
 };
 
-/// The number of recorded writes.
+/// The number of writes so far, including those whose record was lost.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The ring, whose layout `rushmem_explain::writes` describes.

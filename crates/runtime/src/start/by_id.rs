@@ -13,7 +13,7 @@ use core::ffi::c_int;
 use rushmem_bootstrap::meeting::{Attendance, UniqueId, make_unique_id};
 use std::sync::OnceLock;
 
-/// Bytes of a unique id in C.
+/// The size of a unique id in bytes, as C programs have it.
 pub const UNIQUE_ID_BYTES: usize = 128;
 
 /// The arguments of the initialization by which this process has joined its job.
@@ -28,7 +28,7 @@ pub(super) struct ById {
 }
 
 impl ById {
-    /// Checks the arguments of an initialization.
+    /// Checks the arguments of an initialization. Ends the job with an error if they are invalid.
     pub(super) fn new(call: Call, rank: c_int, n_ranks: c_int, id: &[u8; UNIQUE_ID_BYTES]) -> ById {
         let pe = match u32::try_from(rank) {
             Ok(pe) if n_ranks > rank => pe,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The state of a transport on this machine, for messages.
 pub struct OnThisMachine {
-    /// What the provider has found.
+    /// The hardware that the provider would use, and its description.
     pub found: Found,
     /// The executor of atomic operations in a job whose machines are all like this one, or why the
     /// requested one is not possible.

@@ -509,7 +509,8 @@ fn nodes_of_job(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap 
     NodeMap::from_runs(runs).expect("no node is empty")
 }
 
-/// Returns the PEs on this PE's node, including itself.
+/// Returns the PEs, including this one, of the group of `nodes` in which this PE is: a node or a
+/// machine.
 fn node_members(nodes: &NodeMap, me: Pe) -> Members {
     Members::listed(nodes.members(nodes.node_of(me.0)).collect())
 }

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::parent_id;
 use std::ptr::null_mut;
 
-/// The signals of a crash.
+/// The signals of a crash, with their names.
 pub(super) const SIGNALS: [(c_int, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV"),
     (libc::SIGBUS, "SIGBUS"),
@@ -15,10 +15,9 @@ pub(super) const SIGNALS: [(c_int, &str); 5] = [
     (libc::SIGABRT, "SIGABRT"),
 ];
 
-/// The handler of a signal.
 pub(super) type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
-/// Sets the handler of a signal.
+/// Sets the handler of a signal. It runs on the thread's stack for handlers, if that has one.
 pub(super) fn handle(signal: c_int, handler: Handler) {
     // SAFETY: zeros are a valid value: no flags, and an empty set of signals.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -70,7 +69,6 @@ impl Crash {
         }
     }
 
-    /// Returns the name of the signal.
     pub(super) fn name(&self) -> &'static str {
         let named = SIGNALS.iter().find(|(signal, _)| *signal == self.signal);
         named.map_or("a signal", |(_, name)| name)

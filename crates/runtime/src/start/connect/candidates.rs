@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Availability {
     /// It is not available, for this reason.
     Absent(String),
-    /// It is available, without RDMA devices.
+    /// It is available without RDMA devices, or was not opened, since this machine has none.
     Plain,
     /// It is available, over RDMA devices.
     Rdma,

@@ -96,8 +96,8 @@ pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// the next index.
 ///
 /// At the end the accumulator of every index but 0 has the combined contributions of `0..me`. The
-/// accumulator of index 0 is meaningless: there is no contribution before it, and the executor
-/// writes zero to its destination instead.
+/// accumulator of index 0 is meaningless: there is no contribution before it, and the runtime
+/// writes zeros to its destination instead.
 pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     inclusive_scan(n, me).chain(shifted(n, me))
 }

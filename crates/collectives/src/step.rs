@@ -118,8 +118,8 @@ pub enum Step {
         /// The owner of the counter.
         at: u32,
     },
-    /// Copy the combined contributions to the counter of member `at`, which has released the
-    /// members, to the accumulator.
+    /// Copy the combined contributions to the accumulator, after the counter of member `at` has
+    /// released the members.
     TakeCombined {
         /// The owner of the counter.
         at: u32,

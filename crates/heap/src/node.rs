@@ -81,7 +81,7 @@ impl NodeMemory {
         let size =
             fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
         if (size as u64) < bytes as u64 {
-            // The kernel would answer with SIGXFSZ, which says nothing to the user.
+            // Above this limit the kernel would end the process by SIGXFSZ, without a message.
             let needed = bytes as u64;
             if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|&limit| limit < needed)
             {

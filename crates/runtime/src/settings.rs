@@ -172,7 +172,8 @@ settings! {
     transport: Option<String> = "SHMEM_TRANSPORT", &[], Some("auto");
         "the transport between PEs that share no memory: auto, tcp, ucx or ofi";
         |value| Some(value.filter(|value| *value != "auto").map(str::to_owned)), "auto, tcp, ucx or ofi";
-    /// The executor of atomic operations between PEs; `None` for the best that is available.
+    /// The executor of atomic operations in jobs on several nodes; `None` for the network if its
+    /// hardware does, otherwise software.
     amos: Option<Amos> = "SHMEM_AMOS", &["SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"], Some("auto");
         "who carries out atomic operations of jobs on several nodes, the same on all PEs: software (the target's CPU), network, or \
          auto (the network if its hardware does, otherwise software); the older names have the values software and network";
@@ -231,29 +232,29 @@ settings! {
             "off" => Some(None),
             limit => time_limit::parse(limit).map(Some),
         }, "off, or a time above 0 such as 30s or 5m";
-    /// The algorithm of a sync; `None` for the best one.
+    /// The algorithm of a sync; `None` for the one that the table chooses.
     sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", &[], Some("auto");
         "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial, \
          central or two_level";
         |value| forced(value?), "auto, dissemination, binomial, central or two_level";
-    /// The algorithm of a broadcast; `None` for the best one.
+    /// The algorithm of a broadcast; `None` for the one that the table chooses.
     broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", &[], Some("auto");
         "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial or scatter_all_gather";
         |value| forced(value?), "auto, binomial or scatter_all_gather";
-    /// The algorithm of a reduction; `None` for the best one.
+    /// The algorithm of a reduction; `None` for the one that the table chooses.
     reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", &[], Some("auto");
         "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, \
          ring, direct, central or two_level";
         |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct, central or two_level";
-    /// The algorithm of a collect; `None` for the best one.
+    /// The algorithm of a collect; `None` for the one that the table chooses.
     collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", &[], Some("auto");
         "the algorithm of collect and fcollect, the same on all PEs: auto, lines, bruck, recursive_doubling, ring or neighbor_exchange";
         |value| forced(value?), "auto, lines, bruck, recursive_doubling, ring or neighbor_exchange";
-    /// The algorithm of an alltoall; `None` for the best one.
+    /// The algorithm of an alltoall; `None` for the one that the table chooses.
     alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
         "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto, lines, pairwise or bruck";
         |value| forced(value?), "auto, lines, pairwise or bruck";
-    /// The algorithm of a scan; `None` for the best one.
+    /// The algorithm of a scan; `None` for the one that the table chooses.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
         "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
         |value| forced(value?), "auto, recursive_doubling or direct";
@@ -535,7 +536,7 @@ fn size(text: &str) -> Option<u64> {
     (0.0..2_f64.powi(64)).contains(&nbytes).then(|| nbytes.ceil() as u64)
 }
 
-/// Returns the number with which a text starts, and the text behind it.
+/// Returns the number with which a text starts, if it does, and the text behind it.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let hexadecimal = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"));

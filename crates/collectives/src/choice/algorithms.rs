@@ -75,9 +75,10 @@ algorithms! {
     "dissemination" => Dissemination,
     /// [`binomial::gather_sync`].
     "binomial" => Gather,
-    /// [`central::sync`].
+    /// [`central::sync`], if all members share memory.
     "central" => Central if |_, facts| facts.one_node(),
-    /// [`two_level::sync`](crate::two_level::sync).
+    /// [`two_level::sync`](crate::two_level::sync), on several nodes of which one has several
+    /// members.
     "two_level" => TwoLevel if |_, facts| facts.has_levels(),
 }
 
@@ -93,46 +94,48 @@ algorithms! {
 algorithms! {
     /// The algorithms of an all-reduce.
     AllReduceAlgorithm of reduce;
-    /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
+    /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce), for vectors of
+    /// few receive buffers.
     "recursive_doubling" => RecursiveDoubling
         if |nbytes, facts| nbytes <= SHORT_MAX_BYTES.max(MAX_PIECES * facts.receive_buffer_bytes),
-    /// The plan `rabenseifner::all_reduce`.
+    /// [`rabenseifner::all_reduce`](crate::rabenseifner::all_reduce).
     "rabenseifner" => Rabenseifner,
-    /// The plan `ring::all_reduce`.
+    /// [`ring::all_reduce`].
     "ring" => Ring,
-    /// The plan `direct::all_reduce`.
+    /// [`direct::all_reduce`](crate::direct::all_reduce).
     "direct" => Direct,
-    /// [`central::all_reduce`].
+    /// [`central::all_reduce`], for at most [`SHORT_MAX_BYTES`] if all members share memory.
     "central" => Central if |nbytes, facts| {
         facts.one_node() && facts.pair_flags && nbytes <= SHORT_MAX_BYTES
     },
-    /// The plans of [`two_level`](crate::two_level).
+    /// The plans of [`two_level`](crate::two_level), on several nodes of which one has several
+    /// members.
     "two_level" => TwoLevel if |_, facts| facts.has_levels(),
 }
 
 algorithms! {
     /// The algorithms of an all-gather.
     AllGatherAlgorithm of collect;
-    /// [`pairwise::all_gather_in_lines`].
+    /// [`pairwise::all_gather_in_lines`], for short blocks if all members share memory.
     "lines" => Lines if |nbytes, facts| facts.lines && nbytes <= LINE_BYTES * facts.members as usize,
     /// [`bruck::all_gather`].
     "bruck" => Bruck,
-    /// [`recursive_doubling::all_gather`].
+    /// [`recursive_doubling::all_gather`], for a power of two of members.
     "recursive_doubling" => RecursiveDoubling if |_, facts| facts.members.is_power_of_two(),
     /// [`ring::all_gather`].
     "ring" => Ring,
-    /// [`neighbor_exchange::all_gather`].
+    /// [`neighbor_exchange::all_gather`], for an even number of members.
     "neighbor_exchange" => NeighborExchange if |_, facts| facts.members.is_multiple_of(2),
 }
 
 algorithms! {
     /// The algorithms of an all-to-all.
     AllToAllAlgorithm of alltoall;
-    /// [`pairwise::all_to_all_in_lines`].
+    /// [`pairwise::all_to_all_in_lines`], for short blocks if all members share memory.
     "lines" => Lines if |nbytes, facts| facts.lines && nbytes <= LINE_BYTES,
     /// [`pairwise::all_to_all`](crate::pairwise::all_to_all).
     "pairwise" => Pairwise,
-    /// [`bruck::all_to_all`].
+    /// [`bruck::all_to_all`], if the blocks of a round fit a receive buffer.
     "bruck" => Bruck if |nbytes, facts| {
         let parts = bruck::receive_buffer_parts(facts.members) as usize;
         let fits = nbytes.saturating_mul(parts) <= receive_buffer::MIN_BYTES;
@@ -146,7 +149,7 @@ algorithms! {
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
     "recursive_doubling" => RecursiveDoubling if |_, facts| facts.has_receive_buffers(),
-    /// The plan `direct::scan`.
+    /// [`direct::scan`](crate::direct::scan).
     "direct" => Direct,
 }
 

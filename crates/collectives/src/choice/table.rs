@@ -8,7 +8,7 @@ use super::algorithms::{
 use super::facts::ChoiceFacts;
 use super::row::{Conditions, Row, RowError, RowOrigin};
 
-/// The built-in rows. For every operation, one of them always holds.
+/// The built-in rows. For every operation, number of bytes and facts, at least one of them holds.
 const BUILT_IN: &str = include_str!("built_in.txt");
 
 /// An algorithm, and the size from which on a table chooses it.

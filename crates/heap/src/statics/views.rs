@@ -20,7 +20,7 @@ pub struct PeerStatics {
 /// The mapped static data of the node's PEs.
 #[derive(Debug)]
 pub(crate) struct Views {
-    /// The slots of the node's memory, or a mapping for each PE with a file of its own.
+    /// The mappings of the slots in the node's memory, if a PE has one, and of each PE's own file.
     _mappings: Vec<Mapping>,
     /// The difference to the own addresses, for each PE whose static data are mapped.
     deltas: Vec<Option<isize>>,

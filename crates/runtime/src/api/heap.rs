@@ -25,8 +25,8 @@ use std::ptr::null_mut;
 /// The default alignment of a block: that of the largest C type.
 const ALIGNMENT: usize = 16;
 
-/// `shmem_malloc` (§9.3.1): returns null without a barrier for 0 bytes, and null on all PEs if
-/// there is no room.
+/// `shmem_malloc` (§9.3.1): allocates a block of `nbytes` bytes. Returns null without a barrier for
+/// 0 bytes, and null on all PEs if there is no room.
 pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
     align(call, ALIGNMENT, nbytes)
 }
@@ -39,9 +39,10 @@ pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_voi
     allocate(call, ALIGNMENT, nbytes, hints)
 }
 
-/// `shmem_align` (§9.3.4). Every alignment below 16 counts as 16, also one below the size of a
-/// pointer, which the standard leaves undefined and old programs use. One that is not a power of
-/// two returns null without a barrier; with `SHMEM_CHECK` it ends the job with an error.
+/// `shmem_align` (§9.3.4): a [`malloc`] of an aligned block. Every alignment below 16 counts as 16,
+/// also one below the size of a pointer, which the standard leaves undefined and old programs use.
+/// One that is not a power of two returns null without a barrier; with `SHMEM_CHECK` it ends the
+/// job with an error.
 pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     allocate(call, alignment, nbytes, 0)
 }

@@ -68,7 +68,8 @@ impl<T: LockWord> LockHandle<T> {
                 job.n_pes
             );
         }
-        // The home PEs of different locks differ, so that many locks do not load one PE.
+        // Locks in consecutive words have different home PEs, so that many locks do not load one
+        // PE.
         let home = ((range.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
         LockHandle { call, job, word, home }
     }

@@ -357,8 +357,8 @@ sets! {
         unsafe { set.report_all() };
     };
 
-    /// `shmem_wait_until_any` (§9.11.3, §9.11.6): returns the index of a word that satisfies the
-    /// comparison, or `SIZE_MAX` if the set is empty.
+    /// `shmem_wait_until_any` (§9.11.3, §9.11.6): waits until a word of the set satisfies the
+    /// comparison, and returns its index. Returns `SIZE_MAX` at once if the set is empty.
     fn wait_until_any() -> usize = |job, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.
@@ -377,8 +377,9 @@ sets! {
         found.unwrap_or(usize::MAX)
     };
 
-    /// `shmem_wait_until_some` (§9.11.4, §9.11.7): stores in `indices` the indices of the words
-    /// that satisfy the comparison and returns their number; 0 if the set is empty.
+    /// `shmem_wait_until_some` (§9.11.4, §9.11.7): waits until a word of the set satisfies the
+    /// comparison. Stores in `indices` the indices of all that do so then, and returns their
+    /// number. Returns 0 at once if the set is empty.
     fn wait_until_some(indices: *mut usize) -> usize = |job, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.

@@ -2,8 +2,8 @@
 //! have symmetric arrays instead.
 //!
 //! Peers neither read nor write this memory: data are transferred piece by piece through the
-//! library's own memory: receive buffers, or for a few bytes the words beside flags and counters. A
-//! team without receive buffers, in a job whose threads may be in several collectives at once,
+//! library's own memory (receive buffers, or for a few bytes the words beside flags and counters).
+//! A team without receive buffers, in a job whose threads may be in several collectives at once,
 //! publishes a few bytes at a time instead. For long vectors in symmetric memory, `collectives` has
 //! better plans.
 #![allow(unsafe_code)]

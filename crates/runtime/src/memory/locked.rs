@@ -76,6 +76,8 @@ impl RegisteredSizes {
         self.of_pe().saturating_mul(self.n_local.into())
     }
 
+    /// Compares the sizes with the limits.
+    ///
     /// # Errors
     /// If the limits do not allow a network to lock this memory: a sentence with the remedy.
     fn require(&self, limits: MemlockLimits) -> Result<(), String> {

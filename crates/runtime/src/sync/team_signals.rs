@@ -70,13 +70,15 @@ pub(crate) struct TeamSignals {
     me: TeamPe,
     /// The number of collectives that this member has entered.
     entered: u64,
-    /// The number of signals that were sent, and that ended a wait, on each edge.
+    /// The number of signals that this member has sent on each edge.
     sent: Vec<u64>,
+    /// The number of signals that this member has awaited on each edge.
     taken: Vec<u64>,
-    /// The number of messages sent on [`Edge::Any`], and of those received.
+    /// The number of messages that this member has sent on [`Edge::Any`].
     sent_to_any: u64,
+    /// The number of messages that this member has awaited on [`Edge::Any`].
     taken_of_any: u64,
-    /// The number of times that a counter has released all members.
+    /// The number of times that this member has awaited its release by a counter.
     releases: u64,
     /// The number of plans that have sent short vectors beside flags.
     short_reductions: usize,

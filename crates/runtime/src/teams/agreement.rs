@@ -112,7 +112,7 @@ pub(crate) struct Slot {
     pub(crate) receive_buffers: Option<u8>,
 }
 
-/// The result of an agreement: the same on every member.
+/// The result of an agreement: the same on every member, except for `Elsewhere`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
     /// Slots in ascending order, the generation, and whether all members keep the team. The slots
@@ -239,7 +239,8 @@ impl Slots {
     }
 }
 
-/// Agrees with all `members`, each of which calls this.
+/// Agrees on the slots and the generation of new teams with all `members`, each of which calls
+/// this.
 pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
     agree_in(call, &mailbox::message_wait(call), job, members, request)
 }

@@ -43,7 +43,7 @@ pub struct RemoteWord<T> {
     pub(super) pe: c_int,
 }
 
-/// A type of a lock.
+/// A type of a lock: the positions of its fields, and the operations on them.
 ///
 /// # Safety
 /// All functions require that the word is symmetric and aligned.

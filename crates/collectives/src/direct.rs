@@ -29,7 +29,8 @@ pub fn all_reduce(
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 
-/// Returns the plan of a scan of a vector of `parts` parts between two syncs, as [`all_reduce`].
+/// Returns the plan of a scan of a vector of `parts` parts between two syncs: as in [`all_reduce`],
+/// member `me` computes the results of all members for its share of the parts.
 pub fn scan(
     n: u32,
     me: u32,

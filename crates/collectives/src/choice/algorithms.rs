@@ -98,11 +98,11 @@ algorithms! {
     /// few receive buffers.
     "recursive_doubling" => RecursiveDoubling
         if |nbytes, facts| nbytes <= SHORT_MAX_BYTES.max(MAX_PIECES * facts.receive_buffer_bytes),
-    /// [`rabenseifner::all_reduce`](crate::rabenseifner::all_reduce).
+    /// The plan `rabenseifner::all_reduce`.
     "rabenseifner" => Rabenseifner,
     /// [`ring::all_reduce`].
     "ring" => Ring,
-    /// [`direct::all_reduce`](crate::direct::all_reduce).
+    /// The plan `direct::all_reduce`.
     "direct" => Direct,
     /// [`central::all_reduce`], for at most [`SHORT_MAX_BYTES`] if all members share memory.
     "central" => Central if |nbytes, facts| {
@@ -149,7 +149,7 @@ algorithms! {
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
     "recursive_doubling" => RecursiveDoubling if |_, facts| facts.has_receive_buffers(),
-    /// [`direct::scan`](crate::direct::scan).
+    /// The plan `direct::scan`.
     "direct" => Direct,
 }
 

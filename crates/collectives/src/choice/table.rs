@@ -33,6 +33,7 @@ pub trait Tabled: Algorithm {
     fn rows_mut(table: &mut Table) -> &mut Vec<Row<Self>>;
 }
 
+/// Makes [`Table`] with the rows of each `$operation`, whose algorithms are `$algorithm`.
 macro_rules! table {
     ($($(#[doc = $doc:literal])+ $operation:ident: $algorithm:ident,)+) => {
         /// The rows of each operation. A table without [built-in rows](Table::complete) may have no

@@ -38,7 +38,7 @@ impl StaticSlots {
         self.nbytes
     }
 
-    /// Returns the offset of the slot of the node's PE number `local`; `None` if there are fewer
+    /// Returns the offset of the slot of the node's PE number `local`; `None` if there are too few
     /// slots.
     pub(crate) fn start(self, local: u32) -> Option<u64> {
         let offset = u64::from(local) * self.nbytes;

@@ -28,7 +28,7 @@ pub(crate) struct Service {
     pub(crate) ep: FiEndpoint,
     /// Maximum number of receives that are posted at once.
     receives: usize,
-    /// The tag in every message of this job.
+    /// The tag in every message of this job, except the empty ones that connect.
     pub(crate) tag: u64,
     /// Maximum number of bytes of a batch, and of its results.
     longest_batch: usize,

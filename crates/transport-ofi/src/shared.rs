@@ -42,7 +42,7 @@ pub(crate) struct SharedState {
     pub(crate) address: Address,
     /// The socket address on which this PE's service listens, if there is one.
     socket: Option<SocketAddr>,
-    /// The tag in every message of this job.
+    /// The tag in every message of this job, except the empty ones that connect.
     pub(crate) tag: u64,
     /// The atomic operations that the fabric carries out; none unless `SHMEM_AMOS` is `network`.
     pub(crate) native: Native,

@@ -16,7 +16,7 @@
 //!   carries out those of the peer, `send_queue` has the data to send, and `low_water` sets how
 //!   much must arrive before a sleeping thread wakes;
 //! - `unauthenticated` is a connection whose other end has not proved its identity yet, and
-//!   `socket` sets the options of all sockets;
+//!   `socket` sets the options of connections after their handshake;
 //! - `proto` is the wire format and its state machines, without I/O;
 //! - `addresses` has the addresses of this PE and orders those of a peer; `settings` has the limits
 //!   and variables, `sys` the system calls.

@@ -88,7 +88,8 @@ pub(crate) struct SharedState {
     pub(crate) address: Address,
     pub(crate) receiving: ReceivingPe,
     pub(crate) peers: Peers<Peer>,
-    /// Watches all sockets of this PE.
+    /// Watches the sockets of this PE: listeners that are not muted, and accepted and open
+    /// connections in use.
     pub(crate) epoll: OwnedFd,
     /// The PEs whose queued data are to be sent by a poll or by the service thread. Not in it: data
     /// for which the kernel has no room, and data that the next operation of the same call sends.

@@ -17,7 +17,7 @@ use std::sync::atomic::{Ordering, fence};
 /// queued.
 const COPY_UP_TO: usize = 4 << 10;
 const MAX_COPIED: usize = 64 << 10;
-/// Maximum number of bytes that a reply always copies. A range that is sent by reference takes a
+/// Maximum number of bytes that a reply always copies. A range that is sent by reference may take a
 /// system call of its own.
 const COPY_ALWAYS: usize = 64;
 

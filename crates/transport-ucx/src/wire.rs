@@ -503,7 +503,8 @@ impl Wire for UcxWire {
         Ok(())
     }
 
-    /// Returns true if all operations on a PE are complete.
+    /// Returns true if no transfer to a PE is in flight and its last flush, if there was one, has
+    /// ended.
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let ucp = self.ucp();
         let route = &mut self.routes[pe];

@@ -89,7 +89,8 @@ pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     let _ = IDENTITY.set((me, aborter, std::process::id()));
 }
 
-/// Returns true if this process is the PE, and not a child of it.
+/// Returns true if this process is the PE: its identity is set, and it is not a child of the
+/// process in which that was done. For children of `vfork` see [`is_marked`].
 #[inline]
 pub(crate) fn is_this_process() -> bool {
     is_marked() || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())

@@ -97,10 +97,10 @@ struct ContextSlot {
     list: AtomicPtr<AtomicU32>,
 }
 
-/// Maximum number of contexts that exist at once, besides the default one. Pages of unused slots
-/// are never touched.
+/// Maximum number of contexts that exist at once, besides the default one.
 pub(crate) const MAX_CONTEXTS: usize = 1 << 16;
 
+/// The slots by the index of their context less 1. Pages of unused slots are never touched.
 static SLOTS: [ContextSlot; MAX_CONTEXTS] = [const {
     ContextSlot {
         generation: AtomicU32::new(0),

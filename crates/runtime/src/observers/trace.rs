@@ -165,8 +165,8 @@ impl Ring {
     }
 
     /// Returns the index of a name that also says where the program makes the call. Another thread
-    /// finds the location and stores it later. Once half of the names have a location, returns the
-    /// index of the name without one.
+    /// finds the location and stores it later, if it fits into the words of the name. Once half of
+    /// the names have a location, returns the index of the name without one.
     fn located_name(&self, call: Call) -> u16 {
         static N_LOCATED: AtomicUsize = AtomicUsize::new(0);
         if N_LOCATED.load(Relaxed) >= N_NAMES / 2 {

@@ -98,11 +98,11 @@ settings! {
          followed, and that no access goes beyond a block of the symmetric heap; races: also look for accesses that nothing orders \
          (docs/races.md); 0: do not; it must be the same on all PEs";
         |value| Checks::parse(value?), "0, 1 or races";
-    /// The file for reports of races.
+    /// The file to which found races are appended; `None` for no file.
     races_json: Option<String> = "SHMEM_RACES_JSON", &[], None;
         "a file to which each race that SHMEM_CHECK=races finds is appended as a line of JSON (docs/races.md)";
         |value| Some(value.map(str::to_owned)), "the name of a file";
-    /// The file that lists races that are not reported.
+    /// The file that lists races that are not reported; `None` if all are reported.
     races_suppressions: Option<String> = "SHMEM_RACES_SUPPRESSIONS", &[], None;
         "a file whose lines function:NAME and object:NAME say which races SHMEM_CHECK=races does not report: those with an access in \
          this function, or to this variable";
@@ -195,7 +195,7 @@ settings! {
         "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
         |value| Protocol::parse(value?), Protocol::EXPECTED;
     /// The meeting point of a job that processes form without a launcher: a host and a port, or a
-    /// unique id.
+    /// unique id. `None` for no such job.
     job: Option<String> = env::JOB, &[], None;
         "form a job without a launcher: the host and a free port of the process with rank 0, such as node1:5000, the same for all \
          processes, or a unique id that one of them has made";
@@ -210,7 +210,8 @@ settings! {
         "with SHMEM_JOB, the number of processes; by default the one that torchrun (WORLD_SIZE), Flux (FLUX_JOB_SIZE) or Slurm \
          (SLURM_STEP_NUM_TASKS) has set";
         |value| Some(value.map(str::to_owned)), "a number";
-    /// The secret of a job without a launcher, or `@` and the file that holds it.
+    /// The secret of a job without a launcher, or `@` and the file that holds it; `None` for no
+    /// secret.
     job_secret: Option<String> = env::JOB_SECRET, &[], None;
         "with a host and a port in SHMEM_JOB, a text that only the processes of the job know, or @ and the name of a file that \
          holds it";
@@ -258,7 +259,8 @@ settings! {
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
         "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
         |value| forced(value?), "auto, recursive_doubling or direct";
-    /// The file with rows of the table by which algorithms of collectives are chosen.
+    /// The file with rows of the table by which algorithms of collectives are chosen; `None` for
+    /// the built-in rows alone.
     coll_tuning: Option<String> = "SHMEM_COLL_TUNING", &[], None;
         "a file that says which algorithm collectives use where, with the same rows on all PEs; what it leaves open is as \
          built in";

@@ -63,6 +63,8 @@ forms! {
     get_nbi = get_until, true;
 }
 
+/// Performs a put, which the next quiet completes if `AT_QUIET` is true, otherwise the call.
+///
 /// # Safety
 /// `source` is valid for reads of `nelems` elements until the put is complete.
 #[inline(always)]
@@ -89,6 +91,8 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     }
 }
 
+/// Performs a get, which the next quiet completes if `AT_QUIET` is true, otherwise the call.
+///
 /// # Safety
 /// `dest` is valid for writes of `nelems` elements until the get is complete.
 #[inline(always)]

@@ -58,6 +58,8 @@ forms! {
     put_signal_nbi = AtQuiet;
 }
 
+/// Performs a put with a signal, of which `completion` says when it is complete.
+///
 /// # Safety
 /// As [`put_signal`]; `source` must be valid until the put is complete.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
@@ -115,6 +117,8 @@ pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_SET, pe) }
 }
 
+/// Updates the word `sig_addr` on `pe` with `signal` by `sig_op`.
+///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]

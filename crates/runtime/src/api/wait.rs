@@ -31,6 +31,8 @@ pub enum Values<T> {
 }
 
 impl<T: Copy> Values<T> {
+    /// Returns the value for word `i`.
+    ///
     /// # Safety
     /// An array has more than `i` elements.
     #[inline]
@@ -188,6 +190,8 @@ impl<T: WaitWord> WaitSet<T> {
         }
     }
 
+    /// Returns true if word `i` is in the set.
+    ///
     /// # Safety
     /// `i` is below `nelems`, and the arrays are valid as the routines require.
     #[inline]
@@ -196,6 +200,8 @@ impl<T: WaitWord> WaitSet<T> {
         self.status.is_null() || unsafe { self.status.wrapping_add(i).read() } == 0
     }
 
+    /// Returns true if word `i` satisfies the comparison now.
+    ///
     /// # Safety
     /// As `includes`.
     #[inline]
@@ -233,6 +239,9 @@ impl<T: WaitWord> WaitSet<T> {
         Event::new(self.call, Action::Wait).with_bytes(self.ivars, self.nelems * size_of::<T>())
     }
 
+    /// Returns true if no word is in the set, since every `status` excludes its word or there are
+    /// no words.
+    ///
     /// # Safety
     /// The arrays are valid as the routines require.
     unsafe fn is_empty(&self) -> bool {
@@ -240,6 +249,8 @@ impl<T: WaitWord> WaitSet<T> {
         (0..self.nelems).all(|i| !unsafe { self.includes(i) })
     }
 
+    /// Returns true if all words of the set satisfy the comparison, or it is empty.
+    ///
     /// # Safety
     /// As `is_empty`.
     unsafe fn all(&self) -> bool {

@@ -111,6 +111,8 @@ pub unsafe fn alltoallv_packed(
     total as usize
 }
 
+/// Returns a copy of an array of the program.
+///
 /// # Safety
 /// `array` is valid for reads of `n` entries.
 unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {

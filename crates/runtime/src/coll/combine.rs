@@ -315,6 +315,8 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
 /// if this CPU has AVX2. Every x86-64 has SSE2, which cannot compare integers of 8 bytes.
 const MANY: usize = 128;
 
+/// Works as [`combine_many`] with the vectors of AVX2.
+///
 /// # Safety
 /// As [`CombineFunction`], and the CPU has AVX2.
 #[cfg(target_arch = "x86_64")]

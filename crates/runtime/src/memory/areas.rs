@@ -195,20 +195,20 @@ impl Areas {
         3 * WORD
     }
 
-    /// Returns the offset of the word, on the first PE of a node, that counts the PEs of the node
-    /// that have crashed.
+    /// Returns the offset of the word, on the first PE of a node, by which one PE of the node at a
+    /// time reports its crash. Counts the crashed PEs until the report is printed.
     pub(crate) fn crashes(&self) -> usize {
         4 * WORD
     }
 
-    /// Returns the offset of the word, on the first PE of a node, that counts the PEs of the node
-    /// that have waited for long.
+    /// Returns the offset of the word, on the first PE of a node, by which one PE of the node
+    /// claims the message about a long wait.
     pub(crate) fn long_waits(&self) -> usize {
         5 * WORD
     }
 
     /// Returns the offsets of the digests, on the first PE of a node, of the first two warnings
-    /// that PEs of the node have printed.
+    /// that PEs of the node have claimed, so that only one of them prints each.
     pub(crate) fn warnings(&self) -> [usize; 2] {
         [6 * WORD, 7 * WORD]
     }

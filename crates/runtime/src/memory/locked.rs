@@ -17,7 +17,7 @@ pub(crate) struct RegisteredSizes {
     pub(crate) n_local: u32,
 }
 
-/// The limits of the kernel.
+/// The limits within which PEs can lock memory: for each PE, and for all PEs of the node together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MemlockLimits {
     /// The number of bytes that a PE may lock; `None` if there is no limit.

@@ -30,7 +30,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Bits of a counter for the number of signals; the generation is in the bits above.
 const COUNT_BITS: u32 = 36;
-/// The number of generations.
+/// The number of generations that the high bits of a counter can express. An agreement that would
+/// need a further one is refused.
 pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 /// Bits of a counter of two PEs for the number of signals; the mark of the team is above.
 const PAIR_COUNT_BITS: u32 = 48;

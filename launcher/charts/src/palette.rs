@@ -1,7 +1,7 @@
 //! The colors of drawings, in their light form.
 //!
 //! Drawings name colors in attributes, so that an SVG file shows in programs that know no style
-//! sheets. `page.css` replaces each color by its dark form.
+//! sheets. `page.css` replaces each color by its dark form, except [`RED`] and those of heat maps.
 
 /// Text and lines.
 pub const INK: &str = "#1b1f24";

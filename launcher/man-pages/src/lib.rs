@@ -1,5 +1,6 @@
-//! The option `--generate` of Rushmem's programs: `man` prints the man page, and `bash`, `zsh` or
-//! `fish` the completions for that shell, both derived from the options of the program.
+//! The option `--generate` of Rushmem's programs: `man` prints the man page, and the name of a
+//! shell, such as `bash`, the completions for that shell. Both are derived from the options of the
+//! program.
 //!
 //! The installation runs each program with it.
 #![forbid(unsafe_code)]

@@ -41,7 +41,7 @@ pub struct Output {
     /// True if PE 0 may print prompts on oshrun's terminal.
     prompts: bool,
     tasks: JoinSet<()>,
-    /// True once all PEs have ended.
+    /// True once [`Output::finish`] was called.
     ending: watch::Sender<bool>,
     /// Each resolves when a writer thread has ended.
     writer_ends: Vec<oneshot::Receiver<()>>,

@@ -1,5 +1,5 @@
 //! `--doctor`: reports whether this machine, or all hosts of a job, can run a job; if not, also the
-//! reason and a remedy.
+//! reason, and a remedy if one is known.
 //!
 //! `host` examines the machine, and `transports` the providers, each in a process of its own
 //! (`examination`); both return lists of findings (`finding`). `job` runs short jobs of the program

@@ -220,7 +220,7 @@ pub struct JobSpec {
 /// A host and its PEs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPes {
-    /// The name of the host, as the user wrote it.
+    /// The name of the host, as the user or the batch system wrote it.
     pub host: String,
     pub pes: Range<u32>,
 }

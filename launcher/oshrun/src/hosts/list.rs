@@ -4,7 +4,7 @@
 /// A host that may get PEs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSlots {
-    /// The name of the host, as the user wrote it.
+    /// The name of the host, as the user or the batch system wrote it.
     pub name: String,
     /// The number of slots, for one PE each; `None` if it is not given.
     pub slots: Option<u32>,

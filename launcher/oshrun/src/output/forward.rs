@@ -32,12 +32,13 @@ pub struct Forwarder {
     pub tag: Vec<u8>,
     /// True if an unfinished line may be a prompt.
     pub prompts: bool,
-    /// True once all PEs have ended.
+    /// True once `Output::finish` was called, after the end of the PEs.
     pub ending: watch::Receiver<bool>,
 }
 
-/// Forwards a pipe until its end, or until all PEs have ended. If the reader of the destination has
-/// closed it, closes the pipe, so that the PE gets SIGPIPE.
+/// Forwards a pipe until its end. After the end of all PEs, forwards what the pipe holds, and does
+/// not wait for more. If the reader of the destination has closed it, closes the pipe, so that the
+/// PE gets SIGPIPE.
 pub async fn forward(mut forwarder: Forwarder) {
     let mut bytes = vec![0; 16 * 1024];
     while let Some(nbytes) = forwarder.read(&mut bytes).await {

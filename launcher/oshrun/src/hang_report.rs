@@ -153,7 +153,8 @@ impl Explainer {
         Some(self.last? + self.limit?)
     }
 
-    /// Returns the time at which to call [`Explainer::finish`] or [`Explainer::begin_due`] again.
+    /// Returns the time at which to call [`Explainer::finish`] or [`Explainer::begin_due`] again;
+    /// `None` if nothing is in progress or due.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.collection {
             Some(open) => Some(open.deadline),

@@ -93,7 +93,7 @@ impl GuardProcess {
         let _ = (&self.pipe).write_all(&gone.to_ne_bytes());
     }
 
-    /// Ends the guard when no group is left.
+    /// Ends the guard, and waits until it has exited. It kills nothing, so no process may be left.
     pub fn dismiss(self) {
         let _ = (&self.pipe).write_all(&DISMISSED.to_ne_bytes());
         drop(self.pipe);

@@ -195,7 +195,7 @@ settings! {
         "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
         |value| Protocol::parse(value?), Protocol::EXPECTED;
     /// The meeting point of a job that processes form without a launcher: a host and a port, or a
-    /// unique id. `None` for no such job.
+    /// unique id. `None` if no variable gives it.
     job: Option<String> = env::JOB, &[], None;
         "form a job without a launcher: the host and a free port of the process with rank 0, such as node1:5000, the same for all \
          processes, or a unique id that one of them has made";

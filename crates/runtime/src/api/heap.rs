@@ -2,9 +2,9 @@
 //!
 //! Every PE has an allocator of its own. All PEs make the same calls, so the allocators return the
 //! same offsets. A call that frees a block begins with a barrier, one that allocates ends with one,
-//! and `realloc` does both, as the standard requires. A call with nothing to
-//! do (0 bytes to allocate, a null pointer to free), and an allocation with
-//! `SHMEMX_MALLOC_NO_BARRIER`, makes none.
+//! and `realloc` does both, as the standard requires. A call with nothing to do (0 bytes to
+//! allocate, a null pointer to free) makes none, nor does an allocation with
+//! `SHMEMX_MALLOC_NO_BARRIER`.
 #![allow(unsafe_code)]
 
 use crate::api::lock;

@@ -90,7 +90,8 @@ pub fn sync_all(call: Call) {
     executor.sync();
 }
 
-/// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3), without a quiet. Returns 0.
+/// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3): a sync of the members, without a
+/// quiet. Returns 0.
 pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
     let group = members.find_for(call, PsyncPurpose::Sync);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
@@ -223,7 +224,8 @@ pub unsafe fn collect_within(
     total
 }
 
-/// Set in the size of a member's block if the member's `source` is its `dest`.
+/// The bit that is set in the gathered size of a member's block if the member's `source` is its
+/// `dest`.
 const IN_PLACE: u64 = 1 << 63;
 
 /// Returns true if the source of a collective, unless it is empty, is also the destination.

@@ -4,7 +4,7 @@
 //! contain the address, one for the PE, a load from the segment's table of deltas, a compare of the
 //! delta, and an addition. If a compare fails, the access takes the cold path, which uses the
 //! network or reports the error. While accesses are observed (`SHMEM_CHECK`, `SHMEM_STATS`,
-//! `SHMEM_TRACE`, explanations of long waits), the segments of the fast path are empty, so that
+//! `SHMEM_TRACE`, explanations of long waits), the segments of the fast path are closed, so that
 //! every access takes the cold path and is observed there. When PEs outnumber the usable CPUs, gets
 //! and fetching atomic operations use a table in which no PE is mapped, so that they take the cold
 //! path, which counts them as possible polls.

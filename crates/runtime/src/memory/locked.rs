@@ -44,7 +44,7 @@ fn may_lock_anything() -> bool {
 }
 
 /// Prepares the registration of this PE's segments, with the first `heap` bytes of the heap: checks
-/// the limits, and makes the huge pages of the heap.
+/// the limits, and makes huge pages for these bytes as the setting requires.
 ///
 /// # Errors
 /// If the node does not allow PEs to lock that much.

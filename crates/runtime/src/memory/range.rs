@@ -81,8 +81,7 @@ impl SymmetricRange {
     /// If `dest` is shorter.
     pub(crate) fn copy_here(self, dest: SymmetricRange) {
         assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
-        // SAFETY: both ranges are symmetric memory that is mapped here, or private memory; the
-        // assertion shows that `dest` is long enough.
+        // SAFETY: both ranges are mapped here; the assertion shows that `dest` is long enough.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.start, self.start, self.nbytes) };
     }
 

@@ -176,7 +176,7 @@ const HEALTHY: &[(&str, &[&str])] = &[
 ];
 
 /// Words that an explanation of a healthy job must not contain.
-const VERDICTS: &[&str] = &["Deadlock", "Mismatch", "No PE is left", "ended"];
+const VERDICTS: &[&str] = &["Deadlock", "Mismatch", "No PE is left", " ended"];
 
 /// The time until the first request for an explanation. The time between requests begins at twice
 /// this and doubles, since gdb stops PEs that are not in the library.

@@ -36,7 +36,11 @@ const HEADERS: [&str; 2] = ["shmem.h", "shmemx.h"];
 /// The functions in which the C library calls `main` or the function of a thread.
 const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// The directory of the sources of Rust's own libraries.
-pub(super) const RUST_SOURCES: &str = "/rustc/";
+const RUST_SOURCES: &str = "/rustc/";
+/// The directory of this module from the root of our sources.
+const THIS_MODULE: &str = "/crates/runtime/src/call/";
+/// The directories of the library's crates from that root.
+const OUR_CRATES: [&str; 2] = ["/crates/", "/sys/"];
 
 /// A function on the stack. An inlined function is a frame of its own.
 #[derive(Clone, Copy)]
@@ -62,9 +66,25 @@ pub(super) fn frames(stack: &str) -> Vec<Frame<'_>> {
     frames
 }
 
+/// Returns a test whether a frame belongs to the library or to the runtime of a language. Debug
+/// information may have short names of functions, so the sources of our crates are recognized, too:
+/// the frame in `frames` that has captured the backtrace shows where they are.
+pub(super) fn library_test<'a>(frames: &[Frame<'a>]) -> impl Fn(&Frame<'_>) -> bool + use<'a> {
+    let root = frames.iter().find_map(|frame| Some(frame.place?.split_once(THIS_MODULE)?.0));
+    move |frame| {
+        let is_of_crate = |path: &str| {
+            path.contains("/src/") && OUR_CRATES.iter().any(|dir| path.starts_with(dir))
+        };
+        let is_source = |place: &str| {
+            place.starts_with(RUST_SOURCES)
+                || root.and_then(|root| place.strip_prefix(root)).is_some_and(is_of_crate)
+        };
+        frame.has_our_name() || frame.place.is_some_and(is_source)
+    }
+}
+
 impl Frame<'_> {
-    /// Returns true if the function belongs to the library or to the runtime of a language.
-    pub(super) fn is_ours(&self) -> bool {
+    fn has_our_name(&self) -> bool {
         let name = self.name.trim_start_matches(['<', '&', '[']);
         OUR_PREFIXES.iter().any(|start| name.starts_with(start)) || self.is_overload()
     }

@@ -1,6 +1,6 @@
 //! Finds where a signal has interrupted the program, for the message of a crash.
 
-use super::backtrace::{Frame, RUST_SOURCES, file_of, frames};
+use super::backtrace::{Frame, file_of, frames, library_test};
 use rushmem_transport::thread::is_service;
 use std::backtrace::Backtrace;
 use std::fmt;
@@ -93,12 +93,10 @@ impl fmt::Display for CrashPlace {
 /// to the C library.
 fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let first = stack.find(&format!(" {address:#x} - "))?;
+    let is_ours = library_test(&frames(stack));
     let frames = frames(&stack[first..]);
-    let is_source = |place: &str| {
-        !place.starts_with(RUST_SOURCES)
-            && (place.starts_with('/') || Path::new(file_of(place)).exists())
-    };
-    let is_program = |frame: &&Frame| frame.place.is_some_and(is_source) && !frame.is_ours();
+    let exists = |place: &str| place.starts_with('/') || Path::new(file_of(place)).exists();
+    let is_program = |frame: &&Frame| frame.place.is_some_and(exists) && !is_ours(frame);
     let at = frames.iter().position(|frame| is_program(&frame))?;
     let (below, outer) = (&frames[..at], &frames[at + 1..]);
     let is_of_heap = below.iter().any(|frame| HEAP_FUNCTIONS.contains(&public_name(frame.name)));
@@ -124,6 +122,7 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
             Callee::Routine(name[1..].to_owned())
         }
         _ if is_of_heap => Callee::OfHeap(name(called)),
+        _ if is_ours(called) => Callee::Unknown,
         _ => Callee::Other(name(called)),
     };
     Some(CrashPlace::Below { function, callee })
@@ -161,6 +160,21 @@ mod tests {
         assert_eq!(place(0x5501).as_deref(), Some(in_work));
         assert_eq!(place(0x5503).as_deref(), Some("in main (/b/work.c:50)"));
         assert_eq!(place(0x1234), None);
+    }
+
+    /// Debug information has short names.
+    #[test]
+    fn the_sources_of_the_library_are_not_the_program() {
+        let with_debug = STACK.replace(
+            "memcpy\n             at ./string/absent.c:44:76",
+            "copy_word<u64>\n             at /a/crates/transport/src/mem/copy.rs:29:9",
+        );
+        assert_ne!(with_debug, STACK);
+        let place = |stack| interrupted(stack, 0x7f03).map(|place| place.to_string());
+        assert_eq!(place(&with_debug), place(STACK));
+        let in_put = "put<i32>\n             at /a/crates/shmem-c/src/rma.rs:9:5";
+        let unnamed = with_debug.replace("pshmem_int_put", in_put);
+        assert_eq!(place(&unnamed).as_deref(), Some("in a call from work (/b/work.c:42)"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Nothing is recorded in advance: the stack and the debug information are read when a message
 //! needs them. Without debug information, or without unwind tables, there is no location.
 
-use super::backtrace::{Frame, RUST_SOURCES, frames, relative_path};
+use super::backtrace::{frames, library_test, relative_path};
 use super::python::{self, PythonLine};
 use rushmem_transport::thread::without_signals;
 use std::backtrace::Backtrace;
@@ -14,9 +14,6 @@ use std::time::Duration;
 /// The time after which a message is printed without a location: the debug information of a large
 /// program has gigabytes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
-
-/// The path of this file from the directory of its crate.
-const THIS_FILE: &str = "/src/call/location.rs";
 
 /// A place in the program.
 pub(crate) struct Location {
@@ -112,18 +109,7 @@ pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
 /// Returns the location of the innermost frame outside the library, in the text of a backtrace.
 fn first_outside(stack: &str) -> Option<Location> {
     let frames = frames(stack);
-    // Debug information may have short names of functions, so frames whose source is in the
-    // directory of our crates are recognized, too.
-    let own = frames.iter().find_map(|frame| Some(frame.place?.split_once(THIS_FILE)?.0));
-    let dir = own.and_then(|own| own.rsplit_once('/')).map(|(dir, _)| dir);
-    let is_source = |place: &str| {
-        let rest = dir.and_then(|dir| place.strip_prefix(dir));
-        rest.is_some_and(|rest| rest.contains("/src/"))
-    };
-    let is_ours = |frame: &Frame| {
-        let by_place = |place: &str| is_source(place) || place.starts_with(RUST_SOURCES);
-        frame.is_ours() || frame.place.is_some_and(by_place)
-    };
+    let is_ours = library_test(&frames);
     // A frame without a place does not count: a frame of ours may follow it.
     let outside = frames.iter().position(|frame| frame.place.is_some() && !is_ours(frame))?;
     let follows_ours = is_ours(frames.get(outside.checked_sub(1)?)?);

@@ -1,7 +1,7 @@
 //! Symmetric memory: its layout, its mapping and its allocation.
 //!
 //! One memfd per node contains a slice for each PE of the node at a fixed stride, and every PE maps
-//! all slices as one range. The address of a peer's symmetric object is therefore the own address
+//! all slices as one range. The address of a peer's object in the heap is therefore the own address
 //! plus a multiple of the stride, one descriptor serves any number of PEs, and nothing remains
 //! after the job, since the file has no name. Heaps of reserved huge pages are in a second file.
 //!

@@ -368,7 +368,7 @@ mod tests {
         assert!(mapped.prefer_numa_node(900).is_err(), "no such node");
     }
 
-    /// Adds to every word of a heap as a peer maps it, while the heap gets huge pages.
+    /// Adds to words all over a heap as a peer maps it, while the heap gets huge pages.
     #[test]
     fn peers_use_memory_while_it_gets_huge_pages() {
         const N: usize = 16 * HUGE / 8;

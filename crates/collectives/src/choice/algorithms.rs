@@ -1,7 +1,7 @@
 //! The algorithms of each operation: their names, the conditions under which they can be used, and
 //! their plans.
 //!
-//! Another algorithm is a variant here and rows in `built_in.txt`.
+//! To add an algorithm, add a variant here and rows in `built_in.txt`.
 
 use super::facts::{ChoiceFacts, SHORT_MAX_BYTES};
 use crate::{

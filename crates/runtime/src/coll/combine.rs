@@ -312,7 +312,7 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
 }
 
 /// The number of bytes from which it is faster to combine several vectors at a time, and wider ones
-/// if this CPU has AVX2. Every x86-64 has SSE2, which cannot compare integers of 8 bytes.
+/// if this CPU has AVX2. SSE2, which every x86-64 has, cannot compare integers of 8 bytes.
 const MANY: usize = 128;
 
 /// Works as [`combine_many`] with the vectors of AVX2.

@@ -120,7 +120,8 @@ pub struct PerfOptions {
     #[arg(long, help_heading = PES)]
     pub bind: bool,
 
-    /// Measure every pair of PEs, and nothing else unless --operations or --measures requests it
+    /// Measure every pair of PEs, as often as --time permits, and nothing else unless --operations
+    /// or --measures requests it
     #[arg(long, help_heading = WHAT)]
     pub matrix: bool,
 
@@ -129,7 +130,7 @@ pub struct PerfOptions {
     pub time: Duration,
 
     /// Operations before each measurement that are not counted; by default those of a 50th of its
-    /// time
+    /// time, at most 50 ms
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..), help_heading = TIME)]
     pub warm_up: Option<u64>,
 

@@ -1,8 +1,9 @@
 /* Operations in which only the PE that issues them takes part, and their floors where PEs share
  * memory: plain loads, stores and copies.
  *
- * It calls only routines of OpenSHMEM 1.4, and of 1.5 where the header has them. Each operation has
- * two loops, for the default context and for others, so that nothing but the call is timed.
+ * It calls only routines of OpenSHMEM 1.4, and of 1.5 where the header has them. Each operation of
+ * the library has two loops. One uses the default context and times nothing but the calls. The
+ * other also selects the context and, with --off-cache, the data.
  */
 #define _GNU_SOURCE
 #include "perf.h"
@@ -73,7 +74,8 @@ static inline void complete(const struct lane *lane)
         place = next_place(lane->task, place);                                                                          \
     }
 
-/* Defines the two loops of an operation: CALL uses the default context, WITH the context `ctx`. */
+/* Defines the two loops of an operation, and NAME_run: CALL and COMPLETE use the default context,
+ * WITH the context `ctx`, and COMPLETE_ALL all contexts of the thread. */
 #define LOOPS(NAME, CALL, WITH, COMPLETE, COMPLETE_ALL)                                                                 \
     LOOP(NAME##_by_default, (void)0, CALL, COMPLETE)                                                                    \
     LOOP(NAME##_by_contexts, NEXT, WITH, COMPLETE_ALL)                                                                  \
@@ -188,7 +190,7 @@ int allocate_alone(void)
     return 0;
 }
 
-/* The target's part: computes without calling the library. Returns at once for other tasks. */
+/* The target's part: if the task says so, computes without calling the library until `end`. */
 static void compute_until_ended(const struct perf_task *task)
 {
     while (task->target_computes && !*is_ended)
@@ -265,7 +267,7 @@ COMPLETES(quiet, shmem_quiet(), shmem_ctx_quiet(ctx))
 COMPLETES(fence, shmem_fence(), shmem_ctx_fence(ctx))
 COMPLETES(lock, (shmem_set_lock(lock), shmem_clear_lock(lock)), ((void)ctx, shmem_set_lock(lock), shmem_clear_lock(lock)))
 
-/* Floors: loads, stores and copies through the pointer that shmem_ptr returns. */
+/* Floors: loads, stores, atomics and copies through the pointer that shmem_ptr returns. */
 #define PLAIN_STEPS(STATEMENT, NEXT_STEP)                                                                               \
     for (uint64_t i = 0; i < batch * window; i++) {                                                                     \
         size_t nbytes = task->nbytes;                                                                                   \

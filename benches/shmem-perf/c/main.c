@@ -1,7 +1,8 @@
 /* The functions that the Rust half calls, except for the operations that are measured: start,
  * memory, and data for other PEs.
  *
- * It calls only routines of OpenSHMEM 1.4, and times only the clock and the start.
+ * It calls only routines of OpenSHMEM 1.4, and shmemx_transport if the library has it. It times
+ * only the clock and the start.
  */
 #define _GNU_SOURCE
 #include "perf.h"

@@ -98,7 +98,7 @@ struct perf_library {
     /* Copies bytes to symmetric memory, where other PEs can `read` them after a barrier. */
     void (*post)(const void *bytes, uint64_t nbytes);
     void (*read)(int32_t pe, void *bytes, uint64_t nbytes);
-    /* Whether this PE can access the symmetric memory of `pe` by loads and stores. */
+    /* Whether this PE can access the symmetric heap of `pe` by loads and stores. */
     int32_t (*maps)(int32_t pe);
     /* Writes the operation of this index. Returns 0, or -1 if there is none. */
     int32_t (*operation)(int32_t index, struct perf_operation *);
@@ -107,8 +107,8 @@ struct perf_library {
     int32_t (*prepare)(const struct perf_task *);
     /* Fills the buffers of a task before it is measured, for `verify`. */
     void (*fill)(const struct perf_task *);
-    /* Returns the offset of the first wrong byte in the buffers of this PE, which issues, receives,
-     * or both; -1 if all are right. */
+    /* Checks the buffers of this PE, which issues, receives, or both. Returns the offset in bytes
+     * of the first wrong word; -1 if all are right or not checked. */
     int64_t (*verify)(const struct perf_task *, int32_t issues, int32_t receives);
     void (*compute)(uint64_t turns);
     void (*read_clock)(uint64_t n, uint64_t *nanoseconds);
@@ -136,7 +136,7 @@ int64_t perf_verify(const struct perf_operation *, const struct perf_task *, int
 void forget_issued(void);
 uint64_t issued(void);  /* operations that each thread has issued since forget_issued */
 uint64_t fetched(void); /* the value that was fetched last */
-/* the target of the last call of a collective, or of the call before that */
+/* the target of the last call of a collective if `before` is 0, or of the one before it if 1 */
 char *last_result(int before);
 
 extern char *heap_target;  /* symmetric: twice the size of the other buffers */
@@ -149,7 +149,8 @@ static inline char *target_of(const struct perf_task *task)
     return task->is_static ? static_target : heap_target;
 }
 
-/* Returns the offset of the next transfer in a buffer, if this one is at offset `at`. */
+/* Returns the offset of the next transfer in a buffer, if this one is at offset `at`; without
+ * --off-cache always 0. */
 static inline uint64_t next_place(const struct perf_task *task, uint64_t at)
 {
     const uint64_t next = at + (task->nbytes + 63) / 64 * 64;

@@ -35,7 +35,7 @@ static void forget(void)
     place = 0;
 }
 
-/* Defines the leader's loop. */
+/* Defines NAME_run, the leader's loop: in each round SEND sends, and AWAIT waits for the answer. */
 #define LEAD(NAME, SEND, AWAIT)                                                                                         \
     static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
     {                                                                                                                   \

@@ -109,8 +109,8 @@ static uint64_t left_by(int moves, uint64_t issued, uint64_t window)
     }
 }
 
-/* The offset of the first of `nbytes` bytes that differs from the words of `pe`, or -1. `to` is the
- * stride of `found` in words, `from` the stride of the words of `pe`. */
+/* The offset of the first word in `nbytes` bytes that differs from the words of `pe`, or -1. `to`
+ * is the stride of `found` in words, `from` the stride of the words of `pe`. */
 static int64_t first_wrong(const char *found, int pe, uint64_t nbytes, uint64_t to, uint64_t from)
 {
     for (uint64_t at = 0; at < nbytes; at += 8) {

@@ -5,8 +5,8 @@ use crate::operation::{Bound, bound, is_invalid};
 use crate::record::{Ended, HostInfo, Measure, Point, Record, Series};
 use crate::units::{figure, size};
 
-/// The operations for which a run is asked, if they were measured: latencies at the smallest size,
-/// bandwidths at the largest.
+/// The operations for which the questions are answered, if they were measured: latencies at the
+/// smallest size, bandwidths at the largest.
 const KEYS: [(Measure, &str); 7] = [
     (Measure::Latency, "put"),
     (Measure::Latency, "get"),
@@ -16,9 +16,10 @@ const KEYS: [(Measure, &str); 7] = [
     (Measure::Bandwidth, "put_nbi"),
     (Measure::Bandwidth, "get_nbi"),
 ];
-/// The number of other series for which a run is asked if none of `KEYS` was measured.
+/// The maximum number of other latencies and bandwidths that stand in if none of `KEYS` was
+/// measured.
 const OTHERS: usize = 4;
-/// The minimum ratio of an operation to its floor for which reasons are given.
+/// The minimum ratio of an operation to its floor that is reported as a gap.
 const GAP: f64 = 1.5;
 
 /// The columns of an answer.
@@ -52,7 +53,7 @@ impl Answer<'_> {
 }
 
 /// Returns the answers as rows of a table, each with the ratio of the operation's time to its
-/// floor.
+/// floor; `None` without a valid floor.
 pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
     let row = |answer: Answer| {
         let ratio = answer.bound.as_ref().map(|bound| bound.ratio);
@@ -112,7 +113,8 @@ fn found<'a>(record: &'a Record) -> Vec<Answer<'a>> {
     series.into_iter().filter_map(answer).collect()
 }
 
-/// Returns the reasons for the gap, the more general ones first.
+/// Returns the likely reasons for a gap between times and floors, and reasons to doubt the figures,
+/// as sentences; the more general ones first.
 pub fn reasons(record: &Record) -> Vec<String> {
     let job = &record.job;
     let mut reasons = path(record);
@@ -159,8 +161,8 @@ pub fn reasons(record: &Record) -> Vec<String> {
     reasons
 }
 
-/// Describes the path between the PEs of the first pair, and whether they are bound to CPUs, in
-/// sentences.
+/// Describes in sentences the path between the PEs of the first pair, and says if these are not
+/// bound to CPUs.
 fn path(record: &Record) -> Vec<String> {
     let Some(&(from, to)) = record.pairs.first() else { return Vec::new() };
     let pes = [from, to].map(|pe| record.job.pes.get(pe as usize));

@@ -1,4 +1,5 @@
-//! `shmem-perf compare`: says which figures of two runs differ beyond noise.
+//! `shmem-perf compare`: says which figures of two sides, each of one or more runs, differ beyond
+//! noise.
 //!
 //! A figure differs if its values do by a two-sided Mann-Whitney test at 5 %, corrected for the
 //! number of comparisons by the method of Benjamini and Hochberg, and if its median differs by more

@@ -100,7 +100,7 @@ pub fn series(
     }
 }
 
-/// Returns a point with these values, divided into 20 batches.
+/// Returns a point with these values, divided into at most 20 batches.
 pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
     let batches: Vec<f64> = values
         .chunks(values.len().div_ceil(20).max(1))

@@ -27,8 +27,8 @@ impl<'a> BenchJob<'a> {
         job
     }
 
-    /// Returns the value of `root` on all PEs; the argument of other PEs is ignored. All PEs call
-    /// it.
+    /// Returns the value of `root`, which must pass one, on all PEs; the argument of other PEs is
+    /// ignored. All PEs call it.
     pub fn share<T: Serialize + DeserializeOwned>(&self, root: u32, value: Option<&T>) -> T {
         let bytes = value.filter(|_| self.me == root).map(to_json).unwrap_or_default();
         let mut all = Vec::new();

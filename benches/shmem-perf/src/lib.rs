@@ -1,8 +1,8 @@
 //! `shmem-perf`: measures an OpenSHMEM library, and shows the results.
 //!
 //! The timed loops are C, so that the `oshcc` of any library can build them with its own header.
-//! Everything else is here: the flags, the plan, the statistics, and the output. A run writes a
-//! [`record::Record`]; reports and comparisons read only such records.
+//! Everything else is here: the flags, the plan, the statistics, and the output. A run makes a
+//! [`record::Record`], which `--output` writes to a file; reports and comparisons read such files.
 
 mod answer;
 pub mod compare;

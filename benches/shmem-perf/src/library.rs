@@ -289,7 +289,7 @@ impl Joined<'_> {
         bytes
     }
 
-    /// Returns true if this PE can access the symmetric memory of `pe` by loads and stores.
+    /// Returns true if this PE can access the symmetric heap of `pe` by loads and stores.
     pub fn maps(&self, pe: u32) -> bool {
         assert!(self.nbytes > 0 && pe < self.n_pes(), "allocated, and there is such a PE");
         // SAFETY: the job is joined and targets are allocated.
@@ -334,7 +334,7 @@ impl Joined<'_> {
         }
     }
 
-    /// Makes [`follow`](Self::follow) return on the peer.
+    /// Makes [`follow`](Self::follow) return on the peer, if it has not returned at once.
     pub fn end(&self, task: &Task) {
         self.check(task);
         if let Some(end) = self.operations()[task.operation as usize].functions.end {
@@ -351,8 +351,9 @@ impl Joined<'_> {
         unsafe { (self.routines.raw.fill)(task) }
     }
 
-    /// Returns the offset of the first wrong byte in the buffers of a task on this PE, which
-    /// issues, receives, or both; `None` if all bytes are right.
+    /// Checks the buffers of a task on this PE, which issues, receives, or both. Returns the offset
+    /// in bytes of the first wrong word; `None` if all are right, or not checked, as what several
+    /// threads fetch.
     pub fn verify(&self, task: &Task, issues: bool, receives: bool) -> Option<u64> {
         self.check(task);
         // SAFETY: `check` has verified that the task is in range.

@@ -61,7 +61,8 @@ pub fn pe_facts(node: u32) -> PeFacts {
     }
 }
 
-/// Returns the paths of the entries of a directory, in the order of the numbers in their names.
+/// Returns the paths of the entries of a directory, shorter ones first, so that `node2` precedes
+/// `node10`.
 fn listed(dir: &str) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<String> =
@@ -171,8 +172,9 @@ pub fn settings(reported: Vec<SettingInfo>, variables: &[SettingInfo]) -> Vec<Se
     [reported, others].concat()
 }
 
-/// Returns the transport that the library has opened, or else the one that a setting names. For
-/// ofi, appends the provider that a setting names.
+/// Returns the transport that the library has opened, or else `shared memory` if the job is one
+/// node, or else the transport that a setting names. For ofi, appends the provider that a setting
+/// names.
 pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) -> Option<String> {
     // The PEs of a single node need no transport.
     if open.is_none() && job.pes.iter().all(|pe| pe.node == Some(0)) {
@@ -214,8 +216,8 @@ fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
     }
 }
 
-/// Returns the conditions that make figures doubtful, one sentence each. Reads the variables of
-/// this PE.
+/// Returns the conditions that make figures doubtful, one sentence each. Those of variables and of
+/// the frequency governor are read on the PE that calls it.
 pub fn warnings(job: &JobInfo) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, what) in [

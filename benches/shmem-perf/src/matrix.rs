@@ -1,10 +1,10 @@
 //! Measures the latency and the bandwidth between every two PEs, so that a wrong NIC, NUMA node or
 //! cable stands out.
 //!
-//! One PE after the other measures a row: its figures with each other PE in turn. Within a row no
-//! barrier is necessary, because every other PE waits until the PE of the row reaches it. If PEs
-//! outnumber CPUs, there is a barrier before each pair: PEs that wait for their turn by polling
-//! would keep the pair from running.
+//! One PE after the other measures a row: its figures with each other PE in turn. The others wait:
+//! in a round trip until the PE of the row reaches them, otherwise in a barrier until the row is
+//! complete. If PEs outnumber CPUs, there is a barrier before each pair's round trips: PEs that
+//! wait for their turn by polling would keep the pair from running.
 
 use std::time::{Duration, Instant};
 
@@ -87,8 +87,8 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Measures from `from` to each other PE. Returns the median nanoseconds by target on `from`;
-    /// the result of the other PEs is not used.
+    /// Measures from `from` to each other PE. On `from`, returns by target the median nanoseconds
+    /// of a window; the result of the other PEs is not used.
     fn measured(&self, from: u32) -> Vec<Option<f64>> {
         let (library, me) = (&self.job.library, self.job.me);
         let start = Instant::now();

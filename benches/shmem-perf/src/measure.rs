@@ -1,8 +1,9 @@
 //! Executes one point of the plan: which PE issues, which one answers, which ones wait, and which
 //! one decides the number of repetitions.
 //!
-//! If one PE issues, it decides alone how often to repeat; its peer answers and the other PEs wait
-//! in a barrier until it has finished. If several issue, PE 0 decides and announces each batch.
+//! If one PE issues, it decides alone how often to repeat. Until it has finished, its peer answers,
+//! computes or waits in a barrier, and the other PEs wait in a barrier. If several issue, PE 0
+//! decides and announces each batch.
 
 use std::time::{Duration, Instant};
 
@@ -59,7 +60,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Measures one size for about `time`. All PEs call it and get the same result.
+    /// Measures one size for about `time`, or the operations of `--iterations`. The start of the
+    /// job was timed before. All PEs call it and get the same result.
     pub fn point(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         match subject.call {
             Callee::Init => self.measure_start(),
@@ -100,8 +102,8 @@ impl<'a> Bench<'a> {
         point
     }
 
-    /// Returns true if only one PE of the first pair issues, so that it can decide alone when to
-    /// end.
+    /// Returns true if only the first PE of the first pair issues, so that it can decide alone when
+    /// to end.
     fn has_one_issuer(&self, subject: &Sweep) -> bool {
         let pair = self.pairs[0];
         let is_one =
@@ -111,7 +113,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the peer of this PE, whether this PE issues, and whether it receives; `None` if it
-    /// does neither.
+    /// does neither. In a collective, each PE of the job does both and is its own peer.
     fn part(&self, subject: &Sweep) -> Option<(u32, bool, bool)> {
         let me = self.job.me;
         if subject.measure == Measure::Collective {
@@ -288,8 +290,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Converts the samples of a batch, by active PE and thread, to nanoseconds of one operation or
-    /// one window. A collective has one value per sample. A rate of several PEs or threads has one
-    /// value per batch. Otherwise each sample of each PE and thread is a value.
+    /// one window. A collective has one value per sample. A rate or bandwidth of several PEs or
+    /// threads has one value per batch. Otherwise each sample of each PE and thread is a value.
     fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.job.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
@@ -356,7 +358,7 @@ impl<'a> Bench<'a> {
         job.share(from, point.as_ref())
     }
 
-    /// Returns the time that the slowest PE took to join the job.
+    /// Returns the time of `shmem_init` or `shmem_init_thread` on the slowest PE.
     fn measure_start(&self) -> Point {
         let own = self.job.library.init_ns as u64;
         let all = self.job.gather_numbers(&[own]);

@@ -31,8 +31,8 @@ pub fn names(series: &[&Series]) -> Names {
     }
 }
 
-/// Returns the parts of a shape in words; a default part, such as one thread, is empty. The result
-/// has the same length for every shape.
+/// Returns the parts of a shape in words. Some are empty if they have their default, such as one
+/// thread. The result has the same length for every shape.
 fn words(shape: &Shape) -> Vec<String> {
     let many = |n: u32, what: &str| match n {
         0 | 1 => String::new(),

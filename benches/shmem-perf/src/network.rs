@@ -24,7 +24,7 @@ use self::route::{
 use crate::job::BenchJob;
 use crate::wire::{BareWire, Direction, Exchange};
 
-/// A library of a network that can be measured directly.
+/// A library for networks that can be measured directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Network {
     /// UCX, by its UCP layer.
@@ -45,7 +45,7 @@ impl Network {
         })
     }
 
-    /// Returns the names of the floors, which are functions of the network, by direction.
+    /// Returns the names of the floors, each after the library's function, by direction.
     pub fn transfers(self) -> [(Direction, &'static str); 2] {
         match self {
             Self::Ucx => [(Direction::Put, "ucp_put"), (Direction::Get, "ucp_get")],
@@ -64,15 +64,14 @@ pub struct ConnectedPair {
     memory: TransferMemory,
     /// Offset of the source in `memory`.
     source: usize,
-    /// The number of measurements that have ended, which is the value of the next word that ends
-    /// one, less 1.
+    /// The number of measurements that have ended. The word that ends the next one is this plus 1.
     n_ended: u64,
 }
 
 impl ConnectedPair {
-    /// Connects the two PEs of a pair for transfers of at most `most` bytes. They yield the CPU
-    /// between polls unless they spin. All PEs call it. Returns no connection on other PEs, and on
-    /// all if it fails. Returns the same sentence on all PEs: the path of the connection, or why it
+    /// Connects the two PEs of a pair for transfers of at most `most` bytes. Unless `spins`, they
+    /// yield the CPU between polls. All PEs call it. Returns no connection on other PEs, and on all
+    /// if it fails. Returns the same sentence on all PEs: the path of the connection, or why it
     /// fails.
     pub fn open(
         job: &BenchJob<'_>,

@@ -5,7 +5,7 @@ use crate::record::{Point, Series};
 /// A floor is invalid if it takes longer than the operation that it bounds by more than this factor.
 const NOISE: f64 = 1.02;
 
-/// Returns the kind of an operation, by which charts are grouped; empty if it is of no such kind.
+/// Returns the kind of an operation, by which charts are grouped; empty if it has none.
 pub fn kind_of(operation: &str) -> &'static str {
     let routine = operation.trim_end_matches("_nbi");
     match routine {
@@ -59,8 +59,9 @@ pub struct Bound<'a> {
     pub ratio: f64,
 }
 
-/// Returns the valid floor of a point that takes longest, among the series of its run. Operations
-/// of several pairs or threads have no floor, because floors are measured with one of each.
+/// Of the valid floors that bound a point, returns the one that takes longest. `all` are the series
+/// of the run. Operations of several pairs or threads have no floor, because floors are measured
+/// with one of each.
 pub fn bound<'a>(all: &'a [Series], series: &Series, point: &Point) -> Option<Bound<'a>> {
     let cost = |point: &Point| series.measure.cost(point.summary.p50);
     let is_single = series.shape.pairs == "one" && series.shape.threads <= 1;
@@ -80,7 +81,8 @@ pub fn bound<'a>(all: &'a [Series], series: &Series, point: &Point) -> Option<Bo
     })
 }
 
-/// Returns true if a point of a floor takes longer than an operation that it should bound.
+/// Returns true if this point of `floor` takes longer, beyond noise, than an operation that it
+/// should bound; false if `floor` is not a floor.
 pub fn is_invalid(all: &[Series], floor: &Series, point: &Point) -> bool {
     let cost = |point: &Point| floor.measure.cost(point.summary.p50);
     floor.is_floor

@@ -180,7 +180,7 @@ pub enum TargetMemory {
 /// The activity of the PE whose memory is the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TargetActivity {
-    /// It waits in a barrier of the library.
+    /// It waits in a barrier of the library, or answers round trips.
     Waits,
     /// It computes and calls no routine of the library.
     Computes,
@@ -279,7 +279,7 @@ impl PerfOptions {
 /// Parses the flags of a subcommand. Returns `None` if they contain `--help`, after printing it.
 ///
 /// # Errors
-/// The parser's message, if the flags are wrong.
+/// The parser's message if the flags are wrong, or a sentence if the help cannot be printed.
 pub fn subcommand<T: Parser>(program: &str, args: &[String]) -> Result<Option<T>, String> {
     let all = std::iter::once(program.to_owned()).chain(args.iter().cloned());
     match T::try_parse_from(all) {

@@ -36,7 +36,7 @@ pub enum Callee {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     Socket,
-    /// A network that the library uses, too.
+    /// A library for networks, called directly.
     Network(Network),
 }
 

@@ -63,6 +63,7 @@ pub struct Bar {
 
 impl Bar {
     /// Creates a bar on the terminal of standard error, or of the launcher that forwards it.
+    /// Without such a terminal, or unless `is_wanted`, the bar shows nothing.
     pub fn new(is_wanted: bool) -> Self {
         let launchers = format!("/proc/{}/fd/2", parent_id());
         let places = ["/proc/self/fd/2", &launchers];
@@ -80,8 +81,8 @@ impl Bar {
         Self { terminal, cleared: Instant::now() }
     }
 
-    /// Shows which part is done and what is next. The cursor is at the left, for text that the
-    /// launcher forwards late.
+    /// Shows which part is done and what is next, but not shortly after `clear`. The cursor is at
+    /// the left, for text that the launcher forwards late.
     pub fn show(&mut self, part: f64, what: &str) {
         let filled = (part.clamp(0.0, 1.0) * BAR_WIDTH as f64) as usize;
         let bar = "#".repeat(filled) + &".".repeat(BAR_WIDTH - filled);

@@ -21,8 +21,8 @@ pub const MOST_SAMPLES: u64 = 8192;
 /// The number of batches into which the time, or the requested number of samples, is divided.
 const BATCHES: u32 = 32;
 
-/// A warm-up of this duration is enough for caches, connections and the CPU's frequency, however
-/// much time the measurement has. Otherwise it takes a 50th of that time.
+/// The duration of a warm-up, or a 50th of the measurement's time if that is shorter. It is enough
+/// for caches, connections and the CPU's frequency.
 const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
 
 /// The limits of a measurement.
@@ -44,7 +44,7 @@ pub struct RepeatLimits {
     pub keeps_samples: bool,
 }
 
-/// The work of one call: `samples` samples, each of which times `group` operations.
+/// A batch: `samples` samples, each of which times `group` operations or windows.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Batch {
     pub samples: u64,

@@ -18,11 +18,11 @@ use crate::wire::BareWire;
 use crate::{compare, compile, machine, matrix, report, rushmem, text};
 
 /// The exit statuses of a run that failed, such as one whose record could not be written, and of
-/// wrong flags.
+/// wrong flags or a subcommand that failed.
 const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
-/// Each size is measured for at least its equal share of the time divided by this, however long
-/// earlier sizes took.
+/// Each size may take at least its equal share of the time divided by this, however long earlier
+/// sizes took.
 const LEAST_SHARE: u32 = 4;
 /// The minimum size of the buffers: room for the transfers of a matrix, and for 128 bytes of each
 /// thread.
@@ -132,14 +132,14 @@ struct Measurement<'a> {
     samples: Option<RecordFile>,
     /// The error of the last attempt to write the record.
     unwritten: Option<String>,
-    /// The error of the attempt to write single values.
+    /// The last error in writing single values.
     unwritten_samples: Option<String>,
-    /// The error of the attempt to print a table.
+    /// The last error in printing.
     unprinted: Option<String>,
     bar: Bar,
 }
 
-/// Why a run ends early, with its exit status; equal on all PEs.
+/// Why a run failed, with its exit status; equal on all PEs.
 type Refused = (String, u8);
 
 fn machines(job: &BenchJob<'_>) -> JobInfo {

@@ -23,8 +23,8 @@ const END: u8 = 2;
 const YIELDING: u32 = 100;
 
 impl Socket {
-    /// Connects the two PEs of a pair, whose sockets do not block if it `spins`. All PEs call it.
-    /// Returns `None` on other PEs, and on one or both of the pair if it fails.
+    /// Connects the two PEs of a pair. If `spins`, their sockets do not block, and they poll. All
+    /// PEs call it. Returns `None` on other PEs, and on one or both of the pair if it fails.
     pub fn connect(job: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
         let listener =
             (job.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()).flatten();

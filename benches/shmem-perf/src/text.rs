@@ -11,7 +11,8 @@ use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
 use crate::statistics::{self, FEWEST_OF_P99};
 use crate::units::{figure, size};
 
-/// Returns the first lines: the library, the hosts, the pairs, the settings, and the warnings.
+/// Returns the first lines: the library, the hosts, the transport, the pairs, the settings that are
+/// not defaults, and the warnings.
 pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> String {
     let job = &record.job;
     let many = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
@@ -99,7 +100,8 @@ fn median(all: &[Series], series: &Series, point: &Point) -> String {
     format!("{}{late}{invalid}", figure(series.measure, point.summary.p50))
 }
 
-/// Returns a row for each operation, with all percentiles.
+/// Returns a head and a row for each operation and size. Only tables of latencies or collectives
+/// have percentiles.
 fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     let measures = |measure| series.iter().any(|series| series.measure == measure);
     // The percentiles of rates are left out: large rates are good, so they would show the best
@@ -181,7 +183,7 @@ fn cell(all: &[Series], series: &Series, point: &Point) -> String {
 }
 
 /// Returns the answers to three questions: how long operations take, what is possible on this
-/// machine, and why there is a gap.
+/// machine, and why there is a gap. Empty if neither a latency nor a bandwidth was measured.
 pub fn answers(record: &Record) -> String {
     let rows = answer::answers(record).into_iter().map(|(row, _)| row.to_vec());
     let rows: Vec<_> =

@@ -1,4 +1,4 @@
-//! The text of figures and sizes: three digits and a unit.
+//! The text of figures, which have three digits and a unit, and of sizes.
 
 use crate::record::Measure;
 
@@ -14,8 +14,8 @@ pub fn figure(measure: Measure, value: f64) -> String {
     format!("{number} {unit}")
 }
 
-/// Returns a figure of a measure for an axis, without zeros after the decimal point: `1 us`, `1.5
-/// us`, `500 MB/s`.
+/// Returns a figure of a measure for an axis, without zeros at the end of its decimals: `1 us`,
+/// `1.5 us`, `500 MB/s`. Zero has no unit.
 pub fn tick(measure: Measure, value: f64) -> String {
     let (number, unit) = scaled(measure, value);
     if value == 0.0 {

@@ -1,8 +1,8 @@
 //! The interface of a connection by which two PEs exchange data without the library under test. Its
 //! times are the floors of a library whose PEs share no memory.
 //!
-//! The leader starts the transfers and times them. The other PE, the follower, answers until the
-//! leader ends the measurement. The implementations are `socket` and `network`.
+//! The leader starts the transfers and times them. The other PE, the follower, answers or polls
+//! until the leader ends the measurement. The implementations are `socket` and `network`.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub trait BareWire {
     /// Makes `follow` return on the other PE. The leader calls it.
     fn end(&mut self, exchange: Exchange) -> io::Result<()>;
 
-    /// The follower's part: answers the leader until that calls `end`.
+    /// The follower's part: answers messages, or polls the network, until the leader calls `end`.
     fn follow(&mut self, exchange: Exchange) -> io::Result<()>;
 }
 
@@ -35,8 +35,8 @@ pub enum Direction {
     Stream,
     /// The leader sends a message, and the follower answers with one of the same size.
     RoundTrip,
-    /// The leader writes memory of the follower.
+    /// The leader writes memory of the follower, which polls.
     Put,
-    /// The leader reads memory of the follower.
+    /// The leader reads memory of the follower, which polls.
     Get,
 }

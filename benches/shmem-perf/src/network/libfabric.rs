@@ -1,9 +1,10 @@
 //! The floors of libfabric: `fi_write` and `fi_read` with their completions, on a reliable datagram
 //! endpoint.
 //!
-//! The provider is the one that `SHMEM_OFI_PROVIDER` names, or else the first in libfabric's order
-//! that is not known to be faulty, with the device that the PE prefers. A write completes when it
-//! is visible at the target, if the provider supports `FI_DELIVERY_COMPLETE`.
+//! The provider is the first in libfabric's order that is not known to be faulty and is the one
+//! that `SHMEM_OFI_PROVIDER` names, if it is set. The device is that of `SHMEM_OFI_DOMAIN`, or else
+//! the one that the PE prefers. A write completes when it is visible at the target if the provider
+//! supports `FI_DELIVERY_COMPLETE`, otherwise with `FI_TRANSMIT_COMPLETE`.
 #![allow(unsafe_code)]
 
 use std::env;

@@ -1,6 +1,6 @@
 //! The interface that each network implements between two PEs, the memory that its operations
-//! access, and the NIC that a PE prefers. The preference is the variable by which `oshrun` assigns
-//! NICs to PEs, so that a floor uses the same NIC as the library.
+//! access, and the NIC that a PE prefers. The preference is read from `SHMEM_NIC`, by which `oshrun`
+//! assigns NICs to PEs, so that a floor uses the same NIC as the library.
 
 use std::env;
 use std::sync::atomic::AtomicU64;
@@ -14,7 +14,8 @@ use crate::library::Joined;
 pub struct Contact {
     /// The address of the peer's endpoint or worker.
     pub name: Vec<u8>,
-    /// The remote address of the start of the peer's memory.
+    /// The remote address of the start of the peer's memory; 0 if the network addresses it by
+    /// offsets.
     pub base: u64,
     /// The remote key of the peer's memory.
     pub key: Vec<u8>,
@@ -32,7 +33,8 @@ pub trait NetworkRoute {
     /// Starts to read `nbytes` bytes from offset `from` of the other PE's memory to offset `to` of
     /// this PE's.
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
-    /// Waits until all started operations are complete, also at the other PE.
+    /// Waits until all started operations are complete, also at the other PE if the network can
+    /// tell.
     fn complete(&mut self) -> Result<(), String>;
     /// Polls the network. Yields the CPU if nothing was done, unless the PEs spin.
     fn progress(&mut self) -> Result<(), String>;

@@ -83,6 +83,14 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    /// Returns the clock that the new access passes on to those that read what it stores: that of
+    /// the thread and the operations that precede a fence.
+    pub fn released(&self) -> VectorClock {
+        let mut clock = self.clock.clone();
+        self.fenced.iter().for_each(|&(actor, epoch)| clock.raise(actor, epoch));
+        clock
+    }
+
     /// Returns true if a recorded access is complete or ordered before the new one.
     #[inline]
     pub fn covers(&self, record: &ShadowRecord) -> bool {

@@ -61,8 +61,7 @@ impl ProcessDetector {
                         _ => site_of(ShadowKind::READ).record(thread.actor, own),
                     };
                     self.record_blocks(access.local, None, reads, view);
-                    let mut released = thread.clock.clone();
-                    fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
+                    let mut released = view.released();
                     if signal != 0 {
                         let kind = ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true);
                         let record = AccessSite { kind, site, nbytes: 8 }.record(actor, epoch);
@@ -74,12 +73,18 @@ impl ProcessDetector {
                         self.release(thread, words(), &released);
                     }
                 }
-                AccessOperation::Get => {
+                AccessOperation::Get | AccessOperation::GetNbi => {
+                    let (actor, epoch) = match access.operation {
+                        AccessOperation::Get => (thread.actor, own),
+                        _ => match context.gets(&self.areas, self.me, access.pe) {
+                            Some(flight) => (flight.actor, flight.issue()),
+                            None => return,
+                        },
+                    };
                     let view = View { clock: &thread.clock, fenced: &[] };
-                    let (reads, writes) = (site_of(ShadowKind::READ), site_of(ShadowKind::WRITE));
-                    let reads = reads.record(thread.actor, own);
+                    let reads = site_of(ShadowKind::READ).record(actor, epoch);
                     self.record_blocks(access.remote, Some(access.pe), reads, view);
-                    let writes = writes.record(thread.actor, own);
+                    let writes = site_of(ShadowKind::WRITE).record(actor, epoch);
                     self.record_blocks(access.local, None, writes, view);
                 }
                 AccessOperation::Fetch => {
@@ -88,21 +93,8 @@ impl ProcessDetector {
                     let record = site_of(atomic(access, nbytes)).record(thread.actor, own);
                     self.record_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
-                        let mut released = thread.clock.clone();
-                        fenced.iter().for_each(|&(a, e)| released.raise(a, e));
-                        self.release(thread, words(), &released);
+                        self.release(thread, words(), &view.released());
                     }
-                }
-                AccessOperation::GetNbi => {
-                    let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
-                        return;
-                    };
-                    let (actor, epoch) = (flight.actor, flight.issue());
-                    let view = View { clock: &thread.clock, fenced: &[] };
-                    let reads = site_of(ShadowKind::READ).record(actor, epoch);
-                    self.record_blocks(access.remote, Some(access.pe), reads, view);
-                    let writes = site_of(ShadowKind::WRITE).record(actor, epoch);
-                    self.record_blocks(access.local, None, writes, view);
                 }
                 AccessOperation::FetchNbi => {
                     // The operation is an actor that a fence orders, the store of the fetched value
@@ -121,9 +113,7 @@ impl ProcessDetector {
                     let view = View { clock: &thread.clock, fenced: &fenced };
                     self.record_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
-                        let mut released = thread.clock.clone();
-                        fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
-                        self.release(thread, words(), &released);
+                        self.release(thread, words(), &view.released());
                     }
                     let word =
                         self.place_on(access.remote.addr, access.pe).map(sync_words::of_word);

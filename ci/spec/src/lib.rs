@@ -80,13 +80,14 @@ impl Exports {
         Self { names }
     }
 
-    /// Returns the names of the twins of the functions, which profiling tools call.
-    pub fn twins(&self) -> impl Iterator<Item = String> + '_ {
+    /// Returns the profiling names: each name with `p` in front, such as `pshmem_put`, which a tool
+    /// calls from its own `shmem_put`.
+    pub fn profiling_names(&self) -> impl Iterator<Item = String> + '_ {
         self.names.iter().map(|name| format!("p{name}"))
     }
 
-    /// Returns the names and their twins.
+    /// Returns the names and the profiling names.
     pub fn all(&self) -> Vec<String> {
-        self.names.iter().cloned().chain(self.twins()).collect()
+        self.names.iter().cloned().chain(self.profiling_names()).collect()
     }
 }

@@ -70,7 +70,8 @@ fn check_shared(table: &Exports, library: &Path) -> Result<()> {
 /// them, that their twins are not, and that programs get no executable stack.
 fn check_archive(table: &Exports, library: &Path) -> Result<()> {
     let weak = table.names.iter().map(|name| (name.clone(), WEAK.to_owned()));
-    let strong = table.twins().chain([WRAPPED.to_owned()]).map(|name| (name, GLOBAL.to_owned()));
+    let strong =
+        table.profiling_names().chain([WRAPPED.to_owned()]).map(|name| (name, GLOBAL.to_owned()));
     let expected = weak.chain(strong).collect();
     let listing =
         capture(Command::new("nm").args(["--extern-only", "--defined-only"]).arg(library))?;

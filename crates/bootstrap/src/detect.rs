@@ -61,7 +61,7 @@ impl fmt::Display for JoinRoute {
 pub enum Protocol {
     /// Whichever the variables show; over a PMI socket, PMI-1.
     Any,
-    /// PMI-1.
+    /// PMI-1, even if the variables of PMIx are set.
     Pmi1,
     /// PMI-2.
     Pmi2,

@@ -46,7 +46,7 @@ pub struct Pe<'a> {
 /// The situation of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation<'a> {
-    /// Nothing is known of it: it is on another host.
+    /// It has no snapshot, so it is taken to be on another host.
     Elsewhere,
     /// Nothing is known: its host does not answer.
     HostSilent(&'a str),

@@ -29,7 +29,8 @@ const OTHER_PRINTS: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call(pub &'static CallName);
 
-/// What messages need to know about a function.
+/// A function that the user calls: its name in messages, reports and traces, how it counts PEs, and
+/// how the record of writes names it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallName {
     /// The name, such as `shmem_long_put`.

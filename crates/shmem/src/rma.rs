@@ -21,6 +21,7 @@ mod sealed {
 
     /// Memory that can be written.
     pub trait MemoryMut<T> {
+        /// Works as [`Memory::parts`].
         fn parts(&mut self) -> (*mut T, usize);
     }
 }

@@ -28,8 +28,8 @@ pub struct Strides {
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Copies `nelems` elements of `source` to `dest` on `pe`, which are `strides` apart
-    /// (`shmem_iput`, §9.6.1.3).
+    /// Copies `nelems` elements: every `strides.sst`-th one of `source` to every `strides.dst`-th
+    /// one of `dest` on `pe` (`shmem_iput`, §9.6.1.3).
     #[inline]
     #[track_caller]
     pub fn iput<'a, T: Pod>(

@@ -197,7 +197,7 @@ impl Service {
                         return;
                     }
                     // Make room, and do not try again at once.
-                    self.drop_oldest(shared.tuning.round);
+                    self.drop_oldest_if_older(shared.tuning.round);
                     self.mute(shared);
                     let since = *self.refusing_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > shared.tuning.refuse_limit {
@@ -215,7 +215,7 @@ impl Service {
 
     fn greet(&mut self, shared: &SharedState, socket: TcpStream) {
         if self.unauthenticated.len() >= shared.tuning.max_unauthenticated {
-            self.drop_oldest(Duration::ZERO);
+            self.drop_oldest_if_older(Duration::ZERO);
         }
         let Ok(nonce) = nonce() else {
             return;
@@ -233,7 +233,7 @@ impl Service {
     }
 
     /// Drops the oldest unauthenticated connection, if it is older than `age`.
-    fn drop_oldest(&mut self, age: Duration) {
+    fn drop_oldest_if_older(&mut self, age: Duration) {
         let all =
             self.unauthenticated.iter().map(|(number, connection)| (connection.since, *number));
         if let Some((since, number)) = all.min()

@@ -129,8 +129,8 @@ impl Counters {
         of_kind[usize::from(!peer.is_on_node)].add(nbytes, is_alone);
     }
 
-    /// Returns the counters of a context. Contexts that have the same index one after the other
-    /// share them.
+    /// Returns the counters of a context. A context that gets the index of a destroyed one adds to
+    /// its counters.
     pub(crate) fn context(&self, ctx: ContextHandle) -> &ContextCounters {
         let index = ctx.index();
         if index == 0 {

@@ -171,7 +171,8 @@ impl Connector {
         Connector { facts }
     }
 
-    /// Returns the claim that answers a greeting.
+    /// Checks the greeting of the acceptor, and returns the answer: the claim to be this PE, with
+    /// its proof.
     pub(crate) fn claim(
         &mut self,
         greeting: &[u8; GREETING],

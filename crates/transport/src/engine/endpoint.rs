@@ -115,11 +115,13 @@ impl<P: Issuing> WireEndpoint<P> {
             let parts = RequestParts { fetched, ..RequestParts::EMPTY };
             if !awaited {
                 let nothing = (LocalBuf::EMPTY, NOWHERE);
-                // SAFETY: the same contract, and there are no data.
+                // SAFETY: `fetched` is null or valid until the operation is complete, by contract;
+                // there are no data.
                 return unsafe { origin.ask_nbi(network, pe, nothing, update, parts) };
             }
             let parts = RequestParts { update: Some(update), ..parts };
-            // SAFETY: the same contract, and there are no data.
+            // SAFETY: `fetched` is null or valid until the operation is complete, by contract; there
+            // are no data.
             let ticket = unsafe { origin.ask(network, pe, parts) }?;
             origin.answered(network, pe, ticket)
         })

@@ -1,8 +1,8 @@
 //! Prints how many batched updates of 8 bytes a core executes per second as their target, and how
 //! many atomic additions on the same words without a batch.
 //!
-//! The words are random ones in memory that fits into the first-level cache, so that the code is
-//! measured and not the memory.
+//! The words are random ones in 32 KiB of memory, which caches hold, so that the code is measured
+//! and not the memory.
 #![allow(unsafe_code)]
 
 use rushmem_transport::engine::batch::{append_update, carry_out};

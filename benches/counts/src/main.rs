@@ -3,8 +3,7 @@
 //!
 //!     counts OPERATION COUNT    as a job of one PE, without a launcher
 //!
-//! Each operation is compiled into a function of its own, which has the arguments of the C routine
-//! and can be found by its name.
+//! Each operation is compiled into a function of its own, which callgrind finds by its name.
 #![allow(unsafe_code)]
 
 use shmem::{Atomic, Shmem, SymRef, SymSlice};

@@ -2,8 +2,8 @@
 //! and shows their results.
 //!
 //! `cargo xtask bench-crowded`, `bench-peer`, `bench-races`, `bench-size` and `bench-threads` call
-//! them. The benchmarks decide what is timed and how. A driver knows only the names of benchmarks
-//! and of the values that they print.
+//! them. A driver chooses the arguments and the environment of benchmarks. What they do and time is
+//! their own matter, except the start and the end of jobs, which only a driver can time.
 #![forbid(unsafe_code)]
 
 pub mod crowded;

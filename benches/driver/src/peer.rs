@@ -3,7 +3,7 @@
 //! shmem-perf, and the programs of benches/ that measure what it cannot, are built with the `oshcc`
 //! of each library. Each library's `oshrun` runs them in turn, so that other load on the machine
 //! affects all libraries alike. `shmem-perf compare` then compares ours with each other one, and
-//! the records of the last run become a page.
+//! the last records of shmem-perf become a page if the suite has such jobs.
 //!
 //! `--suite` selects the programs. The other library is the system's Open MPI, and ours is built
 //! and installed under target/, unless the arguments name others.

@@ -4,7 +4,9 @@
 //! the start of oshrun to its end (benches/start.c), and how much memory of each PE the library
 //! uses (benches/memory.c), minus the memory of the same program without initialization. shmem-perf
 //! can measure neither: a program does not see when its launcher starts and ends, and shmem-perf
-//! uses much memory itself. The tables are for docs/scale.md.
+//! uses much memory itself. With `--transport` it measures, instead of both, the memory and the
+//! descriptors of PEs that reach each other only by that transport. The tables are for
+//! docs/scale.md.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -82,7 +84,8 @@ pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install
     Ok(())
 }
 
-/// Measures the memory of each PE after it has used the connections to all others by a transport.
+/// Prints the memory of a PE after a barrier, and after it has used the connections to all others
+/// by a transport.
 fn off_node(
     bin: &Path,
     pes: &[u32],

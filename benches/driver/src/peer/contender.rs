@@ -79,7 +79,8 @@ impl Contender {
         })
     }
 
-    /// Runs all programs and jobs of the suite once, and writes a record of their results.
+    /// Runs the programs and jobs of the suite once, except launches that have run as often as they
+    /// may, and writes a record of the results.
     pub fn run(&mut self) -> Result<()> {
         let mut run = RunRecord::new();
         for &(program, pes) in self.suite.programs {
@@ -176,7 +177,8 @@ fn check_carried(interface: &str, before: u64, found: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of bytes of all puts whose latency was measured, without the warm-up.
+/// Returns the minimum number of bytes of the puts whose latency was measured: without the warm-up,
+/// and puts that were timed together count once.
 fn nbytes_put(found: &Record) -> u64 {
     let is_put = |operation: &str| operation == "put" || operation == "put_nbi";
     let puts = found

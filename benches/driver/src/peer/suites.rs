@@ -59,8 +59,8 @@ const EMPTY: Suite = Suite {
     environment: &[],
 };
 
-/// Operations of PEs that share memory. `large` times forks and `updates` first touches of memory,
-/// which need more static data and a larger heap than shmem-perf has.
+/// Operations of PEs that share memory. `large` times forks, and `updates` random updates and first
+/// touches of memory; these need more static data and a larger heap than shmem-perf has.
 const ON_NODE: Suite = Suite {
     name: "on-node",
     programs: &[("large", 2), ("updates", 2)],
@@ -148,7 +148,8 @@ const OFI: Suite = Suite {
     ..EMPTY
 };
 
-/// Returns the environment in which PEs do not use shared memory. Ours uses this transport.
+/// Returns the environment in which PEs do not use shared memory: ours uses `transport`, and Open
+/// MPI uses UCX over TCP on the loopback interface.
 const fn over(transport: &'static str) -> [(&'static str, &'static str); 4] {
     [
         ("SHMEM_ONNODE", "off"),
@@ -158,7 +159,8 @@ const fn over(transport: &'static str) -> [(&'static str, &'static str); 4] {
     ]
 }
 
-/// Jobs from their start to their end: init, a barrier, finalize.
+/// Jobs from their start to their end: init, a barrier, finalize, also with large static variables;
+/// and a program that does nothing.
 const START: Suite = Suite {
     name: "start",
     launches: &[
@@ -177,7 +179,8 @@ const fn launch(program: &'static str, pes: usize) -> Launch {
     Launch { program, pes, most: usize::MAX }
 }
 
-/// Collectives of PEs that share their memory, on the same number of processors and on fewer.
+/// Collectives of PEs that share their memory. On a small machine, the larger jobs have more PEs
+/// than processors.
 const COLLECTIVES: Suite = Suite {
     name: "collectives",
     programs: &[("bare_reduction", 2), ("bare_reduction", 8), ("bare_reduction", 16)],
@@ -217,7 +220,8 @@ const fn on_active_sets(title: &'static str, pes: usize) -> Measured {
     }
 }
 
-/// Kernels of PEs that share memory, on the same number of processors and on fewer.
+/// Kernels of PEs that share memory. On a small machine, the larger jobs have more PEs than
+/// processors.
 const KERNELS: Suite = Suite {
     name: "kernels",
     kernels: &[

@@ -72,7 +72,7 @@ pub struct Compared<'a> {
     pub verdict: Change,
 }
 
-/// The figures of two sides that were compared, and the series that could not be.
+/// The figures of two sides that were compared, and the series that only one side has.
 pub struct Comparison<'a> {
     pub basis: Basis,
     /// The figures in the order of the series of the runs before, and then of their sizes.

@@ -1,6 +1,6 @@
 //! The interface that each network implements between two PEs, the memory that its operations
-//! access, and the NIC that a PE prefers. The preference is read from `SHMEM_NIC`, by which `oshrun`
-//! assigns NICs to PEs, so that a floor uses the same NIC as the library.
+//! access, and the NIC that a PE prefers. The preference is read from `SHMEM_NIC`, by which
+//! `oshrun` assigns NICs to PEs, so that a floor uses the same NIC as the library.
 
 use std::env;
 use std::sync::atomic::AtomicU64;

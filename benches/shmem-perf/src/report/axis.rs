@@ -71,7 +71,7 @@ impl Axis {
     }
 
     /// Returns ticks at round numbers, in ascending order: as many as fit at this distance in
-    /// pixels.
+    /// pixels. An axis by powers of two has none; it uses [`ticks_among`](Self::ticks_among).
     pub fn ticks(&self, distance: f64) -> Vec<f64> {
         let mut all = self.candidates();
         let fitting = all.iter().position(|ticks| self.keep(ticks, distance));
@@ -116,7 +116,7 @@ impl Axis {
                     (&[1], 3),
                 ];
                 let by_powers: Vec<Vec<f64>> = all.map(ticks).to_vec();
-                // An axis that is shorter than a power of ten has at most two of these ticks.
+                // On a short axis, even the densest set may have fewer than three ticks.
                 let is_narrow = by_powers[0].len() < 3 && low < high;
                 let narrow = if is_narrow { equidistant(low, high) } else { Vec::new() };
                 [narrow, by_powers].concat()

@@ -12,7 +12,7 @@ use crate::units;
 use charts::drawing::{Drawing, hit, label, path, px, shortened, ticks_below, ticks_beside};
 use charts::palette::SOFT;
 
-/// The width of every drawing, in pixels before a page scales it.
+/// The width of a chart of curves or rows and of a heat map, in pixels before a page scales it.
 pub const WIDTH: f64 = 660.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 68.0;

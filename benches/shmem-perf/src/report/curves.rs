@@ -163,9 +163,9 @@ pub fn curve(one: &NamedSeries, color: Option<usize>, runs: &[NamedRun]) -> Trac
     Trace { name: one.name.clone(), color, run: one.run, spots }
 }
 
-/// Returns the range in which most values are. For times it includes the tail, up to the 99th
-/// percentile. For rates, where a single slow moment matters little, it is the range of the medians
-/// of batches.
+/// Returns the range in which most values are. For times it is from the minimum to the 99th
+/// percentile. For rates and overlap, where a single slow moment matters little, it is the range of
+/// the medians of batches.
 fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     match measure {
         Measure::Latency | Measure::Collective | Measure::Event => (summary.min, summary.p99),

@@ -123,7 +123,7 @@ fn maps(runs: &[NamedRun]) -> Vec<Part> {
 const MOST_ROWS: usize = 14;
 
 /// Returns the charts of operations of one kind, with their floors. Series with several sizes are
-/// curves, series with one size are rows.
+/// curves, series with one size are rows. Message rates with several sizes are both.
 fn by_size(
     measure: Measure,
     kind: &str,
@@ -247,7 +247,8 @@ fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<(usize, Ser
     merged
 }
 
-/// Returns the histogram of each operation at one size, and the legend of all.
+/// Returns the histogram of each timed operation at one size, and the legend if there are several
+/// runs. Collectives are those of the largest team.
 fn distributions(runs: &[NamedRun]) -> Vec<Part> {
     let (mut charts, mut seen) = (Vec::new(), BTreeSet::new());
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {

@@ -112,8 +112,9 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
     cells
 }
 
-/// Returns the cells that are far above the upper quartile: by more than three times the distance
-/// of the quartiles, in logarithms. Fewer than four cells have no outliers.
+/// Returns the cells that are far above the upper quartile, by more than three times the distance
+/// of the quartiles in logarithms, and above `OUTLIER` times the median. Fewer than four cells have
+/// no outliers.
 fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier> {
     let logs: Vec<f64> = cells.clone().map(|cell| cell.cost.ln()).collect();
     if logs.len() < 4 {
@@ -143,7 +144,7 @@ fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
 }
 
 /// Returns for each row, or column, the ratio of its lower quartile to the median of all lower
-/// quartiles; `None` if it is below `SLOW`.
+/// quartiles; `None` if it is below `SLOW`, or if fewer than three rows have values.
 fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
     let level = |line: Vec<f64>| sorted(&line).get(line.len().saturating_sub(1) / 4).copied();
     let levels: Vec<Option<f64>> = lines.into_iter().map(level).collect();

@@ -406,7 +406,7 @@ fn limits_of_strict_fabrics() {
     let dir = strict_dir();
     for (profile, limit) in [
         ("few-regions", "at most 64 registrations"),
-        ("small-regions", "it refuses more than 256 MiB at once"),
+        ("small-regions", "it refuses further blocks of more than 256 MiB"),
         ("efa", " MiB of a heap in "),
     ] {
         let doctor =

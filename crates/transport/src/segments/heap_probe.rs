@@ -67,7 +67,7 @@ impl fmt::Display for RegisteredBlocks {
             time.as_millis()
         )?;
         if let Some(largest) = self.largest {
-            write!(f, "; it refuses more than {} MiB at once", largest >> 20)?;
+            write!(f, "; it refuses further blocks of more than {} MiB", largest >> 20)?;
         }
         self.refusal.as_ref().map_or(Ok(()), |why| write!(f, "; the next one fails: {why}"))
     }

@@ -35,7 +35,7 @@ static inline void sum_of_all(long *dest, const long *source, int nelems)
         for (int i = 0; i < SHMEM_REDUCE_SYNC_SIZE; i++)
             sync[0][i] = sync[1][i] = SHMEM_SYNC_VALUE;
     }
-    /* All PEs have left the sum before, which used the same work array. */
+    /* After this, all PEs have returned from the previous sum, which used the same work array. */
     shmem_barrier_all();
     shmem_long_sum_to_all(dest, (long *)source, nelems, 0, 0, shmem_n_pes(), work, sync[calls++ % 2]);
 }

@@ -30,7 +30,7 @@ static void walk(int pe)
     }
 }
 
-/* Adds 2 to random words, and counts them. */
+/* Adds 2 to random words, and counts these changes on the other PE. */
 static void jump(int pe)
 {
     unsigned int state = 1;

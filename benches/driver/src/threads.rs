@@ -3,8 +3,8 @@
 //!
 //! `shmem-perf` measures the same collectives of one thread at SHMEM_THREAD_SINGLE and at
 //! SHMEM_THREAD_MULTIPLE; the level that runs first alternates. `shmem-perf compare` compares them.
-//! The task fails if a job fails, has the wrong number of PEs, thread level or transport, or lacks a
-//! size.
+//! The task fails if a job fails, has the wrong number of PEs, thread level or transport, or lacks
+//! a size.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -134,7 +134,7 @@ const CARDS: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// A provider for whose RDMA device the PE that the variable `NO_CARD` names has no card.
+/// A provider for RDMA devices. The PE that the variable `NO_CARD` names has none.
 const SCARCE: Provider = Provider {
     name: "scarce",
     available: |host| Ok(Found { rdma: !is_named(host, "NO_CARD"), ..claim(host)? }),
@@ -161,8 +161,8 @@ fn is_named(host: &dyn Host, variable: &str) -> bool {
 }
 
 /// A provider with several parts, as libfabric has several providers: one that only some PEs have,
-/// one that some PEs cannot open, one that crashes on the PE that `CRASH` names, and one that
-/// works.
+/// one that some PEs cannot open, one that crashes on the PE that `CRASH` names and cannot be
+/// opened on others, and one that works.
 const COMPOSED: Provider = Provider {
     name: "composed",
     available: claim,

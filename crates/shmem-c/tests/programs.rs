@@ -108,7 +108,7 @@ struct Network {
     /// some sizes.
     inside: Option<&'static str>,
     /// Values of `variable`, each with variables that make the library's queues and buffers so
-    /// small that all operations wait for space. `.._at_every_size` runs each program with these,
+    /// small that operations must wait for space. `.._at_every_size` runs each program with these,
     /// too.
     small: &'static [(&'static str, &'static [(&'static str, &'static str)])],
     /// Values of `variable`, each with a job. `.._sample` runs each program with one of them, and
@@ -287,8 +287,8 @@ const LOCK_JOBS: [Nodes; 4] = [
     (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
 ];
 
-/// Runs the programs of contended locks of each type in these jobs, with the network's atomic
-/// operations. Calls `judge` with each outcome and its number of PEs.
+/// Runs the programs of contended locks of each type in the jobs `LOCK_JOBS`, with the network's
+/// atomic operations. Calls `judge` with each outcome and its number of PEs.
 fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
     let dir = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"));
     let fortran = dir.join("fortran_lock_contended.F90");
@@ -306,8 +306,8 @@ fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
     }
 }
 
-/// Runs these jobs over the network's usual path and over `others`, which may be missing or be
-/// refused. Ignores the test if no path can be used.
+/// Runs the programs of contended locks over the network's usual path and over `others`. These, and
+/// any path of UCX, may be missing or be refused. Ignores the test if no path can be used.
 fn locks_by(network: &Network, others: &[&str]) {
     let have_run = Cell::new(false);
     for path in [network.usual].iter().chain(others) {
@@ -357,9 +357,8 @@ fn the_domain_of_shared_memory_over_a_strict_fabric() {
     job.run().assert_ok(3);
 }
 
-/// Heaps that are larger than the machine's memory, of which programs allocate a part. Only
-/// allocated memory is registered. The first profile permits at most 64 registrations, the second
-/// one registrations of at most 256 MiB.
+/// Heaps of 64 GiB, of which the program allocates a part. Only allocated memory is registered. The
+/// first profile permits at most 64 registrations, the second one registrations of at most 256 MiB.
 fn large_heaps_by_strict_fabrics() {
     let dir = strict_dir();
     for (profile, amos, mib, distance) in [
@@ -537,8 +536,8 @@ fn checked(source: &str) {
     CHECKED.iter().for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
 }
 
-/// With `SHMEM_STATS`, the same holds. A program runs over shared memory, over a network or over
-/// both, and neighbors in the list of programs run differently.
+/// With `SHMEM_STATS`, correct programs behave as without it. A program runs over shared memory,
+/// over a network or over both, and neighbors in the list of programs run differently.
 fn counted(source: &str) {
     let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
     let (nodes, n) = COUNTED[place % COUNTED.len()];

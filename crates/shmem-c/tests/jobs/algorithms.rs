@@ -89,7 +89,7 @@ fn algorithms_that_differ_between_pes_are_an_error() {
     outcome.assert_fails(&["PE 0", "PE 1", "different algorithms", "SHMEM_..._ALGORITHM"]);
 }
 
-/// Returns a file with these rows.
+/// Writes these rows to a file, and returns its path.
 fn tuning(name: &str, rows: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tuning_{name}"));
     std::fs::write(&path, rows).expect("the directory for tests can be written to");
@@ -144,8 +144,8 @@ fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
     unlike(TUNING, [&one, &other]).assert_fails(&["PE 0", "PE 1", "different rows", TUNING]);
 }
 
-/// Checks that the output of `shmem-perf tune` is read again, and has rows for every team and the
-/// operations that have a choice.
+/// Checks that the output of `shmem-perf tune` can be used, and has rows for several operations and
+/// sizes of teams.
 #[test]
 fn a_measured_file_is_used() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("measured").display().to_string();

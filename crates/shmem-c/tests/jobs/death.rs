@@ -1,5 +1,5 @@
-//! If a PE fails, the whole job ends with the status of that PE and one message, and no process is
-//! left.
+//! If a PE fails, the whole job ends with one message and with the status of that PE, or another
+//! one than 0 if that is 0, and no process is left.
 
 use testkit::{Job, Outcome, Running, every_size, kill, program};
 

@@ -105,7 +105,7 @@ fn a_transport_that_is_not_there_ends_the_job() {
     }
 }
 
-/// Checks that PE 0 names a variable without effect once per job, and that the job goes on.
+/// Checks that a variable without effect is named once per job, and that the job goes on.
 #[test]
 fn variables_with_a_mistake_are_warned_of() {
     let typo = "warning: SHMEM_TRANSPROT is set, but there is no such setting; did you mean SHMEM_TRANSPORT?";

@@ -31,7 +31,8 @@ fn include() -> &'static str {
     })
 }
 
-/// Compiles `source`, whose extension names its language, to an object file beside it.
+/// Writes `source` to a file, whose language is given by the extension of `name`, and compiles it.
+/// Returns the path of the object file.
 fn compile(compiler: &str, standard: &str, name: &str, source: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("headers_{name}"));
     std::fs::write(&path, source).expect("the directory for tests can be written to");

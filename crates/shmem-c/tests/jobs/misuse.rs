@@ -1,5 +1,5 @@
-//! Checks that each mistake of a program ends the job with one sentence that names the PE, the call
-//! and the argument.
+//! Checks that mistakes of a program end the job with one sentence that names the PE, the call and
+//! the argument, and that harmless ones are warned of.
 
 use testkit::{Job, Outcome, program};
 
@@ -79,8 +79,8 @@ fn memory_that_is_not_allocated() {
     }
 }
 
-/// Between PEs that share memory, this is found even without SHMEM_CHECK. Otherwise later blocks of
-/// the heap would have different addresses.
+/// Between PEs that share memory, this is found even without SHMEM_CHECK, since later blocks of the
+/// heap would have different addresses.
 #[test]
 fn blocks_of_different_sizes() {
     let words = ["argument size is ", "64", "128", "on PE ", "all PEs must pass the same"];
@@ -403,8 +403,7 @@ fn calls_outside_of_the_library_s_life() {
     }
 }
 
-/// The program is warned, once for all PEs, and goes on, since an example of the specification does
-/// this.
+/// The program is warned and goes on, since an example of the specification does this.
 #[test]
 fn a_finalize_too_many_has_no_effect() {
     let warning = "shmem_finalize: called more often than shmem_init; the call has no effect";

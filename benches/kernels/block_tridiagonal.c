@@ -144,7 +144,7 @@ static void solve_z(int me, int n_pes, uint64_t turn)
     }
 }
 
-/* The sum of the squares over the grid, which is the same for any number of PEs but for rounding. */
+/* The sum of the squares over the grid, equal for any number of PEs but for rounding. */
 static double norm(void)
 {
     static double own, all;

@@ -389,7 +389,8 @@ fn large_heaps_by_strict_fabrics() {
     }
 }
 
-/// This profile refuses every tenth connection and delays the others.
+/// This profile refuses two of ten attempts to connect, and posts during the others at first fail
+/// with `FI_EAGAIN`.
 fn connections_of_strict_fabrics() {
     let n = if every_size() { 64 } else { 12 };
     let job = Job::new(program!("all_pairs.c")).n(n).env("SHMEM_ONNODE", "off");

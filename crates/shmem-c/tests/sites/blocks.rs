@@ -118,7 +118,8 @@ fn accesses_by_calls() {
     }
 }
 
-/// Stores by the program itself are found at the next barrier of the PE.
+/// Stores by the program itself are found at the next barrier of the PE whose memory it is, or when
+/// the block is freed.
 fn stores_of_the_program() {
     let block = "the block of 100 bytes";
     for (how, start, place) in [

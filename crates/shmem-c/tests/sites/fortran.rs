@@ -21,7 +21,8 @@ fn text(name: &str, text: &str) -> PathBuf {
     compile_text(name, text, tmpdir(), &[])
 }
 
-/// Both include files, in both directories and both source forms, without compiler extensions.
+/// Compiles a program with both include files, from both directories and in both source forms,
+/// without compiler extensions.
 fn the_include_files_are_read_in_fixed_and_in_free_form() {
     needs_fortran();
     for (form, extension) in [("-ffixed-form", "f"), ("-ffree-form", "f90")] {
@@ -150,8 +151,8 @@ fn common_blocks_are_symmetric_however_a_program_is_linked() {
     }
 }
 
-/// With the include file, also if the default REAL has 8 bytes, as in Cray's compiler, and with the
-/// module.
+/// One example has the include file, and also works if the default REAL has 8 bytes, as in Cray's
+/// compiler. The other one has the module.
 fn the_examples_find_the_maximum_of_the_even_pes() {
     for (name, flags) in [
         ("max_to_all.f", &[][..]),
@@ -172,8 +173,8 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
     }
 }
 
-/// Ignores the test if LLVM's compiler is not installed. The module was compiled when the prefix
-/// was installed, by the compiler of that time, if it could.
+/// Ignores the test if LLVM's compiler is missing, or the module, which this compiler makes when
+/// the prefix is installed.
 fn flang_compiles_programs() {
     let names = ["flang", "flang-new", "flang-new-19"];
     let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();

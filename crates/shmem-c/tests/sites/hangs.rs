@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::{Job, Running, absent, every_size, needs_library, program};
 
-/// Ways to hang, and what the explanation must contain. `{rest}` stands for the PEs other than 1.
+/// Ways to hang, and what the explanation must contain. `{rest}` stands for the PEs other than 1,
+/// `{last}` for the last PE.
 const HANGS: &[(&str, &[&str])] = &[
     (
         "mismatch",
@@ -119,8 +120,8 @@ const HANGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Waits for words that PE 2 wrote last, and what the explanation must contain if PEs record their
-/// writes.
+/// Waits for words, all but one of which PE 2 wrote last, and what the explanation must contain if
+/// PEs record their writes.
 const WRITTEN: &[(&str, &[&str])] = &[
     ("writer", &["flag[2] >= 8, which is 7.", "PE 2 wrote it last, ", " ago, in shmem_long_put."]),
     (
@@ -154,7 +155,7 @@ const IN_FLIGHT: &[(&str, &[&str])] = &[
     ("paused", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
 ];
 
-/// Ways in which PE 1, or all PEs, take long, and what the explanation must contain.
+/// Ways in which some or all PEs take long, and what the explanation must contain.
 const HEALTHY: &[(&str, &[&str])] = &[
     ("computes", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
     (

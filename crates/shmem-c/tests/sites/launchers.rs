@@ -20,7 +20,7 @@ use testkit::{Job, Outcome, absent, program};
 pub struct Launcher {
     words: Vec<String>,
     environment: Vec<(&'static str, String)>,
-    /// A command that runs the program.
+    /// Words before the program's name, of a command that starts it; none without such a command.
     before: &'static [&'static str],
 }
 
@@ -182,9 +182,8 @@ fn joins_messages_before_init(launcher: &Launcher) {
     assert!((1..4).contains(&lines), "{outcome}");
 }
 
-/// Checks that PEs end if their process manager is killed, which cannot end them itself. The
-/// manager is the parent of the PEs, or of the shells that start them. The limit is far longer than
-/// PEs need.
+/// Checks that PEs end if their process manager is killed, and so cannot end them. The manager is
+/// the parent of the PEs, or of the shells that start them. The limit is far longer than PEs need.
 fn ends_with_its_manager(launcher: &Launcher) {
     const N: usize = 3;
     let program = program!("soak.c").display().to_string();

@@ -1,6 +1,6 @@
 //! Tests with needs that a machine may lack: libraries of networks, a Fortran compiler, Python,
 //! debuggers, other launchers, namespaces. A test that lacks one is reported as ignored, with the
-//! reason.
+//! reason, or checks only what it can.
 
 mod addresses;
 mod attackers;

@@ -1,7 +1,8 @@
 //! Runs the recipes of docs/unlaunched.md unchanged. `slurm` runs those of Slurm.
 //!
-//! They run in network namespaces, where their ports are free. A script stands for Flux, and for
-//! `torchrun` if that is not installed. Without podman or pytest, their tests are ignored.
+//! They run in network namespaces, where their ports are free. Scripts stand for Flux and
+//! Kubernetes, and for `torchrun` if that is not installed. Without podman or pytest, their tests
+//! are ignored.
 
 use std::process::{Command, Output};
 

@@ -1,6 +1,6 @@
 //! Python's shmem4py, built with this library by the `oshcc` of an installed prefix.
-//! `RUSHMEM_PYTHON` names the Python that has it; the default is `python3`. Without shmem4py these
-//! tests are ignored.
+//! `RUSHMEM_PYTHON` names the Python that has it; the default is `python3`. Without shmem4py the
+//! tests that use it are ignored.
 
 use std::path::Path;
 use std::process::Command;
@@ -76,7 +76,8 @@ def store(pe):
 store(77)
 ";
 
-/// Returns the Python whose shmem4py was built with this library.
+/// Returns the Python whose shmem4py was built with this library. Ignores the test if there is
+/// none.
 fn python() -> String {
     let python = std::env::var("RUSHMEM_PYTHON").unwrap_or("python3".into());
     let found = Command::new(&python).args(["-c", EXTENSION]).output();

@@ -18,7 +18,7 @@ struct Slurm {
 }
 
 impl Slurm {
-    /// Starts Slurm. Ignores the test if that is impossible.
+    /// Starts Slurm. Ignores the test if Slurm is missing or the user is not root.
     fn up() -> Slurm {
         for program in ["munged", "slurmctld", "slurmd", "srun"] {
             Launcher::needed(&[program]);
@@ -115,7 +115,7 @@ fn oshrun_in_an_allocation(slurm: &Slurm) {
 const APPTAINER: &str =
     "[ \"$1 $2\" = 'exec image.sif' ] || exit 2; shift 2; exec unshare -rm \"$@\"";
 
-/// Runs the commands of docs/unlaunched.md.
+/// Runs the commands of docs/unlaunched.md that need an allocation of Slurm.
 fn recipes_in_an_allocation(slurm: &Slurm) {
     let page = recipes::page("slurm");
     page.stand_in("apptainer", APPTAINER);

@@ -2,8 +2,8 @@
 //! connected by TCP: jobs that succeed, and jobs that lose a PE, a daemon, an ssh, oshrun, a host,
 //! or the connection between two hosts.
 //!
-//! These tests are part of `--full`, whose step `hosts` provides an sshd. Without an sshd or
-//! namespaces they are ignored.
+//! These tests are part of `--full`, whose step `hosts` provides an sshd. Without an sshd, or if
+//! the user is not root, they are ignored.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::{Job, Running, absent, patient, prefix, program};
 
-/// The time within which nothing may be left of a job. The documented time is shorter.
+/// The maximum time until nothing is left of a job. The documented time is shorter.
 const WITHIN: Duration = Duration::from_secs(40);
 
 /// Four hosts, h1 to h4, until this is dropped.
@@ -21,7 +21,7 @@ struct SshHosts {
 }
 
 impl SshHosts {
-    /// Starts the hosts. Ignores the test if that is impossible.
+    /// Starts the hosts. Ignores the test if there is no sshd or the user is not root.
     fn up(test: &str) -> SshHosts {
         if !rustix::process::geteuid().is_root() {
             absent("hosts in namespaces need root");

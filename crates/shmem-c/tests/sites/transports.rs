@@ -105,8 +105,8 @@ fn variables_of_libfabric_and_ours_are_heard() {
     with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
 }
 
-/// Checks each value over each transport, under each name of the setting. A wrong value is an error
-/// even in a job on one node.
+/// Checks each value over each transport, and a value under each other name of the setting. A wrong
+/// value is an error even in a job on one node.
 fn who_carries_out_atomic_operations_is_one_setting() {
     let values = "it must be auto, software or network";
     for name in ["SHMEM_AMOS", "SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"] {
@@ -206,7 +206,7 @@ fn what_is_found_and_chosen_is_reported_on_request() {
     line(&info.stdout, &["SHMEM_TRANSPORT", "auto", "tcp", "ucx", "ofi"]);
 }
 
-/// Jobs whose nodes have several PEs, so that PEs of its node and of others change a word.
+/// Jobs in which a node has several PEs, so that PEs of its node and of others change a word.
 const NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
 fn hammered(variables: &[(&str, &str)]) {

@@ -162,8 +162,8 @@ fn script(n: usize, variables: &str) -> String {
     )
 }
 
-/// Returns a job of processes that have only these variables, in a network namespace of their own,
-/// so that the port is free.
+/// Returns a job of processes that have SHMEM_JOB, its secret and these variables. It is in a
+/// network namespace, so that the port is free.
 fn by_variables(hosts: &Hosts, n: usize, variables: &str) -> Job {
     let host = hosts.host(0);
     let job = Job::direct("ip").arg("netns").arg("exec").arg(host).arg("sh").arg("-c");

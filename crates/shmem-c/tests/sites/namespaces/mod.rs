@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-/// Network namespaces whose interfaces `w` are on one network: host N has the address 10.77.0.N+1.
+/// Network namespaces whose interfaces `w` are on one network: host 0 has the address 10.77.0.1,
+/// host 1 has 10.77.0.2, and so on.
 pub struct Hosts {
     name: String,
     n: u32,

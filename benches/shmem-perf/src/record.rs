@@ -39,21 +39,22 @@ pub struct Record {
     /// The reasons to doubt the figures, one sentence each: load, frequency scaling, settings that
     /// cost time.
     pub warnings: Vec<String>,
-    /// The devices that the floors of networks used and how their PEs waited, one sentence each.
+    /// One sentence for each network whose floors were requested: the devices that they used and
+    /// how their PEs waited, or why they were left out.
     #[serde(default)]
     pub floors: Vec<String>,
-    /// True if the data that each measurement moved was checked.
+    /// True if the data that operations moved were checked (`--validate`).
     #[serde(default)]
     pub validated: bool,
     /// True if the run was completed. The record of an interrupted run has the results so far.
     pub complete: bool,
-    /// The figures by size.
+    /// The curves, in the order in which they were measured.
     pub series: Vec<Series>,
-    /// The figures between each two PEs.
+    /// The matrices of latency and bandwidth between all PEs; empty without `--matrix`.
     pub matrices: Vec<Matrix>,
 }
 
-/// A library.
+/// The measured library, as it describes itself, and the path that it used between PEs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Library {
     /// The text of `shmem_info_get_name`.
@@ -85,7 +86,7 @@ impl Library {
     }
 }
 
-/// A job.
+/// The hosts and the PEs of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobInfo {
     /// The hosts, in the order of their lowest PEs.
@@ -114,7 +115,7 @@ impl HostInfo {
     }
 }
 
-/// A host.
+/// The hardware and the load of a host, as its first PE saw them before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostInfo {
     /// The host name.
@@ -137,7 +138,7 @@ pub struct HostInfo {
     pub nics: Vec<String>,
 }
 
-/// A PE.
+/// The place of a PE in the job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeInfo {
     /// Index in [`JobInfo::hosts`].
@@ -150,7 +151,7 @@ pub struct PeInfo {
     pub cpus: String,
 }
 
-/// A setting.
+/// A setting of the library or of a library that it uses, with its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettingInfo {
     /// The variable, such as `SHMEM_TRANSPORT`.
@@ -161,7 +162,7 @@ pub struct SettingInfo {
     pub origin: String,
 }
 
-/// A clock.
+/// The clock that timed the operations, as measured on PE 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
     /// The name in C, such as `CLOCK_MONOTONIC`.
@@ -237,10 +238,10 @@ impl Series {
 /// The PEs, contexts, threads and memory with which an operation was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// PEs that took part.
+    /// PEs of the job, of which only some may have been active.
     pub n_pes: u32,
     /// Pairs of PEs that were active at once: `one`, `neighbors`, `random`, `all`; empty for
-    /// collectives.
+    /// collectives and events.
     pub pairs: String,
     /// Members of the team of a collective.
     pub team_size: Option<u32>,

@@ -30,7 +30,6 @@ pub(crate) struct SampleSet {
 }
 
 impl SampleSet {
-    /// Creates an empty set.
     pub fn new() -> Self {
         let histogram = Histogram::new(3).expect("three digits are possible");
         Self { histogram, sum: 0.0, min: f64::INFINITY, max: 0.0, medians: Vec::new() }
@@ -57,7 +56,6 @@ impl SampleSet {
         self.medians.len() >= FEWEST_BATCHES && interval(&self.medians).is_some_and(is_narrow)
     }
 
-    /// Returns the number of values.
     pub fn n(&self) -> u64 {
         self.histogram.len()
     }

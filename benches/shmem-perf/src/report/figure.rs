@@ -119,7 +119,6 @@ pub fn file_names(figures: &[&Figure]) -> Vec<String> {
 pub struct ReportSection {
     pub id: &'static str,
     pub title: &'static str,
-    /// The charts and tables.
     pub body: Vec<Part>,
 }
 
@@ -173,7 +172,8 @@ pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
     kinds
 }
 
-/// Returns the title of a chart.
+/// Returns the title of a chart: the measure, the kind of operations if it is not empty, and
+/// `more`.
 pub fn chart_title(measure: Measure, kind: &str, more: &str) -> String {
     let name = units::name(measure);
     let of_kind = if kind.is_empty() { String::new() } else { format!(" of {kind}") };

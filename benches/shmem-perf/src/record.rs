@@ -39,8 +39,8 @@ pub struct Record {
     /// The reasons to doubt the figures, one sentence each: load, frequency scaling, settings that
     /// cost time.
     pub warnings: Vec<String>,
-    /// One sentence for each network whose floors were requested: the devices that they used and
-    /// how their PEs waited, or why they were left out.
+    /// One sentence for each network whose floors were planned: the devices that they used and how
+    /// their PEs waited, or why they were left out.
     #[serde(default)]
     pub floors: Vec<String>,
     /// True if the data that operations moved were checked (`--validate`).

@@ -287,13 +287,15 @@ fn the_status_of_a_pe_after_finalize_is_the_jobs() {
     assert_eq!(death("finalize0", 3).code(), 0);
 }
 
-/// Point 78.
+/// Over a network, a PE waits in its main function and in an exit handler for a PE that is stopped
+/// for a while.
 #[test]
 fn an_exit_handler_waits_for_the_network_like_the_program_before() {
     let job = Job::new(program!("waits_at_exit.c")).n(2).env("SHMEM_ONNODE", "off");
     job.env("SHMEM_TRANSPORT", "tcp").run().assert_ok(2);
 }
 
+/// Point 78: the program's output is not lost, and exit handlers do not run.
 #[test]
 fn global_exit_ends_the_job_with_its_status() {
     let outcome = death("global_exit0", 4);

@@ -2,7 +2,8 @@
 
 use crate::record::{Point, Series};
 
-/// A floor is invalid if it takes longer than the operation that it bounds by more than this factor.
+/// A floor is invalid if it takes longer than the operation that it bounds by more than this
+/// factor.
 const NOISE: f64 = 1.02;
 
 /// Returns the kind of an operation, by which charts are grouped; empty if it has none.

@@ -21,7 +21,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the page of this name. The directory is made in `tmp`, and is removed by [`end`](Self::end).
+    /// Reads the page of this name. The directory is made in `tmp`, and is removed by
+    /// [`end`](Self::end).
     ///
     /// # Panics
     /// If there is no such page, or no directory can be made.

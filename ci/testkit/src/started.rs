@@ -97,7 +97,8 @@ impl Started {
         Err(Overdue { status, limit: self.limit, running })
     }
 
-    /// Waits until the process ends. Returns the exit status, or fails as [`try_wait`](Self::try_wait).
+    /// Waits until the process ends. Returns the exit status, or fails as
+    /// [`try_wait`](Self::try_wait).
     pub fn wait(&mut self) -> Result<ExitStatus, Overdue> {
         loop {
             match self.try_wait()? {

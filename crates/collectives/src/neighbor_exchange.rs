@@ -12,9 +12,9 @@ use crate::{Buffer, Step};
 /// `Source` of member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. No
 /// member leaves it before all have entered it.
 ///
-/// Members exchange blocks with each of their two neighbors in turn. The blocks of a pair of members
-/// stay together: in each round but the first a member puts the pair that it received in the round
-/// before.
+/// Members exchange blocks with each of their two neighbors in turn. The blocks of a pair of
+/// members stay together: in each round but the first a member puts the pair that it received in
+/// the round before.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_multiple_of(2));
     let is_even = me.is_multiple_of(2);

@@ -193,8 +193,8 @@ macro_rules! fetching {
         #[doc = "at the latest at the next quiet."]
         ///
         /// # Safety
-        /// The precondition of all routines, which [the crate](crate#safety) states; `fetch` is valid
-        /// for a write until the next quiet.
+        /// The precondition of all routines, which [the crate](crate#safety) states; `fetch` is
+        /// valid for a write until the next quiet.
         #[inline(always)]
         pub unsafe fn $name_nbi<T: $bound, C: Context>(
             call: Call,

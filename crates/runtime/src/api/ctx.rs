@@ -14,8 +14,8 @@ use crate::teams::registry;
 use core::ffi::c_long;
 
 /// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any team. Not
-/// a collective. Returns `None` for the invalid team, for unknown options, and if there are too many
-/// contexts.
+/// a collective. Returns `None` for the invalid team, for unknown options, and if there are too
+/// many contexts.
 pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHandle> {
     let job = job::require(call);
     caller::check(call, job);

@@ -1,7 +1,7 @@
 //! The endpoint of one context: it implements the verbs by the operations of an origin.
 //!
-//! This CPU carries out the operations of a PE on its own memory, unless the network carries out the
-//! atomic operations.
+//! This CPU carries out the operations of a PE on its own memory, unless the network carries out
+//! the atomic operations.
 #![allow(unsafe_code)]
 
 use super::issuer::{Issuer, Issuers};
@@ -120,8 +120,8 @@ impl<P: Issuing> WireEndpoint<P> {
                 return unsafe { origin.ask_nbi(network, pe, nothing, update, parts) };
             }
             let parts = RequestParts { update: Some(update), ..parts };
-            // SAFETY: `fetched` is null or valid until the operation is complete, by contract; there
-            // are no data.
+            // SAFETY: `fetched` is null or valid until the operation is complete, by contract;
+            // there are no data.
             let ticket = unsafe { origin.ask(network, pe, parts) }?;
             origin.answered(network, pe, ticket)
         })
@@ -187,7 +187,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
         if self.is_direct(pe) {
             for (source, dest) in blocks.each() {
                 let get = Get { dest, source, completion: Completion::AtQuiet };
-                // SAFETY: a block, which is valid until the next quiet, by the contract of the verb.
+                // SAFETY: a block, which is valid until the next quiet, by the verb's contract.
                 unsafe { self.get(pe, get) }?;
             }
             return Ok(());

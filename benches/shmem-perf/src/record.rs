@@ -198,9 +198,9 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Converts a figure of this measure to a cost that is proportional to the time of the same
-    /// work. For overlap, the cost is the time of a transfer and a computation of the same length
-    /// together, in percent of the transfer alone.
+    /// Converts a figure of this measure to a cost, proportional to the time that a fixed amount of
+    /// work takes. For overlap, the cost is the time of a transfer beside a computation of equal
+    /// length, in percent of the transfer alone.
     pub fn cost(self, value: f64) -> f64 {
         match self {
             Self::Latency | Self::Collective | Self::Event => value,

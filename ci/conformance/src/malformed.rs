@@ -47,7 +47,7 @@ fn connected(member: &Member, key: Option<Vec<u8>>) -> (Box<dyn Transport>, *mut
 }
 
 /// Returns a connected transport for which each PE publishes the key of a larger heap.
-fn misled(member: &Member) -> Box<dyn Transport> {
+fn connected_with_larger_key(member: &Member) -> Box<dyn Transport> {
     let (unused, _, key) = open(member, PUBLISHED);
     std::mem::forget(unused);
     connected(member, Some(key)).0
@@ -165,7 +165,7 @@ pub(crate) fn requests(member: &Member) {
         [Malformed::Add, Malformed::FetchAdd, Malformed::Data(8), Malformed::Data(32 << 10)];
     let rounds = kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
     for (round, (malformed, in_session)) in (1..).zip(rounds) {
-        let transport = misled(member);
+        let transport = connected_with_larger_key(member);
         if member.me() == TARGET.index() {
             // If the network moves long data, it may find the fault first; then the origin reports
             // it.
@@ -257,7 +257,7 @@ fn put_words(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 /// # Panics
 /// If the target has another error, or the origin none.
 pub fn target_ends(member: &Member) {
-    let transport = misled(member);
+    let transport = connected_with_larger_key(member);
     if member.me() == TARGET.index() {
         check_message(&until_lost(&*transport), (TARGET, ORIGIN), BEYOND_SEGMENT);
         exit(0);

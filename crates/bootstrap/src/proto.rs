@@ -85,7 +85,7 @@ pub enum FromPe {
     Statuses {
         /// The distance between the statuses of two PEs of a node in bytes.
         stride: u64,
-        /// The offset of the first status in bytes.
+        /// Bytes from the start of the node's memory to the first status.
         offset: u64,
     },
     /// The PE could not allocate symmetric memory. If the program does not check the result, it

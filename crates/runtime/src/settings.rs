@@ -233,29 +233,29 @@ settings! {
             "off" => Some(None),
             limit => time_limit::parse(limit).map(Some),
         }, "off, or a time above 0 such as 30s or 5m";
-    /// The algorithm of a sync; `None` for the one that the table chooses.
+    /// The algorithm of a sync; `None` leaves the choice to the table of algorithms.
     sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", &[], Some("auto");
         "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial, \
          central or two_level";
         |value| forced(value?), "auto, dissemination, binomial, central or two_level";
-    /// The algorithm of a broadcast; `None` for the one that the table chooses.
+    /// The algorithm of a broadcast; `None` leaves the choice to the table of algorithms.
     broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", &[], Some("auto");
         "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial or scatter_all_gather";
         |value| forced(value?), "auto, binomial or scatter_all_gather";
-    /// The algorithm of a reduction; `None` for the one that the table chooses.
+    /// The algorithm of a reduction; `None` leaves the choice to the table of algorithms.
     reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", &[], Some("auto");
         "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, \
          ring, direct, central or two_level";
         |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct, central or two_level";
-    /// The algorithm of a collect; `None` for the one that the table chooses.
+    /// The algorithm of a collect; `None` leaves the choice to the table of algorithms.
     collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", &[], Some("auto");
         "the algorithm of collect and fcollect, the same on all PEs: auto, lines, bruck, recursive_doubling, ring or neighbor_exchange";
         |value| forced(value?), "auto, lines, bruck, recursive_doubling, ring or neighbor_exchange";
-    /// The algorithm of an alltoall; `None` for the one that the table chooses.
+    /// The algorithm of an alltoall; `None` leaves the choice to the table of algorithms.
     alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
         "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto, lines, pairwise or bruck";
         |value| forced(value?), "auto, lines, pairwise or bruck";
-    /// The algorithm of a scan; `None` for the one that the table chooses.
+    /// The algorithm of a scan; `None` leaves the choice to the table of algorithms.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
         "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
         |value| forced(value?), "auto, recursive_doubling or direct";

@@ -19,7 +19,7 @@ static STEPS: AtomicU64 = AtomicU64::new(0);
 /// The number of barriers of epochs that this PE has entered.
 static BARRIERS: AtomicU64 = AtomicU64::new(0);
 
-/// A step, with the values that must be equal on all PEs.
+/// A step that all PEs must take together, with the values that must be equal on all of them.
 #[derive(Clone, Copy)]
 pub(crate) enum AgreementStep {
     /// Allocates a block: the offset in the heap, the size and the alignment in bytes, and a hash

@@ -85,7 +85,8 @@ impl Service {
         Ok(())
     }
 
-    /// Polls the endpoint and serves what has arrived. Returns true if there was work.
+    /// Polls the endpoint and serves what has arrived, then posts receives and sends replies for
+    /// which there was no room before. Returns true if there was work.
     pub(crate) fn poll(
         &mut self,
         local: &NetworkPe<usize>,

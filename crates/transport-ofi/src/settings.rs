@@ -61,7 +61,7 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 /// Returns the message that this PE has no descriptor left.
 pub(crate) fn no_descriptors() -> String {
     let fewer = "lower, so that contexts share endpoints";
-    format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted(), ENDPOINTS.name)
+    format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted_message(), ENDPOINTS.name)
 }
 
 /// A waiter spins for some milliseconds, since the progress of a long transfer is not visible. Its

@@ -35,7 +35,7 @@ struct Tcp {
 /// [`Error::Unavailable`] if a variable is invalid, no address can be listened on, or the kernel
 /// refuses a socket or a timer.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
-    DESCRIPTORS.make_room(open.n_pes);
+    DESCRIPTORS.raise_limit(open.n_pes);
     let (_, ips) = own_addresses(open)?;
     let ports =
         PortRange::parse(open.host.variable(PORTS).as_deref()).map_err(Error::Unavailable)?;

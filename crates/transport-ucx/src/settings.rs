@@ -47,7 +47,7 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 /// Returns the message that this PE has no descriptor left.
 pub(crate) fn no_descriptors() -> String {
     let fewer = "lower, so that contexts share workers";
-    format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted(), WORKERS.name)
+    format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted_message(), WORKERS.name)
 }
 
 /// Maximum number of bytes of a batch: with its headers it fits one segment of UCX.

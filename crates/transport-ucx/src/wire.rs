@@ -52,8 +52,9 @@ pub(crate) struct UcxWire {
     max_in_flight: usize,
 }
 
-// SAFETY: no clone of an `Rc` is outside the wire and the callbacks of its own worker, and the lock
-// of the origin lets one thread at a time use these.
+// SAFETY: the clones of an `Rc` are in the wire and in the tokens that it gives to its origin, and
+// the callbacks of its worker use raw pointers. The lock of the origin lets one thread at a time
+// use all of these.
 unsafe impl Send for UcxWire {}
 
 /// An address in the process of a PE, and the endpoint and the key by which it is accessed.

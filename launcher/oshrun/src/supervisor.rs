@@ -300,7 +300,7 @@ impl Supervisor {
 /// Runs a future on this thread: the event loop of oshrun or of a daemon.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
     // The event loop needs descriptors, too.
-    limits::raise_descriptors()?;
+    limits::raise_descriptor_limit()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

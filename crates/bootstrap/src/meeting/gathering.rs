@@ -123,7 +123,7 @@ struct Connection {
     stage: ConnectionStage,
     /// When it was accepted or refused.
     since: Instant,
-    /// Bytes that have not been sent.
+    /// Bytes for the process that the socket has not accepted yet, the oldest first.
     unsent: VecDeque<u8>,
 }
 

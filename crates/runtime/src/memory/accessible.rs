@@ -20,7 +20,7 @@ pub(crate) enum LocalAccess {
 
 impl LocalAccess {
     /// Returns what the standard calls the argument.
-    pub(crate) fn argument(self) -> &'static str {
+    pub(crate) fn argument_name(self) -> &'static str {
         match self {
             LocalAccess::Read => "source",
             LocalAccess::Write => "dest",
@@ -32,7 +32,7 @@ impl LocalAccess {
 /// Makes up to two system calls.
 pub(crate) fn require_accessible(call: Call, access: LocalAccess, memory: LocalBuf) {
     if !are_ends_accessible(access, memory) {
-        let (argument, nbytes) = (access.argument(), memory.nbytes);
+        let (argument, nbytes) = (access.argument_name(), memory.nbytes);
         let able = if access == LocalAccess::Read { "readable" } else { "writable" };
         fail!(
             call,

@@ -145,7 +145,7 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     let addr = local.base.addr();
     let is_in_object = address::observed_segment(addr).is_some_and(|segment| {
         let bytes = (addr, local.nbytes);
-        require_object(call, job::require(call), access.argument(), segment, bytes)
+        require_object(call, job::require(call), access.argument_name(), segment, bytes)
     });
     if !is_in_object && !is_known_accessible(access, local) {
         require_accessible(call, access, local);

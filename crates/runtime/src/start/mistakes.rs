@@ -1,6 +1,6 @@
 //! The lines that PE 0 prints when the job starts: the version and the settings if requested, and
-//! warnings about variables without effect, whose names are misspelled or whose values name devices
-//! that this machine lacks.
+//! warnings about probable mistakes in variables and files of settings, in how the job was
+//! launched, and in the use of MPI.
 
 use crate::call::warning::warning;
 use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};

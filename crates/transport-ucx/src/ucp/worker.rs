@@ -218,7 +218,7 @@ pub(crate) struct UcpEndpoint {
     pub(crate) handle: ucp_ep_h,
     /// The unpacked keys of the segments; null for a key that was not unpacked.
     pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
-    /// The unpacked keys of the further blocks of the heap.
+    /// The unpacked keys of the blocks of the heap after the first one, whose key is in `keys`.
     pub(crate) blocks: HeapBlocks<ucp_rkey_h>,
 }
 

@@ -109,8 +109,8 @@ pub struct WireCaps {
     pub longest_read: usize,
     /// Maximum number of bytes of a batch, outside a session and in one.
     pub longest_batch: (usize, usize),
-    /// Maximum number of unacknowledged requests to a PE, besides one that is sent to have them
-    /// acknowledged.
+    /// The number of unacknowledged requests to a PE from which on only requests that ask for an
+    /// acknowledgment are sent.
     pub window: u32,
     /// Maximum number of requests whose answers have not arrived.
     pub max_unanswered: usize,

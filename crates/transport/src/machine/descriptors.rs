@@ -104,7 +104,7 @@ impl PerPeer {
     /// Raises the soft limit to what a PE may need in a job of `n_pes` PEs, as far as the hard
     /// limit allows. A limit that is still too low is reported only when descriptors run out, since
     /// few jobs connect all PEs with each other.
-    pub fn make_room(self, n_pes: u32) {
+    pub fn raise_limit(self, n_pes: u32) {
         raise(self.needed(n_pes));
     }
 
@@ -114,7 +114,7 @@ impl PerPeer {
     /// # Errors
     /// If the limit is below `minimum`, with the remedy.
     pub fn require(self, n_pes: u32, minimum: u64) -> Result<(), String> {
-        self.make_room(n_pes);
+        self.raise_limit(n_pes);
         let limit = soft_limit();
         match limit >= minimum {
             true => Ok(()),
@@ -126,7 +126,7 @@ impl PerPeer {
     }
 
     /// Returns the message that no descriptors are left, with the remedy.
-    pub fn exhausted(self) -> String {
+    pub fn exhausted_message(self) -> String {
         let limit = soft_limit();
         format!("this PE has {limit} files open and may have no more; {}", self.remedy())
     }
@@ -142,7 +142,7 @@ impl PerPeer {
     /// have run out.
     pub fn explain(self, error: &io::Error) -> String {
         match error.raw_os_error() {
-            Some(libc::EMFILE) => self.exhausted(),
+            Some(libc::EMFILE) => self.exhausted_message(),
             Some(libc::ENFILE) => {
                 "this machine has no file descriptor left; raise the sysctl fs.file-max".to_owned()
             }

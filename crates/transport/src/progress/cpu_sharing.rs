@@ -67,8 +67,8 @@ impl Memory {
         until != 0 && now() < until
     }
 
-    /// Makes the finding hold from `now` on: for [`MEMORY`], or for twice the last time if that has
-    /// not ended yet or has ended less than its own length ago; at most for `longest`.
+    /// Makes the finding hold from `now` on, at first for [`MEMORY`]. Doubles the last period if it
+    /// still runs, or ended less than its own length ago. No period exceeds `longest`.
     fn renew(&self, now: u64, longest: Duration) {
         let last = self.lasting.load(Ordering::Relaxed);
         let is_again = now < self.until.load(Ordering::Relaxed) + last;

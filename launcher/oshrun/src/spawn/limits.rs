@@ -33,7 +33,7 @@ static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the soft limit of descriptors to the hard one. Returns an error if even that is too low
 /// for any job.
-pub fn raise_descriptors() -> Result<(), StartFailure> {
+pub fn raise_descriptor_limit() -> Result<(), StartFailure> {
     let now = getrlimit(Rlimited::Nofile);
     let raised = Rlimit { current: now.maximum, ..now };
     if raised != now && setrlimit(Rlimited::Nofile, raised).is_ok() {

@@ -190,7 +190,8 @@ pub fn shmem(table: &SpecTable) -> Result<String> {
     Ok(notice("the functions, constants and types of the standard.") + &body)
 }
 
-/// Returns the text of `pshmem.h`: the twins of all functions, with the types that these need.
+/// Returns the text of `pshmem.h`: all functions by their profiling names, with the types that
+/// these need.
 pub fn pshmem(table: &SpecTable) -> Result<String> {
     let body = expanded(PSHMEM)
         .replace("@TYPES@", &types(table)?)
@@ -209,7 +210,7 @@ pub fn shmemx(table: &SpecTable) -> Result<String> {
     Ok(notice("what vendors add to the standard.") + &body)
 }
 
-/// Returns the text of `pshmemx.h`: the twins of the extensions.
+/// Returns the text of `pshmemx.h`: the extensions by their profiling names.
 pub fn pshmemx(table: &SpecTable) -> Result<String> {
     let body =
         expanded(PSHMEMX).replace("@PROTOTYPES@", &prototypes(&table.extensions, CFunction::twin)?);

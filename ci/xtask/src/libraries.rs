@@ -3,8 +3,8 @@
 //! An installed static library is one object file whose only global names are those for C and
 //! Fortran. The output of rustc also has all Rust symbols, and its `shmem_x` is as strong as
 //! `pshmem_x`, so that a profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy
-//! join it to one object in which the names of the standard are weak, their twins are strong, and
-//! all others are local.
+//! join it to one object in which the names of the standard are weak, the profiling names are
+//! strong, and all others are local.
 //!
 //! The shared library is linked from the static library with a version script, which gives each C
 //! and Fortran name a version and hides all others. rustc cannot make it: for a shared library it

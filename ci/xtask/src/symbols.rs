@@ -67,7 +67,7 @@ fn check_shared(table: &Exports, library: &Path) -> Result<()> {
 }
 
 /// Checks that the names of the table are weak in the static library, so that a tool can define
-/// them, that their twins are not, and that programs get no executable stack.
+/// them, that the profiling names are not, and that programs get no executable stack.
 fn check_archive(table: &Exports, library: &Path) -> Result<()> {
     let weak = table.names.iter().map(|name| (name.clone(), WEAK.to_owned()));
     let strong =

@@ -108,7 +108,7 @@ impl PerPeer {
         raise(self.needed(n_pes));
     }
 
-    /// Works as [`make_room`](PerPeer::make_room), for a library that needs a limit of at least
+    /// Works as [`raise_limit`](PerPeer::raise_limit), for a library that needs a limit of at least
     /// `minimum`.
     ///
     /// # Errors

@@ -167,6 +167,14 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     // A program may synchronize by whole words. A race detector must see accesses to other bytes,
     // which it does for the foreign copy.
     if cfg!(race_detector) {
+        // A flag that a peer has sent may be anywhere in a buffer.
+        if nbytes == WORD && is_by_words::<u64>(dest.addr()) {
+            let mut word = 0u64;
+            // SAFETY: the source is valid for reads by contract, the word for writes.
+            unsafe { foreign_copy((&raw mut word).cast(), source, WORD) };
+            // SAFETY: `dest` is valid for writes by contract, the word for reads.
+            return unsafe { copy_word::<L, u64>(dest, (&raw const word).cast()) };
+        }
         // SAFETY: both sides are valid for `nbytes` bytes, by contract.
         return unsafe { foreign_copy(dest, source, nbytes) };
     }

@@ -12,6 +12,7 @@
 use super::element::{Element, Loads, WORDWISE, is_by_words, load_by, store};
 use super::lanes::{Baseline, Lanes};
 use super::opaque::{ANY_ALIGNMENT, Opaque, foreign_copy};
+use std::sync::atomic::{AtomicU64, Ordering::Release};
 
 /// The longest word, and its alignment.
 const WORD: usize = size_of::<u64>();
@@ -118,13 +119,34 @@ unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems:
 /// anything when `nbytes` is 0.
 #[inline(always)]
 pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
-    if nbytes == WORD && is_by_words::<u64>(dest.addr() | source.addr()) {
+    if cfg!(race_detector) && nbytes == WORD && is_by_words::<u64>(dest.addr()) {
+        // SAFETY: both sides are valid for 8 bytes, by contract.
+        unsafe { copy_released::<L>(dest, source) }
+    } else if nbytes == WORD && is_by_words::<u64>(dest.addr() | source.addr()) {
         // SAFETY: both are valid for 8 bytes by contract, and accessed by words.
         unsafe { copy_by_words::<L, u64>(dest.cast(), source.cast()) }
     } else {
         // SAFETY: both sides are valid for `nbytes` bytes, by contract.
         unsafe { copy_other_bytes::<L>(dest, source, nbytes) }
     }
+}
+
+/// Copies a word to an aligned address, under a race detector. It may be a flag that follows a
+/// release fence; the detector knows no fences, so the store has release order.
+///
+/// # Safety
+/// As [`copy_bytes`] with 8 bytes.
+unsafe fn copy_released<L: Loads>(dest: *mut u8, source: *const u8) {
+    let mut word = 0u64;
+    let copied = (&raw mut word).cast();
+    match is_by_words::<u64>(source.addr()) {
+        // SAFETY: an aligned word, valid for reads by contract; the variable is another one.
+        true => unsafe { copy_word::<L, u64>(copied, source) },
+        // SAFETY: the same for a word that is not aligned.
+        false => unsafe { foreign_copy(copied, source, WORD) },
+    }
+    // SAFETY: an aligned word, valid for writes by contract, which peers access atomically.
+    unsafe { AtomicU64::from_ptr(dest.cast()) }.store(word, Release);
 }
 
 /// Copies any number of bytes: the part of [`copy_bytes`] that is not inlined.
@@ -167,14 +189,6 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     // A program may synchronize by whole words. A race detector must see accesses to other bytes,
     // which it does for the foreign copy.
     if cfg!(race_detector) {
-        // A flag that a peer has sent may be anywhere in a buffer.
-        if nbytes == WORD && is_by_words::<u64>(dest.addr()) {
-            let mut word = 0u64;
-            // SAFETY: the source is valid for reads by contract, the word for writes.
-            unsafe { foreign_copy((&raw mut word).cast(), source, WORD) };
-            // SAFETY: `dest` is valid for writes by contract, the word for reads.
-            return unsafe { copy_word::<L, u64>(dest, (&raw const word).cast()) };
-        }
         // SAFETY: both sides are valid for `nbytes` bytes, by contract.
         return unsafe { foreign_copy(dest, source, nbytes) };
     }

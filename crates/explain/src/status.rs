@@ -223,9 +223,9 @@ pub struct Collective {
 pub enum Members {
     /// `start + i * stride` for `i` below `n`.
     Strided {
-        /// The first member.
+        /// The world PE of the first member.
         start: u32,
-        /// The distance, negative if the order is reversed.
+        /// The difference between the world PEs of a member and the one before it.
         stride: i32,
         /// The number of members.
         n: u32,

@@ -205,7 +205,8 @@ settings! {
         "with SHMEM_JOB, the rank of this process; by default the one that torchrun (RANK), Flux (FLUX_TASK_RANK), Slurm \
          (SLURM_PROCID) or an Indexed Job of Kubernetes (JOB_COMPLETION_INDEX) has set";
         |value| Some(value.map(str::to_owned)), "a number";
-    /// The number of processes of a job without a launcher; `None` for that of a scheduler.
+    /// The number of processes of a job without a launcher; `None` if it is not set, so that the
+    /// variable of a scheduler gives it.
     size: Option<String> = env::SIZE, &[], None;
         "with SHMEM_JOB, the number of processes; by default the one that torchrun (WORLD_SIZE), Flux (FLUX_JOB_SIZE) or Slurm \
          (SLURM_STEP_NUM_TASKS) has set";

@@ -95,28 +95,13 @@ impl Endpoint for Nowhere {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        AmoOp, Amos, Completion, Follows, Host, LocalBuf, Open, PeRecord, RemoteAddr, SignalUpdate,
-    };
+    use crate::{AmoOp, Completion, Follows, LocalBuf, Open, PeRecord, RemoteAddr, SignalUpdate};
     use std::sync::Arc;
-
-    struct Nobody;
-
-    impl Host for Nobody {}
 
     #[test]
     fn reaches_nobody() {
-        (PROVIDER.available)(&Nobody).expect("the template is always available");
-        let open = Open {
-            pe: Pe(0),
-            n_pes: 2,
-            secret: [0; 32],
-            one_machine: true,
-            cpus_per_pe: 1,
-            amos: Amos::Software,
-            part: None,
-            host: Arc::new(Nobody),
-        };
+        let open = Open::for_tests();
+        (PROVIDER.available)(&*open.host).expect("the template is always available");
         let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
         let directory =
             Arc::new(Directory::new(Directory::encode([PeRecord::default(); 2].into_iter())));

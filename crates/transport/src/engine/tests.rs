@@ -12,8 +12,8 @@ use crate::progress::backoff::WaitLimits;
 use crate::progress::state::count_operations_in_flight;
 use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock, TABLE};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, Follows, Get, Host, LocalBuf, Open, Pe,
-    Put, RemoteAddr, Segment, SignalUpdate,
+    AmoOp, AmoRequest, AmoWidth, Completion, Error, Follows, Get, LocalBuf, Open, Pe, Put,
+    RemoteAddr, Segment, SignalUpdate,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,10 +23,6 @@ static LIMITS: WaitLimits = WaitLimits::for_tests();
 pub(super) const PEER: Pe = Pe(1);
 /// Bytes of a block that a key covers.
 const BLOCK: u64 = 128;
-
-struct Quiet;
-
-impl Host for Quiet {}
 
 /// The network of PE 0. Every address of a heap is valid at the peer.
 pub(super) struct TestNetwork(NetworkPe);
@@ -233,17 +229,7 @@ impl Wire for TestWire {
 
 /// Returns PE 0's network and an origin whose writes have at most 64 bytes.
 pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
-    let open = Open {
-        pe: Pe(0),
-        n_pes: 2,
-        secret: [0; 32],
-        one_machine: true,
-        cpus_per_pe: 1,
-        amos: Amos::Software,
-        part: None,
-        host: Arc::new(Quiet),
-    };
-    let network = NetworkPe::new(&open, "here".to_owned(), &LIMITS);
+    let network = NetworkPe::new(&Open::for_tests(), "here".to_owned(), &LIMITS);
     let network = TestNetwork(network.expect("a timer"));
     let caps = WireCaps {
         batches: false,

@@ -513,6 +513,8 @@ impl<W: Wire> Origin<W> {
         }
         if !self.batcher.has_room(proxy.pe, operations) {
             self.send_open_batch(network, proxy.pe)?;
+            // A quiet of another thread may have removed the PE from the active ones during a wait.
+            self.activate(proxy.pe);
         }
         // SAFETY: the same contract. After a loss, the destinations of results are forgotten.
         unsafe { self.batcher.add(proxy, operations) };

@@ -96,25 +96,6 @@ pub struct Open {
     pub host: Arc<dyn Host>,
 }
 
-#[cfg(test)]
-impl Open {
-    /// Returns the arguments of PE 0 of 2 PEs on one machine, with a runtime that does nothing.
-    pub(crate) fn for_tests() -> Open {
-        struct IdleHost;
-        impl Host for IdleHost {}
-        Open {
-            pe: Pe(0),
-            n_pes: 2,
-            secret: [0; 32],
-            one_machine: true,
-            cpus_per_pe: 1,
-            amos: Amos::Software,
-            part: None,
-            host: Arc::new(IdleHost),
-        }
-    }
-}
-
 /// The PE that carries out batched operations on itself or on another PE of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proxy {
@@ -465,6 +446,25 @@ impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.reason)?;
         self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+    }
+}
+
+#[cfg(test)]
+impl Open {
+    /// Returns the arguments of PE 0 of 2 PEs on one machine, with a runtime that does nothing.
+    pub(crate) fn for_tests() -> Open {
+        struct IdleHost;
+        impl Host for IdleHost {}
+        Open {
+            pe: Pe(0),
+            n_pes: 2,
+            secret: [0; 32],
+            one_machine: true,
+            cpus_per_pe: 1,
+            amos: Amos::Software,
+            part: None,
+            host: Arc::new(IdleHost),
+        }
     }
 }
 

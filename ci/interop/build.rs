@@ -7,5 +7,9 @@ fn main() {
     let out = std::env::var_os("OUT_DIR").expect("cargo sets it");
     let include = PathBuf::from(out).join("include");
     spec::write_headers(&include).expect("the headers");
-    cc::Build::new().std("c11").include(include).file("c/in_c.c").compile("in_c");
+    cc::Build::new()
+        .std("c11")
+        .include(include)
+        .file("c/in_c.c")
+        .compile("in_c");
 }

@@ -1,6 +1,10 @@
 //! Compiles the C sources, which have what stable Rust lacks.
 
-const SOURCES: [&str; 3] = ["src/longdouble.c", "src/fortran/quad.c", "src/fortran/units.c"];
+const SOURCES: [&str; 3] = [
+    "src/longdouble.c",
+    "src/fortran/quad.c",
+    "src/fortran/units.c",
+];
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(librushmem)");

@@ -5,7 +5,9 @@ use std::env;
 
 fn main() {
     let target = |key: &str| env::var(format!("CARGO_CFG_{key}")).unwrap_or_default();
-    let race_detector = target("SANITIZE").split(',').any(|sanitizer| sanitizer == "thread");
+    let race_detector = target("SANITIZE")
+        .split(',')
+        .any(|sanitizer| sanitizer == "thread");
     let has_instructions = ["x86_64", "aarch64"].contains(&target("TARGET_ARCH").as_str());
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-check-cfg=cfg(opaque, race_detector)");

@@ -29,7 +29,10 @@ fn report(what: &str, rounds: usize, n: usize, mut round: impl FnMut()) {
     let start = Instant::now();
     (0..rounds).for_each(|_| round());
     let seconds = start.elapsed().as_secs_f64();
-    println!("{what}: {:.0} million a second", (n * rounds) as f64 / seconds / 1e6);
+    println!(
+        "{what}: {:.0} million a second",
+        (n * rounds) as f64 / seconds / 1e6
+    );
 }
 
 fn main() {
@@ -40,19 +43,33 @@ fn main() {
 fn measure(rounds: usize) {
     let memory: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
     let segments: Segments = Segments::default();
-    let whole =
-        LocalBuf { base: memory.as_ptr().cast_mut().cast(), nbytes: size_of_val(&memory[..]) };
+    let whole = LocalBuf {
+        base: memory.as_ptr().cast_mut().cast(),
+        nbytes: size_of_val(&memory[..]),
+    };
     // SAFETY: the memory lives as long as the segments, and is accessed by atomic operations alone.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("no other heap");
 
     let (mut batch, mut words) = (Vec::new(), Vec::new());
     while batch.len() < BATCH {
         let word = fastrand::usize(..WORDS);
-        let dest = RemoteAddr { segment: Segment::Heap, offset: 8 * word as u64 };
+        let dest = RemoteAddr {
+            segment: Segment::Heap,
+            offset: 8 * word as u64,
+        };
         let (op, width) = (AmoOp::Add, AmoWidth::Eight);
         append_update(
             &mut batch,
-            (&Update { op, width, dest, operand: 1, condition: 0 }, 0),
+            (
+                &Update {
+                    op,
+                    width,
+                    dest,
+                    operand: 1,
+                    condition: 0,
+                },
+                0,
+            ),
             false,
         );
         words.push(word);

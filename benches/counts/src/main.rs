@@ -39,9 +39,10 @@ counted! {
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let (Some(operation), Some(Ok(count))) =
-        (arguments.next(), arguments.next().map(|count| count.parse::<i64>()))
-    else {
+    let (Some(operation), Some(Ok(count))) = (
+        arguments.next(),
+        arguments.next().map(|count| count.parse::<i64>()),
+    ) else {
         panic!("usage: counts OPERATION COUNT");
     };
     let shmem = shmem::init();

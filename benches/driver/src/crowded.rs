@@ -35,14 +35,24 @@ pub struct CrowdedFlags {
 }
 
 /// Runs the task.
-pub fn run(CrowdedFlags { transports, runs, ours }: CrowdedFlags, install: Install) -> Result<()> {
+pub fn run(
+    CrowdedFlags {
+        transports,
+        runs,
+        ours,
+    }: CrowdedFlags,
+    install: Install,
+) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-crowded");
     let bin = program::installed(ours, &workspace, &dir, install)?;
     let source = workspace.root.join("benches/crowded.c");
     let program = program::build(&bin, &source, &[], (&dir, "crowded"))?;
     let processors = std::thread::available_parallelism()?.get();
-    println!("| transport | PEs per processor | busy neighbors | {} |", OPERATIONS.join(" | "));
+    println!(
+        "| transport | PEs per processor | busy neighbors | {} |",
+        OPERATIONS.join(" | ")
+    );
     println!("|---|---|---|{}", "---|".repeat(OPERATIONS.len()));
     for transport in &transports {
         for (factor, n_neighbors) in [(1, 0), (2, 0), (1, 1), (1, processors), (2, 1)] {
@@ -55,7 +65,10 @@ pub fn run(CrowdedFlags { transports, runs, ours }: CrowdedFlags, install: Insta
                 }
             }
             let cells = times.map(|times| microseconds(&Spread::of(&times)));
-            println!("| {transport} | {factor} | {n_neighbors} | {} |", cells.join(" | "));
+            println!(
+                "| {transport} | {factor} | {n_neighbors} | {} |",
+                cells.join(" | ")
+            );
         }
     }
     Ok(())
@@ -92,6 +105,10 @@ fn capture(bin: &Path, transport: &str, pes: usize, program: &Path) -> Result<St
     process::capture(&mut job)
 }
 
-fn microseconds(&Spread { low, median, high, .. }: &Spread) -> String {
+fn microseconds(
+    &Spread {
+        low, median, high, ..
+    }: &Spread,
+) -> String {
     format!("{median:.1} ({low:.1}-{high:.1}) us")
 }

@@ -47,9 +47,19 @@ pub struct PeerFlags {
 }
 
 /// Runs the task.
-pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Install) -> Result<()> {
-    let suite =
-        suites::ALL.into_iter().find(|one| one.name == suite).context("a suite of this name")?;
+pub fn run(
+    PeerFlags {
+        suite,
+        runs,
+        mut peers,
+        ours,
+    }: PeerFlags,
+    install: Install,
+) -> Result<()> {
+    let suite = suites::ALL
+        .into_iter()
+        .find(|one| one.name == suite)
+        .context("a suite of this name")?;
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-peer");
     if peers.is_empty() {
@@ -65,7 +75,11 @@ pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Insta
         |name: &str, bin: &Path| Contender::build(name, suite, bin, (&benches, &parts), &dir);
     let mut all = vec![build("ours", &ours)?];
     for (bin, number) in peers.iter().zip(1..) {
-        let name = if peers.len() > 1 { format!("theirs-{number}") } else { "theirs".into() };
+        let name = if peers.len() > 1 {
+            format!("theirs-{number}")
+        } else {
+            "theirs".into()
+        };
         all.push(build(&name, bin)?);
     }
 
@@ -89,7 +103,10 @@ pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Insta
     }
     let (ours, theirs) = all.split_first().context("ours takes part")?;
     for (bin, theirs) in peers.iter().zip(theirs) {
-        println!("Before: {}; after: ours; {done} runs of each, in turn\n", bin.display());
+        println!(
+            "Before: {}; after: ours; {done} runs of each, in turn\n",
+            bin.display()
+        );
         compare(theirs.runs(), ours.runs(), &[])?;
     }
     let records = all.iter().flat_map(Contender::last_jobs);
@@ -117,8 +134,14 @@ fn open_mpi() -> Result<PathBuf> {
     let oshcc = process::on_path("oshcc").context("oshcc is not on PATH")?;
     let version =
         process::capture(Command::new(&oshcc).arg("--showme:version")).with_context(|| {
-            format!("{} is not Open MPI's; name its directory with --peer", oshcc.display())
+            format!(
+                "{} is not Open MPI's; name its directory with --peer",
+                oshcc.display()
+            )
         })?;
     println!("Theirs: {}", version.trim());
-    Ok(oshcc.parent().context("oshcc is in no directory")?.to_owned())
+    Ok(oshcc
+        .parent()
+        .context("oshcc is in no directory")?
+        .to_owned())
 }

@@ -36,7 +36,14 @@ pub fn build(
     fs::create_dir_all(dir)?;
     let program = dir.join(name);
     let mut compiler = Command::new(bin.join("oshcc"));
-    process::run(compiler.arg("-O2").args(flags).arg(source).arg("-o").arg(&program))?;
+    process::run(
+        compiler
+            .arg("-O2")
+            .args(flags)
+            .arg(source)
+            .arg("-o")
+            .arg(&program),
+    )?;
     Ok(program)
 }
 
@@ -72,7 +79,10 @@ mod tests {
         assert_eq!(value(printed, "tables").unwrap(), 1.0);
         assert_eq!(value(printed, "tables_touched").unwrap(), 3.5);
         assert!(value(printed, "slice").is_err());
-        assert_eq!(values("put8 2.5\np8 1.75\n").unwrap(), [("put8", 2.5), ("p8", 1.75)]);
+        assert_eq!(
+            values("put8 2.5\np8 1.75\n").unwrap(),
+            [("put8", 2.5), ("p8", 1.75)]
+        );
         assert!(values("Segmentation fault\n").is_err());
     }
 }

@@ -32,14 +32,24 @@ struct Form {
 }
 
 const FORMS: &[Form] = &[
-    Form { name: "without", flags: &[], variables: &[], words: &[] },
+    Form {
+        name: "without",
+        flags: &[],
+        variables: &[],
+        words: &[],
+    },
     Form {
         name: "SHMEM_CHECK=races",
         flags: &[],
         variables: &[("SHMEM_CHECK", "races")],
         words: &[],
     },
-    Form { name: "oshcc --race", flags: &["--race"], variables: &[], words: &[] },
+    Form {
+        name: "oshcc --race",
+        flags: &["--race"],
+        variables: &[],
+        words: &[],
+    },
     Form {
         name: "ThreadSanitizer",
         flags: &["-g", "-fsanitize=thread"],
@@ -73,7 +83,11 @@ pub fn run(RacesFlags { pes, runs, ours }: RacesFlags, install: Install) -> Resu
     println!("| program | form | time | ratio | memory of a PE | ratio |");
     println!("|---|---|---|---|---|---|");
     for kernel in KERNELS {
-        let source = workspace.root.join("benches/kernels").join(kernel).with_extension("c");
+        let source = workspace
+            .root
+            .join("benches/kernels")
+            .join(kernel)
+            .with_extension("c");
         let mut programs = Vec::new();
         for (number, form) in FORMS.iter().enumerate() {
             let name = format!("{kernel}_{number}");
@@ -108,6 +122,8 @@ pub fn run(RacesFlags { pes, runs, ours }: RacesFlags, install: Install) -> Resu
 
 fn capture(bin: &Path, pes: u32, form: &Form, program: &Path) -> Result<String> {
     let mut job: Command = process::limited(LIMIT, bin.join("oshrun"));
-    job.args(["-n", &pes.to_string()]).args(form.words).arg(program);
+    job.args(["-n", &pes.to_string()])
+        .args(form.words)
+        .arg(program);
     process::capture(job.envs(form.variables.iter().copied()))
 }

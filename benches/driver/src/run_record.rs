@@ -15,14 +15,19 @@ pub struct RunRecord(Record);
 
 impl RunRecord {
     pub fn new() -> Self {
-        Self(Record { format: FORMAT, complete: true, ..Record::default() })
+        Self(Record {
+            format: FORMAT,
+            complete: true,
+            ..Record::default()
+        })
     }
 
     /// Adds the figures of a job of shmem-perf. They replace those of the same series of an earlier
     /// job: several jobs may measure the same floor.
     pub fn add_job(&mut self, job: Record) {
         let Self(run) = self;
-        run.series.retain(|old| !job.series.iter().any(|new| new.is_same_as(old)));
+        run.series
+            .retain(|old| !job.series.iter().any(|new| new.is_same_as(old)));
         run.series.extend(job.series);
         (run.library, run.job) = (job.library, job.job);
     }
@@ -34,7 +39,10 @@ impl RunRecord {
             measure: Measure::Event,
             operation: name.to_owned(),
             is_floor: name.starts_with("bare_"),
-            shape: Shape { n_pes: n_pes as u32, ..Shape::default() },
+            shape: Shape {
+                n_pes: n_pes as u32,
+                ..Shape::default()
+            },
             points: vec![Point::once(ns)],
         });
     }
@@ -75,7 +83,10 @@ mod tests {
             shape: Shape::default(),
             points: vec![Point::once(ns)],
         };
-        let job = |series| Record { series, ..Record::default() };
+        let job = |series| Record {
+            series,
+            ..Record::default()
+        };
         let mut run = RunRecord::new();
         run.add_job(job(vec![series("put", 2.0), series("memcpy", 1.0)]));
         run.add_job(job(vec![series("get", 3.0), series("memcpy", 1.5)]));
@@ -83,8 +94,13 @@ mod tests {
         let path = dir.path().join("run.json");
         run.write(&path).expect("it is written");
         let found = record::load(&path).expect("it is a record");
-        let figure =
-            |one: &Series| (one.operation.clone(), one.is_floor, one.points[0].summary.p50);
+        let figure = |one: &Series| {
+            (
+                one.operation.clone(),
+                one.is_floor,
+                one.points[0].summary.p50,
+            )
+        };
         let expected = [
             ("put", false, 2.0),
             ("get", false, 3.0),

@@ -47,7 +47,15 @@ pub struct SizeFlags {
 }
 
 /// Runs the task.
-pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install) -> Result<()> {
+pub fn run(
+    SizeFlags {
+        pes,
+        runs,
+        transport,
+        ours,
+    }: SizeFlags,
+    install: Install,
+) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-size");
     let bin = program::installed(ours, &workspace, &dir, install)?;
@@ -59,7 +67,10 @@ pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install
     let memory = build("memory")?;
     // The kernel counts pages of a program and a library that are not on disk yet as Private_Dirty.
     process::run(&mut Command::new("sync"))?;
-    let without = value(&capture(&bin, 1, &[&memory, Path::new("without")])?, "without")?;
+    let without = value(
+        &capture(&bin, 1, &[&memory, Path::new("without")])?,
+        "without",
+    )?;
     if let Some(transport) = transport {
         let pes = if pes.is_empty() { PES_OFF_NODE } else { &pes };
         return off_node(&bin, pes, (&memory, without), &transport);
@@ -68,7 +79,9 @@ pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install
     println!("| PEs | time | memory of a PE | at most | page tables | all heaps touched |");
     println!("|---|---|---|---|---|---|");
     for &pes in if pes.is_empty() { PES } else { &pes } {
-        let times = (0..runs).map(|_| time(&bin, pes, &start)).collect::<Result<Vec<f64>>>()?;
+        let times = (0..runs)
+            .map(|_| time(&bin, pes, &start))
+            .collect::<Result<Vec<f64>>>()?;
         let Spread { low, median, high } = Spread::of(&times);
         let printed = capture(&bin, pes, &[&memory])?;
         let kib = |bytes: f64| format!("{:.0} KiB", bytes / 1024.0);
@@ -100,7 +113,10 @@ fn off_node(
         let printed = process::capture(job.arg(memory).arg("pairs"))?;
         let kib = |name| value(&printed, name).map(|bytes| (bytes - without) / 1024.0);
         let (first, all) = (kib("first")?, kib("private")?);
-        println!("| {pes} | {first:.0} KiB | {all:.0} KiB | {:.0} |", value(&printed, "files")?);
+        println!(
+            "| {pes} | {first:.0} KiB | {all:.0} KiB | {:.0} |",
+            value(&printed, "files")?
+        );
     }
     Ok(())
 }

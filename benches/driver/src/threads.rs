@@ -34,8 +34,14 @@ struct Part {
 }
 
 const PARTS: [Part; 2] = [
-    Part { operations: &["max_reduce", "broadcast", "sync"], has_blocks: false },
-    Part { operations: &["collect", "fcollect"], has_blocks: true },
+    Part {
+        operations: &["max_reduce", "broadcast", "sync"],
+        has_blocks: false,
+    },
+    Part {
+        operations: &["collect", "fcollect"],
+        has_blocks: true,
+    },
 ];
 
 /// A thread level.
@@ -45,8 +51,14 @@ struct Level {
 }
 
 const LEVELS: [Level; 2] = [
-    Level { name: "single", options: &[] },
-    Level { name: "multiple", options: &["--thread-multiple"] },
+    Level {
+        name: "single",
+        options: &[],
+    },
+    Level {
+        name: "multiple",
+        options: &["--thread-multiple"],
+    },
 ];
 
 /// Flags of the task.
@@ -71,7 +83,13 @@ pub struct ThreadsFlags {
 
 /// Runs the task.
 pub fn run(flags: ThreadsFlags, install: Install) -> Result<()> {
-    let ThreadsFlags { pes, transports, runs, time, ours } = flags;
+    let ThreadsFlags {
+        pes,
+        transports,
+        runs,
+        time,
+        ours,
+    } = flags;
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-threads");
     let bin = program::installed(ours, &workspace, &dir, install)?;
@@ -108,8 +126,14 @@ pub fn run(flags: ThreadsFlags, install: Install) -> Result<()> {
 
 impl Part {
     fn sizes(&self, pes: u32) -> String {
-        let room = self.has_blocks.then(|| SIZES[SIZES.len() - 1] * u64::from(pes));
-        let sizes = SIZES.iter().copied().chain(room).map(|size| size.to_string());
+        let room = self
+            .has_blocks
+            .then(|| SIZES[SIZES.len() - 1] * u64::from(pes));
+        let sizes = SIZES
+            .iter()
+            .copied()
+            .chain(room)
+            .map(|size| size.to_string());
         sizes.collect::<Vec<_>>().join(",")
     }
 }
@@ -123,7 +147,13 @@ fn job(
     let mut job = process::limited(LIMIT, bin.join("oshrun"));
     job.args(["-n", &pes.to_string()])
         .arg(bin.join("shmem-perf"))
-        .args(["--bind", "--measures", "collective", "--operations", &part.operations.join(",")])
+        .args([
+            "--bind",
+            "--measures",
+            "collective",
+            "--operations",
+            &part.operations.join(","),
+        ])
         .args(["--sizes", &part.sizes(pes), "--time", &time.to_string()])
         .args(level.options)
         .envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]);
@@ -141,13 +171,21 @@ fn check(found: &Record, (transport, pes): (&str, u32), part: &Part, level: &Lev
         level.name
     );
     let path = found.library.path();
-    ensure!(path.starts_with(transport), "the job went over {path} instead of {transport}");
+    ensure!(
+        path.starts_with(transport),
+        "the job went over {path} instead of {transport}"
+    );
     ensure!(found.complete, "the job did not come to its end");
     for &operation in part.operations {
         let sizes: &[u64] = if operation == "sync" { &[0] } else { &SIZES };
-        let series = found.series.iter().filter(|series| series.operation == operation);
-        let measured: Vec<u64> =
-            series.flat_map(|series| &series.points).map(|point| point.nbytes).collect();
+        let series = found
+            .series
+            .iter()
+            .filter(|series| series.operation == operation);
+        let measured: Vec<u64> = series
+            .flat_map(|series| &series.points)
+            .map(|point| point.nbytes)
+            .collect();
         if let Some(size) = sizes.iter().find(|size| !measured.contains(size)) {
             bail!("{operation} of {size} bytes was not measured");
         }
@@ -164,25 +202,52 @@ mod tests {
     fn a_record_of_another_job_is_refused() {
         let [part, _] = &PARTS;
         let [single, multiple] = &LEVELS;
-        let mut found = Record { complete: true, ..Record::default() };
+        let mut found = Record {
+            complete: true,
+            ..Record::default()
+        };
         found.library.transport = Some("tcp".into());
         found.library.thread_level = Some("single".into());
-        found.job.pes = vec![PeInfo { host: 0, node: None, cpus: "0".into() }; 2];
+        found.job.pes = vec![
+            PeInfo {
+                host: 0,
+                node: None,
+                cpus: "0".into()
+            };
+            2
+        ];
         let series = |&operation: &&str| {
             let sizes: &[u64] = if operation == "sync" { &[0] } else { &SIZES };
-            let points = sizes.iter().map(|&nbytes| Point { nbytes, ..Point::once(1.0) }).collect();
+            let points = sizes
+                .iter()
+                .map(|&nbytes| Point {
+                    nbytes,
+                    ..Point::once(1.0)
+                })
+                .collect();
             let (operation, shape) = (operation.to_owned(), Shape::default());
-            Series { measure: Measure::Collective, operation, is_floor: false, shape, points }
+            Series {
+                measure: Measure::Collective,
+                operation,
+                is_floor: false,
+                shape,
+                points,
+            }
         };
         found.series = part.operations.iter().map(series).collect();
         check(&found, ("tcp", 2), part, single).expect("it is what was requested");
         let refused = |found: &Record, transport, pes, level| {
-            check(found, (transport, pes), part, level).unwrap_err().to_string()
+            check(found, (transport, pes), part, level)
+                .unwrap_err()
+                .to_string()
         };
         assert_eq!(refused(&found, "tcp", 4, single), "a job of 4 PEs had 2");
         assert!(refused(&found, "tcp", 2, multiple).contains("instead of multiple"));
         assert!(refused(&found, "ucx", 2, single).contains("instead of ucx"));
-        let early = Record { complete: false, ..found.clone() };
+        let early = Record {
+            complete: false,
+            ..found.clone()
+        };
         assert!(refused(&early, "tcp", 2, single).contains("to its end"));
         found.series[1].points.pop();
         assert!(refused(&found, "tcp", 2, single).contains("broadcast of 1048576 bytes"));

@@ -35,12 +35,24 @@ pub struct Machine {
 }
 
 /// The cost of a store to shared memory that another core sees.
-const MEMORY: LinkCost =
-    LinkCost { latency: 0.06, overhead: 0.01, gap: 0.01, per_byte: 1.0 / 12e3 };
+const MEMORY: LinkCost = LinkCost {
+    latency: 0.06,
+    overhead: 0.01,
+    gap: 0.01,
+    per_byte: 1.0 / 12e3,
+};
 /// The cost of a put over a fabric of 200 Gbit/s.
-const FABRIC: LinkCost = LinkCost { latency: 0.9, overhead: 0.15, gap: 0.05, per_byte: 1.0 / 24e3 };
+const FABRIC: LinkCost = LinkCost {
+    latency: 0.9,
+    overhead: 0.15,
+    gap: 0.05,
+    per_byte: 1.0 / 24e3,
+};
 /// The cost of a put over two more switches and a long cable.
-const FAR: LinkCost = LinkCost { latency: 1.7, ..FABRIC };
+const FAR: LinkCost = LinkCost {
+    latency: 1.7,
+    ..FABRIC
+};
 
 /// Nodes of one PE, with the same link between any two.
 pub const FLAT: Machine = Machine {
@@ -54,10 +66,18 @@ pub const FLAT: Machine = Machine {
 };
 
 /// Nodes of 64 PEs.
-pub const TWO_LEVEL: Machine = Machine { name: "64 PEs per node", pes_per_node: 64, ..FLAT };
+pub const TWO_LEVEL: Machine = Machine {
+    name: "64 PEs per node",
+    pes_per_node: 64,
+    ..FLAT
+};
 
 /// Nodes of 64 PEs in groups of 32 nodes.
-pub const DRAGONFLY: Machine = Machine { name: "dragonfly", nodes_per_group: 32, ..TWO_LEVEL };
+pub const DRAGONFLY: Machine = Machine {
+    name: "dragonfly",
+    nodes_per_group: 32,
+    ..TWO_LEVEL
+};
 
 impl Machine {
     /// Returns the cost of the link between two PEs.

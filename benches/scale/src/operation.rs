@@ -53,18 +53,36 @@ pub fn all() -> Vec<ModeledCollective> {
         parts: 1,
         is_linear: false,
     };
-    let linear = |operation: ModeledCollective| ModeledCollective { is_linear: true, ..operation };
+    let linear = |operation: ModeledCollective| ModeledCollective {
+        is_linear: true,
+        ..operation
+    };
     // A vector of `LONG` bytes, each of which is a part.
-    let long = |operation: ModeledCollective| ModeledCollective { parts: LONG as u32, ..operation };
+    let long = |operation: ModeledCollective| ModeledCollective {
+        parts: LONG as u32,
+        ..operation
+    };
     vec![
-        modeled(Sync, "dissemination", |n, me| Box::new(dissemination::sync(n, me))),
-        modeled(Sync, "binomial gather", |n, me| Box::new(binomial::gather_sync(n, me))),
-        modeled(Sync, "two-level", |n, me| Box::new(two_level::sync(nodes(n, me)))),
-        modeled(Broadcast(8), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
-        modeled(Broadcast(LONG), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
-        long(linear(modeled(Broadcast(LONG), "scatter and all-gather", |n, me| {
-            Box::new(scatter_all_gather::broadcast(n, me, 0, LONG as u32))
-        }))),
+        modeled(Sync, "dissemination", |n, me| {
+            Box::new(dissemination::sync(n, me))
+        }),
+        modeled(Sync, "binomial gather", |n, me| {
+            Box::new(binomial::gather_sync(n, me))
+        }),
+        modeled(Sync, "two-level", |n, me| {
+            Box::new(two_level::sync(nodes(n, me)))
+        }),
+        modeled(Broadcast(8), "binomial", |n, me| {
+            Box::new(binomial::broadcast(n, me, 0))
+        }),
+        modeled(Broadcast(LONG), "binomial", |n, me| {
+            Box::new(binomial::broadcast(n, me, 0))
+        }),
+        long(linear(modeled(
+            Broadcast(LONG),
+            "scatter and all-gather",
+            |n, me| Box::new(scatter_all_gather::broadcast(n, me, 0, LONG as u32)),
+        ))),
         modeled(Reduce(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
@@ -94,14 +112,26 @@ pub fn all() -> Vec<ModeledCollective> {
         modeled(Scan(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::inclusive_scan(n, me))
         }),
-        modeled(Collect(8), "Bruck", |n, me| Box::new(bruck::all_gather(n, me))),
-        linear(modeled(Collect(8 << 10), "ring", |n, me| Box::new(ring::all_gather(n, me)))),
-        linear(modeled(Collect(8 << 10), "neighbor exchange", |n, me| match n % 2 {
-            0 => Box::new(neighbor_exchange::all_gather(n, me)),
-            _ => Box::new(ring::all_gather(n, me)),
+        modeled(Collect(8), "Bruck", |n, me| {
+            Box::new(bruck::all_gather(n, me))
+        }),
+        linear(modeled(Collect(8 << 10), "ring", |n, me| {
+            Box::new(ring::all_gather(n, me))
         })),
-        linear(modeled(AllToAll(8), "pairwise", |n, me| Box::new(pairwise::all_to_all(n, me)))),
-        linear(modeled(AllToAll(8), "Bruck", |n, me| Box::new(bruck::all_to_all(n, me)))),
+        linear(modeled(
+            Collect(8 << 10),
+            "neighbor exchange",
+            |n, me| match n % 2 {
+                0 => Box::new(neighbor_exchange::all_gather(n, me)),
+                _ => Box::new(ring::all_gather(n, me)),
+            },
+        )),
+        linear(modeled(AllToAll(8), "pairwise", |n, me| {
+            Box::new(pairwise::all_to_all(n, me))
+        })),
+        linear(modeled(AllToAll(8), "Bruck", |n, me| {
+            Box::new(bruck::all_to_all(n, me))
+        })),
     ]
 }
 
@@ -113,7 +143,11 @@ const LONG_PARTS: u32 = LONG as u32 / 512;
 
 /// Returns the node of member `me` of `n`, on the machines whose nodes have several PEs.
 const fn nodes(n: u32, me: u32) -> NodeBlocks {
-    NodeBlocks { n, me, p: TWO_LEVEL.pes_per_node }
+    NodeBlocks {
+        n,
+        me,
+        p: TWO_LEVEL.pes_per_node,
+    }
 }
 
 impl ModeledCollective {
@@ -130,7 +164,12 @@ impl ModeledCollective {
     pub fn closed_form(&self, machine: &Machine, n: u32) -> Option<f64> {
         let others = f64::from(n - 1);
         let nbytes = self.collective.part() as f64;
-        let LinkCost { latency, overhead, gap, per_byte } = machine.slowest(n);
+        let LinkCost {
+            latency,
+            overhead,
+            gap,
+            per_byte,
+        } = machine.slowest(n);
         let copy = nbytes * machine.link(0, 0).per_byte;
         let long = nbytes * per_byte;
         let sends = others * overhead + (others - 1.0) * gap.max(long);
@@ -215,7 +254,11 @@ fn broadcast_bound(link: LinkCost, n: u32) -> f64 {
             (Some(a), Some(b)) => a <= b,
             (a, _) => a.is_some(),
         };
-        let from = if earlier(&first, &next) { &mut first } else { &mut next };
+        let from = if earlier(&first, &next) {
+            &mut first
+        } else {
+            &mut next
+        };
         last = from.pop_front().expect("each arrival has successors");
         first.push_back(last + hop);
         next.push_back(last + interval);

@@ -46,8 +46,9 @@ struct ModelMember {
 /// # Errors
 /// If the plans do not fit together, or need memory that all members share.
 pub fn run(operation: &ModeledCollective, machine: &Machine, n: u32) -> Result<ModelOutcome> {
-    let mut members: Vec<ModelMember> =
-        (0..n).map(|me| ModelMember::new(operation.plan(n, me))).collect();
+    let mut members: Vec<ModelMember> = (0..n)
+        .map(|me| ModelMember::new(operation.plan(n, me)))
+        .collect();
     let mut ready: Vec<u32> = (0..n).rev().collect();
     while let Some(me) = ready.pop() {
         advance(operation, machine, &mut members, me, &mut ready)?;
@@ -55,12 +56,14 @@ pub fn run(operation: &ModeledCollective, machine: &Machine, n: u32) -> Result<M
     if let Some(stuck) = members.iter().position(|member| !member.done) {
         bail!("{} over {n}: {stuck} waits for ever", operation.algorithm);
     }
-    Ok(members.iter().fold(ModelOutcome::default(), |outcome, member| ModelOutcome {
-        time: outcome.time.max(member.time),
-        messages: outcome.messages.max(member.messages),
-        bytes: outcome.bytes.max(member.bytes),
-        flags: outcome.flags.max(member.heard.len()),
-    }))
+    Ok(members
+        .iter()
+        .fold(ModelOutcome::default(), |outcome, member| ModelOutcome {
+            time: outcome.time.max(member.time),
+            messages: outcome.messages.max(member.messages),
+            bytes: outcome.bytes.max(member.bytes),
+            flags: outcome.flags.max(member.heard.len()),
+        }))
 }
 
 impl ModelMember {
@@ -116,17 +119,25 @@ fn advance(
                     return Ok(());
                 };
                 member.time = member.time.max(arrival) + machine.link(peer.index, me).overhead;
-                let heard =
-                    (peer.edge, matches!(peer.edge, Edge::Pair | Edge::Line).then_some(peer.index));
+                let heard = (
+                    peer.edge,
+                    matches!(peer.edge, Edge::Pair | Edge::Line).then_some(peer.index),
+                );
                 if !member.heard.contains(&heard) {
                     member.heard.push(heard);
                 }
             }
-            Step::Get { peer, count, with, .. } => {
+            Step::Get {
+                peer, count, with, ..
+            } => {
                 let nbytes = operation.nbytes(count);
                 let link = machine.link(me, peer);
                 // A request and its reply; memory of the same node is loaded instead.
-                let latency = if machine.shares_node(me, peer) { 1.0 } else { 2.0 } * link.latency;
+                let latency = if machine.shares_node(me, peer) {
+                    1.0
+                } else {
+                    2.0
+                } * link.latency;
                 member.time += 2.0 * link.overhead + latency + nbytes as f64 * link.per_byte;
                 member.bytes += nbytes as u64;
                 if with.is_some() {
@@ -146,7 +157,10 @@ fn advance(
             | Step::AwaitRelease { .. }
             | Step::ReduceDirect { .. }
             | Step::ScanDirect { .. } => {
-                bail!("{} needs memory that all members share", operation.algorithm)
+                bail!(
+                    "{} needs memory that all members share",
+                    operation.algorithm
+                )
             }
         }
     }
@@ -198,7 +212,10 @@ mod tests {
         for rounds in 1..=10 {
             let ModelOutcome { time, messages, .. } =
                 outcome(SizedCollective::Sync, "dissemination", 1 << rounds);
-            assert!((time - f64::from(rounds) * round).abs() < 1e-6, "{rounds} rounds: {time}");
+            assert!(
+                (time - f64::from(rounds) * round).abs() < 1e-6,
+                "{rounds} rounds: {time}"
+            );
             assert_eq!(messages, rounds as u64);
         }
     }
@@ -208,8 +225,13 @@ mod tests {
         for operation in all() {
             for n in [2, 3, 64, 100, 256] {
                 let bound = operation.collective.lower_bound(&FLAT, n);
-                let time = run(&operation, &FLAT, n).expect("plans that fit together").time;
-                assert!(time >= 0.999 * bound, "{operation:?} over {n}: {time} below {bound}");
+                let time = run(&operation, &FLAT, n)
+                    .expect("plans that fit together")
+                    .time;
+                assert!(
+                    time >= 0.999 * bound,
+                    "{operation:?} over {n}: {time} below {bound}"
+                );
             }
         }
     }
@@ -219,7 +241,9 @@ mod tests {
         let is_known = |operation: &ModeledCollective| operation.closed_form(&FLAT, 2).is_some();
         for operation in all().into_iter().filter(is_known) {
             for n in [2, 5, 64, 200] {
-                let time = run(&operation, &FLAT, n).expect("plans that fit together").time;
+                let time = run(&operation, &FLAT, n)
+                    .expect("plans that fit together")
+                    .time;
                 let formula = operation.closed_form(&FLAT, n).expect("it has one");
                 assert!(
                     (time / formula - 1.0).abs() < 0.02,

@@ -33,7 +33,12 @@ pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
     for operation in all() {
         let is_shown = |&n: &u32| n <= max_pes && (n != MAX_LINEAR || operation.is_linear);
         for n in SIZES.into_iter().filter(is_shown) {
-            let mut row = ScaleRow { operation, n, counted: None, times: Vec::new() };
+            let mut row = ScaleRow {
+                operation,
+                n,
+                counted: None,
+                times: Vec::new(),
+            };
             for machine in MACHINES {
                 let bound = operation.collective.lower_bound(&machine, n);
                 let time = match operation.is_linear && n > MAX_LINEAR {
@@ -55,12 +60,21 @@ pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
 
 pub fn markdown(rows: &[ScaleRow]) -> String {
     let mut text = String::from("| collective | algorithm | PEs | messages | KiB sent |");
-    MACHINES.iter().for_each(|machine| _ = write!(text, " {}, us |", machine.name));
+    MACHINES
+        .iter()
+        .for_each(|machine| _ = write!(text, " {}, us |", machine.name));
     text.push_str("\n|---|---|---:|---:|---:|");
     MACHINES.iter().for_each(|_| text.push_str("---:|"));
     text.push('\n');
-    for row in rows.iter().filter(|row| row.times.iter().any(Option::is_some)) {
-        let ModeledCollective { collective, algorithm, .. } = row.operation;
+    for row in rows
+        .iter()
+        .filter(|row| row.times.iter().any(Option::is_some))
+    {
+        let ModeledCollective {
+            collective,
+            algorithm,
+            ..
+        } = row.operation;
         let _ = write!(text, "| {} | {algorithm} | {} |", collective.name(), row.n);
         let _ = match row.counted {
             Some((messages, bytes, _)) => {
@@ -87,10 +101,21 @@ pub fn charts(max_pes: u32) -> Result<Vec<Chart>> {
     const NS: f64 = 1000.0;
     let mut charts: Vec<Chart> = Vec::new();
     for operation in all() {
-        let limit = if operation.is_linear { MAX_LINEAR } else { u32::MAX };
-        let sizes = || (1..=20).map(|log| 1 << log).filter(|&n| n <= max_pes.min(limit));
+        let limit = if operation.is_linear {
+            MAX_LINEAR
+        } else {
+            u32::MAX
+        };
+        let sizes = || {
+            (1..=20)
+                .map(|log| 1 << log)
+                .filter(|&n| n <= max_pes.min(limit))
+        };
         let time = |n: u32| Ok((u64::from(n), run(&operation, &DRAGONFLY, n)?.time * NS));
-        let curve = (operation.algorithm.to_owned(), sizes().map(time).collect::<Result<_>>()?);
+        let curve = (
+            operation.algorithm.to_owned(),
+            sizes().map(time).collect::<Result<_>>()?,
+        );
         let title = operation.collective.name();
         match charts.iter_mut().find(|(_, other, ..)| *other == title) {
             Some((_, _, curves, _)) => curves.push(curve),

@@ -29,9 +29,24 @@ struct Batching {
 }
 
 const ALL: [Batching; 4] = [
-    Batching { name: "none", batch: UPDATE_NBYTES, n_destinations: |n| n, n_hops: 1 },
-    Batching { name: "a PE", batch: 4 << 10, n_destinations: |n| n, n_hops: 1 },
-    Batching { name: "a node", batch: 32 << 10, n_destinations: |n| n / PER_NODE, n_hops: 1 },
+    Batching {
+        name: "none",
+        batch: UPDATE_NBYTES,
+        n_destinations: |n| n,
+        n_hops: 1,
+    },
+    Batching {
+        name: "a PE",
+        batch: 4 << 10,
+        n_destinations: |n| n,
+        n_hops: 1,
+    },
+    Batching {
+        name: "a node",
+        batch: 32 << 10,
+        n_destinations: |n| n / PER_NODE,
+        n_hops: 1,
+    },
     Batching {
         name: "a row, then a node",
         batch: 32 << 10,
@@ -77,7 +92,11 @@ impl Batching {
         // The slower one of the CPU and the NIC limits the rate of messages.
         let each = link.gap.max(link.overhead);
         let time = (messages as f64 * each + nbytes * link.per_byte) / f64::from(UPDATES);
-        BatchCost { messages, buffers: hops * most * self.batch as u64, time }
+        BatchCost {
+            messages,
+            buffers: hops * most * self.batch as u64,
+            time,
+        }
     }
 }
 
@@ -110,7 +129,11 @@ and send twice the bytes, so Rushmem has no second hop.
     );
     for n in SIZES.into_iter().filter(|&n| n <= max_pes) {
         for batching in ALL {
-            let BatchCost { messages, buffers, time } = batching.cost(n);
+            let BatchCost {
+                messages,
+                buffers,
+                time,
+            } = batching.cost(n);
             let each = f64::from(batching.n_hops * UPDATES) / messages as f64;
             let (name, mib) = (batching.name, buffers as f64 / f64::from(1 << 20));
             let _ = writeln!(
@@ -136,7 +159,11 @@ mod tests {
             u64::from(batching.n_hops * UPDATES) / (batching.batch / UPDATE_NBYTES) as u64
         };
         for (batching, cost) in ALL.into_iter().zip([none, for_pe, for_node, two_hops]) {
-            assert!(cost.messages >= fullest(batching), "{}: {cost:?}", batching.name);
+            assert!(
+                cost.messages >= fullest(batching),
+                "{}: {cost:?}",
+                batching.name
+            );
         }
         assert!(for_node.messages < for_pe.messages && for_node.buffers < for_pe.buffers);
         assert!(two_hops.buffers < for_node.buffers);
@@ -144,8 +171,15 @@ mod tests {
 
     #[test]
     fn a_destination_gets_what_is_left_at_the_end() {
-        let one = Batching { name: "", batch: 1 << 40, n_destinations: |_| 3, n_hops: 1 };
-        let BatchCost { messages, buffers, .. } = one.cost(64);
+        let one = Batching {
+            name: "",
+            batch: 1 << 40,
+            n_destinations: |_| 3,
+            n_hops: 1,
+        };
+        let BatchCost {
+            messages, buffers, ..
+        } = one.cost(64);
         assert_eq!((messages, buffers), (3, 3 << 40));
     }
 }

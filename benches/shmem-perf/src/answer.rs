@@ -70,9 +70,14 @@ pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
 pub fn answers_of_two([a, b]: [&Record; 2]) -> Vec<[String; 6]> {
     let (of_a, of_b) = (found(a), found(b));
     let other = |answer: &Answer| of_b.iter().position(|of_b| of_b.is_like(answer));
-    let in_a = of_a.iter().map(|answer| (Some(answer), other(answer).map(|i| &of_b[i])));
+    let in_a = of_a
+        .iter()
+        .map(|answer| (Some(answer), other(answer).map(|i| &of_b[i])));
     let is_alone = |answer: &&Answer| !of_a.iter().any(|of_a| of_a.is_like(answer));
-    let in_b = of_b.iter().filter(is_alone).map(|answer| (None, Some(answer)));
+    let in_b = of_b
+        .iter()
+        .filter(is_alone)
+        .map(|answer| (None, Some(answer)));
     let row = |(a, b): (Option<&Answer>, Option<&Answer>)| {
         let one = a.or(b)?;
         let takes = |answer: Option<&Answer>| answer.map_or_else(|| "-".into(), Answer::takes);
@@ -107,8 +112,16 @@ fn found<'a>(record: &'a Record) -> Vec<Answer<'a>> {
     }
     let answer = |series: &'a Series| {
         let is_latency = series.measure == Measure::Latency;
-        let point = if is_latency { series.points.first()? } else { series.points.last()? };
-        Some(Answer { series, point, bound: bound(all, series, point) })
+        let point = if is_latency {
+            series.points.first()?
+        } else {
+            series.points.last()?
+        };
+        Some(Answer {
+            series,
+            point,
+            bound: bound(all, series, point),
+        })
     };
     series.into_iter().filter_map(answer).collect()
 }
@@ -120,7 +133,9 @@ pub fn reasons(record: &Record) -> Vec<String> {
     let mut reasons = path(record);
     reasons.extend(record.warnings.iter().cloned());
     let answers = answers(record);
-    let gaps = answers.iter().filter_map(|(row, ratio)| Some((row, (*ratio)?)));
+    let gaps = answers
+        .iter()
+        .filter_map(|(row, ratio)| Some((row, (*ratio)?)));
     let is_shared = job.is_oversubscribed() || job.hosts.iter().any(HostInfo::is_loaded);
     match gaps.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
         Some((row, ratio)) if ratio >= GAP => {
@@ -131,7 +146,9 @@ pub fn reasons(record: &Record) -> Vec<String> {
             let operation = &row[0];
             reasons.push(format!("The largest gap is that of {operation}: {what}."));
         }
-        Some(_) => reasons.push(format!("No operation takes {GAP} times what is possible here.")),
+        Some(_) => reasons.push(format!(
+            "No operation takes {GAP} times what is possible here."
+        )),
         None => {}
     }
     let points = || {
@@ -140,8 +157,9 @@ pub fn reasons(record: &Record) -> Vec<String> {
             .iter()
             .flat_map(|series| series.points.iter().map(move |point| (series, point)))
     };
-    let n_invalid =
-        points().filter(|(series, point)| is_invalid(&record.series, series, point)).count();
+    let n_invalid = points()
+        .filter(|(series, point)| is_invalid(&record.series, series, point))
+        .count();
     match n_invalid {
         0 => {}
         1 => reasons.push(
@@ -151,7 +169,9 @@ pub fn reasons(record: &Record) -> Vec<String> {
             "{n} floors were slower than operations that they should bound, and are not used."
         )),
     }
-    let n_late = points().filter(|(_, point)| point.summary.ended == Ended::TimeUp).count();
+    let n_late = points()
+        .filter(|(_, point)| point.summary.ended == Ended::TimeUp)
+        .count();
     if n_late > 0 {
         reasons.push(format!(
             "{n_late} of {} medians are uncertain by more than 2 %: raise --time.",
@@ -164,24 +184,35 @@ pub fn reasons(record: &Record) -> Vec<String> {
 /// Describes in sentences the path between the PEs of the first pair, and says if these are not
 /// bound to CPUs.
 fn path(record: &Record) -> Vec<String> {
-    let Some(&(from, to)) = record.pairs.first() else { return Vec::new() };
+    let Some(&(from, to)) = record.pairs.first() else {
+        return Vec::new();
+    };
     let pes = [from, to].map(|pe| record.job.pes.get(pe as usize));
-    let [Some(a), Some(b)] = pes else { return Vec::new() };
+    let [Some(a), Some(b)] = pes else {
+        return Vec::new();
+    };
     let over = record.library.path();
     let pair = format!("PE {from} and PE {to}");
     let mut reasons = Vec::new();
     if from == to {
         return vec!["There is one PE, which measures with itself.".into()];
     } else if a.host == b.host && a.node.is_some() && a.node == b.node {
-        reasons.push(format!("{pair} share memory: the CPU carries out their operations."));
+        reasons.push(format!(
+            "{pair} share memory: the CPU carries out their operations."
+        ));
     } else {
         let place = match a.host == b.host {
             true => "are on one host, but share no memory",
             false => "are on different hosts",
         };
         reasons.push(format!("{pair} {place}: operations go over {over}."));
-        let nics: Vec<&str> =
-            record.job.hosts.iter().flat_map(|host| &host.nics).map(String::as_str).collect();
+        let nics: Vec<&str> = record
+            .job
+            .hosts
+            .iter()
+            .flat_map(|host| &host.nics)
+            .map(String::as_str)
+            .collect();
         let transport = record.library.transport.as_deref().unwrap_or_default();
         if transport.contains("tcp") || transport.contains("sockets") {
             let remedy = match transport.starts_with("ofi") {
@@ -199,8 +230,9 @@ fn path(record: &Record) -> Vec<String> {
     }
     let is_one_cpu = a.cpus.parse::<u32>().is_ok();
     if a.host == b.host && a.cpus == b.cpus && !is_one_cpu {
-        reasons
-            .push(format!("{pair} are not bound to CPUs, so the kernel may move them (--bind)."));
+        reasons.push(format!(
+            "{pair} are not bound to CPUs, so the kernel may move them (--bind)."
+        ));
     }
     reasons
 }
@@ -214,12 +246,21 @@ mod tests {
         let rng = &mut fastrand::Rng::with_seed(1);
         let mut one = |&(operation, is_floor, value): &(&str, bool, f64)| {
             let shape = fixture::pair("one", 2);
-            let series =
-                fixture::series(rng, Measure::Latency, operation, shape, [(8, value), (64, value)]);
+            let series = fixture::series(
+                rng,
+                Measure::Latency,
+                operation,
+                shape,
+                [(8, value), (64, value)],
+            );
             Series { is_floor, ..series }
         };
         let series = values.iter().map(&mut one).collect();
-        Record { series, pairs: vec![(0, 4)], ..fixture::empty() }
+        Record {
+            series,
+            pairs: vec![(0, 4)],
+            ..fixture::empty()
+        }
     }
 
     #[test]
@@ -232,9 +273,14 @@ mod tests {
             ("ucp_put", true, 9000.0),
         ]);
         let found = answers(&record);
-        let shown: Vec<[&str; 3]> =
-            found.iter().map(|(row, _)| [row[0].as_str(), &row[1], &row[3]]).collect();
-        assert!(shown[0][2].starts_with("2.9") && shown[1] == ["get", "8", ""], "{shown:?}");
+        let shown: Vec<[&str; 3]> = found
+            .iter()
+            .map(|(row, _)| [row[0].as_str(), &row[1], &row[3]])
+            .collect();
+        assert!(
+            shown[0][2].starts_with("2.9") && shown[1] == ["get", "8", ""],
+            "{shown:?}"
+        );
         // A socket transfer bounds gets too, and takes longer than one here.
         assert!(found[0].0[4].ends_with("(fi_write)"), "{:?}", found[0].0);
         assert_eq!(found[1].0[4], "no valid floor");
@@ -252,18 +298,27 @@ mod tests {
         record.job.hosts[0].load = 200.0;
         let text = reasons(&record).join("\n");
         let shared = "the CPUs were shared, so it measures the scheduler";
-        assert!(text.contains(shared) && !text.contains("own work"), "{text}");
+        assert!(
+            text.contains(shared) && !text.contains("own work"),
+            "{text}"
+        );
     }
 
     #[test]
     fn two_runs_have_one_table() {
         let floor = ("memcpy to peer", true, 50.0);
-        let (a, b) = (record(&[("put", false, 200.0), floor]), record(&[("put", false, 100.0)]));
+        let (a, b) = (
+            record(&[("put", false, 200.0), floor]),
+            record(&[("put", false, 100.0)]),
+        );
         let both = record(&[("put", false, 100.0), ("get", false, 70.0)]);
         let rows = |a, b| answers_of_two([a, b]);
         let row = &rows(&a, &b)[0];
         assert_eq!([&*row[0], &row[1]], ["put", "8"]);
-        assert!((1.8..2.2).contains(&row[4].parse::<f64>().expect("a ratio")), "{row:?}");
+        assert!(
+            (1.8..2.2).contains(&row[4].parse::<f64>().expect("a ratio")),
+            "{row:?}"
+        );
         assert!(row[5].ends_with("(memcpy to peer)"), "{row:?}");
         // The floor is that of the run which has one.
         assert_eq!(rows(&b, &a)[0][5], row[5]);
@@ -278,12 +333,19 @@ mod tests {
     fn what_was_measured_is_answered_for() {
         let mut record = record(&[("iput", false, 100.0), ("memcpy to peer", true, 90.0)]);
         record.pairs = vec![(0, 1)];
-        record.job.pes.iter_mut().for_each(|pe| pe.node = Some(pe.host * 4));
+        record
+            .job
+            .pes
+            .iter_mut()
+            .for_each(|pe| pe.node = Some(pe.host * 4));
         record.series[0].points[0].summary.ended = Ended::TimeUp;
         assert_eq!(answers(&record)[0].0[0], "iput");
         let text = reasons(&record).join("\n");
-        for part in ["share memory", "No operation takes 1.5 times", "1 of 4 medians are uncertain"]
-        {
+        for part in [
+            "share memory",
+            "No operation takes 1.5 times",
+            "1 of 4 medians are uncertain",
+        ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(answers(&fixture::empty()).is_empty());

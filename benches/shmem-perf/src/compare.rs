@@ -77,14 +77,19 @@ pub fn run(args: &[String]) -> Result<u8, String> {
         paths.iter().map(|path| record::load(path)).collect()
     };
     let runs = (loaded(&before)?, loaded(&after)?);
-    let mut all = before.iter().chain(&after).zip(runs.0.iter().chain(&runs.1));
+    let mut all = before
+        .iter()
+        .chain(&after)
+        .zip(runs.0.iter().chain(&runs.1));
     if let Some((path, _)) = all.find(|(_, run)| !run.complete) {
         return Err(format!("the run of {} is incomplete.", path.display()));
     }
-    let threshold = flags.threshold.unwrap_or(match (before.len(), after.len()) {
-        (1, 1) => OF_ONE_RUN,
-        _ => AMONG_RUNS,
-    });
+    let threshold = flags
+        .threshold
+        .unwrap_or(match (before.len(), after.len()) {
+            (1, 1) => OF_ONE_RUN,
+            _ => AMONG_RUNS,
+        });
     let found = judge::judge(&runs.0, &runs.1, threshold / 100.0)?;
     if found.compared.is_empty() {
         return Err(format!(
@@ -93,7 +98,12 @@ pub fn run(args: &[String]) -> Result<u8, String> {
             listed(&after)
         ));
     }
-    print(&words::words((&runs.0, &runs.1), &found, threshold, flags.all))?;
+    print(&words::words(
+        (&runs.0, &runs.1),
+        &found,
+        threshold,
+        flags.all,
+    ))?;
     Ok(u8::from(found.is_slower()))
 }
 
@@ -114,16 +124,26 @@ fn sides(
         }
     }
     for side in [&before, &after] {
-        let twice = side.iter().enumerate().find(|(at, path)| side[..*at].contains(path));
+        let twice = side
+            .iter()
+            .enumerate()
+            .find(|(at, path)| side[..*at].contains(path));
         if let Some((_, path)) = twice {
-            return Err(format!("{} is named twice, but it is one run.", path.display()));
+            return Err(format!(
+                "{} is named twice, but it is one run.",
+                path.display()
+            ));
         }
     }
     Ok((before, after))
 }
 
 fn listed(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -133,7 +153,10 @@ mod tests {
     use crate::record::Measure;
 
     fn answer(words: &[&str]) -> Result<u8, String> {
-        run(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        run(&words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>())
     }
 
     #[test]
@@ -155,13 +178,18 @@ mod tests {
             let rng = &mut fastrand::Rng::with_seed(seed);
             let (measure, pair) = (Measure::Latency, fixture::pair("one", 2));
             let put = fixture::series(rng, measure, "put", pair, [(8, 1000.0 * factor)]);
-            let record = Record { series: vec![put], ..fixture::empty() };
+            let record = Record {
+                series: vec![put],
+                ..fixture::empty()
+            };
             let text = serde_json::to_string(&record).expect("a record");
             std::fs::write(&path, text).expect("it is written");
             path.display().to_string()
         };
         let files: Vec<String> = (0..4).map(|i| write(&format!("old{i}"), i, 1.0)).collect();
-        let slow: Vec<String> = (0..4).map(|i| write(&format!("new{i}"), 9 + i, 1.2)).collect();
+        let slow: Vec<String> = (0..4)
+            .map(|i| write(&format!("new{i}"), 9 + i, 1.2))
+            .collect();
         let compared = |before: &[String], after: &[String]| {
             let with = ["--with".to_owned()];
             let words = [before, &with, after].concat();

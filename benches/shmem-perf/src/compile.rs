@@ -50,7 +50,10 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     match command.status() {
         Ok(status) if status.success() => Ok(0),
         Ok(_) => Err(format!("{} did not build it.", flags.oshcc.display())),
-        Err(error) => Err(format!("{} cannot be started: {error}.", flags.oshcc.display())),
+        Err(error) => Err(format!(
+            "{} cannot be started: {error}.",
+            flags.oshcc.display()
+        )),
     }
 }
 
@@ -84,12 +87,19 @@ pub fn command(oshcc: &Path, parts: &Path, output: &Path) -> Result<Command, Str
     let files = std::fs::read_dir(parts)
         .map_err(|error| format!("{} cannot be read: {error}.", parts.display()))?;
     let paths = files.filter_map(|file| Some(file.ok()?.path()));
-    let mut sources: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "c")).collect();
+    let mut sources: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
     sources.sort();
     let mut command = Command::new(oshcc);
     // No warnings (-w): some routines that are measured are deprecated in other libraries.
-    command.args(["-O2", "-w", "-pthread"]).args(sources).arg(parts.join(ARCHIVE));
-    command.arg("-o").arg(output).args(["-Wl,--gc-sections", "-ldl", "-lm"]);
+    command
+        .args(["-O2", "-w", "-pthread"])
+        .args(sources)
+        .arg(parts.join(ARCHIVE));
+    command
+        .arg("-o")
+        .arg(output)
+        .args(["-Wl,--gc-sections", "-ldl", "-lm"]);
     Ok(command)
 }

@@ -24,7 +24,9 @@ pub unsafe extern "C" fn shmem_perf_main(
         // SAFETY: `at` points to one of the `argc` elements.
         let text = unsafe { *at };
         // SAFETY: each argument of `main` is a string that ends with 0.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned()
     };
     let arguments: Vec<String> = (0..argc.unsigned_abs() as usize).map(argument).collect();
     // SAFETY: the caller passes a pointer that is valid until this returns.

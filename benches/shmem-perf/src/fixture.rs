@@ -6,8 +6,12 @@ use crate::record::*;
 use crate::statistics::{quantile, sorted};
 
 /// The hosts of the runs. The last name is too long for any chart.
-pub const HOSTS: [&str; 4] =
-    ["node-a01", "node-a02", "node-b17", "gpu-rack7-node12.cluster.example"];
+pub const HOSTS: [&str; 4] = [
+    "node-a01",
+    "node-a02",
+    "node-b17",
+    "gpu-rack7-node12.cluster.example",
+];
 /// The number of PEs of the runs.
 pub const N_PES: u32 = 16;
 /// The index in [`HOSTS`] of the host whose NIC is slow.
@@ -18,7 +22,12 @@ pub const SLOW: usize = 2;
 pub fn run(seed: u64, factor: f64) -> Record {
     let rng = &mut Rng::with_seed(seed);
     Record {
-        series: [transfers(rng, factor), rates(rng, factor), collectives(rng, factor)].concat(),
+        series: [
+            transfers(rng, factor),
+            rates(rng, factor),
+            collectives(rng, factor),
+        ]
+        .concat(),
         matrices: matrices(rng, factor),
         ..empty()
     }
@@ -57,7 +66,11 @@ pub fn empty() -> Record {
         job: JobInfo {
             hosts: HOSTS.iter().map(host).collect(),
             pes: (0..N_PES)
-                .map(|pe| PeInfo { host: pe / 4, node: None, cpus: format!("{}", pe % 4) })
+                .map(|pe| PeInfo {
+                    host: pe / 4,
+                    node: None,
+                    cpus: format!("{}", pe % 4),
+                })
                 .collect(),
         },
         pairs: vec![(0, 1)],
@@ -65,7 +78,11 @@ pub fn empty() -> Record {
             setting("SHMEM_TRANSPORT", "ofi", "environment"),
             setting("SHMEM_SYMMETRIC_SIZE", "512M", "default"),
         ],
-        clock: Clock { name: "CLOCK_MONOTONIC".into(), overhead_ns: 18.4, resolution_ns: 1.0 },
+        clock: Clock {
+            name: "CLOCK_MONOTONIC".into(),
+            overhead_ns: 18.4,
+            resolution_ns: 1.0,
+        },
         warnings: Vec::new(),
         floors: Vec::new(),
         validated: false,
@@ -88,7 +105,13 @@ pub fn series(
             measure,
             Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
         );
-        let value = |_| if is_rate { median / noise(rng) } else { median * noise(rng) };
+        let value = |_| {
+            if is_rate {
+                median / noise(rng)
+            } else {
+                median * noise(rng)
+            }
+        };
         point(nbytes, (0..400).map(value).collect())
     };
     Series {
@@ -126,12 +149,22 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
         p99: q(0.99),
         p999: (values.len() >= 1000).then(|| q(0.999)),
         max: q(1.0),
-        interval: (batches.len() >= 6)
-            .then(|| (quantile(&sorted_batches, 0.1), quantile(&sorted_batches, 0.9))),
+        interval: (batches.len() >= 6).then(|| {
+            (
+                quantile(&sorted_batches, 0.1),
+                quantile(&sorted_batches, 0.9),
+            )
+        }),
         batches,
         ended: Ended::Narrow,
     };
-    Point { nbytes, summary, histogram, by_pe: None, samples: Vec::new() }
+    Point {
+        nbytes,
+        summary,
+        histogram,
+        by_pe: None,
+        samples: Vec::new(),
+    }
 }
 
 /// Returns a random factor near 1, which varies by a few percent and has a long tail above.
@@ -175,7 +208,13 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
     for (operation, start) in puts {
         let time = |nbytes: u64| factor * (start * 1e3 + nbytes as f64 / 12.0);
         let medians = sizes(0, 22).map(|nbytes| (nbytes, time(nbytes)));
-        all.push(series(rng, Measure::Latency, operation, one.clone(), medians));
+        all.push(series(
+            rng,
+            Measure::Latency,
+            operation,
+            one.clone(),
+            medians,
+        ));
     }
     let amos = [
         "fetch_add",
@@ -191,10 +230,22 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
     ];
     for (i, operation) in amos.into_iter().enumerate() {
         let time = factor * (1100.0 + 160.0 * i as f64);
-        all.push(series(rng, Measure::Latency, operation, one.clone(), [(8, time)]));
+        all.push(series(
+            rng,
+            Measure::Latency,
+            operation,
+            one.clone(),
+            [(8, time)],
+        ));
     }
     for operation in ["p", "g", "p round trip"] {
-        all.push(series(rng, Measure::Latency, operation, one.clone(), [(8, factor * 1500.0)]));
+        all.push(series(
+            rng,
+            Measure::Latency,
+            operation,
+            one.clone(),
+            [(8, factor * 1500.0)],
+        ));
     }
     let mut memcpy = series(
         rng,
@@ -210,20 +261,29 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
         one.clone(),
         sizes(0, 22).map(|nbytes| (nbytes, 9000.0 + nbytes as f64 / 4.0)),
     );
-    let mut line =
-        series(rng, Measure::Latency, "cache line round trip", one.clone(), [(8, 140.0)]);
+    let mut line = series(
+        rng,
+        Measure::Latency,
+        "cache line round trip",
+        one.clone(),
+        [(8, 140.0)],
+    );
     (memcpy.is_floor, socket.is_floor, line.is_floor) = (true, true, true);
     // A coarse clock measures a copy of one byte as 0.
     memcpy.points[0] = point(1, vec![0.0; 40]);
     // One series lacks a size.
     all[1].points.remove(10);
     all.extend([memcpy, socket, line]);
-    for (measure, limit) in [(Measure::Bandwidth, 11.5e9), (Measure::BidirectionalBandwidth, 21e9)]
-    {
+    for (measure, limit) in [
+        (Measure::Bandwidth, 11.5e9),
+        (Measure::BidirectionalBandwidth, 21e9),
+    ] {
         for (operation, start) in [("put", 2e8), ("get", 1.2e8)] {
             for pairs in ["one", "all"] {
-                let shape =
-                    Shape { window: 64, ..pair(pairs, if pairs == "one" { 2 } else { 16 }) };
+                let shape = Shape {
+                    window: 64,
+                    ..pair(pairs, if pairs == "one" { 2 } else { 16 })
+                };
                 let rate =
                     |nbytes: u64| 1.0 / factor / (1.0 / limit + 8.0 / (start * nbytes as f64));
                 let medians = sizes(3, 22).map(|nbytes| (nbytes, rate(nbytes)));
@@ -252,14 +312,32 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
 
 fn rates(rng: &mut Rng, factor: f64) -> Vec<Series> {
     let mut all = Vec::new();
-    for (operation, rate) in
-        [("put", 8e6), ("get", 5e6), ("p", 9e6), ("inc", 3e6), ("fetch_add", 1.1e6)]
-    {
+    for (operation, rate) in [
+        ("put", 8e6),
+        ("get", 5e6),
+        ("p", 9e6),
+        ("inc", 3e6),
+        ("fetch_add", 1.1e6),
+    ] {
         for threads in [1, 4] {
-            let shape = Shape { threads, contexts: threads, window: 64, ..pair("neighbors", 16) };
+            let shape = Shape {
+                threads,
+                contexts: threads,
+                window: 64,
+                ..pair("neighbors", 16)
+            };
             let rate = f64::from(threads).powf(0.8) * rate / factor;
-            let medians = [(8, rate), (64, rate * 0.97), (512, rate * 0.6), (4096, rate * 0.15)];
-            let n_sizes = if ["inc", "fetch_add", "p"].contains(&operation) { 1 } else { 4 };
+            let medians = [
+                (8, rate),
+                (64, rate * 0.97),
+                (512, rate * 0.6),
+                (4096, rate * 0.15),
+            ];
+            let n_sizes = if ["inc", "fetch_add", "p"].contains(&operation) {
+                1
+            } else {
+                4
+            };
             all.push(series(
                 rng,
                 Measure::MessageRate,
@@ -282,21 +360,49 @@ fn collectives(rng: &mut Rng, factor: f64) -> Vec<Series> {
         ("alltoall", 5.0),
     ];
     for team in [2u32, 4, 8, 16] {
-        let shape = |pairs: &str| Shape { team_size: Some(team), ..pair(pairs, 16) };
+        let shape = |pairs: &str| Shape {
+            team_size: Some(team),
+            ..pair(pairs, 16)
+        };
         let rounds = f64::from(team).log2();
         for (operation, cost) in operations {
             let time = |nbytes: u64| factor * cost * rounds * (1800.0 + nbytes as f64 / 9.0);
             let medians = sizes(3, 20).map(|nbytes| (nbytes, time(nbytes)));
-            all.push(series(rng, Measure::Collective, operation, shape(""), medians));
+            all.push(series(
+                rng,
+                Measure::Collective,
+                operation,
+                shape(""),
+                medians,
+            ));
         }
         for operation in ["barrier", "sync"] {
             let time = factor * 1700.0 * rounds;
-            all.push(series(rng, Measure::Collective, operation, shape(""), [(0, time)]));
+            all.push(series(
+                rng,
+                Measure::Collective,
+                operation,
+                shape(""),
+                [(0, time)],
+            ));
         }
     }
-    for (operation, time) in [("init", 2.4e8), ("finalize", 9e6), ("team_split_strided", 6e4)] {
-        let shape = Shape { n_pes: 16, ..Shape::default() };
-        all.push(series(rng, Measure::Event, operation, shape, [(0, time * factor)]));
+    for (operation, time) in [
+        ("init", 2.4e8),
+        ("finalize", 9e6),
+        ("team_split_strided", 6e4),
+    ] {
+        let shape = Shape {
+            n_pes: 16,
+            ..Shape::default()
+        };
+        all.push(series(
+            rng,
+            Measure::Event,
+            operation,
+            shape,
+            [(0, time * factor)],
+        ));
     }
     all
 }
@@ -319,9 +425,29 @@ fn matrices(rng: &mut Rng, factor: f64) -> Vec<Matrix> {
         values[1][14] =
             values[1][14].map(|value| if far < slow { value * 6.0 } else { value / 6.0 });
         values[15][0] = None;
-        Matrix { measure, operation: "put".into(), nbytes: 8, values }
+        Matrix {
+            measure,
+            operation: "put".into(),
+            nbytes: 8,
+            values,
+        }
     };
-    let mut bandwidth = figure(Measure::Bandwidth, 2.4e10 / factor, 1.15e10 / factor, 4.2e9, rng);
+    let mut bandwidth = figure(
+        Measure::Bandwidth,
+        2.4e10 / factor,
+        1.15e10 / factor,
+        4.2e9,
+        rng,
+    );
     bandwidth.nbytes = 1 << 20;
-    vec![figure(Measure::Latency, 320.0 * factor, 1450.0 * factor, 3900.0, rng), bandwidth]
+    vec![
+        figure(
+            Measure::Latency,
+            320.0 * factor,
+            1450.0 * factor,
+            3900.0,
+            rng,
+        ),
+        bandwidth,
+    ]
 }

@@ -22,7 +22,12 @@ impl<'a> BenchJob<'a> {
     /// Measures the clock. All PEs call it, after [`Joined::allocate`].
     pub fn new(library: Joined<'a>) -> Self {
         let (me, n) = (library.my_pe(), library.n_pes());
-        let mut job = Self { clock: clock(&library), library, me, n };
+        let mut job = Self {
+            clock: clock(&library),
+            library,
+            me,
+            n,
+        };
         job.clock = job.share(0, Some(&job.clock).filter(|_| me == 0));
         job
     }
@@ -30,7 +35,10 @@ impl<'a> BenchJob<'a> {
     /// Returns the value of `root`, which must pass one, on all PEs; the argument of other PEs is
     /// ignored. All PEs call it.
     pub fn share<T: Serialize + DeserializeOwned>(&self, root: u32, value: Option<&T>) -> T {
-        let bytes = value.filter(|_| self.me == root).map(to_json).unwrap_or_default();
+        let bytes = value
+            .filter(|_| self.me == root)
+            .map(to_json)
+            .unwrap_or_default();
         let mut all = Vec::new();
         let mut rest = bytes.chunks(CONTROL_BYTES - 16);
         let mut left = bytes.len() as u64;
@@ -69,7 +77,10 @@ impl<'a> BenchJob<'a> {
         let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         let gathered = self.gather_bytes(&bytes);
-        gathered.iter().map(|bytes| bytes.chunks_exact(8).map(number).collect()).collect()
+        gathered
+            .iter()
+            .map(|bytes| bytes.chunks_exact(8).map(number).collect())
+            .collect()
     }
 
     fn gather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
@@ -93,7 +104,12 @@ impl<'a> BenchJob<'a> {
 
 /// Returns a part behind two 8-byte numbers: its length, and the number of bytes in later parts.
 fn framed(part: &[u8], left: u64) -> Vec<u8> {
-    [&(part.len() as u64).to_le_bytes()[..], &left.to_le_bytes(), part].concat()
+    [
+        &(part.len() as u64).to_le_bytes()[..],
+        &left.to_le_bytes(),
+        part,
+    ]
+    .concat()
 }
 
 fn to_json<T: Serialize>(value: &T) -> Vec<u8> {

@@ -86,7 +86,11 @@ impl Operation {
             blocks_by_member: false,
             is_rooted: false,
             overlaps: false,
-            functions: Functions { run: none, follow: None, end: None },
+            functions: Functions {
+                run: none,
+                follow: None,
+                end: None,
+            },
         }
     }
 }
@@ -161,7 +165,10 @@ pub struct Joined<'a> {
 impl<'a> Routines<'a> {
     /// Wraps the C half's table of functions, and reads its table of operations.
     pub fn new(raw: &'a RawRoutines) -> Self {
-        Self { raw, operations: (0..).map_while(|index| operation(raw, index)).collect() }
+        Self {
+            raw,
+            operations: (0..).map_while(|index| operation(raw, index)).collect(),
+        }
     }
 
     /// Initializes the library, with `SHMEM_THREAD_MULTIPLE` if `several_threads`.
@@ -176,7 +183,11 @@ impl<'a> Routines<'a> {
             let why = "the library gives no SHMEM_THREAD_MULTIPLE, which several threads and --thread-multiple need";
             return Err(why.into());
         }
-        Ok(Joined { routines: self, init_ns: lasted as f64, nbytes: 0 })
+        Ok(Joined {
+            routines: self,
+            init_ns: lasted as f64,
+            nbytes: 0,
+        })
     }
 }
 
@@ -254,7 +265,9 @@ impl Joined<'_> {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.thread_level)() };
         // SAFETY: a literal of C.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// Returns the path between PEs, a colon, and the reason for its choice; `None` if the library
@@ -263,7 +276,11 @@ impl Joined<'_> {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.path)() };
         // SAFETY: the text is null or a string that is valid until the end of the process.
-        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+        (!text.is_null()).then(|| {
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
+        })
     }
 
     /// Calls `shmem_barrier_all`.
@@ -275,14 +292,20 @@ impl Joined<'_> {
     /// Publishes bytes in symmetric memory, where other PEs can [`read`](Self::read) them after a
     /// barrier.
     pub fn post(&self, bytes: &[u8]) {
-        assert!(bytes.len() <= CONTROL_BYTES && self.nbytes > 0, "allocated, and room for it");
+        assert!(
+            bytes.len() <= CONTROL_BYTES && self.nbytes > 0,
+            "allocated, and room for it"
+        );
         // SAFETY: the area is allocated and has room.
         unsafe { (self.routines.raw.post)(bytes.as_ptr(), bytes.len() as u64) }
     }
 
     /// Returns the first `nbytes` bytes of the area in which `pe` publishes.
     pub fn read(&self, pe: u32, nbytes: usize) -> Vec<u8> {
-        assert!(nbytes <= CONTROL_BYTES && self.nbytes > 0 && pe < self.n_pes(), "within it");
+        assert!(
+            nbytes <= CONTROL_BYTES && self.nbytes > 0 && pe < self.n_pes(),
+            "within it"
+        );
         let mut bytes = vec![0; nbytes];
         // SAFETY: the area of that PE is allocated and at least as long; `bytes` has room.
         unsafe { (self.routines.raw.read)(pe as i32, bytes.as_mut_ptr(), nbytes as u64) };
@@ -291,7 +314,10 @@ impl Joined<'_> {
 
     /// Returns true if this PE can access the symmetric heap of `pe` by loads and stores.
     pub fn maps(&self, pe: u32) -> bool {
-        assert!(self.nbytes > 0 && pe < self.n_pes(), "allocated, and there is such a PE");
+        assert!(
+            self.nbytes > 0 && pe < self.n_pes(),
+            "allocated, and there is such a PE"
+        );
         // SAFETY: the job is joined and targets are allocated.
         unsafe { (self.routines.raw.maps)(pe as i32) != 0 }
     }
@@ -386,17 +412,31 @@ impl Joined<'_> {
         let operation = &self.operations()[task.operation as usize];
         let n = self.n_pes();
         assert!((0..n as i32).contains(&task.peer), "there is such a PE");
-        assert!((1..=n as i32).contains(&task.team_size), "a team of PEs of the job");
+        assert!(
+            (1..=n as i32).contains(&task.team_size),
+            "a team of PEs of the job"
+        );
         assert!((1..=MOST_LANES as i32).contains(&task.threads), "threads");
         assert!((0..=MOST_LANES as i32).contains(&task.contexts), "contexts");
-        let blocks = if operation.blocks_by_member { task.team_size as u64 } else { 1 };
+        let blocks = if operation.blocks_by_member {
+            task.team_size as u64
+        } else {
+            1
+        };
         let most = task.off_cache.max(task.nbytes * blocks);
         assert!(most <= self.nbytes, "room in the targets");
-        let room = if operation.name.starts_with('i') { STATIC_BYTES / 2 } else { STATIC_BYTES };
+        let room = if operation.name.starts_with('i') {
+            STATIC_BYTES / 2
+        } else {
+            STATIC_BYTES
+        };
         let is_small = task.nbytes <= room && task.off_cache == 0;
         assert!(task.is_static == 0 || is_small, "room in the static target");
         let least_room = 128 * MOST_LANES as u64;
-        assert!(self.nbytes >= least_room, "each thread has lines of its own");
+        assert!(
+            self.nbytes >= least_room,
+            "each thread has lines of its own"
+        );
     }
 }
 
@@ -434,6 +474,10 @@ fn operation(raw: &RawRoutines, index: i32) -> Option<Operation> {
         blocks_by_member: found.blocks_by_member != 0,
         is_rooted: found.is_rooted != 0,
         overlaps: found.overlaps != 0,
-        functions: Functions { run: found.run?, follow: found.follow, end: found.end },
+        functions: Functions {
+            run: found.run?,
+            follow: found.follow,
+            end: found.end,
+        },
     })
 }

@@ -12,8 +12,15 @@ use crate::record::{HostInfo, JobInfo, PeInfo, SettingInfo};
 /// The maximum number of hosts of a kind that are listed by name; the others are counted.
 const MOST_HOSTS: usize = 8;
 /// Prefixes of variables that configure a library and the libraries below it.
-const SETTINGS: &[&str] =
-    &["SHMEM_", "SMA_", "UCX_", "FI_", "OMPI_MCA_", "OSHMEM_", "GLIBC_TUNABLES"];
+const SETTINGS: &[&str] = &[
+    "SHMEM_",
+    "SMA_",
+    "UCX_",
+    "FI_",
+    "OMPI_MCA_",
+    "OSHMEM_",
+    "GLIBC_TUNABLES",
+];
 /// Prefixes of variables that begin like settings, but by which launchers tell a PE about its job.
 const OF_LAUNCHERS: &[&str] = &[
     "SHMEM_LOCAL_ID",
@@ -36,7 +43,12 @@ pub struct PeFacts {
 
 /// Returns the facts about this PE, whose node has `node` as its lowest PE.
 pub fn pe_facts(node: u32) -> PeFacts {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let read = |path: &str| {
+        fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
     let model = field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part"));
     PeFacts {
@@ -54,7 +66,10 @@ pub fn pe_facts(node: u32) -> PeFacts {
                 .filter(|path| is_numbered(path, "node"))
                 .map(|path| read(&format!("{path}/cpulist")))
                 .collect(),
-            nics: listed("/sys/class/infiniband").iter().map(|path| nic(path)).collect(),
+            nics: listed("/sys/class/infiniband")
+                .iter()
+                .map(|path| nic(path))
+                .collect(),
         },
         node,
         cpus,
@@ -65,15 +80,19 @@ pub fn pe_facts(node: u32) -> PeFacts {
 /// `node10`.
 fn listed(dir: &str) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut paths: Vec<String> =
-        entries.map(|entry| entry.path().to_string_lossy().into_owned()).collect();
+    let mut paths: Vec<String> = entries
+        .map(|entry| entry.path().to_string_lossy().into_owned())
+        .collect();
     paths.sort_by_key(|path| (path.len(), path.clone()));
     paths
 }
 
 /// Returns true if the last part of a path is a name and a number, as in `node0`.
 fn is_numbered(path: &str, name: &str) -> bool {
-    let last = path.rsplit('/').next().and_then(|last| last.strip_prefix(name));
+    let last = path
+        .rsplit('/')
+        .next()
+        .and_then(|last| last.strip_prefix(name));
     last.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
@@ -88,14 +107,21 @@ fn nic(path: &str) -> String {
 
 /// Returns the job, from the facts of all PEs in order. A host is described by its first PE.
 pub fn job(all: Vec<PeFacts>) -> JobInfo {
-    let mut job = JobInfo { hosts: Vec::new(), pes: Vec::new() };
+    let mut job = JobInfo {
+        hosts: Vec::new(),
+        pes: Vec::new(),
+    };
     let mut places: BTreeMap<String, u32> = BTreeMap::new();
     for own in all {
         let host = *places.entry(own.host.name.clone()).or_insert_with(|| {
             job.hosts.push(own.host.clone());
             job.hosts.len() as u32 - 1
         });
-        job.pes.push(PeInfo { host, node: Some(own.node), cpus: own.cpus });
+        job.pes.push(PeInfo {
+            host,
+            node: Some(own.node),
+            cpus: own.cpus,
+        });
     }
     job
 }
@@ -113,8 +139,10 @@ pub fn hosts(job: &JobInfo) -> String {
             [] => String::new(),
             nics => format!(", NICs {}", nics.join(", ")),
         };
-        let kind =
-            format!("{}, {} CPUs{parts}{nics}, Linux {}", host.cpu, host.n_cpus, host.kernel);
+        let kind = format!(
+            "{}, {} CPUs{parts}{nics}, Linux {}",
+            host.cpu, host.n_cpus, host.kernel
+        );
         kinds.entry(kind).or_default().push(&host.name);
     }
     let words = |(kind, names): (String, Vec<&str>)| {
@@ -122,7 +150,10 @@ pub fn hosts(job: &JobInfo) -> String {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        format!("{}{more} ({kind})", names[..names.len().min(MOST_HOSTS)].join(", "))
+        format!(
+            "{}{more} ({kind})",
+            names[..names.len().min(MOST_HOSTS)].join(", ")
+        )
     };
     kinds.into_iter().map(words).collect::<Vec<_>>().join("; ")
 }
@@ -196,8 +227,12 @@ pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) 
 pub fn launcher(command: &[String]) -> Vec<String> {
     let words = |file: &str| -> Vec<String> {
         let bytes = fs::read(file).unwrap_or_default();
-        let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
-        words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+        let words = bytes
+            .split(|&byte| byte == 0)
+            .filter(|word| !word.is_empty());
+        words
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect()
     };
     let parent = field("/proc/self/status", "PPid").unwrap_or_default();
     before(words(&format!("/proc/{parent}/cmdline")), command)
@@ -265,7 +300,9 @@ pub fn date() -> String {
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
-    fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+    fields
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim().to_owned())
 }
 
 /// Returns the number of CPUs in a list such as `0-3,8`.
@@ -296,32 +333,72 @@ mod tests {
     #[test]
     fn pes_get_cpus_where_there_are_enough() {
         let hosts = vec![host("a"), host("b")];
-        let pes =
-            [0, 1, 0, 1, 1].map(|host| PeInfo { host, node: None, cpus: String::new() }).to_vec();
-        assert_eq!(places(&JobInfo { hosts, pes }), [Some(0), None, Some(1), None, None]);
+        let pes = [0, 1, 0, 1, 1]
+            .map(|host| PeInfo {
+                host,
+                node: None,
+                cpus: String::new(),
+            })
+            .to_vec();
+        assert_eq!(
+            places(&JobInfo { hosts, pes }),
+            [Some(0), None, Some(1), None, None]
+        );
     }
 
     fn setting(name: &str, value: &str) -> SettingInfo {
-        SettingInfo { name: name.into(), value: value.into(), origin: "default".into() }
+        SettingInfo {
+            name: name.into(),
+            value: value.into(),
+            origin: "default".into(),
+        }
     }
 
     #[test]
     fn the_open_transport_counts_before_the_setting() {
-        let ofi = [setting("SHMEM_TRANSPORT", "auto"), setting("SHMEM_OFI_PROVIDER", "cxi")];
-        let pe = |node| PeInfo { host: 0, node: Some(node), cpus: String::new() };
-        let job = JobInfo { hosts: vec![host("a")], pes: vec![pe(0), pe(1)] };
-        assert_eq!(transport(Some("ofi".into()), &ofi, &job).as_deref(), Some("ofi (cxi)"));
-        assert_eq!(transport(Some("tcp".into()), &ofi, &job).as_deref(), Some("tcp"));
+        let ofi = [
+            setting("SHMEM_TRANSPORT", "auto"),
+            setting("SHMEM_OFI_PROVIDER", "cxi"),
+        ];
+        let pe = |node| PeInfo {
+            host: 0,
+            node: Some(node),
+            cpus: String::new(),
+        };
+        let job = JobInfo {
+            hosts: vec![host("a")],
+            pes: vec![pe(0), pe(1)],
+        };
+        assert_eq!(
+            transport(Some("ofi".into()), &ofi, &job).as_deref(),
+            Some("ofi (cxi)")
+        );
+        assert_eq!(
+            transport(Some("tcp".into()), &ofi, &job).as_deref(),
+            Some("tcp")
+        );
         assert_eq!(transport(None, &ofi, &job), None);
-        let one_node = JobInfo { pes: job.pes[..1].to_vec(), ..job.clone() };
-        assert_eq!(transport(None, &ofi, &one_node).as_deref(), Some("shared memory"));
+        let one_node = JobInfo {
+            pes: job.pes[..1].to_vec(),
+            ..job.clone()
+        };
+        assert_eq!(
+            transport(None, &ofi, &one_node).as_deref(),
+            Some("shared memory")
+        );
         let named = [setting("SHMEM_TRANSPORT", "ucx")];
         assert_eq!(transport(None, &named, &job).as_deref(), Some("ucx"));
     }
 
     #[test]
     fn what_a_launcher_sets_is_no_setting() {
-        let names = ["SHMEM_TRANSPORT", "UCX_TLS", "SHMEM_TRY", "SHMEM_LOCAL_ID", "HOME"];
+        let names = [
+            "SHMEM_TRANSPORT",
+            "UCX_TLS",
+            "SHMEM_TRY",
+            "SHMEM_LOCAL_ID",
+            "HOME",
+        ];
         assert_eq!(names.map(configures), [true, true, false, false, false]);
     }
 
@@ -329,7 +406,10 @@ mod tests {
     fn what_the_library_reports_is_not_repeated() {
         let [reported, other] = [setting("SHMEM_X", "1"), setting("UCX_TLS", "tcp")];
         let variables = [setting("SHMEM_X", "2"), other.clone()];
-        assert_eq!(settings(vec![reported.clone()], &variables), [reported, other]);
+        assert_eq!(
+            settings(vec![reported.clone()], &variables),
+            [reported, other]
+        );
     }
 
     #[test]
@@ -350,14 +430,31 @@ mod tests {
 
     #[test]
     fn more_pes_than_cpus_are_warned_of() {
-        let busy = HostInfo { load: 17.2, ..host("b") };
-        let loaded = JobInfo { hosts: vec![busy], pes: Vec::new() };
+        let busy = HostInfo {
+            load: 17.2,
+            ..host("b")
+        };
+        let loaded = JobInfo {
+            hosts: vec![busy],
+            pes: Vec::new(),
+        };
         let expected = "b: the CPUs were shared (load 17 on 2): times measure the scheduler.";
         assert!(warnings(&loaded).iter().any(|warning| warning == expected));
-        let host = HostInfo { n_cpus: 1, ..host("a") };
-        let own = PeFacts { host, node: 0, cpus: "0".into() };
+        let host = HostInfo {
+            n_cpus: 1,
+            ..host("a")
+        };
+        let own = PeFacts {
+            host,
+            node: 0,
+            cpus: "0".into(),
+        };
         let job = job(vec![own.clone(), own]);
         assert_eq!(job.hosts.len(), 1);
-        assert!(warnings(&job).iter().any(|warning| warning.contains("2 PEs share 1 CPUs")));
+        assert!(
+            warnings(&job)
+                .iter()
+                .any(|warning| warning.contains("2 PEs share 1 CPUs"))
+        );
     }
 }

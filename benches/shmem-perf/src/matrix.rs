@@ -38,8 +38,12 @@ pub fn matrices(
     let mut matrices = Vec::new();
     for (index, (name, measure, nbytes, window)) in each.into_iter().enumerate() {
         let named = |operation: &crate::library::Operation| operation.name == name;
-        let operation =
-            job.library.operations().iter().position(named).expect("every library has it");
+        let operation = job
+            .library
+            .operations()
+            .iter()
+            .position(named)
+            .expect("every library has it");
         let row = Row {
             job,
             task: Task {
@@ -62,7 +66,11 @@ pub fn matrices(
         let mut values = Vec::new();
         for from in 0..job.n {
             let is_late: bool = job.share(from, Some(&(start.elapsed() > time)));
-            let own = if is_late { vec![None; job.n as usize] } else { row.measured(from) };
+            let own = if is_late {
+                vec![None; job.n as usize]
+            } else {
+                row.measured(from)
+            };
             values.push(job.share(from, Some(&own)));
             done(index as u32 * job.n + from + 1, 2 * job.n);
         }
@@ -71,7 +79,12 @@ pub fn matrices(
                 *value = (window * nbytes) as f64 / *value * 1e9;
             }
         }
-        matrices.push(Matrix { measure, operation: name.into(), nbytes, values });
+        matrices.push(Matrix {
+            measure,
+            operation: name.into(),
+            nbytes,
+            values,
+        });
     }
     matrices
 }
@@ -98,13 +111,19 @@ impl Row<'_> {
                 library.barrier();
             }
             if me == from {
-                let task = Task { peer: to as i32, ..self.task };
+                let task = Task {
+                    peer: to as i32,
+                    ..self.task
+                };
                 let left = self.time.saturating_sub(start.elapsed());
                 let n_left = self.job.n - to;
                 values[to as usize] = Some(self.median(&task, left / n_left));
                 library.end(&task);
             } else if me == to {
-                library.follow(&Task { peer: from as i32, ..self.task });
+                library.follow(&Task {
+                    peer: from as i32,
+                    ..self.task
+                });
             }
         }
         values
@@ -118,7 +137,10 @@ impl Row<'_> {
         let fitting = time.as_nanos() / each.as_nanos().max(1);
         let times = library.run(task, (fitting as u64).clamp(FEWEST, MOST), 1);
         let overhead = self.job.clock.overhead_ns;
-        let times: Vec<f64> = times.iter().map(|&ns| (ns as f64 - overhead).max(0.001)).collect();
+        let times: Vec<f64> = times
+            .iter()
+            .map(|&ns| (ns as f64 - overhead).max(0.001))
+            .collect();
         median(&times)
     }
 }

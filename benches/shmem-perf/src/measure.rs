@@ -46,7 +46,12 @@ impl<'a> Bench<'a> {
         pairs: Vec<(u32, u32)>,
         wires: Wires,
     ) -> Self {
-        Self { job, options, pairs, wires }
+        Self {
+            job,
+            options,
+            pairs,
+            wires,
+        }
     }
 
     /// Creates the contexts and the team of a subject. All PEs call it.
@@ -55,7 +60,10 @@ impl<'a> Bench<'a> {
     /// One sentence if the library cannot create them.
     pub fn prepare(&self, subject: &Sweep) -> Result<(), String> {
         match subject.call {
-            Callee::Library(_) => self.job.library.prepare(&self.task(subject, 0, self.job.me)),
+            Callee::Library(_) => self
+                .job
+                .library
+                .prepare(&self.task(subject, 0, self.job.me)),
             Callee::Wire(..) | Callee::Init => Ok(()),
         }
     }
@@ -119,18 +127,28 @@ impl<'a> Bench<'a> {
         if subject.measure == Measure::Collective {
             return Some((me, true, true));
         }
-        let Callee::Library(operation) = subject.call else { return None };
+        let Callee::Library(operation) = subject.call else {
+            return None;
+        };
         let is_both = subject.measure == Measure::BidirectionalBandwidth
             || self.job.library.operations()[operation].kind == OperationKind::RoundTrip;
-        let n_pairs = if self.has_one_issuer(subject) { 1 } else { self.pairs.len() };
-        let pair = self.pairs[..n_pairs].iter().find(|(from, to)| [*from, *to].contains(&me));
+        let n_pairs = if self.has_one_issuer(subject) {
+            1
+        } else {
+            self.pairs.len()
+        };
+        let pair = self.pairs[..n_pairs]
+            .iter()
+            .find(|(from, to)| [*from, *to].contains(&me));
         let &(from, to) = pair?;
         let peer = if me == from { to } else { from };
         Some((peer, is_both || me == from, is_both || me == to))
     }
 
     fn task(&self, subject: &Sweep, nbytes: u64, peer: u32) -> Task {
-        let Callee::Library(operation) = subject.call else { unreachable!("only these are tasks") };
+        let Callee::Library(operation) = subject.call else {
+            unreachable!("only these are tasks")
+        };
         Task {
             operation: operation as i32,
             peer: peer as i32,
@@ -221,7 +239,11 @@ impl<'a> Bench<'a> {
         let (mut point, mut members) = (None, MemberTimes::default());
         if job.me == 0 {
             let times = |batch: Batch| {
-                let Batch { samples, group, warms_up } = batch;
+                let Batch {
+                    samples,
+                    group,
+                    warms_up,
+                } = batch;
                 job.share(0, Some(&Some(batch)));
                 let gathered = job.gather_numbers(&self.step(subject, nbytes, samples, group));
                 if subject.measure == Measure::Collective && !warms_up {
@@ -235,7 +257,10 @@ impl<'a> Bench<'a> {
             };
             let value = |ns: f64| value(subject, nbytes, self.n_active(subject), ns);
             let found = repeat(nbytes, &self.limits(subject, time), times, value);
-            point = Some(Point { by_pe: members.means(), ..found });
+            point = Some(Point {
+                by_pe: members.means(),
+                ..found
+            });
             job.share(0, Some(&None::<Batch>));
         } else {
             while let Some(Batch { samples, group, .. }) = job.share::<Option<Batch>>(0, None) {
@@ -252,7 +277,11 @@ impl<'a> Bench<'a> {
         if subject.measure == Measure::Collective {
             let is_member = self.job.me < subject.shape.team_size.unwrap_or(self.job.n);
             let task = self.task(subject, nbytes, self.job.me);
-            return if is_member { library.run(&task, samples, group) } else { Vec::new() };
+            return if is_member {
+                library.run(&task, samples, group)
+            } else {
+                Vec::new()
+            };
         }
         match self.role(subject) {
             Role::Leads(peer) => {
@@ -277,7 +306,11 @@ impl<'a> Bench<'a> {
                 return Role::Leads(to);
             }
             if me == to {
-                return if is_both { Role::Leads(from) } else { Role::Follows(from) };
+                return if is_both {
+                    Role::Leads(from)
+                } else {
+                    Role::Follows(from)
+                };
             }
         }
         Role::Waits
@@ -312,7 +345,10 @@ impl<'a> Bench<'a> {
                 let slowest = lanes.iter().map(mean).max_by(f64::total_cmp);
                 slowest.into_iter().collect()
             }
-            _ => lanes.iter().flat_map(|lane| lane.iter().map(|&ns| each(ns))).collect(),
+            _ => lanes
+                .iter()
+                .flat_map(|lane| lane.iter().map(|&ns| each(ns)))
+                .collect(),
         }
     }
 
@@ -328,7 +364,11 @@ impl<'a> Bench<'a> {
         let (from, to) = self.pairs[0];
         let limits = self.limits(subject, time);
         let overhead = job.clock.overhead_ns;
-        let exchange = Exchange { nbytes, window: subject.shape.window.into(), direction };
+        let exchange = Exchange {
+            nbytes,
+            window: subject.shape.window.into(),
+            direction,
+        };
         job.library.barrier();
         let mut point = None;
         let mut failed = None;
@@ -344,7 +384,9 @@ impl<'a> Bench<'a> {
                     let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
                     times.into_iter().map(each).collect()
                 };
-                point = Some(repeat(nbytes, &limits, times, |ns| value(subject, nbytes, 1, ns)));
+                point = Some(repeat(nbytes, &limits, times, |ns| {
+                    value(subject, nbytes, 1, ns)
+                }));
                 failed = failed.or(wire.end(exchange).err());
             }
         }
@@ -383,15 +425,22 @@ impl MemberTimes {
         self.sums.resize(gathered.len(), 0.0);
         self.n += gathered.first().map_or(0, Vec::len) as u64;
         for (sum, times) in self.sums.iter_mut().zip(gathered) {
-            *sum +=
-                times.iter().map(|&ns| (ns as f64 - overhead).max(0.0)).sum::<f64>() / group as f64;
+            *sum += times
+                .iter()
+                .map(|&ns| (ns as f64 - overhead).max(0.0))
+                .sum::<f64>()
+                / group as f64;
         }
     }
 
     /// Returns the minimum, the mean and the maximum over the members of each member's mean time.
     fn means(&self) -> Option<(f64, f64, f64)> {
-        let means: Vec<f64> =
-            self.sums.iter().filter(|sum| **sum > 0.0).map(|sum| sum / self.n as f64).collect();
+        let means: Vec<f64> = self
+            .sums
+            .iter()
+            .filter(|sum| **sum > 0.0)
+            .map(|sum| sum / self.n as f64)
+            .collect();
         let least = means.iter().copied().min_by(f64::total_cmp)?;
         let most = means.iter().copied().max_by(f64::total_cmp)?;
         Some((least, means.iter().sum::<f64>() / means.len() as f64, most))

@@ -18,7 +18,10 @@ pub fn names(series: &[&Series]) -> Names {
     let is_common = |word: usize| shapes.iter().all(|shape| shape[word] == shapes[0][word]);
     let (common, distinct): (Vec<usize>, Vec<usize>) = (0..n_words).partition(|&w| is_common(w));
     let join = |shape: &[String], words: &[usize]| {
-        let words = words.iter().map(|&word| shape[word].as_str()).filter(|word| !word.is_empty());
+        let words = words
+            .iter()
+            .map(|&word| shape[word].as_str())
+            .filter(|word| !word.is_empty());
         words.collect::<Vec<_>>().join(", ")
     };
     let name = |series: &Series, shape: &[String]| match join(shape, &distinct) {
@@ -26,8 +29,14 @@ pub fn names(series: &[&Series]) -> Names {
         distinct => format!("{}, {distinct}", series.operation),
     };
     Names {
-        common: shapes.first().map_or(String::new(), |shape| join(shape, &common)),
-        names: series.iter().zip(&shapes).map(|(series, shape)| name(series, shape)).collect(),
+        common: shapes
+            .first()
+            .map_or(String::new(), |shape| join(shape, &common)),
+        names: series
+            .iter()
+            .zip(&shapes)
+            .map(|(series, shape)| name(series, shape))
+            .collect(),
     }
 }
 
@@ -51,7 +60,9 @@ fn words(shape: &Shape) -> Vec<String> {
             n => format!("{n} PEs"),
         },
         pairs,
-        shape.team_size.map_or(String::new(), |n| format!("team of {n}")),
+        shape
+            .team_size
+            .map_or(String::new(), |n| format!("team of {n}")),
         match shape.contexts {
             1 => "1 context".into(),
             n => many(n, "contexts"),
@@ -62,7 +73,11 @@ fn words(shape: &Shape) -> Vec<String> {
             window => format!("window {window}"),
         },
         shape.memory.clone(),
-        if shape.target_computes { "the target computes".into() } else { String::new() },
+        if shape.target_computes {
+            "the target computes".into()
+        } else {
+            String::new()
+        },
     ]
 }
 
@@ -80,15 +95,31 @@ mod tests {
             ..Shape::default()
         };
         let operation = operation.into();
-        Series { measure: Measure::Latency, operation, is_floor: false, shape, points: Vec::new() }
+        Series {
+            measure: Measure::Latency,
+            operation,
+            is_floor: false,
+            shape,
+            points: Vec::new(),
+        }
     }
 
     #[test]
     fn names_say_what_differs_and_no_more() {
-        let all = [series("put", 1, "heap"), series("put", 4, "heap"), series("get", 1, "heap")];
+        let all = [
+            series("put", 1, "heap"),
+            series("put", 4, "heap"),
+            series("get", 1, "heap"),
+        ];
         let found = names(&all.each_ref());
         assert_eq!(found.common, "2 PEs, one pair, heap");
         assert_eq!(found.names, ["put", "put, 4 threads", "get"]);
-        assert_eq!(names(&[]), Names { common: String::new(), names: Vec::new() });
+        assert_eq!(
+            names(&[]),
+            Names {
+                common: String::new(),
+                names: Vec::new()
+            }
+        );
     }
 }

@@ -109,15 +109,28 @@ impl ConnectedPair {
         };
         let mut route = own.and_then(Result::ok).map(|(route, _)| route);
         let peers = if job.me == from { of_to } else { of_from };
-        let path = route.as_mut().map(|route| route.connect(&peers).map(|()| route.path()));
+        let path = route
+            .as_mut()
+            .map(|route| route.connect(&peers).map(|()| route.path()));
         let [path, _] = match share_of_both(job, (from, to), path) {
             Ok(paths) => paths,
             Err(why) => return left_out(&why),
         };
-        let own =
-            route.map(|route| Self { route, memory, source: source(most as usize), n_ended: 0 });
-        let waits = if spins { "poll" } else { "poll and let others run" };
-        (own, format!("{put} and {get} go over {path}; their PEs {waits}"))
+        let own = route.map(|route| Self {
+            route,
+            memory,
+            source: source(most as usize),
+            n_ended: 0,
+        });
+        let waits = if spins {
+            "poll"
+        } else {
+            "poll and let others run"
+        };
+        (
+            own,
+            format!("{put} and {get} go over {path}; their PEs {waits}"),
+        )
     }
 }
 
@@ -161,8 +174,12 @@ impl BareWire for ConnectedPair {
 
     fn end(&mut self, _: Exchange) -> io::Result<()> {
         self.n_ended += 1;
-        self.memory.word(END_SOURCE).store(self.n_ended, Ordering::Release);
-        self.route.put(END_SOURCE, END, size_of::<u64>()).map_err(io::Error::other)?;
+        self.memory
+            .word(END_SOURCE)
+            .store(self.n_ended, Ordering::Release);
+        self.route
+            .put(END_SOURCE, END, size_of::<u64>())
+            .map_err(io::Error::other)?;
         let start = Instant::now();
         while start.elapsed() < LAST_WORD {
             self.route.progress().map_err(io::Error::other)?;
@@ -187,7 +204,10 @@ mod tests {
     fn the_network_of_a_path_is_that_between_nodes() {
         for (path, network) in [
             ("ucx", Some(Network::Ucx)),
-            ("shared memory on a node, ofi between nodes", Some(Network::Libfabric)),
+            (
+                "shared memory on a node, ofi between nodes",
+                Some(Network::Libfabric),
+            ),
             ("tcp", None),
             ("shared memory", None),
         ] {

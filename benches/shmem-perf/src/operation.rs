@@ -16,7 +16,10 @@ pub fn kind_of(operation: &str) -> &'static str {
             "atomics"
         }
         _ if routine.starts_with("fetch_") => "atomics",
-        _ if ["wait", "signal", "test"].iter().any(|start| routine.starts_with(start)) => {
+        _ if ["wait", "signal", "test"]
+            .iter()
+            .any(|start| routine.starts_with(start)) =>
+        {
             "waits and signals"
         }
         _ if ["iput", "iget", "ibput", "ibget", "put_", "get_"]
@@ -108,8 +111,17 @@ mod tests {
         assert!(bounds("store", "p") && bounds("memcpy to peer", "put_nbi"));
         assert!(bounds("socket transfer", "fetch_add") && bounds("fi_read", "fetch_add_nbi"));
         assert!(bounds("cache line round trip", "p round trip"));
-        for other in ["p round trip", "put_signal round trip", "get", "lock", "quiet"] {
-            assert!(!bounds("store", other) && !bounds("memcpy to peer", other), "{other}");
+        for other in [
+            "p round trip",
+            "put_signal round trip",
+            "get",
+            "lock",
+            "quiet",
+        ] {
+            assert!(
+                !bounds("store", other) && !bounds("memcpy to peer", other),
+                "{other}"
+            );
         }
         assert!(!bounds("cache line round trip", "put") && !bounds("ucp_put", "get"));
     }
@@ -122,21 +134,32 @@ mod tests {
             let made = fixture::series(rng, measure, operation, shape, [(8, value)]);
             Series { is_floor, ..made }
         };
-        for (measure, good, bad) in
-            [(Measure::Latency, 50.0, 150.0), (Measure::Bandwidth, 150.0, 50.0)]
-        {
+        for (measure, good, bad) in [
+            (Measure::Latency, 50.0, 150.0),
+            (Measure::Bandwidth, 150.0, 50.0),
+        ] {
             for (value, is_wrong) in [(good, false), (bad, true)] {
                 let all = [
                     series(measure, "put", false, 100.0),
                     series(measure, "memcpy to peer", true, value),
                     series(measure, "memcpy from peer", true, bad),
                 ];
-                assert_eq!(is_invalid(&all, &all[1], &all[1].points[0]), is_wrong, "{measure:?}");
-                assert!(!is_invalid(&all, &all[2], &all[2].points[0]), "it bounds no put");
+                assert_eq!(
+                    is_invalid(&all, &all[1], &all[1].points[0]),
+                    is_wrong,
+                    "{measure:?}"
+                );
+                assert!(
+                    !is_invalid(&all, &all[2], &all[2].points[0]),
+                    "it bounds no put"
+                );
                 let found = bound(&all, &all[0], &all[0].points[0]);
                 let expected = (!is_wrong).then_some("memcpy to peer");
                 assert_eq!(found.map(|found| found.floor), expected);
-                let several = Series { shape: fixture::pair("all", 2), ..all[0].clone() };
+                let several = Series {
+                    shape: fixture::pair("all", 2),
+                    ..all[0].clone()
+                };
                 assert!(bound(&all, &several, &several.points[0]).is_none());
             }
         }

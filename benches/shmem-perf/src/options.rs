@@ -188,7 +188,9 @@ pub enum TargetActivity {
 
 /// Returns the name that a value has in flags and records.
 pub fn name(value: impl ValueEnum) -> String {
-    value.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    value
+        .to_possible_value()
+        .map_or(String::new(), |value| value.get_name().to_owned())
 }
 
 fn nbytes(text: &str) -> Result<u64, String> {
@@ -197,14 +199,20 @@ fn nbytes(text: &str) -> Result<u64, String> {
         digits if text.ends_with(['m', 'M']) => (digits, 1 << 20),
         digits => (digits, 1),
     };
-    match digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
+    match digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+    {
         Some(nbytes) if (1..=1 << 30).contains(&nbytes) => Ok(nbytes),
         _ => Err("a number of bytes from 1 to 1024m is expected".into()),
     }
 }
 
 fn pair(text: &str) -> Result<(u32, u32), String> {
-    let numbers = text.split_once(',').map(|(from, to)| (from.parse(), to.parse()));
+    let numbers = text
+        .split_once(',')
+        .map(|(from, to)| (from.parse(), to.parse()));
     match numbers {
         Some((Ok(from), Ok(to))) => Ok((from, to)),
         _ => Err("two PEs are expected, such as 0,1".into()),
@@ -237,7 +245,11 @@ impl PerfOptions {
     pub fn most_bytes(&self, n_blocks: u64) -> u64 {
         let sizes = self.sizes();
         let or_most = |size: Option<&u64>| size.copied().unwrap_or(self.max_bytes);
-        let most = if self.sizes.is_empty() { self.max_bytes } else { or_most(sizes.last()) };
+        let most = if self.sizes.is_empty() {
+            self.max_bytes
+        } else {
+            or_most(sizes.last())
+        };
         most.max(n_blocks * or_most(sizes.first()))
     }
 
@@ -252,13 +264,21 @@ impl PerfOptions {
         if let Some((from, to)) = self.pair
             && from.max(to) >= n_pes
         {
-            return Err(format!("--pair {from},{to}: there are {n_pes} PEs, the first is PE 0"));
+            return Err(format!(
+                "--pair {from},{to}: there are {n_pes} PEs, the first is PE 0"
+            ));
         }
         if self.pair.is_some() && self.pairs != Pairs::One {
             return Err("--pair names one pair, which is not what --pairs asks for".into());
         }
-        if let Some(size) = self.team_sizes.iter().find(|size| !(1..=n_pes).contains(size)) {
-            return Err(format!("--team-sizes {size}: a team has from 1 to {n_pes} members here"));
+        if let Some(size) = self
+            .team_sizes
+            .iter()
+            .find(|size| !(1..=n_pes).contains(size))
+        {
+            return Err(format!(
+                "--team-sizes {size}: a team has from 1 to {n_pes} members here"
+            ));
         }
         if self.matrix && n_pes < 2 {
             return Err("--matrix needs at least 2 PEs".into());
@@ -269,7 +289,10 @@ impl PerfOptions {
         if let Some(path) = &self.output {
             let extension = path.extension().and_then(|extension| extension.to_str());
             if !matches!(extension, Some("json" | "csv")) && !path.starts_with("/dev") {
-                return Err(format!("--output {}: it must end in .json or .csv", path.display()));
+                return Err(format!(
+                    "--output {}: it must end in .json or .csv",
+                    path.display()
+                ));
             }
         }
         Ok(())
@@ -305,11 +328,20 @@ mod tests {
 
     #[test]
     fn the_help_has_groups_and_fits_a_terminal() {
-        let help = PerfOptions::command().term_width(80).render_help().to_string();
+        let help = PerfOptions::command()
+            .term_width(80)
+            .render_help()
+            .to_string();
         for heading in [WHAT, PES, TIME, OUTPUT] {
-            assert!(help.contains(&format!("\n{heading}:\n")), "{heading}\n{help}");
+            assert!(
+                help.contains(&format!("\n{heading}:\n")),
+                "{heading}\n{help}"
+            );
         }
-        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 80),
+            "{help}"
+        );
     }
 
     #[test]
@@ -322,7 +354,13 @@ mod tests {
     fn sizes_can_be_listed() {
         let listed = options(&["--sizes", "1m,8,8k,8"]);
         assert_eq!(listed.sizes(), [8, 8192, 1 << 20]);
-        assert_eq!((listed.most_bytes(2), options(&["--sizes", "8"]).most_bytes(4)), (1 << 20, 32));
+        assert_eq!(
+            (
+                listed.most_bytes(2),
+                options(&["--sizes", "8"]).most_bytes(4)
+            ),
+            (1 << 20, 32)
+        );
         assert_eq!(options(&["--max-bytes", "100"]).most_bytes(4), 100);
         let both = PerfOptions::try_parse_from(["shmem-perf", "--sizes", "8", "--growth", "2"]);
         assert!(both.is_err());
@@ -334,7 +372,10 @@ mod tests {
             let sentence = options(words).check(2).expect_err("refused");
             assert!(sentence.contains(part), "{sentence}");
         };
-        refused(&["--min-bytes", "2k", "--max-bytes", "1k"], "--max-bytes 1024");
+        refused(
+            &["--min-bytes", "2k", "--max-bytes", "1k"],
+            "--max-bytes 1024",
+        );
         refused(&["--pair", "0,2"], "there are 2 PEs");
         refused(&["--pair", "0,1", "--pairs", "all"], "one pair");
         refused(&["--team-sizes", "2,3"], "--team-sizes 3");

@@ -17,17 +17,26 @@ pub struct RecordFile {
 
 impl RecordFile {
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        Self {
+            path: path.to_owned(),
+        }
     }
 
     /// Writes a record: CSV if the name ends in `.csv`, otherwise JSON. Replaces an existing file
     /// atomically; writes into a device or a pipe.
     pub fn write(&self, record: &Record) -> Result<(), String> {
-        let text = match self.path.extension().is_some_and(|extension| extension == "csv") {
+        let text = match self
+            .path
+            .extension()
+            .is_some_and(|extension| extension == "csv")
+        {
             true => csv(record),
             false => serde_json::to_string(record).expect("it has a form in JSON") + "\n",
         };
-        let is_other = self.path.metadata().is_ok_and(|metadata| !metadata.is_file());
+        let is_other = self
+            .path
+            .metadata()
+            .is_ok_and(|metadata| !metadata.is_file());
         let written = if is_other {
             let file = fs::OpenOptions::new().write(true).open(&self.path);
             file.and_then(|mut file| file.write_all(text.as_bytes()))
@@ -81,7 +90,10 @@ fn csv(record: &Record) -> String {
         let shape = &series.shape;
         for point in &series.points {
             let s = &point.summary;
-            let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();
+            let team_size = shape
+                .team_size
+                .map(|size| size.to_string())
+                .unwrap_or_default();
             let (ended, unit) = (word(&s.ended), units::base(series.measure));
             let or_empty =
                 |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
@@ -117,8 +129,11 @@ fn csv(record: &Record) -> String {
     }
     for matrix in &record.matrices {
         let rows = matrix.values.iter().enumerate();
-        let cells = rows
-            .flat_map(|(from, row)| row.iter().enumerate().map(move |(to, cell)| (from, to, cell)));
+        let cells = rows.flat_map(|(from, row)| {
+            row.iter()
+                .enumerate()
+                .map(move |(to, cell)| (from, to, cell))
+        });
         for (from, to, value) in cells.filter_map(|(from, to, cell)| Some((from, to, (*cell)?))) {
             text += &format!(
                 "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,,,,{from},{to},{}\n",
@@ -135,8 +150,16 @@ fn csv(record: &Record) -> String {
 
 /// Returns the lines of the single values of one size, with the index of their batch.
 pub fn samples(subject: &Sweep, nbytes: u64, batches: &[Vec<f64>]) -> String {
-    let Sweep { name: operation, is_floor, shape, .. } = subject;
-    let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();
+    let Sweep {
+        name: operation,
+        is_floor,
+        shape,
+        ..
+    } = subject;
+    let team_size = shape
+        .team_size
+        .map(|size| size.to_string())
+        .unwrap_or_default();
     let (measure, pairs) = (name(subject.measure), &shape.pairs);
     let unit = units::base(subject.measure);
     let values = batches

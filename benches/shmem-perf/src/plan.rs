@@ -108,16 +108,24 @@ pub fn plan(
 ) -> Result<Vec<Group>, String> {
     for name in options.operations.iter().filter(|name| *name != "all") {
         if !table.iter().any(|operation| is_called(operation, name)) {
-            let names: Vec<&str> = table.iter().map(|operation| operation.name.as_str()).collect();
+            let names: Vec<&str> = table
+                .iter()
+                .map(|operation| operation.name.as_str())
+                .collect();
             return Err(format!(
                 "--operations {name}: there is no such operation; there are: {}",
                 names.join("; ")
             ));
         }
     }
-    let has_signals = table.iter().any(|operation| operation.name == "put_signal round trip");
+    let has_signals = table
+        .iter()
+        .any(|operation| operation.name == "put_signal round trip");
     let mut groups = Vec::new();
-    for &measure in Measure::value_variants().iter().filter(|measure| wants(options, **measure)) {
+    for &measure in Measure::value_variants()
+        .iter()
+        .filter(|measure| wants(options, **measure))
+    {
         let mut subjects = Vec::new();
         for (index, operation) in table.iter().enumerate() {
             let stands_in = operation.name == "put_fence_p round trip";
@@ -136,7 +144,10 @@ pub fn plan(
                 measure: Measure::Event,
                 is_floor: false,
                 sizes: vec![0],
-                shape: Shape { n_pes: facts.n_pes, ..Shape::default() },
+                shape: Shape {
+                    n_pes: facts.n_pes,
+                    ..Shape::default()
+                },
             });
         }
         if !subjects.is_empty() {
@@ -161,7 +172,9 @@ fn wants(options: &PerfOptions, measure: Measure) -> bool {
 fn asks_for(options: &PerfOptions, measure: Measure, operation: &Operation) -> bool {
     match options.operations.as_slice() {
         [] => default_operations(measure).contains(&operation.name.as_str()),
-        names => names.iter().any(|name| name == "all" || is_called(operation, name)),
+        names => names
+            .iter()
+            .any(|name| name == "all" || is_called(operation, name)),
     }
 }
 
@@ -180,7 +193,10 @@ fn is_called(operation: &Operation, name: &str) -> bool {
 }
 
 fn is_floor(operation: &Operation) -> bool {
-    matches!(operation.kind, OperationKind::Plain | OperationKind::PlainRoundTrip)
+    matches!(
+        operation.kind,
+        OperationKind::Plain | OperationKind::PlainRoundTrip
+    )
 }
 
 fn applies(measure: Measure, operation: &Operation) -> bool {
@@ -230,7 +246,11 @@ fn library_subjects(
             ..shape(options, facts, measure, team_size)
         },
     };
-    teams.into_iter().map(sweep).filter(|subject| !subject.sizes.is_empty()).collect()
+    teams
+        .into_iter()
+        .map(sweep)
+        .filter(|subject| !subject.sizes.is_empty())
+        .collect()
 }
 
 fn shape(
@@ -245,15 +265,31 @@ fn shape(
         Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
     );
     let is_of_one_pair = measure == Measure::Overlap;
-    let pairs = if is_of_one_pair { Pairs::One } else { options.pairs };
+    let pairs = if is_of_one_pair {
+        Pairs::One
+    } else {
+        options.pairs
+    };
     Shape {
         n_pes: facts.n_pes,
-        pairs: if is_collective { String::new() } else { name(pairs) },
+        pairs: if is_collective {
+            String::new()
+        } else {
+            name(pairs)
+        },
         team_size,
         contexts: if is_collective { 0 } else { options.contexts },
-        threads: if is_collective || is_of_one_pair { 1 } else { options.threads },
+        threads: if is_collective || is_of_one_pair {
+            1
+        } else {
+            options.threads
+        },
         window: if is_windowed { options.window } else { 1 },
-        memory: name(if is_collective { TargetMemory::Heap } else { options.memory }),
+        memory: name(if is_collective {
+            TargetMemory::Heap
+        } else {
+            options.memory
+        }),
         target_computes: false,
     }
 }
@@ -265,9 +301,17 @@ fn sizes(options: &PerfOptions, measure: Measure, operation: &Operation, members
     if operation.most == operation.least {
         return vec![operation.least];
     }
-    let blocks = if operation.blocks_by_member { u64::from(members) } else { 1 };
+    let blocks = if operation.blocks_by_member {
+        u64::from(members)
+    } else {
+        1
+    };
     let is_static = options.memory == TargetMemory::Static && measure != Measure::Collective;
-    let most_static = if operation.name.starts_with('i') { STATIC_BYTES / 2 } else { STATIC_BYTES };
+    let most_static = if operation.name.starts_with('i') {
+        STATIC_BYTES / 2
+    } else {
+        STATIC_BYTES
+    };
     let fits = |size: &u64| {
         let is_whole = operation.least < 8 || size.is_multiple_of(8);
         let has_room =
@@ -311,7 +355,9 @@ fn floors(
     };
     // The sizes of all subjects that the floor of this name bounds.
     let sizes = |name: &str| -> Vec<u64> {
-        let bounded = subjects.iter().filter(|subject| bounds(name, &subject.name));
+        let bounded = subjects
+            .iter()
+            .filter(|subject| bounds(name, &subject.name));
         let sizes = bounded.flat_map(|subject| subject.sizes.iter().copied());
         sizes.collect::<BTreeSet<u64>>().into_iter().collect()
     };
@@ -321,7 +367,10 @@ fn floors(
             let mut sizes = sizes(&operation.name);
             sizes.retain(|size| operation.most == 0 || operation.most == *size);
             let all = library_subjects(&plain, facts, measure, index, operation);
-            floors.extend(all.into_iter().map(|floor| Sweep { sizes: sizes.clone(), ..floor }));
+            floors.extend(all.into_iter().map(|floor| Sweep {
+                sizes: sizes.clone(),
+                ..floor
+            }));
         }
     }
     if matches!(measure, Measure::Latency | Measure::Bandwidth) {
@@ -358,8 +407,9 @@ fn floors(
 /// Divides the subjects of a measure into two tables: subjects with a single size, and subjects
 /// with several sizes. Leaves out an empty table.
 fn tables(measure: Measure, subjects: Vec<Sweep>) -> Vec<Group> {
-    let (single, sized): (Vec<Sweep>, Vec<Sweep>) =
-        subjects.into_iter().partition(|subject| subject.sizes.len() == 1);
+    let (single, sized): (Vec<Sweep>, Vec<Sweep>) = subjects
+        .into_iter()
+        .partition(|subject| subject.sizes.len() == 1);
     let title = |is_by_size: bool| {
         let title = match measure {
             Measure::Latency if is_by_size => "Latency by size: median (99 % are not above)",
@@ -376,10 +426,16 @@ fn tables(measure: Measure, subjects: Vec<Sweep>) -> Vec<Group> {
         };
         title.to_owned()
     };
-    let group =
-        |is_by_size: bool, subjects| Group { title: title(is_by_size), is_by_size, subjects };
+    let group = |is_by_size: bool, subjects| Group {
+        title: title(is_by_size),
+        is_by_size,
+        subjects,
+    };
     let groups = [group(false, single), group(true, sized)];
-    groups.into_iter().filter(|group| !group.subjects.is_empty()).collect()
+    groups
+        .into_iter()
+        .filter(|group| !group.subjects.is_empty())
+        .collect()
 }
 
 /// Returns the pairs, each the PE that issues and its peer. A PE is in one pair at most. The only

@@ -36,7 +36,12 @@ pub fn paragraph(first: &str, text: &str) -> String {
 pub fn aligned(indent: &str, rows: &[Vec<String>], n_left: usize) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
-    let width = |column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |column| {
+        cells(column)
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..n_columns).map(width).collect();
     let mut text = String::new();
     for row in rows {
@@ -71,14 +76,24 @@ impl Bar {
             // Anything but a terminal is left alone: opening a pipe could wait.
             let target = std::fs::read_link(path).ok()?;
             let name = target.to_string_lossy();
-            if !["/dev/pts/", "/dev/tty"].iter().any(|start| name.starts_with(start)) {
+            if !["/dev/pts/", "/dev/tty"]
+                .iter()
+                .any(|start| name.starts_with(start))
+            {
                 return None;
             }
             let file = File::options().write(true).open(&target).ok()?;
             file.is_terminal().then_some(file)
         };
-        let terminal = if is_wanted { places.iter().find_map(open) } else { None };
-        Self { terminal, cleared: Instant::now() }
+        let terminal = if is_wanted {
+            places.iter().find_map(open)
+        } else {
+            None
+        };
+        Self {
+            terminal,
+            cleared: Instant::now(),
+        }
     }
 
     /// Shows which part is done and what is next, but not shortly after `clear`. The cursor is at
@@ -122,12 +137,18 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("terminal");
         let terminal = File::create(&path).expect("a file");
-        let mut bar = Bar { terminal: Some(terminal), cleared: Instant::now() };
+        let mut bar = Bar {
+            terminal: Some(terminal),
+            cleared: Instant::now(),
+        };
         bar.show(0.5, "put");
         assert_eq!(std::fs::read(&path).expect("a file"), b"");
         bar.cleared -= PASSED_ON;
         bar.show(0.5, "put");
         let shown = std::fs::read_to_string(&path).expect("a file");
-        assert!(shown.starts_with('\r') && shown.ends_with(" 50 %  put\r"), "{shown:?}");
+        assert!(
+            shown.starts_with('\r') && shown.ends_with(" 50 %  put\r"),
+            "{shown:?}"
+        );
     }
 }

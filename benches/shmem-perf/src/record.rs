@@ -104,7 +104,10 @@ impl JobInfo {
 
     /// Returns true if the PEs of a host outnumber its CPUs.
     pub fn is_oversubscribed(&self) -> bool {
-        self.hosts.iter().zip(self.pes_by_host()).any(|(host, n_pes)| n_pes > host.n_cpus)
+        self.hosts
+            .iter()
+            .zip(self.pes_by_host())
+            .any(|(host, n_pes)| n_pes > host.n_cpus)
     }
 }
 
@@ -231,7 +234,12 @@ impl Series {
     /// Returns true if both series measure the same operation in the same way.
     pub fn is_same_as(&self, other: &Self) -> bool {
         (self.measure, &self.operation, self.is_floor, &self.shape)
-            == (other.measure, &other.operation, other.is_floor, &other.shape)
+            == (
+                other.measure,
+                &other.operation,
+                other.is_floor,
+                &other.shape,
+            )
     }
 }
 
@@ -295,7 +303,13 @@ impl Point {
             batches: vec![ns],
             ended: Ended::Once,
         };
-        Self { nbytes: 0, summary, histogram: Vec::new(), by_pe: None, samples: Vec::new() }
+        Self {
+            nbytes: 0,
+            summary,
+            histogram: Vec::new(),
+            by_pe: None,
+            samples: Vec::new(),
+        }
     }
 }
 
@@ -404,6 +418,9 @@ mod tests {
         };
         let text = serde_json::to_string(&summary).expect("numbers");
         assert!(text.contains("\"ended\":\"time_up\""), "{text}");
-        assert_eq!(serde_json::from_str::<Summary>(&text).expect("what was written"), summary);
+        assert_eq!(
+            serde_json::from_str::<Summary>(&text).expect("what was written"),
+            summary
+        );
     }
 }

@@ -64,7 +64,11 @@ pub fn repeat(
     let start = Instant::now();
     // The warm-up also finds out how long an operation takes, and so the size of the groups.
     let (mut group, mut n_calls, mut done) = (1, 1, 2);
-    let mut each = median(&times(Batch { samples: 2, group, warms_up: true }));
+    let mut each = median(&times(Batch {
+        samples: 2,
+        group,
+        warms_up: true,
+    }));
     loop {
         if limits.groups && each * (group as f64) < READINGS * limits.clock_ns {
             let needed = 1.2 * READINGS * limits.clock_ns / each.max(0.01);
@@ -86,7 +90,11 @@ pub fn repeat(
             None => fitting(limits.time / 200, each * group as f64),
         };
         let samples = fitting.clamp(1, limits.most_samples);
-        each = median(&times(Batch { samples, group, warms_up: true }));
+        each = median(&times(Batch {
+            samples,
+            group,
+            warms_up: true,
+        }));
         n_calls += 1;
         done += samples * group;
     }
@@ -99,7 +107,11 @@ pub fn repeat(
     let (mut seen, mut n_samples, mut kept) = (SampleSet::new(), 0, Vec::new());
     let ended = loop {
         let samples = wanted.map_or(samples, |n| samples.min(n - n_samples));
-        let batch = Batch { samples, group, warms_up: false };
+        let batch = Batch {
+            samples,
+            group,
+            warms_up: false,
+        };
         let values: Vec<f64> = times(batch).into_iter().map(&value).collect();
         seen.add(&values);
         n_samples += samples;
@@ -114,8 +126,18 @@ pub fn repeat(
             None => {}
         }
     };
-    let histogram = if group == 1 { seen.histogram() } else { Vec::new() };
-    Point { nbytes, summary: seen.summary(ended), histogram, by_pe: None, samples: kept }
+    let histogram = if group == 1 {
+        seen.histogram()
+    } else {
+        Vec::new()
+    };
+    Point {
+        nbytes,
+        summary: seen.summary(ended),
+        histogram,
+        by_pe: None,
+        samples: kept,
+    }
 }
 
 /// Returns the number of durations of `ns` nanoseconds that fit into `time`.
@@ -143,7 +165,12 @@ mod tests {
 
     #[test]
     fn what_does_not_vary_ends_early() {
-        let point = repeat(8, &limits(LONG), |batch| vec![1000.0; batch.samples as usize], |t| t);
+        let point = repeat(
+            8,
+            &limits(LONG),
+            |batch| vec![1000.0; batch.samples as usize],
+            |t| t,
+        );
         assert_eq!(point.summary.ended, Ended::Narrow);
         assert_eq!((point.summary.p50, point.nbytes), (1000.0, 8));
         assert!(!point.histogram.is_empty() && point.samples.is_empty());
@@ -190,7 +217,10 @@ mod tests {
             };
             let point = repeat(8, &wanted, times, |t| t);
             assert_eq!(n, [iterations, warm_up]);
-            assert_eq!((point.summary.ended, point.summary.n), (Ended::Counted, iterations));
+            assert_eq!(
+                (point.summary.ended, point.summary.n),
+                (Ended::Counted, iterations)
+            );
             let kept: Vec<f64> = point.samples.concat();
             assert_eq!((kept.len() as u64, kept[0]), (iterations, 1000.0));
         }

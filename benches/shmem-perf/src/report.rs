@@ -36,7 +36,12 @@ struct ReportFlags {
     #[arg(required = true, value_name = "RECORD.json")]
     records: Vec<PathBuf>,
     /// The file for the page
-    #[arg(short, long, value_name = "FILE.html", default_value = "shmem-perf.html")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE.html",
+        default_value = "shmem-perf.html"
+    )]
     output: PathBuf,
     /// A directory for the charts: an SVG file each, for use in documents
     #[arg(long, value_name = "DIR")]
@@ -49,7 +54,11 @@ pub fn run(args: &[String]) -> Result<u8, String> {
         return Ok(0);
     };
     let load = |path: PathBuf| record::load(&path).map(|record| (path, record));
-    let records = flags.records.into_iter().map(load).collect::<Result<Vec<_>, String>>()?;
+    let records = flags
+        .records
+        .into_iter()
+        .map(load)
+        .collect::<Result<Vec<_>, String>>()?;
     let sources = source::name_runs(records);
     let sections = sections::sections(&sources);
     write(&flags.output, &page(&sources, &sections))?;
@@ -69,11 +78,22 @@ pub fn run(args: &[String]) -> Result<u8, String> {
 /// lower bound for all curves.
 pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve) -> String {
     let trace = |color: Option<usize>, (name, points): &Curve| {
-        let spots = points.iter().map(|&(x, value)| curves::Spot::exact(x, value)).collect();
-        curves::Trace { name: name.clone(), color, run: 0, spots }
+        let spots = points
+            .iter()
+            .map(|&(x, value)| curves::Spot::exact(x, value))
+            .collect();
+        curves::Trace {
+            name: name.clone(),
+            color,
+            run: 0,
+            spots,
+        }
     };
-    let mut traces: Vec<_> =
-        curves.iter().enumerate().map(|(color, curve)| trace(Some(color), curve)).collect();
+    let mut traces: Vec<_> = curves
+        .iter()
+        .enumerate()
+        .map(|(color, curve)| trace(Some(color), curve))
+        .collect();
     let legend = curves::legend(&traces, false, &[]);
     traces.push(trace(None, floor));
     let drawing = chart::draw(Measure::Collective, chart::XAxis::Team, &traces, 1);
@@ -87,7 +107,10 @@ pub type Curve = (String, Vec<(u64, f64)>);
 fn pictures(sections: &[ReportSection]) -> Vec<(String, String)> {
     let parts = sections.iter().flat_map(|section| &section.body);
     let figures: Vec<&Figure> = parts.flat_map(Part::figures).collect();
-    file_names(&figures).into_iter().zip(figures.iter().map(|figure| figure.picture())).collect()
+    file_names(&figures)
+        .into_iter()
+        .zip(figures.iter().map(|figure| figure.picture()))
+        .collect()
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

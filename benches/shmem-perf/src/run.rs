@@ -45,8 +45,11 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     if man_pages::print_if_requested(PerfOptions::command) {
         return 0;
     }
-    let invocation =
-        Invocation { arguments, start: Instant::now(), variables: machine::variables() };
+    let invocation = Invocation {
+        arguments,
+        start: Instant::now(),
+        variables: machine::variables(),
+    };
     let rest = arguments.get(2..).unwrap_or_default();
     let subcommand: Option<Subcommand> = match arguments.get(1).map(String::as_str) {
         Some("build") => Some(compile::run),
@@ -77,9 +80,11 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
             }
         },
         Err(error) => match library.join(false) {
-            Ok(joined) => {
-                refuse(joined, error.to_string().trim_start_matches("error: ").trim_end(), MISUSED)
-            }
+            Ok(joined) => refuse(
+                joined,
+                error.to_string().trim_start_matches("error: ").trim_end(),
+                MISUSED,
+            ),
             Err(_) => MISUSED,
         },
     }
@@ -99,7 +104,11 @@ fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'
     if let Err(sentence) = options.check(n) {
         return refuse(library, &sentence, MISUSED);
     }
-    let n_blocks = if needs_blocks(options, library.operations()) { n } else { 1 };
+    let n_blocks = if needs_blocks(options, library.operations()) {
+        n
+    } else {
+        1
+    };
     let nbytes = options
         .most_bytes(u64::from(n_blocks))
         .max(LEAST_BYTES)
@@ -143,7 +152,9 @@ struct Measurement<'a> {
 type Refused = (String, u8);
 
 fn machines(job: &BenchJob<'_>) -> JobInfo {
-    let node = (0..job.n).find(|&pe| job.library.maps(pe)).unwrap_or(job.me);
+    let node = (0..job.n)
+        .find(|&pe| job.library.maps(pe))
+        .unwrap_or(job.me);
     let owns = job.gather(&machine::pe_facts(node));
     let machines = (job.me == 0).then(|| machine::job(owns));
     job.share(0, machines.as_ref())
@@ -214,8 +225,15 @@ impl<'a> Measurement<'a> {
             Some((open, why)) => (Some(open.to_owned()), Some(why.to_owned())),
             None => (path.filter(|path| !path.is_empty()), None),
         };
-        let info = if job.me == 0 { rushmem::query(&name) } else { None };
-        let below = info.as_ref().map(rushmem::Info::descriptions).unwrap_or_default();
+        let info = if job.me == 0 {
+            rushmem::query(&name)
+        } else {
+            None
+        };
+        let below = info
+            .as_ref()
+            .map(rushmem::Info::descriptions)
+            .unwrap_or_default();
         let reported = info.map(|info| info.settings).unwrap_or_default();
         let settings = machine::settings(reported, &invocation.variables);
         let record = Record {
@@ -243,13 +261,25 @@ impl<'a> Measurement<'a> {
             series: Vec::new(),
             matrices: Vec::new(),
         };
-        let output = options.output.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
+        let output = options
+            .output
+            .as_deref()
+            .map(RecordFile::new)
+            .filter(|_| job.me == 0);
         // Both files are written now, so that an error is reported before the measurements.
-        let samples = options.samples.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
+        let samples = options
+            .samples
+            .as_deref()
+            .map(RecordFile::new)
+            .filter(|_| job.me == 0);
         let first = output
             .as_ref()
             .map_or(Ok(()), |output| output.write(&record))
-            .and(samples.as_ref().map_or(Ok(()), |file| file.begin(output::SAMPLES)));
+            .and(
+                samples
+                    .as_ref()
+                    .map_or(Ok(()), |file| file.begin(output::SAMPLES)),
+            );
         let first: Result<(), String> = job.share(0, Some(&first));
         first.map_err(|sentence| (sentence, FAILED))?;
         let bar = Bar::new(job.me == 0);
@@ -270,7 +300,11 @@ impl<'a> Measurement<'a> {
     }
 
     fn all(&mut self, start: Instant) -> Result<(), Refused> {
-        self.print(&text::head(&self.record, &self.pairs, self.facts.shares_memory));
+        self.print(&text::head(
+            &self.record,
+            &self.pairs,
+            self.facts.shares_memory,
+        ));
         let mut groups = std::mem::take(&mut self.groups);
         let (wires, paths) = self.wires(&mut groups);
         self.print(&text::paths(&paths));
@@ -320,7 +354,11 @@ impl<'a> Measurement<'a> {
                 });
                 self.write();
             }
-            self.print(&text::table(group, &self.record.series[first..], &self.record.series));
+            self.print(&text::table(
+                group,
+                &self.record.series[first..],
+                &self.record.series,
+            ));
         }
         if self.options.matrix {
             let is_oversubscribed = self.record.job.is_oversubscribed();
@@ -336,8 +374,11 @@ impl<'a> Measurement<'a> {
         self.print(&text::answers(&self.record));
         self.record.complete = true;
         self.write();
-        let unwritten =
-            self.unwritten.take().or(self.unwritten_samples.take()).or(self.unprinted.take());
+        let unwritten = self
+            .unwritten
+            .take()
+            .or(self.unwritten_samples.take())
+            .or(self.unprinted.take());
         let unwritten: Option<String> = self.job.share(0, Some(&unwritten));
         match unwritten {
             Some(sentence) => Err((sentence, FAILED)),
@@ -367,7 +408,13 @@ impl<'a> Measurement<'a> {
                     Socket::connect(self.job, (from, to), spins).map(|wire| Box::new(wire) as _)
                 }
                 Medium::Network(network) => {
-                    let most = self.options.sizes().last().copied().unwrap_or_default().max(8);
+                    let most = self
+                        .options
+                        .sizes()
+                        .last()
+                        .copied()
+                        .unwrap_or_default()
+                        .max(8);
                     let is_one_host = self.record.job.hosts.len() == 1;
                     let (wire, path) = ConnectedPair::open(
                         self.job,

@@ -44,7 +44,9 @@ impl Info {
 /// Runs `shmem-info`. Returns `None` if it is missing, takes too long, or belongs to another
 /// library than `library`.
 pub fn query(library: &str) -> Option<Info> {
-    let own = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("shmem-info")));
+    let own = std::env::current_exe()
+        .ok()
+        .and_then(|own| Some(own.parent()?.join("shmem-info")));
     let beside = own.filter(|path| path.exists());
     let mut child = Command::new(beside.unwrap_or_else(|| PathBuf::from("shmem-info")))
         .arg("--json")
@@ -69,7 +71,9 @@ pub fn query(library: &str) -> Option<Info> {
 }
 
 fn parsed(text: &str, library: &str) -> Option<Info> {
-    serde_json::from_str(text).ok().filter(|info: &Info| info.name == library)
+    serde_json::from_str(text)
+        .ok()
+        .filter(|info: &Info| info.name == library)
 }
 
 /// Replaces this process by `shmem-info tune`, from the directory of this program. Returns only if
@@ -81,7 +85,10 @@ pub fn tune(args: &[String]) -> Result<u8, String> {
     let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("shmem-perf"));
     let program = own.with_file_name("shmem-info");
     let error = Command::new(&program).arg("tune").args(args).exec();
-    Err(format!("it needs {}, which is a program of Rushmem: {error}", program.display()))
+    Err(format!(
+        "it needs {}, which is a program of Rushmem: {error}",
+        program.display()
+    ))
 }
 
 #[cfg(test)]

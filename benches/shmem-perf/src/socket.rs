@@ -26,9 +26,12 @@ impl Socket {
     /// Connects the two PEs of a pair. If `spins`, their sockets do not block, and they poll. All
     /// PEs call it. Returns `None` on other PEs, and on one or both of the pair if it fails.
     pub fn connect(job: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
-        let listener =
-            (job.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()).flatten();
-        let port = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        let listener = (job.me == from)
+            .then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok())
+            .flatten();
+        let port = listener
+            .as_ref()
+            .and_then(|listener| listener.local_addr().ok());
         let port: Option<u16> = job.share(from, Some(&port.map(|address| address.port())));
         let port = port?;
         let mut stream = None;
@@ -42,7 +45,10 @@ impl Socket {
         let stream = stream?;
         stream.set_nodelay(true).ok()?;
         stream.set_nonblocking(spins).ok()?;
-        Some(Self { stream, buffer: Vec::new() })
+        Some(Self {
+            stream,
+            buffer: Vec::new(),
+        })
     }
 
     fn resize_buffer(&mut self, exchange: Exchange) {
@@ -125,5 +131,9 @@ impl BareWire for Socket {
 
 /// Returns the size in bytes of the follower's answer, which completes a window.
 fn answer(exchange: Exchange) -> u64 {
-    if exchange.direction == Direction::RoundTrip { exchange.nbytes } else { 1 }
+    if exchange.direction == Direction::RoundTrip {
+        exchange.nbytes
+    } else {
+        1
+    }
 }

@@ -32,7 +32,13 @@ pub(crate) struct SampleSet {
 impl SampleSet {
     pub fn new() -> Self {
         let histogram = Histogram::new(3).expect("three digits are possible");
-        Self { histogram, sum: 0.0, min: f64::INFINITY, max: 0.0, medians: Vec::new() }
+        Self {
+            histogram,
+            sum: 0.0,
+            min: f64::INFINITY,
+            max: 0.0,
+            medians: Vec::new(),
+        }
     }
 
     /// Adds a batch of values that are not negative.
@@ -41,7 +47,9 @@ impl SampleSet {
             return;
         }
         for &value in values {
-            self.histogram.record((value * SCALE) as u64).expect("it grows with its values");
+            self.histogram
+                .record((value * SCALE) as u64)
+                .expect("it grows with its values");
             self.sum += value;
             self.min = self.min.min(value);
             self.max = self.max.max(value);
@@ -106,7 +114,9 @@ pub fn median(values: &[f64]) -> f64 {
 
 /// Returns a quantile of sorted values, interpolated between neighbors, or 0 of no values.
 pub fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return 0.0;
+    };
     let position = part * last as f64;
     let below = position.floor() as usize;
     let above = (below + 1).min(last);
@@ -151,7 +161,9 @@ impl Spread {
 fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let sorted = sorted(values);
     let n = sorted.len();
-    let below = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0).floor().max(1.0) as usize;
+    let below = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0)
+        .floor()
+        .max(1.0) as usize;
     (n >= FEWEST_OF_INTERVAL).then(|| (sorted[below - 1], sorted[n - below]))
 }
 
@@ -160,31 +172,53 @@ mod tests {
     use super::*;
 
     fn near(value: f64, expected: f64) {
-        assert!((value - expected).abs() <= 0.002 * expected, "{value} is not {expected}");
+        assert!(
+            (value - expected).abs() <= 0.002 * expected,
+            "{value} is not {expected}"
+        );
     }
 
     #[test]
     fn quartiles_lie_between_neighbors() {
         let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]);
         assert_eq!((spread.low, spread.median, spread.high), (1.75, 2.5, 3.25));
-        assert_eq!(Spread::of(&[7.0]), Spread { low: 7.0, median: 7.0, high: 7.0 });
+        assert_eq!(
+            Spread::of(&[7.0]),
+            Spread {
+                low: 7.0,
+                median: 7.0,
+                high: 7.0
+            }
+        );
         assert_eq!(median(&[]), 0.0);
     }
 
     #[test]
     fn ranges_that_touch_overlap() {
-        let low = Spread { low: 1.0, median: 2.0, high: 3.0 };
-        let touching = Spread { low: 3.0, high: 9.0, ..low };
+        let low = Spread {
+            low: 1.0,
+            median: 2.0,
+            high: 3.0,
+        };
+        let touching = Spread {
+            low: 3.0,
+            high: 9.0,
+            ..low
+        };
         assert!(low.overlaps(&touching) && touching.overlaps(&low));
-        assert!(!low.overlaps(&Spread { low: 3.1, ..touching }));
+        assert!(!low.overlaps(&Spread {
+            low: 3.1,
+            ..touching
+        }));
     }
 
     #[test]
     fn percentiles_are_those_of_the_values() {
         let mut seen = SampleSet::new();
         for batch in 0..10 {
-            let values: Vec<f64> =
-                (1..=1000).map(|n| f64::from(n) + f64::from(batch) / 10.0).collect();
+            let values: Vec<f64> = (1..=1000)
+                .map(|n| f64::from(n) + f64::from(batch) / 10.0)
+                .collect();
             seen.add(&values);
         }
         let summary = seen.summary(Ended::TimeUp);

@@ -38,10 +38,21 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
                 false => "which shares no memory with it",
             }
         ),
-        pairs => format!("{} pairs of PEs measure at once: {}\n", pairs.len(), listed(pairs)),
+        pairs => format!(
+            "{} pairs of PEs measure at once: {}\n",
+            pairs.len(),
+            listed(pairs)
+        ),
     };
-    for setting in record.settings.iter().filter(|setting| setting.origin != "default") {
-        text += &format!("setting {}={} ({})\n", setting.name, setting.value, setting.origin);
+    for setting in record
+        .settings
+        .iter()
+        .filter(|setting| setting.origin != "default")
+    {
+        text += &format!(
+            "setting {}={} ({})\n",
+            setting.name, setting.value, setting.origin
+        );
     }
     for warning in &record.warnings {
         text += &paragraph("warning: ", warning);
@@ -51,12 +62,18 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
 
 /// Returns the sentences on the paths of the floors of networks.
 pub fn paths(paths: &[String]) -> String {
-    paths.iter().map(|path| paragraph("floor: ", path)).collect()
+    paths
+        .iter()
+        .map(|path| paragraph("floor: ", path))
+        .collect()
 }
 
 fn listed(pairs: &[(u32, u32)]) -> String {
-    let mut words: Vec<String> =
-        pairs.iter().take(8).map(|(from, to)| format!("{from}-{to}")).collect();
+    let mut words: Vec<String> = pairs
+        .iter()
+        .take(8)
+        .map(|(from, to)| format!("{from}-{to}"))
+        .collect();
     if pairs.len() > 8 {
         words.push("...".into());
     }
@@ -68,12 +85,23 @@ fn listed(pairs: &[(u32, u32)]) -> String {
 pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     let mut text = format!("\n{}\n", group.title);
     if group.is_by_size {
-        text += &aligned("  ", &by_size(series, |series, point| cell(all, series, point), true), 1);
-        if series.iter().any(|series| series.points.iter().any(|point| point.by_pe.is_some())) {
+        text += &aligned(
+            "  ",
+            &by_size(series, |series, point| cell(all, series, point), true),
+            1,
+        );
+        if series
+            .iter()
+            .any(|series| series.points.iter().any(|point| point.by_pe.is_some()))
+        {
             text += "Each PE's mean: minimum, mean, maximum\n";
             text += &aligned(
                 "  ",
-                &by_size(series, |series, point| by_pe(series.measure, point).join(", "), false),
+                &by_size(
+                    series,
+                    |series, point| by_pe(series.measure, point).join(", "),
+                    false,
+                ),
                 1,
             );
         }
@@ -90,14 +118,28 @@ pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
 
 /// The meaning of the signs after a figure.
 const SIGNS: [(char, &str); 2] = [
-    ('*', "the time limit (--time) came before the median was known to 2 %"),
+    (
+        '*',
+        "the time limit (--time) came before the median was known to 2 %",
+    ),
     ('!', "invalid as a floor: above what it should bound"),
 ];
 
 fn median(all: &[Series], series: &Series, point: &Point) -> String {
-    let late = if point.summary.ended == Ended::TimeUp { "*" } else { "" };
-    let invalid = if is_invalid(all, series, point) { "!" } else { "" };
-    format!("{}{late}{invalid}", figure(series.measure, point.summary.p50))
+    let late = if point.summary.ended == Ended::TimeUp {
+        "*"
+    } else {
+        ""
+    };
+    let invalid = if is_invalid(all, series, point) {
+        "!"
+    } else {
+        ""
+    };
+    format!(
+        "{}{late}{invalid}",
+        figure(series.measure, point.summary.p50)
+    )
 }
 
 /// Returns a head and a row for each operation and size. Only tables of latencies or collectives
@@ -108,7 +150,11 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     // cases.
     let has_tail = measures(Measure::Latency) || measures(Measure::Collective);
     let mut head = vec!["", "bytes", "median", "+-"];
-    head.extend(["90 %", "99 %", "99.9 %", "max"].into_iter().filter(|_| has_tail));
+    head.extend(
+        ["90 %", "99 %", "99.9 %", "max"]
+            .into_iter()
+            .filter(|_| has_tail),
+    );
     head.push("n");
     let of_pes = ["PE min", "PE mean", "PE max"];
     head.extend(of_pes.into_iter().filter(|_| measures(Measure::Collective)));
@@ -119,8 +165,14 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
             let known =
                 |value: Option<f64>| value.map_or("-".into(), |value| figure(of.measure, value));
             let half = |(low, high)| (high - low) / 2.0 / s.p50.abs().max(f64::MIN_POSITIVE);
-            let half = s.interval.map_or("-".into(), |ends| format!("{:.0} %", half(ends) * 100.0));
-            let nbytes = if point.nbytes == 0 { String::new() } else { size(point.nbytes) };
+            let half = s
+                .interval
+                .map_or("-".into(), |ends| format!("{:.0} %", half(ends) * 100.0));
+            let nbytes = if point.nbytes == 0 {
+                String::new()
+            } else {
+                size(point.nbytes)
+            };
             let mut row = vec![name(of), nbytes, median(all, of, point), half];
             if has_tail {
                 let p99 = Some(s.p99).filter(|_| s.n >= FEWEST_OF_P99);
@@ -136,8 +188,11 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
 
 /// Returns the minimum, the mean and the maximum of the times of a collective's members.
 fn by_pe(measure: Measure, point: &Point) -> Vec<String> {
-    let figures =
-        |(least, mean, most)| [least, mean, most].map(|value| figure(measure, value)).to_vec();
+    let figures = |(least, mean, most)| {
+        [least, mean, most]
+            .map(|value| figure(measure, value))
+            .to_vec()
+    };
     point.by_pe.map(figures).unwrap_or_default()
 }
 
@@ -148,8 +203,10 @@ fn by_size(
     cell: impl Fn(&Series, &Point) -> String,
     counts: bool,
 ) -> Vec<Vec<String>> {
-    let sizes: BTreeSet<u64> =
-        series.iter().flat_map(|series| series.points.iter().map(|point| point.nbytes)).collect();
+    let sizes: BTreeSet<u64> = series
+        .iter()
+        .flat_map(|series| series.points.iter().map(|point| point.nbytes))
+        .collect();
     let head = std::iter::once("bytes".to_owned()).chain(series.iter().map(name));
     let mut rows = vec![head.collect::<Vec<_>>()];
     for nbytes in sizes {
@@ -157,7 +214,11 @@ fn by_size(
             let point = series.points.iter().find(|point| point.nbytes == nbytes);
             point.map_or(String::new(), |point| cell(series, point))
         };
-        rows.push(std::iter::once(size(nbytes)).chain(series.iter().map(cell)).collect());
+        rows.push(
+            std::iter::once(size(nbytes))
+                .chain(series.iter().map(cell))
+                .collect(),
+        );
     }
     if counts {
         let counts = |series: &Series| {
@@ -167,7 +228,11 @@ fn by_size(
                 (least, _) => least.unwrap_or_default().to_string(),
             }
         };
-        rows.push(std::iter::once("n".to_owned()).chain(series.iter().map(counts)).collect());
+        rows.push(
+            std::iter::once("n".to_owned())
+                .chain(series.iter().map(counts))
+                .collect(),
+        );
     }
     rows
 }
@@ -176,7 +241,11 @@ fn cell(all: &[Series], series: &Series, point: &Point) -> String {
     let s = &point.summary;
     match series.measure {
         Measure::Latency | Measure::Collective if s.n >= FEWEST_OF_P99 => {
-            format!("{} ({})", median(all, series, point), figure(series.measure, s.p99))
+            format!(
+                "{} ({})",
+                median(all, series, point),
+                figure(series.measure, s.p99)
+            )
         }
         _ => median(all, series, point),
     }
@@ -185,13 +254,18 @@ fn cell(all: &[Series], series: &Series, point: &Point) -> String {
 /// Returns the answers to three questions: how long operations take, what is possible on this
 /// machine, and why there is a gap. Empty if neither a latency nor a bandwidth was measured.
 pub fn answers(record: &Record) -> String {
-    let rows = answer::answers(record).into_iter().map(|(row, _)| row.to_vec());
-    let rows: Vec<_> =
-        std::iter::once(answer::HEAD.map(str::to_owned).to_vec()).chain(rows).collect();
+    let rows = answer::answers(record)
+        .into_iter()
+        .map(|(row, _)| row.to_vec());
+    let rows: Vec<_> = std::iter::once(answer::HEAD.map(str::to_owned).to_vec())
+        .chain(rows)
+        .collect();
     if rows.len() < 2 {
         return String::new();
     }
-    let reasons = answer::reasons(record).into_iter().map(|reason| paragraph("  - ", &reason));
+    let reasons = answer::reasons(record)
+        .into_iter()
+        .map(|reason| paragraph("  - ", &reason));
     let clock = &record.clock;
     let clock = format!(
         "Times are by {}; reading it takes {:.0} ns, which are subtracted; what is shorter than 20 readings is timed in groups.",
@@ -233,7 +307,9 @@ pub fn matrix(matrix: &Matrix) -> String {
     let show = |value: f64| figure(matrix.measure, value);
     let rows = matrix.values.iter().enumerate();
     let cells = rows.flat_map(|(from, row)| {
-        row.iter().enumerate().filter_map(move |(to, value)| Some((value.as_ref()?, from, to)))
+        row.iter()
+            .enumerate()
+            .filter_map(move |(to, value)| Some((value.as_ref()?, from, to)))
     });
     let mut cells: Vec<(f64, usize, usize)> =
         cells.map(|(&value, from, to)| (value, from, to)).collect();
@@ -246,11 +322,17 @@ pub fn matrix(matrix: &Matrix) -> String {
         show(least.0),
         least.1,
         least.2,
-        show(statistics::median(&cells.iter().map(|cell| cell.0).collect::<Vec<_>>())),
+        show(statistics::median(
+            &cells.iter().map(|cell| cell.0).collect::<Vec<_>>()
+        )),
         show(most.0),
         most.1,
         most.2,
-        if cells.len() < n * (n - 1) { "; not all were measured: the time was up" } else { "" },
+        if cells.len() < n * (n - 1) {
+            "; not all were measured: the time was up"
+        } else {
+            ""
+        },
     );
     if n > WIDEST {
         return format!("{title}\n{summary}");
@@ -259,7 +341,11 @@ pub fn matrix(matrix: &Matrix) -> String {
     let mut rows = vec![head.collect::<Vec<_>>()];
     for (from, row) in matrix.values.iter().enumerate() {
         let cell = |value: &Option<f64>| value.map_or("-".to_owned(), show);
-        rows.push(std::iter::once(from.to_string()).chain(row.iter().map(cell)).collect());
+        rows.push(
+            std::iter::once(from.to_string())
+                .chain(row.iter().map(cell))
+                .collect(),
+        );
     }
     format!("{title}\n{}{summary}", aligned("  ", &rows, 1))
 }
@@ -280,32 +366,62 @@ mod tests {
                 .expect("puts")
                 .clone();
             let points = vec![fixture::point(8, values)];
-            Series { operation: operation.into(), is_floor, points, ..put }
+            Series {
+                operation: operation.into(),
+                is_floor,
+                points,
+                ..put
+            }
         };
-        let mut all =
-            vec![series("p", false, vec![10.0; 3]), series("store", true, vec![20.0; 1000])];
+        let mut all = vec![
+            series("p", false, vec![10.0; 3]),
+            series("store", true, vec![20.0; 1000]),
+        ];
         all[0].points[0].summary.ended = Ended::TimeUp;
-        let group =
-            |is_by_size| Group { title: "Latency".into(), is_by_size, subjects: Vec::new() };
+        let group = |is_by_size| Group {
+            title: "Latency".into(),
+            is_by_size,
+            subjects: Vec::new(),
+        };
         let text = table(&group(false), &all, &all);
-        let rows: Vec<Vec<&str>> =
-            text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[3], "p 8 10.0 ns* - 10.0 ns - - 10.0 ns 3".split(' ').collect::<Vec<_>>());
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            rows[3],
+            "p 8 10.0 ns* - 10.0 ns - - 10.0 ns 3"
+                .split(' ')
+                .collect::<Vec<_>>()
+        );
         let floor = "floor: store 8 20.0 ns! 0 % 20.0 ns 20.0 ns 20.0 ns 20.0 ns 1000";
         assert_eq!(rows[4], floor.split(' ').collect::<Vec<_>>());
-        assert!(text.contains("* the time limit") && text.contains("! invalid"), "{text}");
+        assert!(
+            text.contains("* the time limit") && text.contains("! invalid"),
+            "{text}"
+        );
         let text = table(&group(true), &all, &all);
-        assert!(text.lines().any(|line| line.split_whitespace().eq(["n", "3", "1000"])), "{text}");
+        assert!(
+            text.lines()
+                .any(|line| line.split_whitespace().eq(["n", "3", "1000"])),
+            "{text}"
+        );
     }
 
     #[test]
     fn the_head_is_short_and_names_what_is_not_the_default() {
         let record = fixture::empty();
         let text = head(&record, &record.pairs, false);
-        assert!(text.contains("setting SHMEM_TRANSPORT=ofi") && !text.contains("512M"), "{text}");
+        assert!(
+            text.contains("setting SHMEM_TRANSPORT=ofi") && !text.contains("512M"),
+            "{text}"
+        );
         assert!(text.lines().count() < 8, "{text}");
         let answers = answers(&fixture::run(1, 1.0));
-        assert!(answers.lines().all(|line| line.chars().count() <= 80), "{answers}");
+        assert!(
+            answers.lines().all(|line| line.chars().count() <= 80),
+            "{answers}"
+        );
     }
 
     #[test]
@@ -313,8 +429,12 @@ mod tests {
         let mut values = vec![vec![Some(100.0); 20]; 20];
         (0..20).for_each(|pe| values[pe][pe] = None);
         values[3][7] = Some(900.0);
-        let found =
-            Matrix { measure: Measure::Latency, operation: "get".into(), nbytes: 8, values };
+        let found = Matrix {
+            measure: Measure::Latency,
+            operation: "get".into(),
+            nbytes: 8,
+            values,
+        };
         let text = matrix(&found);
         assert!(text.contains("maximum 900 ns (PE 3 to PE 7)"), "{text}");
         assert!(text.lines().count() < 5, "{text}");

@@ -3,8 +3,13 @@
 use crate::record::Measure;
 
 const TIMES: &[(f64, &str)] = &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")];
-const BANDWIDTHS: &[(f64, &str)] =
-    &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")];
+const BANDWIDTHS: &[(f64, &str)] = &[
+    (1.0, "B/s"),
+    (1e3, "kB/s"),
+    (1e6, "MB/s"),
+    (1e9, "GB/s"),
+    (1e12, "TB/s"),
+];
 const RATES: &[(f64, &str)] = &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")];
 const PERCENT: &[(f64, &str)] = &[(1.0, "%")];
 
@@ -32,7 +37,10 @@ pub fn tick(measure: Measure, value: f64) -> String {
 /// written in full.
 pub fn size(nbytes: u64) -> String {
     let units = [(1u64 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
-    match units.into_iter().find(|(unit, _)| nbytes >= *unit && nbytes.is_multiple_of(*unit)) {
+    match units
+        .into_iter()
+        .find(|(unit, _)| nbytes >= *unit && nbytes.is_multiple_of(*unit))
+    {
         Some((unit, name)) => format!("{} {name}", nbytes / unit),
         None => nbytes.to_string(),
     }
@@ -100,7 +108,9 @@ mod tests {
         let times = [0.0, 0.25, 999.7, 1234.0, 12_345.0, 5.6e7, 2e9];
         assert_eq!(
             times.map(|time| figure(Measure::Latency, time)),
-            ["0 ns", "0.25 ns", "1.00 us", "1.23 us", "12.3 us", "56.0 ms", "2.00 s"]
+            [
+                "0 ns", "0.25 ns", "1.00 us", "1.23 us", "12.3 us", "56.0 ms", "2.00 s"
+            ]
         );
         assert_eq!(figure(Measure::Bandwidth, 12.34e9), "12.3 GB/s");
         assert_eq!(figure(Measure::MessageRate, 3.456e6), "3.46 M/s");
@@ -120,6 +130,9 @@ mod tests {
     #[test]
     fn sizes_are_binary() {
         let sizes = [0, 8, 1000, 1024, 1536, 1 << 20, 3 << 30];
-        assert_eq!(sizes.map(size), ["0", "8", "1000", "1 Ki", "1536", "1 Mi", "3 Gi"]);
+        assert_eq!(
+            sizes.map(size),
+            ["0", "8", "1000", "1 Ki", "1536", "1 Mi", "3 Gi"]
+        );
     }
 }

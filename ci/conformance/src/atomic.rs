@@ -86,7 +86,10 @@ pub(crate) fn semantics(member: &Member) {
             let word = &around[16..16 + width.nbytes()];
             assert_eq!(word, &value.to_le_bytes()[..width.nbytes()]);
             let mut neighbors = around[..16].iter().chain(&around[16 + width.nbytes()..]);
-            assert!(neighbors.all(|&byte| byte == 0xC3), "the neighbors of a word stay");
+            assert!(
+                neighbors.all(|&byte| byte == 0xC3),
+                "the neighbors of a word stay"
+            );
         }
     }
 }
@@ -94,8 +97,12 @@ pub(crate) fn semantics(member: &Member) {
 pub(crate) fn float_bits(member: &Member) {
     let mut end = member.endpoint();
     let (right, at) = (member.right(), 64);
-    let doubles =
-        [-0.0, f64::INFINITY, f64::MIN_POSITIVE / 2.0, f64::from_bits(0x7FF0_0000_0000_0001)];
+    let doubles = [
+        -0.0,
+        f64::INFINITY,
+        f64::MIN_POSITIVE / 2.0,
+        f64::from_bits(0x7FF0_0000_0000_0001),
+    ];
     for value in doubles {
         end.update(right, at, Eight, Set, value.to_bits());
         end.fence();
@@ -106,7 +113,10 @@ pub(crate) fn float_bits(member: &Member) {
     for value in [-0.0, f32::NEG_INFINITY, f32::from_bits(0x7F80_0001)] {
         let old = end.amo(right, at, Four, Swap, u64::from(value.to_bits()), 0);
         assert!(old <= u64::from(u32::MAX));
-        assert_eq!(end.amo(right, at, Four, Fetch, 0, 0), u64::from(value.to_bits()));
+        assert_eq!(
+            end.amo(right, at, Four, Fetch, 0, 0),
+            u64::from(value.to_bits())
+        );
     }
     member.barrier();
     assert_eq!(member.fetch::<f32>(at).to_bits(), 0x7F80_0001);
@@ -177,10 +187,18 @@ pub(crate) fn compare_swap_lock(member: &Member) {
         while end.amo(0, lock, Eight, CompareSwap, me, 0) != 0 {
             std::thread::yield_now();
         }
-        let old = end.get(0, counter, 8).try_into().map(u64::from_ne_bytes).expect("a word");
+        let old = end
+            .get(0, counter, 8)
+            .try_into()
+            .map(u64::from_ne_bytes)
+            .expect("a word");
         end.put_word(0, counter, old + 1);
         end.quiet();
-        assert_eq!(end.amo(0, lock, Eight, Swap, 0, 0), me, "nobody else took the lock");
+        assert_eq!(
+            end.amo(0, lock, Eight, Swap, 0, 0),
+            me,
+            "nobody else took the lock"
+        );
     }
     member.barrier();
     if member.me() == 0 {

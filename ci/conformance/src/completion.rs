@@ -41,7 +41,10 @@ pub(crate) fn quiet(member: &Member) {
         member.barrier();
         for origin in 0..member.n_pes() {
             let seen = member.read(origin * ROOM, start);
-            assert!(seen == bytes(seed(origin), start), "round {round} from PE {origin}");
+            assert!(
+                seen == bytes(seed(origin), start),
+                "round {round} from PE {origin}"
+            );
         }
         for peer in 0..member.n_pes() {
             let mut copy = vec![0; start];
@@ -54,7 +57,10 @@ pub(crate) fn quiet(member: &Member) {
             }
             end.quiet();
             drop(end);
-            assert!(copy == bytes(seed(member.right()), start), "round {round} back from {peer}");
+            assert!(
+                copy == bytes(seed(member.right()), start),
+                "round {round} back from {peer}"
+            );
         }
         member.barrier();
     }
@@ -84,7 +90,9 @@ pub(crate) fn pe_quiet(member: &Member) {
         let only = i % member.n_pes();
         end.pe_quiet(only);
         // The put is complete, so another endpoint reads its data from PE `only`.
-        let seen = member.endpoint().get(only, member.me() * ROOM + i * 30_000, 30_000);
+        let seen = member
+            .endpoint()
+            .get(only, member.me() * ROOM + i * 30_000, 30_000);
         assert!(seen == *data, "put {i}");
     }
     // With nothing in flight, `pe_quiet` has nothing to wait for.
@@ -97,7 +105,9 @@ pub(crate) fn pe_quiet(member: &Member) {
 }
 
 pub(crate) fn drop_completes(member: &Member) {
-    let data: Vec<Vec<u8>> = (0..50).map(|i| bytes(i, 1 + (i as usize * 997) % 9_000)).collect();
+    let data: Vec<Vec<u8>> = (0..50)
+        .map(|i| bytes(i, 1 + (i as usize * 997) % 9_000))
+        .collect();
     for (i, data) in data.iter().enumerate() {
         let mut end = member.endpoint();
         end.put_nbi(member.right(), 64, data);

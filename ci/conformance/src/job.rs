@@ -31,7 +31,10 @@ pub(crate) fn position() -> Option<Position> {
     let value = env::var(VARIABLE).ok()?;
     let (pe, n_pes) = value.split_once('/').expect("a position is pe/n_pes");
     let number = |text: &str| text.parse().expect("a number");
-    Some(Position { pe: number(pe), n_pes: number(n_pes) })
+    Some(Position {
+        pe: number(pe),
+        n_pes: number(n_pes),
+    })
 }
 
 /// Returns the maximum number of PEs of a job on this machine.
@@ -46,7 +49,11 @@ pub(crate) fn is_one_machine() -> bool {
 
 fn number(variable: &str) -> Option<u32> {
     let value = env::var(variable).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{variable} is no number: {value}")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable} is no number: {value}")),
+    )
 }
 
 /// Returns the command that starts a PE: the test program, or, for every second PE, the program
@@ -74,7 +81,9 @@ fn starter(pe: u32, n_pes: u32) -> Command {
 
 /// Returns true if a variable is passed on to a PE elsewhere.
 fn is_passed_on(name: &str) -> bool {
-    ["RUSHMEM_", "UCX_", "FI_", "LD_"].iter().any(|start| name.starts_with(start))
+    ["RUSHMEM_", "UCX_", "FI_", "LD_"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// Starts `n_pes` PEs of the test and serves their exchanges. Panics unless all end with status 0
@@ -87,7 +96,13 @@ pub(crate) fn run(test: &str, n_pes: u32, limit: Duration) {
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
         let mut command = starter(pe, n_pes);
         command
-            .args([test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
+            .args([
+                test,
+                "--exact",
+                "--nocapture",
+                "--include-ignored",
+                "--test-threads=1",
+            ])
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null());
         pes.push(Started::new(&mut command, limit));
@@ -99,6 +114,9 @@ pub(crate) fn run(test: &str, n_pes: u32, limit: Duration) {
         let status = process
             .wait()
             .unwrap_or_else(|overdue| panic!("{test}: PE {pe} of {n_pes}: {overdue} ({met})"));
-        assert!(status.success(), "{test}: PE {pe} of {n_pes} ended with {status} ({met})");
+        assert!(
+            status.success(),
+            "{test}: PE {pe} of {n_pes} ended with {status} ({met})"
+        );
     }
 }

@@ -54,7 +54,12 @@ pub const LIMIT: Duration = testkit::LIMIT;
 const EVERY_SIZE: &[u32] = &[1, 2, 3, 4];
 
 const fn case(heap_bytes: usize, body: fn(&Member)) -> Case {
-    Case { sizes: EVERY_SIZE, heap_bytes, limit: LIMIT, body }
+    Case {
+        sizes: EVERY_SIZE,
+        heap_bytes,
+        limit: LIMIT,
+        body,
+    }
 }
 
 const MIB: usize = 1 << 20;
@@ -62,7 +67,10 @@ const MIB: usize = 1 << 20;
 /// Puts and gets of every small size and alignment and around powers of two.
 const SIZES: Case = case(8 * MIB, rma::sizes);
 /// Operations across the borders of the blocks in which a large heap may be registered.
-const BLOCK_BORDERS: Case = Case { sizes: &[1, 3], ..case(208 * MIB, rma::block_borders) };
+const BLOCK_BORDERS: Case = Case {
+    sizes: &[1, 3],
+    ..case(208 * MIB, rma::block_borders)
+};
 /// Strided blocks, between other operations on the same memory.
 const STRIDED: Case = case(8 * MIB, strided::blocks);
 /// Signals follow their data.
@@ -80,13 +88,28 @@ const CASES: [(&str, Case); 29] = [
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
     ("strided", STRIDED),
-    ("large", Case { sizes: &[2], ..case(64 * MIB, rma::large) }),
-    ("far_offsets", Case { sizes: &[1, 2], ..case((4 << 30) + 16 * MIB, rma::far_offsets) }),
+    (
+        "large",
+        Case {
+            sizes: &[2],
+            ..case(64 * MIB, rma::large)
+        },
+    ),
+    (
+        "far_offsets",
+        Case {
+            sizes: &[1, 2],
+            ..case((4 << 30) + 16 * MIB, rma::far_offsets)
+        },
+    ),
     ("block_borders", BLOCK_BORDERS),
     // A flag that was put after a fence is never seen before the data.
     ("data_before_flag", case(4 * MIB, order::data_before_flag)),
     // A large put after a fence is never seen before small operations, nor a flag before the put.
-    ("small_before_large", case(4 * MIB, order::small_before_large)),
+    (
+        "small_before_large",
+        case(4 * MIB, order::small_before_large),
+    ),
     // The data of the later of two puts with a fence between them remain.
     ("later_put_stays", case(4 * MIB, order::later_put_stays)),
     ("signals", SIGNALS),
@@ -94,7 +117,13 @@ const CASES: [(&str, Case); 29] = [
     // Two PEs answer each other, each by a put for which the other one polls its memory.
     ("ping_pong", case(MIB, order::ping_pong)),
     // A sleep that an arrival does not end is a hang.
-    ("ping_pong_asleep", Case { sizes: &[2, 4], ..case(MIB, order::ping_pong_asleep) }),
+    (
+        "ping_pong_asleep",
+        Case {
+            sizes: &[2, 4],
+            ..case(MIB, order::ping_pong_asleep)
+        },
+    ),
     // Every AMO, width and form against a model.
     ("amos", case(MIB, atomic::semantics)),
     // Sets, swaps and fetches carry any bits of a float.
@@ -105,7 +134,10 @@ const CASES: [(&str, Case); 29] = [
     ("compare_swap_lock", case(MIB, atomic::compare_swap_lock)),
     ("quiet", QUIET),
     // An endpoint becomes quiet after each fetch, by its own polls alone.
-    ("quiet_after_fetches", case(MIB, completion::quiet_after_fetches)),
+    (
+        "quiet_after_fetches",
+        case(MIB, completion::quiet_after_fetches),
+    ),
     ("pe_quiet", case(8 * MIB, completion::pe_quiet)),
     // The operations of an endpoint are complete when it has been dropped.
     ("drop_completes", case(MIB, completion::drop_completes)),
@@ -117,16 +149,34 @@ const CASES: [(&str, Case); 29] = [
     ("random", case(16 * MIB, random::random)),
     ("threads", THREADS),
     // A request that cannot be carried out is a loss, and never complete.
-    ("malformed_requests", Case { sizes: &[2], ..case(MIB, malformed::requests) }),
+    (
+        "malformed_requests",
+        Case {
+            sizes: &[2],
+            ..case(MIB, malformed::requests)
+        },
+    ),
     // Peers that are not used take hardly any memory.
-    ("unused_peers", Case { sizes: &[2], ..case(MIB, unused::peers) }),
+    (
+        "unused_peers",
+        Case {
+            sizes: &[2],
+            ..case(MIB, unused::peers)
+        },
+    ),
 ];
 
 /// The cases that run with tiny limits, so that queues fill up.
 const TINY_CASES: [(&str, Case); 8] = [
     // All PEs send everything to everyone at once.
     ("back_pressure", case(16 * MIB, random::back_pressure)),
-    ("tiny_sizes", Case { sizes: &[2], ..SIZES }),
+    (
+        "tiny_sizes",
+        Case {
+            sizes: &[2],
+            ..SIZES
+        },
+    ),
     ("tiny_block_borders", BLOCK_BORDERS),
     ("tiny_strided", STRIDED),
     ("tiny_signals", SIGNALS),
@@ -191,10 +241,20 @@ pub fn suite(start: &str, usual: Opener, tiny: Opener, needs: fn()) -> Vec<Test>
     let mut tests: Vec<Test> = CASES.iter().map(test(usual)).collect();
     tests.extend(TINY_CASES.iter().map(test(tiny)));
     // A message that is longer than its target's buffers is carried out or refused.
-    let oversized = Case { sizes: &[2], ..case(MIB, malformed::oversized) };
-    tests.push(test(malformed::opener(usual, tiny))(&("oversized_messages", oversized)));
+    let oversized = Case {
+        sizes: &[2],
+        ..case(MIB, malformed::oversized)
+    };
+    tests.push(test(malformed::opener(usual, tiny))(&(
+        "oversized_messages",
+        oversized,
+    )));
     let limit = Duration::from_secs(300);
-    let huge = Case { sizes: &[2], limit, ..case(1 << 30, rma::large) };
+    let huge = Case {
+        sizes: &[2],
+        limit,
+        ..case(1 << 30, rma::large)
+    };
     tests.push(test(usual)(&("huge", huge)).ignored("takes 6 GiB of memory"));
     tests
 }

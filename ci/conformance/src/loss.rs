@@ -28,11 +28,17 @@ pub struct Recorder(pub &'static [(&'static str, &'static str)]);
 impl Host for Recorder {
     fn variable(&self, name: &str) -> Option<String> {
         let is_it = |&&(variable, _): &&(&str, &str)| variable == name;
-        self.0.iter().find(is_it).map(|(_, value)| (*value).to_owned())
+        self.0
+            .iter()
+            .find(is_it)
+            .map(|(_, value)| (*value).to_owned())
     }
 
     fn lost(&self, error: &Error) {
-        LOSSES.lock().expect("no panic holds it").push(error.clone());
+        LOSSES
+            .lock()
+            .expect("no panic holds it")
+            .push(error.clone());
     }
 }
 
@@ -53,7 +59,10 @@ pub enum LossCase {
     Computes,
 }
 
-const AT: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 4096 };
+const AT: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: 4096,
+};
 
 impl LossCase {
     fn until_lost(self, member: &Member, endpoint: &mut dyn Endpoint, dying: Pe) -> Error {
@@ -69,7 +78,11 @@ impl LossCase {
                 LossCase::PutsNbi => {
                     thread::sleep(std::time::Duration::from_millis(1));
                     let source = LocalBuf::source(data.as_ptr(), 1 << 19);
-                    let put = Put { dest: AT, source, completion: Completion::AtQuiet };
+                    let put = Put {
+                        dest: AT,
+                        source,
+                        completion: Completion::AtQuiet,
+                    };
                     // SAFETY: the data are valid until an error, after which the provider does not
                     // use them.
                     unsafe { endpoint.put(dying, put) }
@@ -87,8 +100,14 @@ impl LossCase {
 }
 
 fn check_message(error: &Error, me: usize, lost: usize) {
-    assert!(matches!(error, Error::Lost(pe, _) if pe.index() == lost), "{error}");
-    let (text, host) = (error.to_string(), std::fs::read_to_string("/proc/sys/kernel/hostname"));
+    assert!(
+        matches!(error, Error::Lost(pe, _) if pe.index() == lost),
+        "{error}"
+    );
+    let (text, host) = (
+        error.to_string(),
+        std::fs::read_to_string("/proc/sys/kernel/hostname"),
+    );
     let host = host.expect("a host name").trim().to_owned();
     assert!(text.contains(&format!("PE {me} on {host}")), "{text}");
     assert!(text.contains(&format!("PE {lost} on {host}")), "{text}");
@@ -119,7 +138,10 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
     // Every later operation returns the same error, and it was reported to the host once.
     assert_eq!(endpoint.quiet(), Err(error.clone()));
     let other = Pe(((me + 1) % dying) as u32);
-    assert_eq!(verbs::add_one(&mut *endpoint, other, AT), Err(error.clone()));
+    assert_eq!(
+        verbs::add_one(&mut *endpoint, other, AT),
+        Err(error.clone())
+    );
     assert_eq!(losses(), [error]);
     // No PE exits before all have their error, which would be a loss of another PE.
     member.barrier_without_the_last();
@@ -164,7 +186,10 @@ pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
     let use_pes = |pes: std::ops::Range<usize>| {
         let mut endpoint = transport.endpoint().expect("an endpoint");
         for pe in pes.map(|pe| Pe(pe as u32)) {
-            let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
+            let at = RemoteAddr {
+                segment: Segment::Heap,
+                offset: 64 * me as u64,
+            };
             let put = verbs::put(&mut *endpoint, pe, at, &1u64.to_ne_bytes());
             put.expect("a PE that is there");
             verbs::add_one(&mut *endpoint, pe, at).expect("a PE that is there");

@@ -24,7 +24,10 @@ const TARGET: Pe = Pe(1);
 const HEAP: usize = 1 << 16;
 const PUBLISHED: usize = 1 << 20;
 /// A word beyond the heap, but within the larger one.
-const BEYOND: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: PUBLISHED as u64 / 2 };
+const BEYOND: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: PUBLISHED as u64 / 2,
+};
 /// The offset of a word of the target's heap over the case's own transport, in which the origin
 /// stores the number of the round in which it had an error.
 const REPORTED: usize = 0;
@@ -73,7 +76,14 @@ impl Malformed {
             Malformed::Add => OldValue::Ignored,
             Malformed::FetchAdd => OldValue::AtQuiet(Box::leak(Box::new([0u8; 8])).as_mut_ptr()),
         };
-        let request = AmoRequest { dest: BEYOND, width, op, operand: 1, condition: 0, old };
+        let request = AmoRequest {
+            dest: BEYOND,
+            width,
+            op,
+            operand: 1,
+            condition: 0,
+            old,
+        };
         // SAFETY: the old value is stored in memory that is never freed.
         unsafe { endpoint.amo(TARGET, request) }.map(|_| ())
     }
@@ -87,8 +97,17 @@ fn signal(
     word: RemoteAddr,
 ) -> Result<(), Error> {
     let source = LocalBuf::source(vec![1u8; nbytes].leak().as_ptr(), nbytes);
-    let put = Put { dest, source, completion: Completion::AtQuiet };
-    let signal = SignalUpdate { dest: word, op: AmoOp::Add, value: 1, follows: Follows::Data };
+    let put = Put {
+        dest,
+        source,
+        completion: Completion::AtQuiet,
+    };
+    let signal = SignalUpdate {
+        dest: word,
+        op: AmoOp::Add,
+        value: 1,
+        follows: Follows::Data,
+    };
     // SAFETY: memory that is never freed.
     unsafe { endpoint.put_signal(TARGET, put, signal) }
 }
@@ -112,11 +131,19 @@ fn until_decided(transport: &dyn Transport, is_decided: impl Fn() -> bool) -> Op
 
 /// Checks that the error of PE `me` is the loss of the other PE for one of these reasons.
 fn check_message(error: &Error, (me, lost): (Pe, Pe), reasons: &[&str]) {
-    assert!(matches!(error, Error::Lost(pe, _) if *pe == lost), "{error}");
-    let (text, between) =
-        (error.to_string(), (format!("from PE {me} on "), format!(" to PE {lost} on ")));
+    assert!(
+        matches!(error, Error::Lost(pe, _) if *pe == lost),
+        "{error}"
+    );
+    let (text, between) = (
+        error.to_string(),
+        (format!("from PE {me} on "), format!(" to PE {lost} on ")),
+    );
     let said = reasons.iter().any(|reason| text.contains(reason));
-    assert!(said && text.contains(&between.0) && text.contains(&between.1), "{text}");
+    assert!(
+        said && text.contains(&between.0) && text.contains(&between.1),
+        "{text}"
+    );
 }
 
 /// The reasons for which a request beyond the segment is refused.
@@ -161,9 +188,15 @@ pub(crate) fn requests(member: &Member) {
         // The network carries out atomic operations, so no message is sent to the target's CPU.
         return;
     }
-    let kinds =
-        [Malformed::Add, Malformed::FetchAdd, Malformed::Data(8), Malformed::Data(32 << 10)];
-    let rounds = kinds.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
+    let kinds = [
+        Malformed::Add,
+        Malformed::FetchAdd,
+        Malformed::Data(8),
+        Malformed::Data(32 << 10),
+    ];
+    let rounds = kinds
+        .into_iter()
+        .flat_map(|kind| [(kind, false), (kind, true)]);
     for (round, (malformed, in_session)) in (1..).zip(rounds) {
         let transport = connected_with_larger_key(member);
         if member.me() == TARGET.index() {
@@ -178,7 +211,9 @@ pub(crate) fn requests(member: &Member) {
             member.exchange(&[REFUSED]);
         } else {
             let mut endpoint = transport.endpoint().expect("an endpoint");
-            endpoint.session(in_session).expect("an endpoint that is quiet");
+            endpoint
+                .session(in_session)
+                .expect("an endpoint that is quiet");
             // The second request follows soon, so that both may be batched.
             let issued = (0..2).try_for_each(|_| malformed.start(&mut *endpoint));
             check_origin(member, endpoint, issued, round);
@@ -192,7 +227,11 @@ pub(crate) fn requests(member: &Member) {
 /// Returns the opener for this process: `tiny` for the target, `usual` for all others.
 pub(crate) fn opener(usual: Opener, tiny: Opener) -> Opener {
     let is_target = |position: job::Position| Pe(position.pe) == TARGET;
-    if job::position().is_some_and(is_target) { tiny } else { usual }
+    if job::position().is_some_and(is_target) {
+        tiny
+    } else {
+        usual
+    }
 }
 
 /// The number of words that are put as blocks, which are sent in one batch if they are batched.
@@ -215,7 +254,10 @@ pub(crate) fn oversized(member: &Member) {
                 // A provider of libfabric may keep nothing of a truncated message, not even its
                 // sender.
                 Some(Error::Lost(TARGET, text)) => {
-                    assert!(text.contains("PE 1 on ") && text.contains("kept nothing"), "{text}");
+                    assert!(
+                        text.contains("PE 1 on ") && text.contains("kept nothing"),
+                        "{text}"
+                    );
                 }
                 // libfabric's shm does not report the length of a truncated message.
                 Some(error) => {
@@ -229,7 +271,11 @@ pub(crate) fn oversized(member: &Member) {
             member.exchange(&[if is_carried_out { CARRIED_OUT } else { REFUSED }]);
         } else {
             let mut endpoint = transport.endpoint().expect("an endpoint");
-            let batched = if is_batch { put_words(&mut *endpoint) } else { Ok(()) };
+            let batched = if is_batch {
+                put_words(&mut *endpoint)
+            } else {
+                Ok(())
+            };
             let nbytes = if is_batch { 8 } else { HEAP - DATA };
             let issued =
                 batched.and_then(|()| signal(&mut *endpoint, heap(DATA), nbytes, heap(SIGNALED)));
@@ -244,9 +290,18 @@ pub(crate) fn oversized(member: &Member) {
 /// Puts [`WORDS`] words, to every second word of the target.
 fn put_words(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     let words = vec![1u64; WORDS].leak().as_mut_ptr().cast();
-    let local = LocalBuf { base: words, nbytes: 8 };
+    let local = LocalBuf {
+        base: words,
+        nbytes: 8,
+    };
     let (remote_stride, local_stride, n) = (16, 8, WORDS);
-    let blocks = StridedBlocks { remote: heap(DATA), local, remote_stride, local_stride, n };
+    let blocks = StridedBlocks {
+        remote: heap(DATA),
+        local,
+        remote_stride,
+        local_stride,
+        n,
+    };
     // SAFETY: memory that is never freed.
     unsafe { endpoint.put_strided(TARGET, blocks) }
 }

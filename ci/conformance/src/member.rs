@@ -70,18 +70,34 @@ impl Member {
         let heap_keys = side.exchange(&register(Segment::Heap, &heap));
         let internal_keys = side.exchange(&register(Segment::Internal, &internal));
         let addresses = side.exchange(&transport.address());
-        transport.extend_heap(heap_bytes, &mut |_| Ok(())).expect("the memory is accepted");
+        transport
+            .extend_heap(heap_bytes, &mut |_| Ok(()))
+            .expect("the memory is accepted");
         let keys = heap_keys.iter().zip(&internal_keys);
-        let records = addresses.iter().zip(keys).map(|(address, (heap, internal))| {
-            let mut keys = [&[][..]; Segment::COUNT];
-            keys[Segment::Heap as usize] = heap;
-            keys[Segment::Internal as usize] = internal;
-            PeRecord { address, keys }
-        });
+        let records = addresses
+            .iter()
+            .zip(keys)
+            .map(|(address, (heap, internal))| {
+                let mut keys = [&[][..]; Segment::COUNT];
+                keys[Segment::Heap as usize] = heap;
+                keys[Segment::Internal as usize] = internal;
+                PeRecord { address, keys }
+            });
         let directory = Directory::new(Directory::encode(records));
-        transport.connect(Arc::new(directory)).expect("a way to every PE");
+        transport
+            .connect(Arc::new(directory))
+            .expect("a way to every PE");
         let me = Pe(pe);
-        let member = Member { transport, heap, internal, side, me, n_pes, open, opened_with };
+        let member = Member {
+            transport,
+            heap,
+            internal,
+            side,
+            me,
+            n_pes,
+            open,
+            opened_with,
+        };
         member.barrier();
         member
     }
@@ -113,18 +129,27 @@ impl Member {
     /// Returns a new endpoint of the transport under test.
     pub fn endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.endpoint();
-        TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+        TestEndpoint {
+            endpoint: endpoint.expect("an endpoint"),
+            lifetime: PhantomData,
+        }
     }
 
     /// Returns a new endpoint of the kind that the runtime uses for its own operations.
     pub(crate) fn internal_endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.internal_endpoint();
-        TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+        TestEndpoint {
+            endpoint: endpoint.expect("an endpoint"),
+            lifetime: PhantomData,
+        }
     }
 
     /// Returns another transport of this PE, in a job of `n_pes` PEs, which is not connected.
     pub(crate) fn open_beside(&self, n_pes: u32) -> Box<dyn Transport> {
-        let with = Open { n_pes, ..self.opened_with.clone() };
+        let with = Open {
+            n_pes,
+            ..self.opened_with.clone()
+        };
         (self.open)(&with).expect("the provider opens")
     }
 
@@ -132,10 +157,10 @@ impl Member {
     /// `key`.
     pub(crate) fn connect_beside(&self, transport: &mut dyn Transport, key: &[u8]) {
         let (addresses, keys) = (self.exchange(&transport.address()), self.exchange(key));
-        let records = addresses
-            .iter()
-            .zip(&keys)
-            .map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
+        let records = addresses.iter().zip(&keys).map(|(address, heap)| PeRecord {
+            address,
+            keys: [heap, &[], &[]],
+        });
         let directory = Directory::new(Directory::encode(records));
         transport.connect(Arc::new(directory)).expect("addresses");
         self.barrier();
@@ -217,12 +242,18 @@ impl Member {
 
 /// Returns the address of an offset in a peer's heap.
 pub(crate) fn heap(offset: usize) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Heap, offset: offset as u64 }
+    RemoteAddr {
+        segment: Segment::Heap,
+        offset: offset as u64,
+    }
 }
 
 /// Returns the address of an offset in a peer's internal segment.
 pub(crate) fn internal(offset: usize) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Internal, offset: offset as u64 }
+    RemoteAddr {
+        segment: Segment::Internal,
+        offset: offset as u64,
+    }
 }
 
 /// An endpoint in a test. Every error ends the test. The buffers of non-blocking operations are
@@ -246,10 +277,24 @@ pub(crate) struct TestStrides {
 impl TestStrides {
     /// Returns the blocks that start at an offset of the peer's heap, and at the start of `local`.
     fn blocks(self, offset: usize, local: LocalBuf) -> StridedBlocks {
-        let TestStrides { nbytes, n, remote: remote_stride, local: local_stride } = self;
-        assert!((n - 1) * local_stride + nbytes <= local.nbytes, "within the slice");
+        let TestStrides {
+            nbytes,
+            n,
+            remote: remote_stride,
+            local: local_stride,
+        } = self;
+        assert!(
+            (n - 1) * local_stride + nbytes <= local.nbytes,
+            "within the slice"
+        );
         let local = LocalBuf { nbytes, ..local };
-        StridedBlocks { remote: heap(offset), local, remote_stride, local_stride, n }
+        StridedBlocks {
+            remote: heap(offset),
+            local,
+            remote_stride,
+            local_stride,
+            n,
+        }
     }
 }
 
@@ -258,7 +303,11 @@ fn pe(pe: usize) -> Pe {
 }
 
 fn put(dest: RemoteAddr, source: &[u8], completion: Completion) -> Put {
-    Put { dest, source: LocalBuf::source(source.as_ptr(), source.len()), completion }
+    Put {
+        dest,
+        source: LocalBuf::source(source.as_ptr(), source.len()),
+        completion,
+    }
 }
 
 fn fine<T>(result: Result<T, Error>) -> T {
@@ -290,7 +339,12 @@ impl<'a> TestEndpoint<'a> {
     /// Gets `nbytes` bytes from an offset of the heap of PE `from`.
     pub fn get(&mut self, from: usize, offset: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; nbytes];
-        fine(verbs::get(&mut *self.endpoint, pe(from), &mut bytes, heap(offset)));
+        fine(verbs::get(
+            &mut *self.endpoint,
+            pe(from),
+            &mut bytes,
+            heap(offset),
+        ));
         bytes
     }
 
@@ -309,7 +363,10 @@ impl<'a> TestEndpoint<'a> {
         dest: &mut [u8],
         of: TestStrides,
     ) {
-        let local = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
+        let local = LocalBuf {
+            base: dest.as_mut_ptr(),
+            nbytes: dest.len(),
+        };
         let blocks = of.blocks(offset, local);
         // SAFETY: the blocks are within the slice, which is borrowed until they are complete.
         fine(unsafe { self.endpoint.get_strided_nbi(pe(from), blocks) });
@@ -318,8 +375,15 @@ impl<'a> TestEndpoint<'a> {
 
     /// Starts a get, which the next quiet completes.
     pub fn get_nbi(&mut self, from: usize, offset: usize, dest: &'a mut [u8]) {
-        let dest = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
-        let get = Get { dest, source: heap(offset), completion: Completion::AtQuiet };
+        let dest = LocalBuf {
+            base: dest.as_mut_ptr(),
+            nbytes: dest.len(),
+        };
+        let get = Get {
+            dest,
+            source: heap(offset),
+            completion: Completion::AtQuiet,
+        };
         // SAFETY: the slice is borrowed for longer than the endpoint lives.
         fine(unsafe { self.endpoint.get(pe(from), get) });
     }
@@ -335,7 +399,14 @@ impl<'a> TestEndpoint<'a> {
         condition: u64,
     ) -> u64 {
         let (dest, old) = (heap(offset), OldValue::Returned);
-        let request = AmoRequest { dest, width, op, operand, condition, old };
+        let request = AmoRequest {
+            dest,
+            width,
+            op,
+            operand,
+            condition,
+            old,
+        };
         // SAFETY: the old value is returned.
         fine(unsafe { self.endpoint.amo(pe(at), request) })
     }
@@ -355,7 +426,14 @@ impl<'a> TestEndpoint<'a> {
     ) {
         assert_eq!(fetched.len(), width.nbytes());
         let (dest, old) = (heap(offset), OldValue::AtQuiet(fetched.as_mut_ptr()));
-        let request = AmoRequest { dest, width, op, operand, condition, old };
+        let request = AmoRequest {
+            dest,
+            width,
+            op,
+            operand,
+            condition,
+            old,
+        };
         // SAFETY: the slice has the word's size and is borrowed for longer than the endpoint lives.
         fine(unsafe { self.endpoint.amo(pe(at), request) });
     }
@@ -363,7 +441,14 @@ impl<'a> TestEndpoint<'a> {
     /// Starts an AMO on a word of PE `at` that fetches nothing.
     pub fn update(&mut self, at: usize, offset: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         let (dest, old) = (heap(offset), OldValue::Ignored);
-        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        let request = AmoRequest {
+            dest,
+            width,
+            op,
+            operand,
+            condition: 0,
+            old,
+        };
         // SAFETY: the old value is ignored.
         fine(unsafe { self.endpoint.amo(pe(at), request) });
     }
@@ -379,8 +464,12 @@ impl<'a> TestEndpoint<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::Now);
-        let signal =
-            SignalUpdate { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
+        let signal = SignalUpdate {
+            dest: heap(signal_offset),
+            op,
+            value: signal,
+            follows: Follows::Data,
+        };
         // SAFETY: the slice is valid during the call.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
@@ -396,8 +485,12 @@ impl<'a> TestEndpoint<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::AtQuiet);
-        let signal =
-            SignalUpdate { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
+        let signal = SignalUpdate {
+            dest: heap(signal_offset),
+            op,
+            value: signal,
+            follows: Follows::Data,
+        };
         // SAFETY: the slice outlives the endpoint.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }

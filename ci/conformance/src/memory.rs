@@ -38,7 +38,9 @@ impl PeMemory {
 
     fn at(&self, offset: usize, nbytes: usize) -> *mut u8 {
         assert!(
-            offset.checked_add(nbytes).is_some_and(|end| end <= self.nbytes()),
+            offset
+                .checked_add(nbytes)
+                .is_some_and(|end| end <= self.nbytes()),
             "in the segment"
         );
         self.base.wrapping_add(offset)

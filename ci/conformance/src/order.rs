@@ -35,7 +35,10 @@ fn rounds<'a>(
         send(&mut end, round, &sources[round as usize - 1]);
         member.wait_until(|| member.fetch::<u64>(FLAG) >= round);
         let sent = &bytes(round, sources[round as usize - 1].len());
-        assert!(member.read(DATA, sent.len()) == *sent, "data of round {round} before its flag");
+        assert!(
+            member.read(DATA, sent.len()) == *sent,
+            "data of round {round} before its flag"
+        );
         end.put_word(member.left(), ANSWER, round);
         end.fence();
         member.wait_until(|| member.fetch::<u64>(ANSWER) >= round);
@@ -44,7 +47,9 @@ fn rounds<'a>(
 
 fn sources() -> Vec<Vec<u8>> {
     let mut random = Random::new(5);
-    (1..=ROUNDS).map(|round| bytes(round, length(&mut random))).collect()
+    (1..=ROUNDS)
+        .map(|round| bytes(round, length(&mut random)))
+        .collect()
 }
 
 pub(crate) fn data_before_flag(member: &Member) {
@@ -80,7 +85,9 @@ pub(crate) fn signals(member: &Member) {
 /// A signal adds to a word of its own data. If it were carried out first, the data would overwrite
 /// the sum.
 pub(crate) fn signal_after_its_data(member: &Member) {
-    let sizes = [8, 256, 257, 1_000, 4_016, 4_024, 16_384, 40_000, 65_456, 65_464, 100_000];
+    let sizes = [
+        8, 256, 257, 1_000, 4_016, 4_024, 16_384, 40_000, 65_456, 65_464, 100_000,
+    ];
     let sources: Vec<Vec<u8>> = (1..).zip(sizes).map(|(seed, n)| bytes(seed, n)).collect();
     let mut end = member.endpoint();
     for (round, source) in sources.iter().enumerate() {
@@ -95,7 +102,11 @@ pub(crate) fn signal_after_its_data(member: &Member) {
         let word = &mut expected[at..at + 8];
         let sum = u64::from_ne_bytes(std::array::from_fn(|i| word[i])).wrapping_add(1);
         word.copy_from_slice(&sum.to_ne_bytes());
-        assert!(member.read(DATA, expected.len()) == expected, "{} bytes", expected.len());
+        assert!(
+            member.read(DATA, expected.len()) == expected,
+            "{} bytes",
+            expected.len()
+        );
         member.barrier();
     }
 }
@@ -122,7 +133,11 @@ pub(crate) fn small_before_large(member: &Member) {
         end.update(member.right(), FLAG, Eight, AmoOp::Set, round);
         member.wait_until(|| member.fetch::<u64>(LARGE) >= round);
         for word in (DATA..).step_by(8).take(WORDS) {
-            assert_eq!(member.fetch::<u64>(word), round, "the word at {word} before the large put");
+            assert_eq!(
+                member.fetch::<u64>(word),
+                round,
+                "the word at {word} before the large put"
+            );
         }
         member.wait_until(|| member.fetch::<u64>(FLAG) >= round);
         assert!(
@@ -139,8 +154,9 @@ pub(crate) fn later_put_stays(member: &Member) {
     let mut random = Random::new(6);
     let right = member.right();
     for round in 0..200 {
-        let puts: Vec<Vec<u8>> =
-            (0..4).map(|put| bytes(round * 4 + put, length(&mut random))).collect();
+        let puts: Vec<Vec<u8>> = (0..4)
+            .map(|put| bytes(round * 4 + put, length(&mut random)))
+            .collect();
         let mut expected = member.read(DATA, 0);
         expected.resize(200_000, 0);
         member.write(DATA, &expected);
@@ -156,7 +172,10 @@ pub(crate) fn later_put_stays(member: &Member) {
         }
         end.quiet();
         member.barrier();
-        assert!(member.read(DATA, expected.len()) == expected, "round {round}");
+        assert!(
+            member.read(DATA, expected.len()) == expected,
+            "round {round}"
+        );
     }
 }
 

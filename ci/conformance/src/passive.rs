@@ -52,7 +52,10 @@ pub(crate) fn target(member: &Member) {
 pub(crate) fn origin(member: &Member) {
     for round in 1..=5u64 {
         let seed = |origin: usize| round * 8 + origin as u64;
-        let (small, large) = (bytes(seed(member.me()), 500), bytes(seed(member.me()), 3 * ROOM));
+        let (small, large) = (
+            bytes(seed(member.me()), 500),
+            bytes(seed(member.me()), 3 * ROOM),
+        );
         let mut end = member.endpoint();
         end.update(member.right(), 0, Eight, Add, 1);
         end.put_nbi(member.right(), ROOM, &large);

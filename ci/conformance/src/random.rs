@@ -33,7 +33,12 @@ enum Mix {
 impl Room {
     fn new(member: &Member, start: usize, nbytes: usize, seed: u64) -> Room {
         let expected = vec![vec![0; nbytes]; member.n_pes()];
-        Room { start, nbytes, expected, random: Random::new(seed) }
+        Room {
+            start,
+            nbytes,
+            expected,
+            random: Random::new(seed),
+        }
     }
 
     fn length(&mut self, mix: Mix) -> usize {
@@ -96,10 +101,18 @@ impl Room {
         end.quiet();
         drop(end);
         for ((peer, start, got), wanted) in gets.iter().zip(&wanted) {
-            assert!(got == wanted, "get of {} at {start} from PE {peer}", got.len());
+            assert!(
+                got == wanted,
+                "get of {} at {start} from PE {peer}",
+                got.len()
+            );
         }
         for ((peer, start, fetched), old) in words.iter().zip(olds) {
-            assert_eq!(u64::from_le_bytes(*fetched), old, "AMO at {start} of PE {peer}");
+            assert_eq!(
+                u64::from_le_bytes(*fetched),
+                old,
+                "AMO at {start} of PE {peer}"
+            );
         }
     }
 
@@ -111,7 +124,11 @@ impl Room {
         start: usize,
         fetched: &'a mut [u8; 8],
     ) -> u64 {
-        let width = if self.random.below(2) == 0 { Four } else { Eight };
+        let width = if self.random.below(2) == 0 {
+            Four
+        } else {
+            Eight
+        };
         let op = AmoOp::ALL[self.random.below(AmoOp::ALL.len())];
         let old = self.word(peer, start, width);
         let operand = operand(op, width, &mut self.random);
@@ -153,7 +170,10 @@ impl Room {
     fn check(&self, member: &Member) {
         let mut end = member.endpoint();
         for (peer, expected) in self.expected.iter().enumerate() {
-            assert!(end.get(peer, self.start, self.nbytes) == *expected, "the room at PE {peer}");
+            assert!(
+                end.get(peer, self.start, self.nbytes) == *expected,
+                "the room at PE {peer}"
+            );
         }
     }
 }
@@ -225,7 +245,11 @@ pub fn soak(member: &Member, time: Duration, mut look: impl FnMut(u64)) -> Soak 
     let until = Instant::now() + time;
     let mut batches = 0;
     while Instant::now() < until {
-        let mix = if batches % 16 == 0 { Mix::Heavy } else { Mix::Usual };
+        let mix = if batches % 16 == 0 {
+            Mix::Heavy
+        } else {
+            Mix::Usual
+        };
         room.batch(member, mix);
         batches += 1;
         if batches % 64 == 0 {

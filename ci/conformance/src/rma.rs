@@ -35,12 +35,23 @@ pub(crate) fn sizes(member: &Member) {
             member.barrier();
             for origin in 0..member.n_pes() {
                 let seen = member.read(place(origin) - GUARD, nbytes + 2 * GUARD);
-                assert_eq!(seen[GUARD..GUARD + nbytes], data(origin), "{nbytes} from PE {origin}");
+                assert_eq!(
+                    seen[GUARD..GUARD + nbytes],
+                    data(origin),
+                    "{nbytes} from PE {origin}"
+                );
                 let guards = seen[..GUARD].iter().chain(&seen[GUARD + nbytes..]);
-                assert!(guards.eq(&[0x5A; 2 * GUARD]), "{nbytes} bytes from PE {origin}, no more");
+                assert!(
+                    guards.eq(&[0x5A; 2 * GUARD]),
+                    "{nbytes} bytes from PE {origin}, no more"
+                );
                 // Gets from each peer the data that the next PE has put there.
                 let put_by = (member.me() + 1) % member.n_pes();
-                assert_eq!(end.get(origin, place(put_by), nbytes), data(put_by), "get of {nbytes}");
+                assert_eq!(
+                    end.get(origin, place(put_by), nbytes),
+                    data(put_by),
+                    "get of {nbytes}"
+                );
             }
             member.barrier();
             start += 4 * room;
@@ -94,7 +105,10 @@ pub(crate) fn large(member: &Member) {
         }
         end.quiet();
         member.barrier();
-        assert!(member.read(shift, part) == bytes(left as u64, part), "put of {part}");
+        assert!(
+            member.read(shift, part) == bytes(left as u64, part),
+            "put of {part}"
+        );
         match nbi {
             true => end.get_nbi(right, shift, &mut copy),
             false => copy = end.get(right, shift, part),
@@ -107,7 +121,10 @@ pub(crate) fn large(member: &Member) {
 pub(crate) fn block_borders(member: &Member) {
     const NBYTES: usize = 70_000;
     let (me, right, left) = (member.me(), member.right(), member.left());
-    for border in (64..member.heap_bytes() >> 20).step_by(16).map(|mib| mib << 20) {
+    for border in (64..member.heap_bytes() >> 20)
+        .step_by(16)
+        .map(|mib| mib << 20)
+    {
         let start = border - NBYTES / 2;
         for (nbytes, nbi) in [(12, false), (NBYTES, false), (NBYTES, true)] {
             let (at, data) = (border - nbytes / 2, bytes((border + me) as u64, nbytes));
@@ -118,7 +135,10 @@ pub(crate) fn block_borders(member: &Member) {
             }
             end.quiet();
             member.barrier();
-            assert_eq!(member.read(at, nbytes), bytes((border + left) as u64, nbytes));
+            assert_eq!(
+                member.read(at, nbytes),
+                bytes((border + left) as u64, nbytes)
+            );
             assert_eq!(end.get(right, at, nbytes), data);
             member.barrier();
             member.write(start, &[0; NBYTES]);
@@ -146,7 +166,10 @@ pub(crate) fn far_offsets(member: &Member) {
         end.quiet();
         assert_eq!(end.get(right, offset, data.len()), data);
         member.barrier();
-        assert_eq!(member.read(offset, 70_000), bytes(member.left() as u64, 70_000));
+        assert_eq!(
+            member.read(offset, 70_000),
+            bytes(member.left() as u64, 70_000)
+        );
         assert!(member.read(offset % FAR, 100).iter().all(|&b| b == 0) || offset < FAR);
         member.barrier();
     }

@@ -15,8 +15,14 @@ pub(crate) struct Side {
 
 impl Side {
     pub(crate) fn inherited(n_pes: u32) -> Side {
-        let link = io::stdin().as_fd().try_clone_to_owned().expect("the inherited socket");
-        Side { link: Mutex::new(UnixStream::from(link)), n_pes: n_pes as usize }
+        let link = io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .expect("the inherited socket");
+        Side {
+            link: Mutex::new(UnixStream::from(link)),
+            n_pes: n_pes as usize,
+        }
     }
 
     /// Sends `own` to all PEs and returns the bytes of each.
@@ -41,7 +47,9 @@ impl Side {
     /// `compute` does.
     pub(crate) fn compute_until_barrier(&self, mut compute: impl FnMut()) {
         self.announce(&[]);
-        self.link().set_nonblocking(true).expect("a socket can be polled");
+        self.link()
+            .set_nonblocking(true)
+            .expect("a socket can be polled");
         let mut first = [0; 1];
         loop {
             match self.link().read(&mut first) {
@@ -50,10 +58,17 @@ impl Side {
                 _ => panic!("the other PEs are gone"),
             }
         }
-        self.link().set_nonblocking(false).expect("a socket can block");
+        self.link()
+            .set_nonblocking(false)
+            .expect("a socket can block");
         let mut rest = vec![0; 4 * self.n_pes - 1];
-        self.link().read_exact(&mut rest).expect("the other PEs are there");
-        assert!(first[0] == 0 && rest.iter().all(|&byte| byte == 0), "all are in a barrier");
+        self.link()
+            .read_exact(&mut rest)
+            .expect("the other PEs are there");
+        assert!(
+            first[0] == 0 && rest.iter().all(|&byte| byte == 0),
+            "all are in a barrier"
+        );
     }
 
     fn link(&self) -> MutexGuard<'_, UnixStream> {
@@ -82,7 +97,8 @@ pub(crate) fn serve(links: &[UnixStream], deadline: Instant) -> String {
             if left.is_zero() {
                 return format!("at meeting {meetings} without PE {pe}");
             }
-            link.set_read_timeout(Some(left)).expect("a timeout that is not zero");
+            link.set_read_timeout(Some(left))
+                .expect("a timeout that is not zero");
             match read_message(&mut link) {
                 Ok(message) => write_message(&mut all, &message).expect("memory"),
                 Err(_) => return format!("after {meetings} meetings PE {pe} came no more"),

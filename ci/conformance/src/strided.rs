@@ -32,7 +32,12 @@ pub(crate) fn blocks(member: &Member) {
         member.write(0, &vec![BEFORE; member.n_pes() * room]);
         member.barrier();
         let (source, at) = (data(member.me()), place(member.me()));
-        let strides = TestStrides { nbytes, n, remote: there, local: here };
+        let strides = TestStrides {
+            nbytes,
+            n,
+            remote: there,
+            local: here,
+        };
         for peer in 0..member.n_pes() {
             // The blocks overwrite the two bytes that are put first. Between the two puts of the
             // blocks is a large put to the memory behind them.
@@ -54,7 +59,11 @@ pub(crate) fn blocks(member: &Member) {
             for i in 0..n {
                 expected[i * there..][..nbytes].copy_from_slice(&source[i * here..][..nbytes]);
             }
-            assert_eq!(member.read(place(origin), room), expected, "{strides:?} from PE {origin}");
+            assert_eq!(
+                member.read(place(origin), room),
+                expected,
+                "{strides:?} from PE {origin}"
+            );
         }
         // Gets from each peer the blocks that the next PE has put there.
         let put_by = (member.me() + 1) % member.n_pes();
@@ -64,9 +73,16 @@ pub(crate) fn blocks(member: &Member) {
             let source = data(put_by);
             for i in 0..n {
                 let block = i * here..i * here + nbytes;
-                assert_eq!(found[block.clone()], source[block], "{strides:?} from PE {peer}");
+                assert_eq!(
+                    found[block.clone()],
+                    source[block],
+                    "{strides:?} from PE {peer}"
+                );
                 let gap = &found[i * here + nbytes..found.len().min((i + 1) * here)];
-                assert!(gap.iter().all(|&byte| byte == BEFORE), "{strides:?}: no more than blocks");
+                assert!(
+                    gap.iter().all(|&byte| byte == BEFORE),
+                    "{strides:?}: no more than blocks"
+                );
             }
         }
         member.barrier();

@@ -23,7 +23,10 @@ pub(crate) fn peers(member: &Member) {
     member.barrier();
     drop((few, many));
     let most = few_taken + u64::from(MANY) * BYTES_PER_PEER;
-    assert!(many_taken <= most, "{FEW} PEs take {few_taken} bytes, {MANY} {many_taken}");
+    assert!(
+        many_taken <= most,
+        "{FEW} PEs take {few_taken} bytes, {MANY} {many_taken}"
+    );
 }
 
 /// Returns a transport of a job of `n_pes` PEs that has used one of them, and the bytes of memory
@@ -40,14 +43,20 @@ fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transpor
     let opened = private_bytes().saturating_sub(before);
     // The directory is not counted, since the PEs of a node share it in a job.
     let (addresses, keys) = (member.exchange(&transport.address()), member.exchange(&key));
-    let record = |pe: usize| PeRecord { address: &addresses[pe], keys: [&keys[pe], &[], &[]] };
+    let record = |pe: usize| PeRecord {
+        address: &addresses[pe],
+        keys: [&keys[pe], &[], &[]],
+    };
     let records = (0..n_pes as usize).map(|pe| record(pe.min(1)));
     let directory = Arc::new(Directory::new(Directory::encode(records)));
     member.barrier();
     let before = private_bytes();
     transport.connect(directory).expect("a way to every PE");
     let mut endpoint = transport.endpoint().expect("an endpoint");
-    let at = RemoteAddr { segment: Segment::Heap, offset: 8 };
+    let at = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 8,
+    };
     let other = Pe(member.right() as u32);
     verbs::put(&mut *endpoint, other, at, &7u64.to_ne_bytes()).expect("a PE that is there");
     endpoint.quiet().expect("a PE that is there");
@@ -66,7 +75,11 @@ fn without_huge_pages() {
 /// Returns the number of bytes that this process has written and shares with no other one.
 fn private_bytes() -> u64 {
     let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel has it");
-    let line = map.lines().find_map(|line| line.strip_prefix("Private_Dirty:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).map(str::parse::<u64>);
+    let line = map
+        .lines()
+        .find_map(|line| line.strip_prefix("Private_Dirty:"));
+    let kib = line
+        .and_then(|line| line.trim().strip_suffix(" kB"))
+        .map(str::parse::<u64>);
     kib.expect("a line of it").expect("a number") << 10
 }

@@ -16,7 +16,16 @@ pub fn put(
 ) -> Result<(), Error> {
     let source = LocalBuf::source(source.as_ptr(), source.len());
     // SAFETY: the slice is borrowed during the call, after which the put does not read it.
-    unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }
+    unsafe {
+        endpoint.put(
+            pe,
+            Put {
+                dest,
+                source,
+                completion: Completion::Now,
+            },
+        )
+    }
 }
 
 /// Gets bytes from a PE. They are complete when it returns.
@@ -26,14 +35,38 @@ pub fn get(
     dest: &mut [u8],
     source: RemoteAddr,
 ) -> Result<(), Error> {
-    let dest = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
+    let dest = LocalBuf {
+        base: dest.as_mut_ptr(),
+        nbytes: dest.len(),
+    };
     // SAFETY: the slice is borrowed during the call, which completes the get.
-    unsafe { endpoint.get(pe, Get { dest, source, completion: Completion::Now }) }
+    unsafe {
+        endpoint.get(
+            pe,
+            Get {
+                dest,
+                source,
+                completion: Completion::Now,
+            },
+        )
+    }
 }
 
 /// Adds one to a word of 8 bytes of a PE and returns its old value.
 pub fn add_one(endpoint: &mut dyn Endpoint, pe: Pe, dest: RemoteAddr) -> Result<u64, Error> {
     let (width, op, old) = (AmoWidth::Eight, AmoOp::Add, OldValue::Returned);
     // SAFETY: the old value is returned.
-    unsafe { endpoint.amo(pe, AmoRequest { dest, width, op, operand: 1, condition: 0, old }) }
+    unsafe {
+        endpoint.amo(
+            pe,
+            AmoRequest {
+                dest,
+                width,
+                op,
+                operand: 1,
+                condition: 0,
+                old,
+            },
+        )
+    }
 }

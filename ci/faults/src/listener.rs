@@ -60,7 +60,9 @@ pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<(
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    listener.set(RawFd::try_from(fd).expect("a small number")).expect("it is published once");
+    listener
+        .set(RawFd::try_from(fd).expect("a small number"))
+        .expect("it is published once");
     Ok(())
 }
 
@@ -83,12 +85,20 @@ impl SeccompListener {
             let mut seen: libc::seccomp_notif = unsafe { std::mem::zeroed() };
             // SAFETY: the request writes one value of this type.
             let status = unsafe {
-                libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut seen)
+                libc::ioctl(
+                    self.0.as_raw_fd(),
+                    libc::SECCOMP_IOCTL_NOTIF_RECV,
+                    &raw mut seen,
+                )
             };
             // If the request fails, the caller was killed meanwhile.
             if status == 0 {
                 let instruction = seen.data.instruction_pointer;
-                return Some(NotifiedCall { id: seen.id, thread: seen.pid, instruction });
+                return Some(NotifiedCall {
+                    id: seen.id,
+                    thread: seen.pid,
+                    instruction,
+                });
             }
         }
     }
@@ -104,6 +114,12 @@ impl SeccompListener {
             flags: if error.is_none() { continued } else { 0 },
         };
         // SAFETY: the request reads one value of this type.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
+        unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_SEND,
+                &raw mut answer,
+            )
+        };
     }
 }

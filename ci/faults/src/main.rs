@@ -28,8 +28,11 @@ fn main() -> Result<ExitCode> {
     let [call, error, program, turn, report, command @ ..] = words.as_slice() else {
         bail!("usage: inject CALL ERROR PROGRAM TURN REPORT COMMAND...");
     };
-    let (call, error, turn) =
-        (call.parse()?, Errno::from_raw_os_error(error.parse()?), turn.parse()?);
+    let (call, error, turn) = (
+        call.parse()?,
+        Errno::from_raw_os_error(error.parse()?),
+        turn.parse()?,
+    );
     let descriptor = OnceLock::new();
     let (calls, status) = thread::scope(|scope| {
         let job = scope.spawn(|| run(command, call, &descriptor));
@@ -44,20 +47,28 @@ fn main() -> Result<ExitCode> {
     });
     fs::write(report, calls.to_string()).with_context(|| format!("writing {report}"))?;
     let status = status?;
-    let code = status.code().unwrap_or(128 + status.signal().unwrap_or_default());
+    let code = status
+        .code()
+        .unwrap_or(128 + status.signal().unwrap_or_default());
     Ok(ExitCode::from(u8::try_from(code)?))
 }
 
 /// Runs the command with the filter, which also applies to the calling thread from now on.
 fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<ExitStatus> {
-    let [program, arguments @ ..] = command else { bail!("there is no command") };
+    let [program, arguments @ ..] = command else {
+        bail!("there is no command")
+    };
     listener::filter_this_thread(call, descriptor).context("installing the filter")?;
     // The command must end when this thread ends, since nobody would answer its calls then.
     // `setpriv` arranges that: code between fork and exec would hold locks of malloc while a call
     // waits for the other thread's answer.
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "--", program]).args(arguments);
-    command.status().with_context(|| format!("running {program}"))
+    command
+        .args(["--pdeathsig", "TERM", "--", program])
+        .args(arguments);
+    command
+        .status()
+        .with_context(|| format!("running {program}"))
 }
 
 /// Answers all calls until no process of the job is left. Returns the number of calls of `program`
@@ -82,11 +93,17 @@ fn is_of_program(call: &NotifiedCall, program: &str) -> bool {
 fn is_of_loader(call: &NotifiedCall) -> bool {
     let maps = fs::read_to_string(format!("/proc/{}/maps", call.thread)).unwrap_or_default();
     let holds = |line: &&str| {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let range = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'));
         let number = |text| u64::from_str_radix(text, 16).ok();
         let range = range.and_then(|(from, to)| Some(number(from)?..number(to)?));
         range.is_some_and(|range| range.contains(&call.instruction))
     };
-    let file = maps.lines().find(holds).and_then(|line| line.rsplit('/').next());
+    let file = maps
+        .lines()
+        .find(holds)
+        .and_then(|line| line.rsplit('/').next());
     file.is_some_and(|file| file.starts_with("ld-") || file.starts_with("ld."))
 }

@@ -47,7 +47,10 @@ fn serve(mut input: &[u8]) {
         if body.is_empty() {
             server.exited(pe, Exit::Status(0));
         } else {
-            let mut frame = u32::try_from(body.len()).expect("a byte").to_le_bytes().to_vec();
+            let mut frame = u32::try_from(body.len())
+                .expect("a byte")
+                .to_le_bytes()
+                .to_vec();
             frame.push(proto::VERSION);
             frame.extend(body);
             server.received(pe, &frame);

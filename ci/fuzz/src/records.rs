@@ -5,7 +5,14 @@ use libfuzzer_sys::fuzz_target;
 use rushmem_wire::{RECORD, decode, encode};
 
 /// A value with all types that records consist of.
-type Parts = (u64, String, Option<bool>, [u8; 32], Vec<(u32, Vec<u8>)>, Option<(u32, i32, u64)>);
+type Parts = (
+    u64,
+    String,
+    Option<bool>,
+    [u8; 32],
+    Vec<(u32, Vec<u8>)>,
+    Option<(u32, i32, u64)>,
+);
 
 fuzz_target!(|input: &[u8]| {
     if let Ok(record) = decode::<Parts>(RECORD, input) {

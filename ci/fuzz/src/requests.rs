@@ -25,7 +25,9 @@ fuzz_target!(|input: &[u8]| {
     acks.add_origin();
     let mut streams = Streams::new(Pe(0));
     for bytes in input.chunks(REQUEST) {
-        let Ok(request) = Request::decode(bytes) else { continue };
+        let Ok(request) = Request::decode(bytes) else {
+            continue;
+        };
         assert_eq!(Request::decode(&request.encode()), Ok(request));
         match streams.accept(&acks, &request) {
             Ok(ArrivalOrder::Next) => drop(streams.mark_carried_out(&acks, &request, 0)),
@@ -37,19 +39,27 @@ fuzz_target!(|input: &[u8]| {
         streams.take_ready(request.stream);
     }
     for bytes in input.chunks(REPLY) {
-        let Ok(reply) = Reply::decode(bytes) else { continue };
+        let Ok(reply) = Reply::decode(bytes) else {
+            continue;
+        };
         assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
     }
     let mut heaps = [[0u64; 64]; 2];
     let [own, other] = heaps.each_mut().map(|heap| {
         let segments = Segments::default();
-        let whole = LocalBuf { base: heap.as_mut_ptr().cast(), nbytes: size_of_val(heap) };
+        let whole = LocalBuf {
+            base: heap.as_mut_ptr().cast(),
+            nbytes: size_of_val(heap),
+        };
         // SAFETY: the memory outlives the table.
         unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
         segments
     });
     let mut answers = Vec::new();
     let carried_out = batch::carry_out(input, &own, &Node(other), &mut answers);
-    assert!(input.is_empty() || input.len() >= 12 || carried_out.is_err(), "a part of a head");
+    assert!(
+        input.is_empty() || input.len() >= 12 || carried_out.is_err(),
+        "a part of a head"
+    );
     assert!(answers.len() <= batch::MAX_ANSWERS);
 });

@@ -11,6 +11,9 @@ fuzz_target!(|input: (u8, &str)| {
     let lookup = |name: &str| (name == set).then(|| text.to_owned());
     if let Ok(settings) = Settings::read(lookup) {
         let sizes = settings.virtual_nodes.sizes(64);
-        assert!(sizes.is_none_or(|sizes| sizes.iter().sum::<u32>() == 64), "all PEs have a node");
+        assert!(
+            sizes.is_none_or(|sizes| sizes.iter().sum::<u32>() == 64),
+            "all PEs have a node"
+        );
     }
 });

@@ -16,7 +16,9 @@ fuzz_target!(|input: &[u8]| {
     let mut rest = input;
     let mut snapshots = Vec::new();
     for pe in 0..N_PES {
-        let Some((&nbytes, later)) = rest.split_first() else { break };
+        let Some((&nbytes, later)) = rest.split_first() else {
+            break;
+        };
         let (bytes, later) = later.split_at(later.len().min(nbytes.into()));
         let status = Status::decode(bytes).ok();
         if let Some(status) = &status {
@@ -25,7 +27,12 @@ fuzz_target!(|input: &[u8]| {
         rest = later;
         let writes = writes::read(|| Some(rest.to_vec()));
         let snapshot = PeSnapshot::new(pe, ProcessState::Sleeps);
-        snapshots.push(PeSnapshot { status, read_at: READ_AT, writes, ..snapshot });
+        snapshots.push(PeSnapshot {
+            status,
+            read_at: READ_AT,
+            writes,
+            ..snapshot
+        });
     }
     explain(N_PES, &snapshots);
 });

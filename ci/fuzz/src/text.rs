@@ -13,7 +13,10 @@ use rushmem_transport::NicName;
 
 fuzz_target!(|text: &str| {
     if let Some(limit) = time_limit::parse(text) {
-        assert!(Instant::now().checked_add(3 * limit).is_some(), "a limit can be added to a time");
+        assert!(
+            Instant::now().checked_add(3 * limit).is_some(),
+            "a limit can be added to a time"
+        );
     }
     if let Some(name) = NicName::parse(text) {
         assert_eq!(NicName::parse(&name.to_string()), Some(name));

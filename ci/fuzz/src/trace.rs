@@ -14,7 +14,9 @@ const IN_HEADER: usize = (header::WORDS - 1) * WORD;
 fuzz_target!(|input: &[u8]| {
     let halves = input.split_at(input.len() / 2);
     let of = |part| PeTrace::of_file(&file(part)?).ok();
-    let (Some(first), second) = (of(halves.0), of(halves.1)) else { return };
+    let (Some(first), second) = (of(halves.0), of(halves.1)) else {
+        return;
+    };
     let mut job = JobTrace { pes: vec![first] };
     second.into_iter().for_each(|trace| job.add(trace));
     chrome::write(&job, &mut std::io::sink()).expect("nothing fails");

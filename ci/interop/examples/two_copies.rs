@@ -5,7 +5,9 @@
 #![allow(unsafe_code)]
 
 fn main() {
-    let path = std::env::args().nth(1).expect("usage: two_copies LIBRUSHMEM");
+    let path = std::env::args()
+        .nth(1)
+        .expect("usage: two_copies LIBRUSHMEM");
     // SAFETY: the initialization functions of librushmem.so may run at any time.
     let other = unsafe { libloading::Library::new(path) }.expect("it can be loaded");
     let _shmem = shmem::init();

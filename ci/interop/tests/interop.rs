@@ -10,26 +10,44 @@ const PES: [usize; 3] = [1, 2, 5];
 #[test]
 fn a_program_in_rust_calls_c() {
     for n in PES {
-        Job::new(env!("CARGO_BIN_EXE_interop")).n(n).run().assert_ok(n);
+        Job::new(env!("CARGO_BIN_EXE_interop"))
+            .n(n)
+            .run()
+            .assert_ok(n);
     }
 }
 
 /// Returns the path of the file that cargo built of an example of this package.
 fn example(name: &str) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
-    let built = this.parent().and_then(Path::parent).expect("it is in target/PROFILE/deps");
+    let built = this
+        .parent()
+        .and_then(Path::parent)
+        .expect("it is in target/PROFILE/deps");
     let file = built.join("examples").join(name);
-    assert!(file.exists(), "{} is missing: build it by cargo build --examples", file.display());
+    assert!(
+        file.exists(),
+        "{} is missing: build it by cargo build --examples",
+        file.display()
+    );
     file
 }
 
 #[test]
 fn two_copies_end_with_a_message() {
     let library = prefix().join("lib/librushmem.so.1");
-    let outcome = Job::new(example("two_copies")).n(2).arg(library.display()).run();
-    let complaint =
-        outcome.stderr.lines().find(|line| line.contains("another copy of the library"));
-    assert!(complaint.is_some_and(|line| line.contains("shmem_init")), "{outcome}");
+    let outcome = Job::new(example("two_copies"))
+        .n(2)
+        .arg(library.display())
+        .run();
+    let complaint = outcome
+        .stderr
+        .lines()
+        .find(|line| line.contains("another copy of the library"));
+    assert!(
+        complaint.is_some_and(|line| line.contains("shmem_init")),
+        "{outcome}"
+    );
     assert!(!outcome.status.success(), "{outcome}");
 }
 
@@ -47,7 +65,11 @@ fn linked(source: &str, library: &Path, more: &[&str]) -> PathBuf {
         .arg(&program)
         .output()
         .expect("there is a C compiler");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     program
 }
 

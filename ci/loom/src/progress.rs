@@ -44,8 +44,13 @@ fn flushed(calls: usize) {
             .map(|service| thread::spawn(move || service.call()))
             .collect();
         let seen = service.turn();
-        callers.into_iter().for_each(|caller| caller.join().expect("it returns"));
-        assert!(seen == calls || service.rings.load(Relaxed), "{seen} of {calls}");
+        callers
+            .into_iter()
+            .for_each(|caller| caller.join().expect("it returns"));
+        assert!(
+            seen == calls || service.rings.load(Relaxed),
+            "{seen} of {calls}"
+        );
     });
 }
 
@@ -64,8 +69,11 @@ fn a_thread_that_stops_polling_prevents_a_sleep_or_ends_it() {
     loom::model(|| {
         let service = Arc::new(Service::default());
         let poller = service.clone();
-        let poller =
-            thread::spawn(move || poller.wakeup.stop_polling(|| poller.rings.store(true, Relaxed)));
+        let poller = thread::spawn(move || {
+            poller
+                .wakeup
+                .stop_polling(|| poller.rings.store(true, Relaxed))
+        });
         let sleeps = service.wakeup.back_off();
         poller.join().expect("it returns");
         assert!(!sleeps || service.rings.load(Relaxed));

@@ -20,13 +20,24 @@ fn no_wake_up_is_lost() {
         let waiter = {
             let words = words.clone();
             thread::spawn(move || {
-                let doorbell = Doorbell { rings: &words[0], sleepers: &words[1] };
+                let doorbell = Doorbell {
+                    rings: &words[0],
+                    sleepers: &words[1],
+                };
                 doorbell.sleep_until(|| words[2].load(Ordering::Acquire) == 1, sleep);
             })
         };
         words[2].store(1, Ordering::Release);
-        Doorbell { rings: &words[0], sleepers: &words[1] }.ring(|_| ());
+        Doorbell {
+            rings: &words[0],
+            sleepers: &words[1],
+        }
+        .ring(|_| ());
         waiter.join().expect("the waiter returns");
-        assert_eq!(words[1].load(Ordering::Relaxed), 0, "nobody sleeps any more");
+        assert_eq!(
+            words[1].load(Ordering::Relaxed),
+            0,
+            "nobody sleeps any more"
+        );
     });
 }

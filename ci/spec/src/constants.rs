@@ -66,7 +66,13 @@ pub(crate) struct Constant<'a> {
 impl Constant<'_> {
     /// Appends the `#define`, after a comment.
     fn define(&self, text: &mut String) -> Result<()> {
-        writeln!(text, "/* {} */\n#define {} {}", self.about, self.name, self.in_c()?)?;
+        writeln!(
+            text,
+            "/* {} */\n#define {} {}",
+            self.about,
+            self.name,
+            self.in_c()?
+        )?;
         Ok(())
     }
 
@@ -80,7 +86,10 @@ impl Constant<'_> {
             "usize" if self.name.contains("_TEAM_") => format!("((shmem_team_t){value})"),
             "usize" if self.name.starts_with("SHMEM_CTX_") => format!("((shmem_ctx_t){value})"),
             "usize" if self.name.contains("_REQ_") => format!("((shmemx_req_t){value})"),
-            kind => bail!("{} has the type {kind}, which means nothing in C", self.name),
+            kind => bail!(
+                "{} has the type {kind}, which means nothing in C",
+                self.name
+            ),
         })
     }
 }
@@ -97,7 +106,12 @@ fn parse(source: &str) -> Result<Vec<Constant<'_>>> {
                 .strip_suffix(';')
                 .and_then(|item| item.split_once(" = "))
                 .and_then(|(left, value)| Some((left.split_once(": ")?, value)))
-                .map(|((name, kind), value)| Constant { name, kind, value, about })
+                .map(|((name, kind), value)| Constant {
+                    name,
+                    kind,
+                    value,
+                    about,
+                })
                 .with_context(|| format!("constants.rs: this is no plain constant: {line}"))?;
             constants.push(constant);
         } else {
@@ -118,14 +132,27 @@ mod tests {
     #[test]
     fn a_constant_keeps_its_words() {
         let parsed = parse("/// Few.\npub const SHMEM_FEW: c_long = 2;\n").unwrap();
-        let few = Constant { name: "SHMEM_FEW", kind: "c_long", value: "2", about: "Few." };
+        let few = Constant {
+            name: "SHMEM_FEW",
+            kind: "c_long",
+            value: "2",
+            about: "Few.",
+        };
         assert_eq!(few.in_c().unwrap(), "2L");
         assert_eq!(parsed, [few]);
     }
 
     #[test]
     fn handles_are_cast_to_their_types() {
-        let handle = |name| Constant { name, kind: "usize", value: "1", about: "" }.in_c();
+        let handle = |name| {
+            Constant {
+                name,
+                kind: "usize",
+                value: "1",
+                about: "",
+            }
+            .in_c()
+        };
         assert_eq!(handle("SHMEM_TEAM_WORLD").unwrap(), "((shmem_team_t)1)");
         assert_eq!(handle("SHMEM_CTX_DEFAULT").unwrap(), "((shmem_ctx_t)1)");
         assert!(handle("SHMEM_CMP_EQ").is_err());

@@ -54,7 +54,10 @@ impl Fortran {
     /// # Panics
     /// If a record has an unknown form.
     pub fn read() -> Self {
-        let mut fortran = Self { routines: Vec::new(), parameters: Vec::new() };
+        let mut fortran = Self {
+            routines: Vec::new(),
+            parameters: Vec::new(),
+        };
         for record in records(ROUTINES) {
             let name = record["name"].clone();
             match (record["offered"].as_str(), record["form"].as_str()) {
@@ -69,7 +72,9 @@ impl Fortran {
 
     /// Returns the symbols of the routines, as compilers write them into object files.
     pub fn symbols(&self) -> impl Iterator<Item = String> + '_ {
-        self.routines.iter().map(|name| format!("{}_", name.to_lowercase()))
+        self.routines
+            .iter()
+            .map(|name| format!("{}_", name.to_lowercase()))
     }
 
     /// Returns the text of `shmem.fh`: the constants of the standard, and declarations of
@@ -77,7 +82,10 @@ impl Fortran {
     pub fn shmem(&self) -> Result<String> {
         let mut text = self.include_file(SHMEM, |name| !is_extension(name))?;
         for (name, kind) in DECLARED {
-            ensure!(self.routines.iter().any(|routine| routine == name), "no routine {name}");
+            ensure!(
+                self.routines.iter().any(|routine| routine == name),
+                "no routine {name}"
+            );
             write!(text, "\n      {kind} {name}\n      EXTERNAL {name}\n")?;
         }
         Ok(text)
@@ -99,7 +107,10 @@ impl Fortran {
             write!(text, "\n{}", parameter(constant)?)?;
         }
         for line in text.lines() {
-            ensure!(line.len() <= LAST_COLUMN, "fixed form does not read all of {line}");
+            ensure!(
+                line.len() <= LAST_COLUMN,
+                "fixed form does not read all of {line}"
+            );
         }
         Ok(text)
     }
@@ -113,7 +124,12 @@ fn is_extension(name: &str) -> bool {
 
 /// Returns the declaration of a constant as a parameter, after a comment.
 fn parameter(constant: &Constant<'_>) -> Result<String> {
-    let Constant { name, kind, value, about } = constant;
+    let Constant {
+        name,
+        kind,
+        value,
+        about,
+    } = constant;
     let (kind, value) = match *kind {
         "&str" => ("CHARACTER(LEN=SHMEM_MAX_NAME_LEN)", value.replace('"', "'")),
         "usize" => ("INTEGER(KIND=8)", value.to_string()),
@@ -121,7 +137,9 @@ fn parameter(constant: &Constant<'_>) -> Result<String> {
         _ if name.ends_with("_SYNC_SIZE") => ("INTEGER", (2 * value.parse::<u32>()?).to_string()),
         _ => ("INTEGER", value.to_string()),
     };
-    Ok(format!("! {about}\n      {kind} {name}\n      PARAMETER ({name} = {value})\n"))
+    Ok(format!(
+        "! {about}\n      {kind} {name}\n      PARAMETER ({name} = {value})\n"
+    ))
 }
 
 #[cfg(test)]
@@ -130,9 +148,17 @@ mod tests {
 
     #[test]
     fn a_psync_has_as_many_bytes_as_in_c() {
-        let constant = |name, kind, value| Constant { name, kind, value, about: "Some." };
+        let constant = |name, kind, value| Constant {
+            name,
+            kind,
+            value,
+            about: "Some.",
+        };
         let size = parameter(&constant("SHMEM_BCAST_SYNC_SIZE", "c_int", "3")).unwrap();
-        assert!(size.ends_with("      PARAMETER (SHMEM_BCAST_SYNC_SIZE = 6)\n"), "{size}");
+        assert!(
+            size.ends_with("      PARAMETER (SHMEM_BCAST_SYNC_SIZE = 6)\n"),
+            "{size}"
+        );
         let other = parameter(&constant("SHMEM_CMP_NE", "c_int", "3")).unwrap();
         assert_eq!(
             other,

@@ -82,7 +82,11 @@ pub fn text() -> Result<String> {
     for constant in constants::all()? {
         // Fortran does not distinguish the case of letters.
         let is_routine = |f: &CFunction| f.symbol.eq_ignore_ascii_case(constant.name);
-        let suffix = if table.functions.iter().any(is_routine) { "_OP" } else { "" };
+        let suffix = if table.functions.iter().any(is_routine) {
+            "_OP"
+        } else {
+            ""
+        };
         let name = format!("{}{suffix}", constant.name);
         if let Some(line) = parameter(&name, constant.kind, constant.value) {
             writeln!(text, "  {line}")?;
@@ -98,7 +102,11 @@ pub fn text() -> Result<String> {
     writeln!(text, "  end interface")?;
     for function in functions().filter(|function| address(function).is_some()) {
         let interfaces: String = over_addresses(function, &function.symbol, None).collect();
-        write!(text, "\n  interface {}\n{interfaces}  end interface\n", function.symbol)?;
+        write!(
+            text,
+            "\n  interface {}\n{interfaces}  end interface\n",
+            function.symbol
+        )?;
     }
     let mut generics: Vec<&str> = functions().map(|f| f.generic.as_str()).collect();
     generics.sort_unstable();
@@ -108,7 +116,10 @@ pub fn text() -> Result<String> {
         let of_kinds = members.filter(|f| GENERIC_TYPES.contains(&f.type_name.as_str()));
         let interfaces: String = of_kinds.flat_map(over_ranks).collect();
         if !interfaces.is_empty() {
-            write!(text, "\n  interface {generic}\n{interfaces}  end interface\n")?;
+            write!(
+                text,
+                "\n  interface {generic}\n{interfaces}  end interface\n"
+            )?;
         }
     }
     Ok(text + "\nend module\n")
@@ -134,7 +145,10 @@ fn parameter(name: &str, kind: &str, value: &str) -> Option<String> {
         "usize" => ("integer(c_size_t)", format!("{value}_c_size_t")),
         _ => return None,
     };
-    value.chars().next().filter(|c| c.is_ascii_digit() || *c == '-')?;
+    value
+        .chars()
+        .next()
+        .filter(|c| c.is_ascii_digit() || *c == '-')?;
     value[1..]
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -151,13 +165,18 @@ fn handle(name: &str) -> Option<String> {
         "SHMEM_CTX_DEFAULT" => ("shmem_ctx_t", 1),
         _ => return None,
     };
-    Some(format!("type({kind}), parameter :: {name} = {kind}({number}_c_intptr_t)"))
+    Some(format!(
+        "type({kind}), parameter :: {name} = {kind}({number}_c_intptr_t)"
+    ))
 }
 
 /// Returns the interfaces of a function for a generic name, for each rank of its arrays.
 fn over_ranks(function: &CFunction) -> Vec<String> {
     let counts = ["nelems", "nreduce", "nblocks"];
-    let has_count = function.parameters.iter().any(|p| counts.contains(&split(p).1));
+    let has_count = function
+        .parameters
+        .iter()
+        .any(|p| counts.contains(&split(p).1));
     let is_set = function.parameters.iter().any(|p| split(p).1 == "ivars");
     let ranks = match (is_set, has_count) {
         (true, _) => 1..=1,
@@ -176,7 +195,11 @@ fn address(function: &CFunction) -> Option<&str> {
     let is_address = |parameter: &&str| {
         *parameter == "status" || ADDRESSES.contains(&(&function.symbol, *parameter))
     };
-    let names = function.parameters.iter().filter(|p| p.contains('*')).map(|p| split(p).1);
+    let names = function
+        .parameters
+        .iter()
+        .filter(|p| p.contains('*'))
+        .map(|p| split(p).1);
     names.into_iter().find(is_address)
 }
 
@@ -196,15 +219,24 @@ fn over_addresses(
                 _ => (&ADDRESS_SCALARS[..], "type(*)", MAX_ADDRESS_RANK),
             };
             let arrays = (1..=max_rank).map(|rank| format!("{array} :: {address}{}", shape(rank)));
-            let scalars = scalars.iter().map(|scalar| format!("{scalar} :: {address}"));
+            let scalars = scalars
+                .iter()
+                .map(|scalar| format!("{scalar} :: {address}"));
             let by_value = format!("type(c_ptr), value :: {address}");
             arrays.chain(scalars).chain([by_value]).collect()
         }
     };
-    declarations.into_iter().enumerate().filter_map(move |(form, declaration)| {
-        let name = if form == 0 { name.to_owned() } else { format!("a{form}_{name}") };
-        interface(function, &name, rank, &declaration)
-    })
+    declarations
+        .into_iter()
+        .enumerate()
+        .filter_map(move |(form, declaration)| {
+            let name = if form == 0 {
+                name.to_owned()
+            } else {
+                format!("a{form}_{name}")
+            };
+            interface(function, &name, rank, &declaration)
+        })
 }
 
 /// Returns the shape of an assumed-size array of this rank.
@@ -217,8 +249,9 @@ fn shape(rank: usize) -> String {
 
 /// Returns the type and the name of a parameter of C.
 fn split(parameter: &str) -> (&str, &str) {
-    let at =
-        parameter.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
+    let at = parameter
+        .rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .map_or(0, |at| at + 1);
     (parameter[..at].trim(), &parameter[at..])
 }
 
@@ -246,8 +279,16 @@ fn by_value(c_type: &str) -> Option<&'static str> {
 }
 
 /// The parameters that are scalars in which a routine stores a result.
-const RESULTS: [&str; 8] =
-    ["provided", "major", "minor", "new_team", "xaxis_team", "yaxis_team", "ctx", "team"];
+const RESULTS: [&str; 8] = [
+    "provided",
+    "major",
+    "minor",
+    "new_team",
+    "xaxis_team",
+    "yaxis_team",
+    "ctx",
+    "team",
+];
 
 /// Returns the declaration of a parameter, and true if it takes any type and rank. Returns `None`
 /// if Fortran cannot declare it. `rank` is that of the arrays of a generic name.
@@ -272,13 +313,17 @@ fn declaration(
         return Some((format!("character(kind=c_char) :: {name}(*)"), false));
     }
     if RESULTS.contains(&name.as_str()) {
-        return Some((format!("{}, intent(out) :: {name}", by_value(target)?), false));
+        return Some((
+            format!("{}, intent(out) :: {name}", by_value(target)?),
+            false,
+        ));
     }
     let is_element = !function.c_type.is_empty() && target == function.c_type;
     match rank {
-        Some(rank) if is_element => {
-            Some((format!("{} :: {name}{}", by_value(target)?, shape(rank)), false))
-        }
+        Some(rank) if is_element => Some((
+            format!("{} :: {name}{}", by_value(target)?, shape(rank)),
+            false,
+        )),
         Some(_) if target == "uint64_t" => Some((format!("integer(c_int64_t) :: {name}"), false)),
         _ => Some((format!("type(*), dimension(*) :: {name}"), true)),
     }
@@ -318,7 +363,11 @@ fn interface(
         names.push(own);
         writeln!(declarations, "      {declaration}").ok()?;
     }
-    let kind = if result.is_some() { "function" } else { "subroutine" };
+    let kind = if result.is_some() {
+        "function"
+    } else {
+        "subroutine"
+    };
     let result_clause = result.map_or("", |_| " result(res)");
     let mut text = wrapped(&format!(
         "    {kind} {name}({}){result_clause} bind(C, name=\"{}\")",

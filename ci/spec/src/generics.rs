@@ -83,8 +83,10 @@ fn selectors(functions: &[CFunction], done: &mut HashSet<&'static str>) -> Resul
 /// Returns the functions among which a macro selects, each type once.
 pub(crate) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CFunction> {
     let mut seen = HashSet::new();
-    let mut functions: Vec<_> =
-        functions.iter().filter(|function| function.generic == name).collect();
+    let mut functions: Vec<_> = functions
+        .iter()
+        .filter(|function| function.generic == name)
+        .collect();
     // Names of C precede names of stdint.h and stddef.h.
     functions.sort_by_key(|function| function.c_type.ends_with("_t"));
     functions.retain(|function| {
@@ -118,8 +120,12 @@ fn generic(functions: &[CFunction], name: &str) -> Result<String> {
         ));
     }
     let functions = selected(functions, name);
-    let example = functions.first().with_context(|| format!("{name} selects from nothing"))?;
-    let (prefix, suffix) = name.split_once('_').context("a macro is called shmem_* or shmemx_*")?;
+    let example = functions
+        .first()
+        .with_context(|| format!("{name} selects from nothing"))?;
+    let (prefix, suffix) = name
+        .split_once('_')
+        .context("a macro is called shmem_* or shmemx_*")?;
     let with_context = functions.iter().any(|function| function.takes_context());
 
     if example.type_name.is_empty() {
@@ -137,7 +143,10 @@ fn generic(functions: &[CFunction], name: &str) -> Result<String> {
         ));
     }
     let pointer = format!("{} *", example.c_type);
-    let position = example.parameters.iter().position(|parameter| parameter.contains(&pointer));
+    let position = example
+        .parameters
+        .iter()
+        .position(|parameter| parameter.contains(&pointer));
     let picker = match position {
         Some(0) => "RUSHMEM_FIRST",
         Some(1) => "RUSHMEM_SECOND",

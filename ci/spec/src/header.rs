@@ -184,7 +184,10 @@ const PSHMEMX: &str = "\
 pub fn shmem(table: &SpecTable) -> Result<String> {
     let body = expanded(SHMEM)
         .replace("@TYPES@", &types(table)?)
-        .replace("@PROTOTYPES@", &prototypes(&table.functions, |function| function.symbol.clone())?)
+        .replace(
+            "@PROTOTYPES@",
+            &prototypes(&table.functions, |function| function.symbol.clone())?,
+        )
         .replace("@GENERICS@", &generics::define(table)?)
         .replace("@OVERLOADS@", &overloads::define(table)?);
     Ok(notice("the functions, constants and types of the standard.") + &body)
@@ -193,9 +196,10 @@ pub fn shmem(table: &SpecTable) -> Result<String> {
 /// Returns the text of `pshmem.h`: all functions by their profiling names, with the types that
 /// these need.
 pub fn pshmem(table: &SpecTable) -> Result<String> {
-    let body = expanded(PSHMEM)
-        .replace("@TYPES@", &types(table)?)
-        .replace("@PROTOTYPES@", &prototypes(&table.functions, CFunction::twin)?);
+    let body = expanded(PSHMEM).replace("@TYPES@", &types(table)?).replace(
+        "@PROTOTYPES@",
+        &prototypes(&table.functions, CFunction::twin)?,
+    );
     Ok(notice("the entry points that profiling tools call.") + &body)
 }
 
@@ -204,7 +208,10 @@ pub fn pshmem(table: &SpecTable) -> Result<String> {
 pub fn shmemx(table: &SpecTable) -> Result<String> {
     let body = expanded(SHMEMX)
         .replace("@CONSTANTS@", &constants::extensions()?)
-        .replace("@PROTOTYPES@", &prototypes(&table.extensions, |f| f.symbol.clone())?)
+        .replace(
+            "@PROTOTYPES@",
+            &prototypes(&table.extensions, |f| f.symbol.clone())?,
+        )
         .replace("@GENERICS@", &generics::define_extensions(table)?)
         .replace("@OVERLOADS@", &overloads::define_extensions(table)?);
     Ok(notice("what vendors add to the standard.") + &body)
@@ -212,8 +219,10 @@ pub fn shmemx(table: &SpecTable) -> Result<String> {
 
 /// Returns the text of `pshmemx.h`: the extensions by their profiling names.
 pub fn pshmemx(table: &SpecTable) -> Result<String> {
-    let body =
-        expanded(PSHMEMX).replace("@PROTOTYPES@", &prototypes(&table.extensions, CFunction::twin)?);
+    let body = expanded(PSHMEMX).replace(
+        "@PROTOTYPES@",
+        &prototypes(&table.extensions, CFunction::twin)?,
+    );
     Ok(notice("the entry points of the extensions that profiling tools call.") + &body)
 }
 
@@ -255,7 +264,13 @@ fn prototypes(functions: &[CFunction], name: impl Fn(&CFunction) -> String) -> R
 }
 
 fn heading_of(function: &CFunction) -> String {
-    let CFunction { section, group, deprecated_since, removed_in, .. } = function;
+    let CFunction {
+        section,
+        group,
+        deprecated_since,
+        removed_in,
+        ..
+    } = function;
     let mut heading = format!("{section} {group}");
     if !deprecated_since.is_empty() {
         heading += &format!(", deprecated since {deprecated_since}");
@@ -268,7 +283,11 @@ fn heading_of(function: &CFunction) -> String {
 
 /// Returns a declaration, wrapped between parameters.
 fn declaration(function: &CFunction, name: &str) -> String {
-    let noreturn = if function.symbol == "shmem_global_exit" { "RUSHMEM_NORETURN " } else { "" };
+    let noreturn = if function.symbol == "shmem_global_exit" {
+        "RUSHMEM_NORETURN "
+    } else {
+        ""
+    };
     let whole = format!("{noreturn}{};", function.prototype(name));
     let mut text = String::new();
     let mut width = 0;

@@ -88,6 +88,10 @@ impl Exports {
 
     /// Returns the names and the profiling names.
     pub fn all(&self) -> Vec<String> {
-        self.names.iter().cloned().chain(self.profiling_names()).collect()
+        self.names
+            .iter()
+            .cloned()
+            .chain(self.profiling_names())
+            .collect()
     }
 }

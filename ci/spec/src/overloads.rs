@@ -47,21 +47,37 @@ fn overloads(functions: &[CFunction], names: &[&String]) -> Result<String> {
             }
             continue;
         }
-        let example =
-            EXAMPLES.into_iter().find(|c_type| of_name.iter().any(|f| f.c_type == *c_type));
-        let examples = of_name.iter().filter(|function| Some(&*function.c_type) == example);
-        let definitions =
-            examples.map(|example| of_any_type(name, example)).collect::<Result<Vec<_>>>()?;
+        let example = EXAMPLES
+            .into_iter()
+            .find(|c_type| of_name.iter().any(|f| f.c_type == *c_type));
+        let examples = of_name
+            .iter()
+            .filter(|function| Some(&*function.c_type) == example);
+        let definitions = examples
+            .map(|example| of_any_type(name, example))
+            .collect::<Result<Vec<_>>>()?;
         let selector = named(&of_name.first().context("a name of nothing")?.type_rule)?;
         // A deprecated function with this name may already serve as the overload for a type.
         let namesake = functions.iter().find(|function| function.symbol == *name);
         let types = types(&of_name, namesake);
-        match sets.iter_mut().find(|set| set.selector == selector && set.types == types) {
+        match sets
+            .iter_mut()
+            .find(|set| set.selector == selector && set.types == types)
+        {
             Some(set) => set.definitions.extend(definitions),
-            None => sets.push(OverloadSet { selector, types, definitions }),
+            None => sets.push(OverloadSet {
+                selector,
+                types,
+                definitions,
+            }),
         }
     }
-    for OverloadSet { selector, types, definitions } in sets {
+    for OverloadSet {
+        selector,
+        types,
+        definitions,
+    } in sets
+    {
         let lines = definitions.join(" \\\n    ");
         writeln!(text, "\n#define {selector}_OVERLOADS(T, N) \\\n    {lines}")?;
         for (c_type, name) in types {
@@ -83,14 +99,18 @@ fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<(
             && namesake.is_none_or(|namesake| namesake.parameters != function.parameters)
     };
     let functions = functions.iter().filter(is_overload);
-    functions.map(|function| (&*function.c_type, &*function.type_name)).collect()
+    functions
+        .map(|function| (&*function.c_type, &*function.type_name))
+        .collect()
 }
 
 /// Returns the overload `name` that calls a function, with the parameter `T` of the macro for the
 /// type and `N` for its name.
 fn of_any_type(name: &str, example: &CFunction) -> Result<String> {
-    let (before, after) =
-        example.symbol.split_once(&example.type_name).context("a type in the name")?;
+    let (before, after) = example
+        .symbol
+        .split_once(&example.type_name)
+        .context("a type in the name")?;
     let of_any = |text: &String| text.replace(&example.c_type, "T");
     let function = CFunction {
         symbol: format!("{before}##N##{after}"),
@@ -110,5 +130,8 @@ fn definition(name: &str, function: &CFunction, between: &str) -> String {
     };
     let arguments: Vec<String> = function.parameters.iter().map(last).collect();
     let (head, symbol) = (function.prototype(name), &function.symbol);
-    format!("inline {head}{between}{{ return {symbol}({}); }}", arguments.join(", "))
+    format!(
+        "inline {head}{between}{{ return {symbol}({}); }}",
+        arguments.join(", ")
+    )
 }

@@ -62,8 +62,9 @@ impl SpecTable {
     /// # Panics
     /// If the tables contradict each other.
     pub fn read() -> Self {
-        let families: HashMap<String, HashMap<String, String>> =
-            records(FAMILIES).map(|family| (family["family"].clone(), family)).collect();
+        let families: HashMap<String, HashMap<String, String>> = records(FAMILIES)
+            .map(|family| (family["family"].clone(), family))
+            .collect();
         let mut table = Self {
             functions: Vec::new(),
             generics: Vec::new(),
@@ -86,15 +87,21 @@ impl SpecTable {
             }
         }
         for record in records(EXTENSIONS) {
-            table.extensions.extend(extensions(&record, &table.functions));
+            table
+                .extensions
+                .extend(extensions(&record, &table.functions));
         }
         table
     }
 
     /// Returns the C11 type-generic macros of the extensions.
     pub fn extension_generics(&self) -> Vec<&String> {
-        let mut names: Vec<_> =
-            self.extensions.iter().map(|f| &f.generic).filter(|name| !name.is_empty()).collect();
+        let mut names: Vec<_> = self
+            .extensions
+            .iter()
+            .map(|f| &f.generic)
+            .filter(|name| !name.is_empty())
+            .collect();
         names.sort();
         names.dedup();
         names
@@ -122,7 +129,10 @@ impl CFunction {
             section: record["section"].clone(),
             group: record["group"].clone(),
             deprecated_since: record["deprecated_since"].clone(),
-            removed_in: record["status"].strip_prefix("removed-").unwrap_or_default().to_owned(),
+            removed_in: record["status"]
+                .strip_prefix("removed-")
+                .unwrap_or_default()
+                .to_owned(),
             generic: record["c11_generic"].clone(),
             type_name: record["type_name"].clone(),
             type_rule: family["type_rule"].clone(),
@@ -132,7 +142,11 @@ impl CFunction {
             c_type,
         };
         let twin = &record["pshmem"];
-        assert!(*twin == function.twin() || twin == "(unspecified)", "twin of {}", function.symbol);
+        assert!(
+            *twin == function.twin() || twin == "(unspecified)",
+            "twin of {}",
+            function.symbol
+        );
         function
     }
 
@@ -163,8 +177,11 @@ impl CFunction {
 
     /// Returns the declaration of this function under the name given, without a semicolon.
     pub fn prototype(&self, name: &str) -> String {
-        let parameters =
-            if self.parameters.is_empty() { "void".to_owned() } else { self.parameters.join(", ") };
+        let parameters = if self.parameters.is_empty() {
+            "void".to_owned()
+        } else {
+            self.parameters.join(", ")
+        };
         let space = if self.returns.ends_with('*') { "" } else { " " };
         format!("{}{space}{name}({parameters})", self.returns)
     }
@@ -178,7 +195,11 @@ fn parameters(args: &str) -> impl Iterator<Item = &str> {
 /// Returns the functions of a family of extensions.
 fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<CFunction> {
     let (family, like) = (&record["family"], &record["like"]);
-    let added = || parameters(&record["args"]).filter(|args| !args.is_empty()).map(str::to_owned);
+    let added = || {
+        parameters(&record["args"])
+            .filter(|args| !args.is_empty())
+            .map(str::to_owned)
+    };
     let extension = |symbol: String, of: &CFunction| CFunction {
         symbol,
         family: family.clone(),
@@ -223,19 +244,32 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
         return record["types"].split(", ").map(function).collect();
     }
     let alike: Vec<&CFunction> = standard.iter().filter(|f| f.family == *like).collect();
-    assert!(!alike.is_empty(), "{family} is like {like}, which the standard has not");
-    let named =
-        |type_name: &str| family.replace("<TYPENAME>", type_name).replace("<SIZE>", type_name);
+    assert!(
+        !alike.is_empty(),
+        "{family} is like {like}, which the standard has not"
+    );
+    let named = |type_name: &str| {
+        family
+            .replace("<TYPENAME>", type_name)
+            .replace("<SIZE>", type_name)
+    };
     let types = &record["types"];
     if types.is_empty() {
-        return alike.iter().map(|of| other_name(named(&of.type_name), of)).collect();
+        return alike
+            .iter()
+            .map(|of| other_name(named(&of.type_name), of))
+            .collect();
     }
     let of = alike[0];
     let of_type = |c_type: &str| {
         let retyped = |text: &str| text.replace("TYPE", c_type);
         let type_name = c_type.replace(' ', "");
         CFunction {
-            generic: if suffix.is_some() { generic(of) } else { String::new() },
+            generic: if suffix.is_some() {
+                generic(of)
+            } else {
+                String::new()
+            },
             type_rule: format!("{{{}}}", types.replace(", ", ",")),
             returns: retyped(&of.pattern.0),
             parameters: parameters(&of.pattern.1).map(retyped).collect(),

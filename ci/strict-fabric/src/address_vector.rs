@@ -65,7 +65,10 @@ pub(crate) unsafe extern "C" fn open(
     let requested = unsafe { (*attr).type_ };
     let own = domain.profile.av_type;
     if own != fi::FI_AV_UNSPEC && requested != fi::FI_AV_UNSPEC && requested != own {
-        domain.violation("av_type", "an address vector was opened with another than was offered");
+        domain.violation(
+            "av_type",
+            "an address vector was opened with another than was offered",
+        );
     }
     let vector = Arc::new(AddressVector {
         fid: ObjectFid(fi::fid_av {
@@ -84,7 +87,10 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     // SAFETY: an open address vector of this provider, which the application no longer uses.
     let vector = unsafe { Arc::from_raw(fid.cast::<AddressVector>().cast_const()) };
     if Arc::strong_count(&vector) > 1 {
-        vector.domain.violation("close order", "an address vector was closed before its endpoints");
+        vector.domain.violation(
+            "close order",
+            "an address vector was closed before its endpoints",
+        );
     }
     0
 }
@@ -132,30 +138,41 @@ unsafe extern "C" fn straddr(
 impl AddressVector {
     fn insert(&self, address: &EndpointAddress) -> Option<fi::fi_addr_t> {
         if address.magic != MAGIC {
-            self.domain
-                .violation("fi_av_insert", "what was inserted is not an address of this provider");
+            self.domain.violation(
+                "fi_av_insert",
+                "what was inserted is not an address of this provider",
+            );
         }
         let segment = self.domain.segment_of(address.pid, address.fd).ok()?;
         if segment.nonce.load(Ordering::Acquire) != address.nonce {
             return None;
         }
         let is_own = address.pid == self.domain.pid;
-        let peer = PeerEndpoint { pid: address.pid, endpoint: address.endpoint, is_own, segment };
+        let peer = PeerEndpoint {
+            pid: address.pid,
+            endpoint: address.endpoint,
+            is_own,
+            segment,
+        };
         let mut peers = self.peers.lock();
         peers.push(Arc::new(peer));
         Some((peers.len() - 1) as u64 + if self.is_map { MAP_OFFSET } else { 0 })
     }
 
     pub(crate) fn index(&self, number: fi::fi_addr_t) -> usize {
-        (if self.is_map { number.wrapping_sub(MAP_OFFSET) } else { number }) as usize
+        (if self.is_map {
+            number.wrapping_sub(MAP_OFFSET)
+        } else {
+            number
+        }) as usize
     }
 
     pub(crate) fn peer(&self, index: usize) -> Arc<PeerEndpoint> {
         match self.peers.lock().get(index) {
             Some(peer) => Arc::clone(peer),
-            None => {
-                self.domain.violation("fi_addr_t", "an operation was posted to an unknown peer")
-            }
+            None => self
+                .domain
+                .violation("fi_addr_t", "an operation was posted to an unknown peer"),
         }
     }
 }

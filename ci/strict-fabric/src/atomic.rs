@@ -30,7 +30,11 @@ impl AtomicOp {
 
     /// Truncates a value to the width of the word.
     fn truncated(&self, value: u64) -> u64 {
-        if self.width == 4 { value & u64::from(u32::MAX) } else { value }
+        if self.width == 4 {
+            value & u64::from(u32::MAX)
+        } else {
+            value
+        }
     }
 
     /// Performs the operation on a word of this process. Returns the old value.
@@ -47,7 +51,8 @@ impl AtomicOp {
         }
         // SAFETY: valid and aligned, by contract.
         let word = unsafe { AtomicU64::from_ptr(at.cast()) };
-        word.fetch_update(order, order, |old| Some(self.applied(old))).unwrap_or(0)
+        word.fetch_update(order, order, |old| Some(self.applied(old)))
+            .unwrap_or(0)
     }
 }
 
@@ -58,13 +63,24 @@ mod tests {
     #[test]
     fn operations_are_those_of_libfabric() {
         let on = |op, width, old: u64, operand, condition| {
-            let (amo, mut word) = (AtomicOp { op, width, operand, condition }, old);
+            let (amo, mut word) = (
+                AtomicOp {
+                    op,
+                    width,
+                    operand,
+                    condition,
+                },
+                old,
+            );
             // SAFETY: an aligned local.
             let before = unsafe { amo.perform((&raw mut word).cast()) };
             (before, word)
         };
         assert_eq!(on(fi::FI_SUM, 8, 5, 7, 0), (5, 12));
-        assert_eq!(on(fi::FI_SUM, 4, u64::MAX, 1, 0), (u64::from(u32::MAX), u64::MAX << 32));
+        assert_eq!(
+            on(fi::FI_SUM, 4, u64::MAX, 1, 0),
+            (u64::from(u32::MAX), u64::MAX << 32)
+        );
         assert_eq!(on(fi::FI_CSWAP, 8, 5, 7, 5), (5, 7));
         assert_eq!(on(fi::FI_CSWAP, 8, 5, 7, 6), (5, 5));
         assert_eq!(on(fi::FI_ATOMIC_READ, 8, 5, 7, 6), (5, 5));

@@ -69,7 +69,11 @@ pub(crate) unsafe extern "C" fn open(
     ep: *mut *mut fi::fid_ep,
     context: *mut c_void,
 ) -> c_int {
-    let calls = Calls { messages: &MESSAGES, remote: &REMOTE, atomic: &ATOMIC };
+    let calls = Calls {
+        messages: &MESSAGES,
+        remote: &REMOTE,
+        atomic: &ATOMIC,
+    };
     // SAFETY: the contract of `fi_endpoint`, which both functions have.
     unsafe { endpoint::open(&calls, domain, info, ep, context) }
 }
@@ -87,12 +91,15 @@ unsafe fn with_engine<T>(
     let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     let Ready { queue, index } = endpoint.ready();
     let mut inner = queue.inner.lock();
-    let QueueState { completions, engines } = &mut *inner;
+    let QueueState {
+        completions,
+        engines,
+    } = &mut *inner;
     match &mut engines[*index] {
         Some(engine) => act(endpoint, engine, completions),
-        None => {
-            endpoint.domain.violation("fi_close", "an operation was posted to a closed endpoint")
-        }
+        None => endpoint
+            .domain
+            .violation("fi_close", "an operation was posted to a closed endpoint"),
     }
 }
 
@@ -109,7 +116,10 @@ unsafe fn slice<'a, T>(first: *const T, count: usize) -> &'a [T] {
 }
 
 fn piece(base: ConstBuf, nbytes: usize) -> fi::iovec {
-    fi::iovec { iov_base: base.cast_mut(), iov_len: nbytes }
+    fi::iovec {
+        iov_base: base.cast_mut(),
+        iov_len: nbytes,
+    }
 }
 
 /// Posts a request. Without `flags`, the endpoint's flags apply, and the request has a completion.
@@ -123,7 +133,13 @@ unsafe fn post(ep: Ep, request: Posted<'_>, flags: Option<u64>) -> isize {
     unsafe {
         with_engine(ep, |endpoint, engine, completions| {
             let flags = flags.unwrap_or(endpoint.op_flags | fi::FI_COMPLETION);
-            engine.post(&Posted { flags: request.flags | flags, ..request }, completions)
+            engine.post(
+                &Posted {
+                    flags: request.flags | flags,
+                    ..request
+                },
+                completions,
+            )
         })
     }
 }
@@ -135,7 +151,18 @@ fn request<'a>(
     (to, address, key): (Addr, u64, u64),
     context: *mut c_void,
 ) -> Posted<'a> {
-    Posted { kind, pieces, descs, to, address, key, context, flags: 0, amo: None, silent: false }
+    Posted {
+        kind,
+        pieces,
+        descs,
+        to,
+        address,
+        key,
+        context,
+        flags: 0,
+        amo: None,
+        silent: false,
+    }
 }
 
 #[unsafe(export_name = "strict_fi_read")]
@@ -167,7 +194,13 @@ unsafe extern "C" fn write(
     context: Buf,
 ) -> isize {
     let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
-    let request = request(OpKind::Write, &pieces, &descs, (peer, address, key), context);
+    let request = request(
+        OpKind::Write,
+        &pieces,
+        &descs,
+        (peer, address, key),
+        context,
+    );
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
     unsafe { post(ep, request, None) }
 }
@@ -176,9 +209,19 @@ unsafe extern "C" fn write(
 unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64) -> isize {
     // SAFETY: a valid message, by the contract of libfabric.
     let message = unsafe { &*message };
-    let &fi::fi_msg_rma { msg_iov, desc, iov_count, addr, rma_iov, context, .. } = message;
+    let &fi::fi_msg_rma {
+        msg_iov,
+        desc,
+        iov_count,
+        addr,
+        rma_iov,
+        context,
+        ..
+    } = message;
     // SAFETY: a message has one remote range, by the limit that this provider offers.
-    let &fi::fi_rma_iov { addr: address, key, .. } = unsafe { &*rma_iov };
+    let &fi::fi_rma_iov {
+        addr: address, key, ..
+    } = unsafe { &*rma_iov };
     // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
     let pieces = unsafe { slice(msg_iov, iov_count) };
     // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
@@ -193,7 +236,16 @@ unsafe extern "C" fn inject(ep: Ep, buf: ConstBuf, nbytes: usize, peer: Addr) ->
     let pieces = [piece(buf, nbytes)];
     let request = request(OpKind::Send, &pieces, &[], (peer, 0, 0), null_mut());
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe { post(ep, Posted { silent: true, ..request }, Some(fi::FI_INJECT)) }
+    unsafe {
+        post(
+            ep,
+            Posted {
+                silent: true,
+                ..request
+            },
+            Some(fi::FI_INJECT),
+        )
+    }
 }
 
 #[unsafe(export_name = "strict_fi_send")]
@@ -221,7 +273,11 @@ unsafe extern "C" fn recv(
     context: Buf,
 ) -> isize {
     // SAFETY: an open endpoint of this provider, by the contract of libfabric.
-    unsafe { with_engine(ep, |_, engine, _| engine.receive(&piece(buf, nbytes), desc, context)) }
+    unsafe {
+        with_engine(ep, |_, engine, _| {
+            engine.receive(&piece(buf, nbytes), desc, context)
+        })
+    }
 }
 
 /// Posts an atomic operation on one word. `buffers` are local buffers with their descriptors: of
@@ -240,7 +296,9 @@ unsafe fn post_atomic<const N: usize>(
     // SAFETY: an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     let width = endpoint.profile.width(datatype, op);
-    let Some(width) = width.filter(|_| count == 1) else { return -(fi::FI_EOPNOTSUPP as isize) };
+    let Some(width) = width.filter(|_| count == 1) else {
+        return -(fi::FI_EOPNOTSUPP as isize);
+    };
     let word = |at: ConstBuf| {
         let mut word = 0u64;
         if !at.is_null() {
@@ -254,10 +312,20 @@ unsafe fn post_atomic<const N: usize>(
     let first = usize::from(op == fi::FI_ATOMIC_READ);
     let operand = if first == 0 { word(buffers[0].0) } else { 0 };
     let condition = if N == 3 { word(buffers[1].0) } else { 0 };
-    let (pieces, descs): (Vec<_>, Vec<_>) =
-        buffers[first..].iter().map(|&(at, desc)| (piece(at, width), desc)).unzip();
-    let amo = Some(AtomicOp { op, width, operand, condition });
-    let request = Posted { amo, ..request(OpKind::Fetch, &pieces, &descs, remote, context) };
+    let (pieces, descs): (Vec<_>, Vec<_>) = buffers[first..]
+        .iter()
+        .map(|&(at, desc)| (piece(at, width), desc))
+        .unzip();
+    let amo = Some(AtomicOp {
+        op,
+        width,
+        operand,
+        condition,
+    });
+    let request = Posted {
+        amo,
+        ..request(OpKind::Fetch, &pieces, &descs, remote, context)
+    };
     // SAFETY: an open endpoint and valid buffers, by contract.
     unsafe { post(ep, request, None) }
 }
@@ -279,7 +347,16 @@ unsafe extern "C" fn fetch_atomic(
 ) -> isize {
     let buffers = [(operand, desc), (old.cast_const(), old_desc)];
     // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
-    unsafe { post_atomic(ep, count, (datatype, op), buffers, (peer, address, key), context) }
+    unsafe {
+        post_atomic(
+            ep,
+            count,
+            (datatype, op),
+            buffers,
+            (peer, address, key),
+            context,
+        )
+    }
 }
 
 #[unsafe(export_name = "strict_fi_compare_atomic")]
@@ -299,9 +376,22 @@ unsafe extern "C" fn compare_atomic(
     op: fi::fi_op,
     context: Buf,
 ) -> isize {
-    let buffers = [(operand, desc), (condition, condition_desc), (old.cast_const(), old_desc)];
+    let buffers = [
+        (operand, desc),
+        (condition, condition_desc),
+        (old.cast_const(), old_desc),
+    ];
     // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
-    unsafe { post_atomic(ep, count, (datatype, op), buffers, (peer, address, key), context) }
+    unsafe {
+        post_atomic(
+            ep,
+            count,
+            (datatype, op),
+            buffers,
+            (peer, address, key),
+            context,
+        )
+    }
 }
 
 /// Returns 0 if an endpoint has an atomic operation, and stores the maximum count, which is 1;

@@ -58,7 +58,9 @@ impl Connections {
             return Passage::Open;
         }
         if let Some(delay) = self.delays.get_mut(&peer) {
-            let Some(less) = delay.checked_sub(1) else { return Passage::Open };
+            let Some(less) = delay.checked_sub(1) else {
+                return Passage::Open;
+            };
             *delay = less;
             if less == 0 {
                 counts.lock().begun -= 1;

@@ -96,9 +96,14 @@ pub(crate) unsafe fn open(
     let &fi::fi_tx_attr { op_flags, size, .. } = unsafe { &*attr };
     let profile = domain.profile;
     if size > profile.tx_size {
-        domain.violation("tx_attr.size", format!("{size} is more than {}", profile.tx_size));
+        domain.violation(
+            "tx_attr.size",
+            format!("{size} is more than {}", profile.tx_size),
+        );
     }
-    let Some(number) = domain.endpoints.lock().pop() else { return -fi::FI_ENOSPC };
+    let Some(number) = domain.endpoints.lock().pop() else {
+        return -fi::FI_ENOSPC;
+    };
     let endpoint = Arc::new(StrictEp {
         fid: ObjectFid(fi::fid_ep {
             fid: fid(fi::FI_CLASS_EP, context, &ENDPOINT),
@@ -127,15 +132,25 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     let endpoint = unsafe { Arc::from_raw(fid.cast::<StrictEp>().cast_const()) };
     if let Some(Ready { queue, index }) = endpoint.ready.get() {
         let mut inner = queue.inner.lock();
-        let QueueState { completions, engines } = &mut *inner;
+        let QueueState {
+            completions,
+            engines,
+        } = &mut *inner;
         if let Some(mut engine) = engines[*index].take() {
             engine.close(completions);
         }
     }
-    if endpoint.domain.segment.regions.iter().any(|region| region.is_bound_to(endpoint.number)) {
-        endpoint
-            .domain
-            .violation("FI_MR_ENDPOINT", "an endpoint was closed before its registrations");
+    if endpoint
+        .domain
+        .segment
+        .regions
+        .iter()
+        .any(|region| region.is_bound_to(endpoint.number))
+    {
+        endpoint.domain.violation(
+            "FI_MR_ENDPOINT",
+            "an endpoint was closed before its registrations",
+        );
     }
     endpoint.domain.endpoints.lock().push(endpoint.number);
     0
@@ -147,7 +162,9 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, flags: u64) -> c_
     // SAFETY: an open object, by the contract of libfabric.
     let class = unsafe { (*to).fclass } as u32;
     if endpoint.ready.get().is_some() {
-        endpoint.domain.violation("fi_ep_bind", "an endpoint was bound after it was enabled");
+        endpoint
+            .domain
+            .violation("fi_ep_bind", "an endpoint was bound after it was enabled");
     }
     let mut bindings = endpoint.bindings.lock();
     match class {
@@ -179,14 +196,26 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) 
         return -fi::FI_ENOSYS;
     }
     let mut bindings = endpoint.bindings.lock();
-    let Bindings { queue: Some(queue), av: Some(av), sends: true, receives: true, selective } =
-        std::mem::take(&mut *bindings)
+    let Bindings {
+        queue: Some(queue),
+        av: Some(av),
+        sends: true,
+        receives: true,
+        selective,
+    } = std::mem::take(&mut *bindings)
     else {
-        endpoint
-            .domain
-            .violation("fi_enable", "an endpoint was enabled without a queue and an address vector")
+        endpoint.domain.violation(
+            "fi_enable",
+            "an endpoint was enabled without a queue and an address vector",
+        )
     };
-    let engine = Engine::new(&endpoint.domain, endpoint.number, av, selective, endpoint.tx_size);
+    let engine = Engine::new(
+        &endpoint.domain,
+        endpoint.number,
+        av,
+        selective,
+        endpoint.tx_size,
+    );
     let mut inner = queue.inner.lock();
     let index = inner.engines.len();
     inner.engines.push(Some(engine));
@@ -203,8 +232,14 @@ unsafe extern "C" fn getname(fid: *mut fi::fid, to: *mut c_void, nbytes: *mut us
     let domain = &endpoint.domain;
     let nonce = domain.segment.nonce.load(Ordering::Acquire);
     let (pid, fd) = (domain.pid, domain.fd());
-    let address =
-        EndpointAddress { magic: MAGIC, pid, fd, endpoint: endpoint.number, reserved: 0, nonce };
+    let address = EndpointAddress {
+        magic: MAGIC,
+        pid,
+        fd,
+        endpoint: endpoint.number,
+        reserved: 0,
+        nonce,
+    };
     // SAFETY: valid for reads and writes, by the contract of libfabric.
     let room = unsafe { std::mem::replace(&mut *nbytes, size_of::<EndpointAddress>()) };
     if room < size_of::<EndpointAddress>() {
@@ -221,7 +256,9 @@ impl StrictEp {
     pub(crate) fn ready(&self) -> &Ready {
         match self.ready.get() {
             Some(ready) => ready,
-            None => self.domain.violation("fi_enable", "an operation was posted before it"),
+            None => self
+                .domain
+                .violation("fi_enable", "an operation was posted before it"),
         }
     }
 }

@@ -134,7 +134,10 @@ impl Engine {
             return self.queue_full();
         }
         let peer = self.av.index(request.to);
-        match self.connections.pass(self.profile, &self.domain.connections, peer) {
+        match self
+            .connections
+            .pass(self.profile, &self.domain.connections, peer)
+        {
             Passage::Open => {}
             Passage::Fails(code) => return code,
             Passage::FailsLater => {
@@ -144,8 +147,10 @@ impl Engine {
             }
             Passage::Exceeds(begun) => {
                 let most = self.profile.max_begun_connections;
-                self.domain
-                    .violation("connections", format!("{begun} are being set up, not {most}"));
+                self.domain.violation(
+                    "connections",
+                    format!("{begun} are being set up, not {most}"),
+                );
             }
         }
         if !self.profile.immediate {
@@ -159,7 +164,11 @@ impl Engine {
         let inlined = request.flags & fi::FI_INJECT != 0;
         match self.submit(&operation, inlined) {
             Some(slot) => {
-                self.sent.push(Sent { slot, operation, reuse: ReuseCheck::default() });
+                self.sent.push(Sent {
+                    slot,
+                    operation,
+                    reuse: ReuseCheck::default(),
+                });
                 0
             }
             None => AGAIN,
@@ -171,18 +180,40 @@ impl Engine {
     #[cold]
     fn queue_full(&self) -> isize {
         if self.profile.resource_mgmt == fi::FI_RM_DISABLED {
-            self.domain.violation("FI_RM_DISABLED", "the completion queue may overrun");
+            self.domain
+                .violation("FI_RM_DISABLED", "the completion queue may overrun");
         }
         AGAIN
     }
 
     fn operation_of(&self, request: &Posted<'_>, peer: usize, completes: bool) -> AcceptedOp {
-        let &Posted { kind, address, key, context, amo, .. } = request;
+        let &Posted {
+            kind,
+            address,
+            key,
+            context,
+            amo,
+            ..
+        } = request;
         let (nbytes, n_pieces) = (request.nbytes(), request.pieces.len());
-        let mut pieces = [fi::iovec { iov_base: null_mut(), iov_len: 0 }; PIECES];
+        let mut pieces = [fi::iovec {
+            iov_base: null_mut(),
+            iov_len: 0,
+        }; PIECES];
         pieces[..n_pieces].copy_from_slice(request.pieces);
         let context = context.expose_provenance();
-        AcceptedOp { kind, pieces, n_pieces, peer, address, key, nbytes, context, amo, completes }
+        AcceptedOp {
+            kind,
+            pieces,
+            n_pieces,
+            peer,
+            address,
+            key,
+            nbytes,
+            context,
+            amo,
+            completes,
+        }
     }
 
     /// Checks a request and queues it for a later poll, which starts it. Returns 0, or `AGAIN` if
@@ -217,7 +248,12 @@ impl Engine {
             reuse = reuse.with_context(&domain, &mut self.contexts, operation.context);
         }
         let may_complete_early = kind.is_source() && request.flags & fi::FI_DELIVERY_COMPLETE == 0;
-        self.pending.push_back(Pending { operation, reuse, bytes, may_complete_early });
+        self.pending.push_back(Pending {
+            operation,
+            reuse,
+            bytes,
+            may_complete_early,
+        });
         0
     }
 
@@ -225,17 +261,24 @@ impl Engine {
     fn check(&self, request: &Posted<'_>) {
         let (domain, profile, nbytes) = (&self.domain, self.profile, request.nbytes());
         if request.flags & !OP_FLAGS != 0 {
-            domain
-                .violation("flags", format!("an operation has unknown flags {:#x}", request.flags));
+            domain.violation(
+                "flags",
+                format!("an operation has unknown flags {:#x}", request.flags),
+            );
         }
         if request.flags & fi::FI_INJECT != 0 && nbytes > profile.inject {
             let most = profile.inject;
-            domain.violation("inject_size", format!("{nbytes} bytes are injected, not {most}"));
+            domain.violation(
+                "inject_size",
+                format!("{nbytes} bytes are injected, not {most}"),
+            );
         }
         if nbytes > profile.max_message {
             let most = profile.max_message;
-            domain
-                .violation("max_msg_size", format!("an operation has {nbytes} bytes, not {most}"));
+            domain.violation(
+                "max_msg_size",
+                format!("an operation has {nbytes} bytes, not {most}"),
+            );
         }
         if request.amo.is_none() && request.pieces.len() > profile.iov_limit {
             let n = request.pieces.len();
@@ -273,14 +316,26 @@ impl Engine {
         completes: bool,
         completions: &mut Completions,
     ) {
-        let &Posted { kind, pieces, address, key, context, amo, .. } = request;
+        let &Posted {
+            kind,
+            pieces,
+            address,
+            key,
+            context,
+            amo,
+            ..
+        } = request;
         let (profile, nbytes) = (self.profile, request.nbytes());
         let remote = self.remote(peer);
         let result = remote
             .target(profile, key, address, (nbytes, kind.access()))
             .and_then(|target| transfer(remote, target, kind, pieces, amo.as_ref()));
         let context = context.expose_provenance();
-        let entry = CompletedOp { context, flags: kind.completion_flags(), nbytes };
+        let entry = CompletedOp {
+            context,
+            flags: kind.completion_flags(),
+            nbytes,
+        };
         match result {
             Ok(()) if completes => completions.push(entry),
             Ok(()) => {}
@@ -299,7 +354,12 @@ impl Engine {
         let (pid, fd, endpoint) = (domain.pid, domain.fd(), self.number);
         let peer = Arc::clone(&self.remote(operation.peer).peer);
         let inbox = &peer.segment.inboxes[peer.endpoint as usize];
-        if !inbox.push(RequestRef { pid, fd, endpoint, slot: index }) {
+        if !inbox.push(RequestRef {
+            pid,
+            fd,
+            endpoint,
+            slot: index,
+        }) {
             slot.state.store(DONE, Ordering::Relaxed);
             return None;
         }
@@ -326,7 +386,11 @@ impl Engine {
             reuse = ReuseCheck::new(domain, self.number, pieces, (&[desc], fi::FI_RECV));
             reuse = reuse.with_context(domain, &mut self.contexts, context);
         }
-        self.receives.push_back(Receive { piece: *piece, context, reuse });
+        self.receives.push_back(Receive {
+            piece: *piece,
+            context,
+            reuse,
+        });
         0
     }
 
@@ -334,7 +398,8 @@ impl Engine {
     /// peers.
     #[inline]
     pub(crate) fn progress(&mut self, completions: &mut Completions) {
-        self.connections.progress(&self.domain.connections, completions);
+        self.connections
+            .progress(&self.domain.connections, completions);
         if !self.pending.is_empty() {
             for _ in 0..self.random_count(CHOICE) {
                 self.start_one(completions);
@@ -366,7 +431,11 @@ impl Engine {
 
     /// Returns how many operations to process: 0 with probability 1/4, otherwise up to `most`.
     fn random_count(&mut self, most: usize) -> usize {
-        if self.random.u32(0..4) == 0 { 0 } else { self.random.usize(1..=most) }
+        if self.random.u32(0..4) == 0 {
+            0
+        } else {
+            self.random.usize(1..=most)
+        }
     }
 
     /// Starts a random operation among those that may start, or completes it early, before it
@@ -395,7 +464,9 @@ impl Engine {
             && completes_early
         {
             // Completes the operation when its data have been copied.
-            pending.reuse.check_source(&self.domain, pending.operation.pieces());
+            pending
+                .reuse
+                .check_source(&self.domain, pending.operation.pieces());
             if pending.bytes.is_none() {
                 pending.bytes = Some(copy_source(&mut pending.operation));
             }
@@ -413,22 +484,42 @@ impl Engine {
 
     /// Performs or submits an operation. Returns it if there is no room.
     fn start(&mut self, mut pending: Pending, completions: &mut Completions) -> Option<Pending> {
-        let Pending { operation, reuse, bytes, .. } = &mut pending;
+        let Pending {
+            operation,
+            reuse,
+            bytes,
+            ..
+        } = &mut pending;
         if bytes.is_none() {
             reuse.check_source(&self.domain, operation.pieces());
         }
         if self.profile.rma == RmaMode::Software || operation.kind == OpKind::Send {
             let is_copied = bytes.is_some();
-            let Some(slot) = self.submit(operation, is_copied) else { return Some(pending) };
-            let Pending { operation, reuse, .. } = pending;
-            self.sent.push(Sent { slot, operation, reuse });
+            let Some(slot) = self.submit(operation, is_copied) else {
+                return Some(pending);
+            };
+            let Pending {
+                operation, reuse, ..
+            } = pending;
+            self.sent.push(Sent {
+                slot,
+                operation,
+                reuse,
+            });
             return None;
         }
         let (profile, remote) = (self.profile, self.remote(operation.peer));
         let what = (operation.nbytes, operation.kind.access());
-        let result =
-            remote.target(profile, operation.key, operation.address, what).and_then(|target| {
-                transfer(remote, target, operation.kind, operation.pieces(), operation.amo.as_ref())
+        let result = remote
+            .target(profile, operation.key, operation.address, what)
+            .and_then(|target| {
+                transfer(
+                    remote,
+                    target,
+                    operation.kind,
+                    operation.pieces(),
+                    operation.amo.as_ref(),
+                )
             });
         reuse.release(&self.domain, &mut self.contexts);
         match result {
@@ -441,33 +532,48 @@ impl Engine {
 
     /// Completes submitted requests that their targets have performed.
     fn complete_sent(&mut self, completions: &mut Completions) {
-        let (domain, slots, contexts) =
-            (Arc::clone(&self.domain), &mut self.slots, &mut self.contexts);
+        let (domain, slots, contexts) = (
+            Arc::clone(&self.domain),
+            &mut self.slots,
+            &mut self.contexts,
+        );
         let own_slots = &domain.segment.slots[self.number as usize];
         let before = self.sent.len();
-        self.sent.retain_mut(|Sent { slot: index, operation, reuse }| {
-            let slot = &own_slots[*index as usize];
-            if slot.state.load(Ordering::Acquire) != DONE {
-                return true;
-            }
-            slots.push(*index);
-            reuse.release(&domain, contexts);
-            let error = slot.error.load(Ordering::Relaxed) as i32;
-            if error != 0 {
-                completions.fail(operation.completion(), error);
-                return false;
-            }
-            if let (Some(amo), Some(piece)) = (operation.amo, operation.pieces().last()) {
-                let old = slot.old.load(Ordering::Relaxed);
-                // SAFETY: a buffer for a word of this width, valid until completion.
-                unsafe { memory::copy(piece.iov_base.cast(), (&raw const old).cast(), amo.width) };
-            }
-            if operation.completes {
-                completions.push(operation.completion());
-            }
-            false
-        });
-        self.idle_polls = if self.sent.len() < before { 0 } else { self.idle_polls + 1 };
+        self.sent.retain_mut(
+            |Sent {
+                 slot: index,
+                 operation,
+                 reuse,
+             }| {
+                let slot = &own_slots[*index as usize];
+                if slot.state.load(Ordering::Acquire) != DONE {
+                    return true;
+                }
+                slots.push(*index);
+                reuse.release(&domain, contexts);
+                let error = slot.error.load(Ordering::Relaxed) as i32;
+                if error != 0 {
+                    completions.fail(operation.completion(), error);
+                    return false;
+                }
+                if let (Some(amo), Some(piece)) = (operation.amo, operation.pieces().last()) {
+                    let old = slot.old.load(Ordering::Relaxed);
+                    // SAFETY: a buffer for a word of this width, valid until completion.
+                    unsafe {
+                        memory::copy(piece.iov_base.cast(), (&raw const old).cast(), amo.width)
+                    };
+                }
+                if operation.completes {
+                    completions.push(operation.completion());
+                }
+                false
+            },
+        );
+        self.idle_polls = if self.sent.len() < before {
+            0
+        } else {
+            self.idle_polls + 1
+        };
         if self.idle_polls >= MAX_IDLE_POLLS {
             self.idle_polls = 0;
             self.fail_lost(completions);
@@ -477,7 +583,12 @@ impl Engine {
     /// Fails requests to processes that have ended.
     #[cold]
     fn fail_lost(&mut self, completions: &mut Completions) {
-        let pids: Vec<u32> = self.remotes.iter().flatten().map(|remote| remote.peer.pid).collect();
+        let pids: Vec<u32> = self
+            .remotes
+            .iter()
+            .flatten()
+            .map(|remote| remote.peer.pid)
+            .collect();
         if pids.into_iter().all(is_running) {
             return;
         }
@@ -496,7 +607,9 @@ impl Engine {
 
     /// Handles a request of a peer: performs an operation on own memory, or queues a message.
     fn handle(&mut self, reference: RequestRef) {
-        let Ok(segment) = self.domain.segment_of(reference.pid, reference.fd) else { return };
+        let Ok(segment) = self.domain.segment_of(reference.pid, reference.fd) else {
+            return;
+        };
         let slot = &segment.slots[reference.endpoint as usize][reference.slot as usize];
         match OpKind::from_number(slot.kind.load(Ordering::Relaxed)) {
             Some(OpKind::Send) => self.unexpected.push_back(reference),
@@ -515,7 +628,14 @@ impl Engine {
         let order = Ordering::Relaxed;
         let (key, address) = (slot.key.load(order), slot.address.load(order));
         let what = (slot.nbytes.load(order) as usize, kind.access());
-        let own = own_memory(self.profile, &self.domain.segment, self.number, key, address, what)?;
+        let own = own_memory(
+            self.profile,
+            &self.domain.segment,
+            self.number,
+            key,
+            address,
+            what,
+        )?;
         match kind {
             OpKind::Write => {
                 // SAFETY: `own_memory` has checked this range of registered memory.
@@ -533,7 +653,12 @@ impl Engine {
             }
             OpKind::Fetch => {
                 let (operand, condition) = (slot.operand.load(order), slot.condition.load(order));
-                let amo = AtomicOp { op: slot.op.load(order), width: what.0, operand, condition };
+                let amo = AtomicOp {
+                    op: slot.op.load(order),
+                    width: what.0,
+                    operand,
+                    condition,
+                };
                 if !own.addr().is_multiple_of(amo.width) {
                     self.domain.violation(
                         "alignment",
@@ -555,7 +680,9 @@ impl Engine {
         else {
             return;
         };
-        let Ok(segment) = self.domain.segment_of(reference.pid, reference.fd) else { return };
+        let Ok(segment) = self.domain.segment_of(reference.pid, reference.fd) else {
+            return;
+        };
         let slot = &segment.slots[reference.endpoint as usize][reference.slot as usize];
         let sent = slot.nbytes.load(Ordering::Relaxed) as usize;
         let nbytes = sent.min(receive.piece.iov_len);
@@ -568,8 +695,11 @@ impl Engine {
             return self.receives.push_front(receive);
         }
         receive.reuse.release(&self.domain, &mut self.contexts);
-        let entry =
-            CompletedOp { context: receive.context, flags: fi::FI_MSG | fi::FI_RECV, nbytes };
+        let entry = CompletedOp {
+            context: receive.context,
+            flags: fi::FI_MSG | fi::FI_RECV,
+            nbytes,
+        };
         match sent > nbytes {
             true => completions.fail(entry, fi::FI_ETRUNC as i32),
             false => completions.push(entry),
@@ -599,7 +729,10 @@ impl Engine {
 fn copy_source(operation: &mut AcceptedOp) -> Box<[u8]> {
     let mut bytes = vec![0u8; operation.nbytes.max(1)].into_boxed_slice();
     let nbytes = gather(operation, &mut bytes);
-    operation.pieces[0] = fi::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: nbytes };
+    operation.pieces[0] = fi::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: nbytes,
+    };
     operation.n_pieces = 1;
     bytes
 }

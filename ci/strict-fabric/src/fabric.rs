@@ -44,8 +44,16 @@ pub(crate) unsafe extern "C" fn fabric(
         return -fi::FI_ENODATA;
     };
     let fid = fid(fi::FI_CLASS_FABRIC, context, &FABRIC);
-    let fid = fi::fid_fabric { fid, ops: ops_ptr(&FABRIC_OPS), api_version: HEADERS };
-    let opened = Box::new(Fabric { fid, profile, domains: Arc::new(()) });
+    let fid = fi::fid_fabric {
+        fid,
+        ops: ops_ptr(&FABRIC_OPS),
+        api_version: HEADERS,
+    };
+    let opened = Box::new(Fabric {
+        fid,
+        profile,
+        domains: Arc::new(()),
+    });
     // SAFETY: valid for writes, by the contract of libfabric.
     unsafe { *fabric = Box::into_raw(opened).cast() };
     0
@@ -55,7 +63,11 @@ unsafe extern "C" fn close_fabric(fid: *mut fi::fid) -> c_int {
     // SAFETY: an open fabric of this provider, which the application no longer uses.
     let fabric = unsafe { Box::from_raw(fid.cast::<Fabric>()) };
     if Arc::strong_count(&fabric.domains) > 1 {
-        violated(fabric.profile.text(), "close order", "a fabric was closed before its domain");
+        violated(
+            fabric.profile.text(),
+            "close order",
+            "a fabric was closed before its domain",
+        );
     }
     0
 }
@@ -104,7 +116,11 @@ unsafe extern "C" fn open(
         );
     }
     let fid = fid(fi::FI_CLASS_DOMAIN, context, &DOMAIN);
-    let fid = fi::fid_domain { fid, ops: ops_ptr(&DOMAIN_OPS), mr: ops_ptr(&registration::MR_OPS) };
+    let fid = fi::fid_domain {
+        fid,
+        ops: ops_ptr(&DOMAIN_OPS),
+        mr: ops_ptr(&registration::MR_OPS),
+    };
     let Ok(opened) = Domain::new(fid, fabric.profile, &fabric.domains) else {
         return -fi::FI_ENOMEM;
     };
@@ -118,8 +134,10 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     let domain = unsafe { Arc::from_raw(fid.cast::<Domain>().cast_const()) };
     let users = Arc::strong_count(&domain) - 1;
     if users > 0 {
-        domain
-            .violation("close order", format!("a domain was closed before {users} objects in it"));
+        domain.violation(
+            "close order",
+            format!("a domain was closed before {users} objects in it"),
+        );
     }
     let mapped = domain.mapped.n();
     if mapped > 0 {
@@ -143,7 +161,10 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_voi
                 domain.violation("fi_mr_map_raw", "what was mapped is not a raw key")
             };
             if base != map.base_addr {
-                domain.violation("fi_mr_map_raw", "a raw key was mapped with another base address");
+                domain.violation(
+                    "fi_mr_map_raw",
+                    "a raw key was mapped with another base address",
+                );
             }
             // SAFETY: valid for writes, by the contract of libfabric.
             unsafe { *map.key = domain.mapped.map(key) };

@@ -84,7 +84,9 @@ fn new_info(
     // SAFETY: null requests an empty entry.
     let first = unsafe { library.dupinfo(std::ptr::null()) };
     // SAFETY: null, or a new entry.
-    let Some(info) = (unsafe { first.as_mut() }) else { return null_mut() };
+    let Some(info) = (unsafe { first.as_mut() }) else {
+        return null_mut();
+    };
     info.caps = profile.caps();
     info.mode = profile.mode;
     info.addr_format = profile.address_format;
@@ -101,7 +103,13 @@ fn new_info(
     let ep = unsafe { &mut *info.ep_attr };
     (ep.type_, ep.protocol, ep.protocol_version) = (fi::FI_EP_RDM, profile.protocol, 1);
     (ep.max_msg_size, ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (profile.max_message, 1, 1);
-    let up_to = |order| if profile.order & order != 0 { profile.order_up_to } else { 0 };
+    let up_to = |order| {
+        if profile.order & order != 0 {
+            profile.order_up_to
+        } else {
+            0
+        }
+    };
     ep.max_order_raw_size = up_to(fi::FI_ORDER_RAW);
     ep.max_order_war_size = up_to(fi::FI_ORDER_WAR);
     ep.max_order_waw_size = up_to(fi::FI_ORDER_WAW);
@@ -115,8 +123,12 @@ fn new_info(
     (domain.resource_mgmt, domain.av_type) = (profile.resource_mgmt, profile.av_type);
     (domain.mr_mode, domain.mr_key_size) = (profile.mr_mode as i32, profile.key_bytes);
     (domain.cq_cnt, domain.ep_cnt, domain.mr_cnt) = (64, 64, profile.max_regions);
-    (domain.tx_ctx_cnt, domain.rx_ctx_cnt, domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) =
-        (64, 64, 1, 1);
+    (
+        domain.tx_ctx_cnt,
+        domain.rx_ctx_cnt,
+        domain.max_ep_tx_ctx,
+        domain.max_ep_rx_ctx,
+    ) = (64, 64, 1, 1);
     (domain.mr_iov_limit, domain.caps) = (1, fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM);
     if let Some(hints) = hints {
         // SAFETY: null or valid, by the contract of libfabric.
@@ -149,7 +161,9 @@ pub(crate) unsafe extern "C" fn getinfo(
     hints: *const fi::fi_info,
     info: *mut *mut fi::fi_info,
 ) -> i32 {
-    let Some(library) = library() else { return -fi::FI_ENOSYS };
+    let Some(library) = library() else {
+        return -fi::FI_ENOSYS;
+    };
     // SAFETY: null or valid, by the contract of libfabric.
     let hints = unsafe { part(hints) };
     let mut first = null_mut();

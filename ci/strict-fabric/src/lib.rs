@@ -63,7 +63,9 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi::fi_provider {
     Box::leak(Box::new(fi::fi_provider {
         version: info::VERSION,
         fi_version: info::HEADERS,
-        context: fi::fi_context { internal: [std::ptr::null_mut(); 4] },
+        context: fi::fi_context {
+            internal: [std::ptr::null_mut(); 4],
+        },
         name: c"strict".as_ptr(),
         getinfo: Some(info::getinfo),
         fabric: Some(fabric::fabric),
@@ -96,7 +98,10 @@ pub fn dir(parent: &Path) -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let built = program.with_file_name("libstrict_fabric.so");
     if !built.exists() {
-        return Err(io::Error::other(format!("{} is not there", built.display())));
+        return Err(io::Error::other(format!(
+            "{} is not there",
+            built.display()
+        )));
     }
     let dir = parent.join("strict-fabric");
     fs::create_dir_all(&dir)?;

@@ -58,7 +58,10 @@ unsafe fn vm_copy(
 ) -> io::Result<()> {
     let mut done = 0;
     while done < nbytes {
-        let iovec = |base| libc::iovec { iov_base: base, iov_len: nbytes - done };
+        let iovec = |base| libc::iovec {
+            iov_base: base,
+            iov_len: nbytes - done,
+        };
         let local = iovec(local.wrapping_add(done).cast());
         let remote = iovec(with_exposed_provenance_mut(remote as usize + done));
         // SAFETY: the local range is valid by contract; the kernel checks the remote range.
@@ -158,7 +161,11 @@ impl PageMapping {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(PageMapping { base: base.cast(), nbytes, skip })
+        Ok(PageMapping {
+            base: base.cast(),
+            nbytes,
+            skip,
+        })
     }
 
     /// Maps memory of another process, if it is shared and the kernel permits it.
@@ -204,7 +211,10 @@ fn shared_range(maps: &str, base: u64, end: u64) -> Option<FileRange> {
             continue;
         }
         let offset = number(words.next()?)?;
-        let file = line.get(line.find(words.next()?)?..)?.split_ascii_whitespace().nth(1)?;
+        let file = line
+            .get(line.find(words.next()?)?..)?
+            .split_ascii_whitespace()
+            .nth(1)?;
         if !rights.starts_with("rw") || !rights.ends_with('s') {
             return None;
         }
@@ -212,7 +222,14 @@ fn shared_range(maps: &str, base: u64, end: u64) -> Option<FileRange> {
             None if from <= base => {
                 // Unlike addresses in maps, names in map_files have no leading zeros.
                 let name = format!("{from:x}-{to:x}");
-                Some((FileRange { name, offset: offset + base - from }, to, file))
+                Some((
+                    FileRange {
+                        name,
+                        offset: offset + base - from,
+                    },
+                    to,
+                    file,
+                ))
             }
             Some((first, reached, first_file))
                 if reached == from
@@ -224,7 +241,9 @@ fn shared_range(maps: &str, base: u64, end: u64) -> Option<FileRange> {
             _ => return None,
         };
     }
-    found.filter(|(_, reached, _)| *reached >= end).map(|(range, ..)| range)
+    found
+        .filter(|(_, reached, _)| *reached >= end)
+        .map(|(range, ..)| range)
 }
 
 #[cfg(test)]
@@ -240,7 +259,12 @@ mod tests {
 
     #[test]
     fn shared_ranges_are_found_over_several_mappings_of_a_file() {
-        let at = |offset| Some(FileRange { name: "1000-3000".to_owned(), offset });
+        let at = |offset| {
+            Some(FileRange {
+                name: "1000-3000".to_owned(),
+                offset,
+            })
+        };
         assert_eq!(shared_range(MAPS, 0x1000, 0x2000), at(0));
         assert_eq!(shared_range(MAPS, 0x2000, 0x5000), at(0x1000));
         assert_eq!(shared_range(MAPS, 0x4000, 0x5800), None);
@@ -253,8 +277,15 @@ mod tests {
         let (me, from) = (std::process::id(), [7u8; 100]);
         let mut to = [0u8; 100];
         // SAFETY: an array of 100 bytes.
-        unsafe { fetch(me, from.as_ptr().expose_provenance() as u64, to.as_mut_ptr(), 100) }
-            .expect("own memory");
+        unsafe {
+            fetch(
+                me,
+                from.as_ptr().expose_provenance() as u64,
+                to.as_mut_ptr(),
+                100,
+            )
+        }
+        .expect("own memory");
         assert_eq!(to, from);
         // SAFETY: an array of 100 bytes.
         let nowhere = unsafe { store(me, 16, from.as_ptr(), 100) };

@@ -73,5 +73,9 @@ pub(crate) unsafe fn return_object<T, F>(opened: Arc<T>, place: *mut *mut F) -> 
 
 /// Returns the first member of every object.
 pub(crate) fn fid(class: u32, context: *mut c_void, ops: &'static fi::fi_ops) -> fi::fid {
-    fi::fid { fclass: class as usize, context, ops: ops_ptr(ops) }
+    fi::fid {
+        fclass: class as usize,
+        context,
+        ops: ops_ptr(ops),
+    }
 }

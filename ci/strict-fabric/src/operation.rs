@@ -20,7 +20,9 @@ pub(crate) enum OpKind {
 impl OpKind {
     pub(crate) fn from_number(number: u32) -> Option<OpKind> {
         use OpKind::{Fetch, Read, Send, Write};
-        [Write, Read, Fetch, Send].into_iter().find(|kind| *kind as u32 == number)
+        [Write, Read, Fetch, Send]
+            .into_iter()
+            .find(|kind| *kind as u32 == number)
     }
 
     /// Returns the access that the target's registration must permit.
@@ -132,7 +134,8 @@ impl Completions {
     /// Returns the number of entries for which there is room.
     #[inline]
     pub(crate) fn room(&self) -> usize {
-        self.size.saturating_sub(self.entries.len() + self.errors.len())
+        self.size
+            .saturating_sub(self.entries.len() + self.errors.len())
     }
 
     #[inline]

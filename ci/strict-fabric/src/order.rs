@@ -25,18 +25,26 @@ fn classes(kind: OpKind) -> &'static [Class] {
 /// two RMA operations, and for two atomic ones.
 fn order_flags(later: Class, earlier: Class) -> [u64; 3] {
     match (later, earlier) {
-        (Class::Read, Class::Read) => {
-            [fi::FI_ORDER_RAR, fi::FI_ORDER_RMA_RAR, fi::FI_ORDER_ATOMIC_RAR]
-        }
-        (Class::Read, Class::Write) => {
-            [fi::FI_ORDER_RAW, fi::FI_ORDER_RMA_RAW, fi::FI_ORDER_ATOMIC_RAW]
-        }
-        (Class::Write, Class::Read) => {
-            [fi::FI_ORDER_WAR, fi::FI_ORDER_RMA_WAR, fi::FI_ORDER_ATOMIC_WAR]
-        }
-        (Class::Write, Class::Write) => {
-            [fi::FI_ORDER_WAW, fi::FI_ORDER_RMA_WAW, fi::FI_ORDER_ATOMIC_WAW]
-        }
+        (Class::Read, Class::Read) => [
+            fi::FI_ORDER_RAR,
+            fi::FI_ORDER_RMA_RAR,
+            fi::FI_ORDER_ATOMIC_RAR,
+        ],
+        (Class::Read, Class::Write) => [
+            fi::FI_ORDER_RAW,
+            fi::FI_ORDER_RMA_RAW,
+            fi::FI_ORDER_ATOMIC_RAW,
+        ],
+        (Class::Write, Class::Read) => [
+            fi::FI_ORDER_WAR,
+            fi::FI_ORDER_RMA_WAR,
+            fi::FI_ORDER_ATOMIC_WAR,
+        ],
+        (Class::Write, Class::Write) => [
+            fi::FI_ORDER_WAW,
+            fi::FI_ORDER_RMA_WAW,
+            fi::FI_ORDER_ATOMIC_WAW,
+        ],
         (Class::Read, Class::Send) => [fi::FI_ORDER_RAS, 0, 0],
         (Class::Write, Class::Send) => [fi::FI_ORDER_WAS, 0, 0],
         (Class::Send, Class::Read) => [fi::FI_ORDER_SAR, 0, 0],
@@ -57,7 +65,9 @@ pub(crate) fn must_wait(
             && earlier == OpKind::Send
             && profile.order & fi::FI_ORDER_SAS != 0;
     }
-    let pairs = classes(later).iter().flat_map(|&l| classes(earlier).iter().map(move |&e| (l, e)));
+    let pairs = classes(later)
+        .iter()
+        .flat_map(|&l| classes(earlier).iter().map(move |&e| (l, e)));
     pairs.into_iter().any(|(l, e)| {
         let [any, remote, atomic] = order_flags(l, e);
         let same_kind = match (later == OpKind::Fetch, earlier == OpKind::Fetch) {
@@ -75,14 +85,21 @@ mod tests {
     use crate::profile::ALL;
 
     fn waits(profile: &str, later: (OpKind, usize), earlier: (OpKind, usize)) -> bool {
-        let profile = ALL.iter().find(|known| known.text() == profile).expect("a profile");
+        let profile = ALL
+            .iter()
+            .find(|known| known.text() == profile)
+            .expect("a profile");
         must_wait(profile, later, earlier)
     }
 
     #[test]
     fn profiles_have_the_orders_of_their_providers() {
-        let (write, read, send, fetch) =
-            ((OpKind::Write, 8), (OpKind::Read, 8), (OpKind::Send, 8), (OpKind::Fetch, 8));
+        let (write, read, send, fetch) = (
+            (OpKind::Write, 8),
+            (OpKind::Read, 8),
+            (OpKind::Send, 8),
+            (OpKind::Fetch, 8),
+        );
         assert!(
             waits("cxi", write, write) && waits("cxi", send, send) && waits("cxi", fetch, fetch)
         );

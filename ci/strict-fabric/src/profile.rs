@@ -231,11 +231,18 @@ const FEW: Profile = Profile {
 };
 
 /// EFA with few registrations. Local buffers need registrations, too.
-const FEW_REGIONS: Profile = Profile { name: c"few-regions", max_regions: 64, ..EFA };
+const FEW_REGIONS: Profile = Profile {
+    name: c"few-regions",
+    max_regions: 64,
+    ..EFA
+};
 
 /// Slingshot with registrations of limited length.
-const SMALL_REGIONS: Profile =
-    Profile { name: c"small-regions", max_region_bytes: 256 << 20, ..CXI };
+const SMALL_REGIONS: Profile = Profile {
+    name: c"small-regions",
+    max_region_bytes: 256 << 20,
+    ..CXI
+};
 
 /// A layer with few connections below it (ofi_rxm).
 const FEW_CONNECTIONS: Profile = Profile {
@@ -249,11 +256,18 @@ const FEW_CONNECTIONS: Profile = Profile {
 };
 
 /// A profile where each attempt to connect is refused.
-const NO_CONNECTIONS: Profile =
-    Profile { name: c"no-connections", connection_attempts: 1, ..FEW_CONNECTIONS };
+const NO_CONNECTIONS: Profile = Profile {
+    name: c"no-connections",
+    connection_attempts: 1,
+    ..FEW_CONNECTIONS
+};
 
 /// A fault of a provider (lnx of libfabric 2.5).
-const CRASHES: Profile = Profile { name: c"crashes", crashes: true, ..COPY };
+const CRASHES: Profile = Profile {
+    name: c"crashes",
+    crashes: true,
+    ..COPY
+};
 
 /// All profiles, in the order in which libfabric offers them.
 pub(crate) const ALL: &[Profile] = &[
@@ -307,7 +321,11 @@ impl Profile {
 
     /// Returns the capabilities of endpoints.
     pub(crate) fn caps(&self) -> u64 {
-        let words = if self.atomics == Atomics::None { 0 } else { fi::FI_ATOMIC };
+        let words = if self.atomics == Atomics::None {
+            0
+        } else {
+            fi::FI_ATOMIC
+        };
         let directions = fi::FI_SEND
             | fi::FI_RECV
             | fi::FI_READ

@@ -57,7 +57,12 @@ pub(crate) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: valid attributes, by the contract of libfabric.
-    let &fi::fi_cq_attr { size, format, wait_obj, .. } = unsafe { &*attr };
+    let &fi::fi_cq_attr {
+        size,
+        format,
+        wait_obj,
+        ..
+    } = unsafe { &*attr };
     if ![fi::FI_WAIT_NONE, fi::FI_WAIT_UNSPEC].contains(&wait_obj) {
         return -fi::FI_ENOSYS;
     }
@@ -78,7 +83,11 @@ pub(crate) unsafe extern "C" fn open(
         domain,
         format,
         inner: Mutex::new(QueueState {
-            completions: Completions { entries, errors, size },
+            completions: Completions {
+                entries,
+                errors,
+                size,
+            },
             engines: Vec::new(),
         }),
     });
@@ -90,7 +99,10 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     // SAFETY: an open queue of this provider, which the application no longer uses.
     let queue = unsafe { Arc::from_raw(fid.cast::<Queue>().cast_const()) };
     if Arc::strong_count(&queue) > 1 {
-        queue.domain.violation("close order", "a completion queue was closed before its endpoints");
+        queue.domain.violation(
+            "close order",
+            "a completion queue was closed before its endpoints",
+        );
     }
     0
 }
@@ -100,15 +112,29 @@ unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) ->
     // SAFETY: an open queue of this provider, by the contract of libfabric.
     let queue = unsafe { &*cq.cast::<Queue>() };
     let mut inner = queue.inner.lock();
-    let QueueState { completions, engines } = &mut *inner;
-    engines.iter_mut().flatten().for_each(|engine| engine.progress(completions));
+    let QueueState {
+        completions,
+        engines,
+    } = &mut *inner;
+    engines
+        .iter_mut()
+        .flatten()
+        .for_each(|engine| engine.progress(completions));
     if !completions.errors.is_empty() {
         return -(fi::FI_EAVAIL as isize);
     }
-    let most = if queue.domain.profile.immediate { count } else { count.min(MAX_READ) };
+    let most = if queue.domain.profile.immediate {
+        count
+    } else {
+        count.min(MAX_READ)
+    };
     let n = completions.entries.len().min(most);
     for (i, entry) in completions.entries.drain(..n).enumerate() {
-        let CompletedOp { context, flags, nbytes } = entry;
+        let CompletedOp {
+            context,
+            flags,
+            nbytes,
+        } = entry;
         let op_context = std::ptr::with_exposed_provenance_mut(context);
         if queue.format == fi::FI_CQ_FORMAT_CONTEXT {
             let place = to.cast::<fi::fi_cq_entry>().wrapping_add(i);
@@ -116,18 +142,31 @@ unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) ->
             unsafe { place.write(fi::fi_cq_entry { op_context }) };
         } else if queue.format == fi::FI_CQ_FORMAT_MSG {
             let place = to.cast::<fi::fi_cq_msg_entry>().wrapping_add(i);
-            let entry = fi::fi_cq_msg_entry { op_context, flags, len: nbytes };
+            let entry = fi::fi_cq_msg_entry {
+                op_context,
+                flags,
+                len: nbytes,
+            };
             // SAFETY: room for `count` entries of this format, by the contract of libfabric.
             unsafe { place.write(entry) };
         } else {
             let place = to.cast::<fi::fi_cq_data_entry>().wrapping_add(i);
-            let entry =
-                fi::fi_cq_data_entry { op_context, flags, len: nbytes, buf: null_mut(), data: 0 };
+            let entry = fi::fi_cq_data_entry {
+                op_context,
+                flags,
+                len: nbytes,
+                buf: null_mut(),
+                data: 0,
+            };
             // SAFETY: room for `count` entries of this format, by the contract of libfabric.
             unsafe { place.write(entry) };
         }
     }
-    if n == 0 { -(fi::FI_EAGAIN as isize) } else { n as isize }
+    if n == 0 {
+        -(fi::FI_EAGAIN as isize)
+    } else {
+        n as isize
+    }
 }
 
 unsafe extern "C" fn readerr(

@@ -22,9 +22,13 @@ pub(crate) fn encode(key: u64, base: u64) -> [u8; NBYTES] {
 
 /// Decodes a raw key to the key and the base address; `None` if it is invalid.
 pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, u64)> {
-    let words: Vec<u64> =
-        bytes.chunks(8).map(|chunk| chunk.try_into().map_or(0, u64::from_le_bytes)).collect();
-    let &[_, key, base, _] = words.as_slice() else { return None };
+    let words: Vec<u64> = bytes
+        .chunks(8)
+        .map(|chunk| chunk.try_into().map_or(0, u64::from_le_bytes))
+        .collect();
+    let &[_, key, base, _] = words.as_slice() else {
+        return None;
+    };
     (bytes == encode(key, base)).then_some((key, base))
 }
 

@@ -57,28 +57,49 @@ unsafe extern "C" fn register(
         return -fi::FI_EINVAL;
     }
     if profile.requires(fi::FI_MR_ALLOCATED) && !is_mapped(base, nbytes) {
-        domain.violation("FI_MR_ALLOCATED", "memory was registered that is not mapped");
+        domain.violation(
+            "FI_MR_ALLOCATED",
+            "memory was registered that is not mapped",
+        );
     }
     let fits = profile.key_bytes >= 8 || key >> (8 * profile.key_bytes) == 0;
     if !profile.requires(fi::FI_MR_PROV_KEY) && !fits {
-        domain.violation("mr_key_size", format!("the key {key:#x} is longer than keys are"));
+        domain.violation(
+            "mr_key_size",
+            format!("the key {key:#x} is longer than keys are"),
+        );
     }
-    let Some(index) = domain.regions.lock().pop() else { return -fi::FI_ENOSPC };
+    let Some(index) = domain.regions.lock().pop() else {
+        return -fi::FI_ENOSPC;
+    };
     let region = &domain.segment.regions[index as usize];
     let key = match profile.requires(fi::FI_MR_PROV_KEY) {
         // A different, unpredictable key each time.
         true => {
             let mixed = (u64::from(index) + (region.generation.load(Ordering::Relaxed) << 16))
                 .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            if profile.key_bytes >= 8 { mixed } else { mixed >> (64 - 8 * profile.key_bytes) }
+            if profile.key_bytes >= 8 {
+                mixed
+            } else {
+                mixed >> (64 - 8 * profile.key_bytes)
+            }
         }
         false => key,
     };
     region.endpoint.store(ANY_ENDPOINT, Ordering::Relaxed);
-    let words = [(&region.key, key), (&region.base, base), (&region.nbytes, nbytes as u64)];
-    words.into_iter().for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+    let words = [
+        (&region.key, key),
+        (&region.base, base),
+        (&region.nbytes, nbytes as u64),
+    ];
+    words
+        .into_iter()
+        .for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     region.access.store(access, Ordering::Relaxed);
-    domain.segment.regions_used.fetch_max(index + 1, Ordering::Release);
+    domain
+        .segment
+        .regions_used
+        .fetch_max(index + 1, Ordering::Release);
     let is_raw = profile.requires(fi::FI_MR_RAW);
     let is_used = !profile.requires(fi::FI_MR_ENDPOINT);
     let fid = fid(fi::FI_CLASS_MR, context, &REGISTRATION);
@@ -121,13 +142,16 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     // SAFETY: an open registration of this provider, which the application no longer uses.
     let registration = unsafe { Arc::from_raw(fid.cast::<Registration>().cast_const()) };
     if registration.domain.local_regions.remove(fid.addr()) > 0 {
-        registration
-            .domain
-            .violation("fi_close", "a registration was closed before its operations completed");
+        registration.domain.violation(
+            "fi_close",
+            "a registration was closed before its operations completed",
+        );
     }
     let region = registration.region();
     let generation = region.generation.load(Ordering::Relaxed);
-    region.generation.store(generation + 1 + (generation + 1) % 2, Ordering::Release);
+    region
+        .generation
+        .store(generation + 1 + (generation + 1) % 2, Ordering::Release);
     registration.domain.regions.lock().push(registration.index);
     0
 }
@@ -142,8 +166,14 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c
     // SAFETY: an open endpoint, by its class.
     let number = unsafe { (*to.cast::<StrictEp>()).number };
     registration.endpoint.store(number, Ordering::Relaxed);
-    registration.region().endpoint.store(number, Ordering::Relaxed);
-    registration.domain.local_regions.change(fid.addr(), |region| region.endpoint = number);
+    registration
+        .region()
+        .endpoint
+        .store(number, Ordering::Relaxed);
+    registration
+        .domain
+        .local_regions
+        .change(fid.addr(), |region| region.endpoint = number);
     0
 }
 
@@ -171,8 +201,10 @@ impl Registration {
     fn enable(&self) -> c_int {
         let is_required = self.domain.profile.requires(fi::FI_MR_ENDPOINT);
         if is_required && self.endpoint.load(Ordering::Relaxed) == ANY_ENDPOINT {
-            self.domain
-                .violation("FI_MR_ENDPOINT", "a registration was enabled before it was bound");
+            self.domain.violation(
+                "FI_MR_ENDPOINT",
+                "a registration was enabled before it was bound",
+            );
         }
         self.activate();
         0
@@ -191,15 +223,22 @@ impl Registration {
         // SAFETY: valid for writes, by contract.
         unsafe { *attr.base_addr = self.base };
         // SAFETY: valid for enough bytes, as checked above.
-        unsafe { attr.raw_key.copy_from_nonoverlapping(self.raw_key.as_ptr(), raw_key::NBYTES) };
+        unsafe {
+            attr.raw_key
+                .copy_from_nonoverlapping(self.raw_key.as_ptr(), raw_key::NBYTES)
+        };
         0
     }
 
     /// Makes the registration usable by operations.
     fn activate(&self) {
         let generation = self.region().generation.load(Ordering::Relaxed);
-        self.region().generation.store(generation | 1, Ordering::Release);
+        self.region()
+            .generation
+            .store(generation | 1, Ordering::Release);
         let desc = std::ptr::from_ref(self).addr();
-        self.domain.local_regions.change(desc, |region| region.is_enabled = true);
+        self.domain
+            .local_regions
+            .change(desc, |region| region.is_enabled = true);
     }
 }

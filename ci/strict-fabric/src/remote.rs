@@ -54,14 +54,19 @@ unsafe impl Send for RemotePeer {}
 fn find(segment: &MappedSegment, key: u64, endpoint: u32) -> Option<(usize, u64)> {
     let used = segment.regions_used.load(Ordering::Acquire) as usize;
     let order = Ordering::Acquire;
-    segment.regions.iter().take(used).enumerate().find_map(|(index, region)| {
-        let generation = region.generation.load(order);
-        let owner = region.endpoint.load(order);
-        let is_match = generation % 2 == 1
-            && region.key.load(order) == key
-            && (owner == ANY_ENDPOINT || owner == endpoint);
-        is_match.then_some((index, generation))
-    })
+    segment
+        .regions
+        .iter()
+        .take(used)
+        .enumerate()
+        .find_map(|(index, region)| {
+            let generation = region.generation.load(order);
+            let owner = region.endpoint.load(order);
+            let is_match = generation % 2 == 1
+                && region.key.load(order) == key
+                && (owner == ANY_ENDPOINT || owner == endpoint);
+            is_match.then_some((index, generation))
+        })
 }
 
 /// Returns the offset of a range in a registration, or an error code of libfabric.
@@ -91,7 +96,12 @@ pub(crate) fn own_memory(
     (nbytes, access): (usize, u64),
 ) -> Result<*mut u8, i32> {
     let (index, _) = find(segment, key, endpoint).ok_or(fi::FI_ENOKEY as i32)?;
-    let Region { base, nbytes: size, access: allowed, .. } = &segment.regions[index];
+    let Region {
+        base,
+        nbytes: size,
+        access: allowed,
+        ..
+    } = &segment.regions[index];
     let [base, size, allowed] = [base, size, allowed].map(|word| word.load(Ordering::Acquire));
     let offset = offset_in(profile, (base, size), address, nbytes)?;
     if allowed & access != access {
@@ -102,7 +112,10 @@ pub(crate) fn own_memory(
 
 impl RemotePeer {
     pub(crate) fn new(peer: Arc<PeerEndpoint>) -> RemotePeer {
-        RemotePeer { peer, windows: Vec::new() }
+        RemotePeer {
+            peer,
+            windows: Vec::new(),
+        }
     }
 
     /// Returns the memory that an operation accesses, or an error code of libfabric.
@@ -130,14 +143,23 @@ impl RemotePeer {
             true => null_mut(),
             false => window.mapped.wrapping_add(offset as usize),
         };
-        Ok(RemoteRange { address: window.base + offset, mapped })
+        Ok(RemoteRange {
+            address: window.base + offset,
+            mapped,
+        })
     }
 
     #[cold]
     fn open(&mut self, profile: &Profile, key: u64) -> Result<&Window, i32> {
-        let PeerEndpoint { pid, endpoint, is_own, segment } = &*self.peer;
+        let PeerEndpoint {
+            pid,
+            endpoint,
+            is_own,
+            segment,
+        } = &*self.peer;
         let order = Ordering::Acquire;
-        self.windows.retain(|window| segment.regions[window.index].is_current(window.generation));
+        self.windows
+            .retain(|window| segment.regions[window.index].is_current(window.generation));
         let (index, generation) = find(segment, key, *endpoint).ok_or(fi::FI_ENOKEY as i32)?;
         let region = &segment.regions[index];
         let [base, nbytes, access] =
@@ -210,7 +232,11 @@ impl RemotePeer {
     /// it is atomic only with respect to other such operations, not to those of a CPU.
     pub(crate) fn update(&self, at: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
         if !at.address.is_multiple_of(amo.width as u64) {
-            violated("any", "alignment", "an atomic operation is on a word that is not aligned");
+            violated(
+                "any",
+                "alignment",
+                "an atomic operation is on a word that is not aligned",
+            );
         }
         let lock = &self.peer.segment.amo;
         while lock.swap(1, Ordering::Acquire) != 0 {

@@ -64,11 +64,17 @@ impl ReuseCheck {
         if !domain.profile.requires(fi::FI_MR_LOCAL) {
             return check;
         }
-        for (i, piece) in pieces.iter().enumerate().filter(|(_, piece)| piece.iov_len > 0) {
+        for (i, piece) in pieces
+            .iter()
+            .enumerate()
+            .filter(|(_, piece)| piece.iov_len > 0)
+        {
             let desc = descs.get(i).map_or(0, |desc| desc.addr());
             let base = piece.iov_base.expose_provenance() as u64;
             let range = (base, piece.iov_len);
-            let used = domain.local_regions.begin_use(desc, range, access, endpoint);
+            let used = domain
+                .local_regions
+                .begin_use(desc, range, access, endpoint);
             if let Err(why) = used {
                 domain.violation("FI_MR_LOCAL", why);
             }
@@ -96,7 +102,10 @@ impl ReuseCheck {
         }
         let rule = if n == 8 { "FI_CONTEXT2" } else { "FI_CONTEXT" };
         if context == 0 || !contexts.0.insert(context) {
-            domain.violation(rule, "a context is missing, or belongs to a pending operation");
+            domain.violation(
+                rule,
+                "a context is missing, or belongs to a pending operation",
+            );
         }
         for i in 0..n {
             // SAFETY: a context of `n` words, which the mode gives to the provider until
@@ -109,7 +118,10 @@ impl ReuseCheck {
 
     pub(crate) fn check_source(&mut self, domain: &Domain, pieces: &[fi::iovec]) {
         if self.sum.take().is_some_and(|before| before != sum(pieces)) {
-            domain.violation("buffer reuse", "a source was changed before its operation completed");
+            domain.violation(
+                "buffer reuse",
+                "a source was changed before its operation completed",
+            );
         }
     }
 
@@ -118,16 +130,23 @@ impl ReuseCheck {
         for desc in self.registrations.drain(..) {
             domain.local_regions.end_use(desc);
         }
-        let Some(context) = self.context.take() else { return };
+        let Some(context) = self.context.take() else {
+            return;
+        };
         contexts.0.remove(&context);
         // SAFETY: a context of this size, which the mode gives to the provider until completion.
         let is_unchanged = |i| unsafe { word(context, i).read_unaligned() } == IN_USE ^ i as u64;
         if !(0..words(domain.profile.mode)).all(is_unchanged) {
-            domain.violation("FI_CONTEXT", "a context was changed before its operation completed");
+            domain.violation(
+                "FI_CONTEXT",
+                "a context was changed before its operation completed",
+            );
         }
     }
 }
 
 fn word(context: usize, i: usize) -> *mut u64 {
-    memory::pointer(context as u64).cast::<u64>().wrapping_add(i)
+    memory::pointer(context as u64)
+        .cast::<u64>()
+        .wrapping_add(i)
 }

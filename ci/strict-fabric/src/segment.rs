@@ -134,10 +134,17 @@ impl Inbox {
             };
             match taken {
                 Ok(_) => {
-                    let RequestRef { pid, fd, endpoint, slot } = request;
+                    let RequestRef {
+                        pid,
+                        fd,
+                        endpoint,
+                        slot,
+                    } = request;
                     cell.from.store(u64::from(pid) << 32 | u64::from(fd), order);
-                    cell.what.store(u64::from(endpoint) << 32 | u64::from(slot), order);
-                    cell.turn.store(at + 1 - at % INBOX_SIZE as u64, Ordering::Release);
+                    cell.what
+                        .store(u64::from(endpoint) << 32 | u64::from(slot), order);
+                    cell.turn
+                        .store(at + 1 - at % INBOX_SIZE as u64, Ordering::Release);
                     return true;
                 }
                 Err(now) => at = now,
@@ -154,12 +161,21 @@ impl Inbox {
         if cell.turn.load(Ordering::Acquire) + index != at + 1 {
             return None;
         }
-        let (from, what) = (cell.from.load(Ordering::Relaxed), cell.what.load(Ordering::Relaxed));
-        cell.turn.store(at + INBOX_SIZE as u64 - index, Ordering::Release);
+        let (from, what) = (
+            cell.from.load(Ordering::Relaxed),
+            cell.what.load(Ordering::Relaxed),
+        );
+        cell.turn
+            .store(at + INBOX_SIZE as u64 - index, Ordering::Release);
         self.next_out.store(at + 1, Ordering::Relaxed);
         let halves = |word: u64| ((word >> 32) as u32, word as u32);
         let ((pid, fd), (endpoint, slot)) = (halves(from), halves(what));
-        Some(RequestRef { pid, fd, endpoint, slot })
+        Some(RequestRef {
+            pid,
+            fd,
+            endpoint,
+            slot,
+        })
     }
 }
 
@@ -191,19 +207,28 @@ impl MappedSegment {
         // SAFETY: opened above, and not owned elsewhere.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(size_of::<Contents>() as u64)?;
-        let segment = MappedSegment { mapped: PageMapping::new(&file, 0, size_of::<Contents>())? };
+        let segment = MappedSegment {
+            mapped: PageMapping::new(&file, 0, size_of::<Contents>())?,
+        };
         let nonce =
             u64::from(std::process::id()) << 32 | u64::from(file.as_raw_fd().unsigned_abs());
-        segment.nonce.store(nonce ^ 0x5354_5249_4354, Ordering::Release);
+        segment
+            .nonce
+            .store(nonce ^ 0x5354_5249_4354, Ordering::Release);
         Ok((segment, file))
     }
 
     pub(crate) fn open(pid: u32, fd: u32) -> io::Result<MappedSegment> {
-        let file = File::options().read(true).write(true).open(format!("/proc/{pid}/fd/{fd}"))?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{pid}/fd/{fd}"))?;
         if file.metadata()?.len() != size_of::<Contents>() as u64 {
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(MappedSegment { mapped: PageMapping::new(&file, 0, size_of::<Contents>())? })
+        Ok(MappedSegment {
+            mapped: PageMapping::new(&file, 0, size_of::<Contents>())?,
+        })
     }
 }
 
@@ -225,7 +250,12 @@ mod tests {
     fn requests_are_in_order_and_a_full_inbox_refuses_more() {
         let (segment, _file) = MappedSegment::create().expect("memory");
         let inbox = &segment.inboxes[3];
-        let request = |slot| RequestRef { pid: 1, fd: 2, endpoint: 3, slot };
+        let request = |slot| RequestRef {
+            pid: 1,
+            fd: 2,
+            endpoint: 3,
+            slot,
+        };
         assert_eq!(inbox.pop(), None);
         for round in 0..3 {
             for slot in 0..INBOX_SIZE as u32 {

@@ -49,7 +49,10 @@ pub(crate) fn gather(operation: &AcceptedOp, bytes: &mut [u8]) -> usize {
 pub(crate) fn remote_pieces(slot: &RequestSlot) -> impl Iterator<Item = (u64, usize)> {
     let n = slot.n_pieces.load(Ordering::Relaxed) as usize;
     let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
-    slot.pieces.iter().take(n).map(move |[at, nbytes]| (word(at), word(nbytes) as usize))
+    slot.pieces
+        .iter()
+        .take(n)
+        .map(move |[at, nbytes]| (word(at), word(nbytes) as usize))
 }
 
 /// Reads the data of a peer's operation. Fails if the peer has ended and the data are not inline.

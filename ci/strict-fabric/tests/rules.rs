@@ -18,18 +18,38 @@ type Case = (&'static str, &'static str, fn(&mut Side), &'static str);
 
 const CASES: &[Case] = &[
     ("rules_are_kept", "cxi", keeps_the_rules, ""),
-    ("rules_are_kept_with_local_registrations", "efa", keeps_the_rules, ""),
+    (
+        "rules_are_kept_with_local_registrations",
+        "efa",
+        keeps_the_rules,
+        "",
+    ),
     ("rules_are_kept_at_the_target", "psm3", keeps_the_rules, ""),
     ("rules_are_kept_with_raw_keys", "mrail", keeps_the_rules, ""),
-    ("posts_before_enable", "cxi", posts_before_enable, "fi_enable: an operation was posted"),
+    (
+        "posts_before_enable",
+        "cxi",
+        posts_before_enable,
+        "fi_enable: an operation was posted",
+    ),
     (
         "enables_a_registration_before_it_binds_it",
         "cxi",
         enables_unbound,
         "FI_MR_ENDPOINT: a registration was enabled",
     ),
-    ("registers_what_is_not_there", "cxi", registers_nothing, "FI_MR_ALLOCATED"),
-    ("uses_a_key_before_enable", "cxi", uses_a_key_too_early, "entry: -266"),
+    (
+        "registers_what_is_not_there",
+        "cxi",
+        registers_nothing,
+        "FI_MR_ALLOCATED",
+    ),
+    (
+        "uses_a_key_before_enable",
+        "cxi",
+        uses_a_key_too_early,
+        "entry: -266",
+    ),
     ("uses_a_wrong_key", "psm3", uses_a_wrong_key, "entry: -266"),
     (
         "names_a_registration_by_no_raw_key",
@@ -43,22 +63,42 @@ const CASES: &[Case] = &[
         unmaps_too_early,
         "FI_MR_RAW: an operation names a key that is not mapped",
     ),
-    ("maps_part_of_a_key", "mrail", maps_part_of_a_key, "fi_mr_map_raw: what was mapped is no"),
+    (
+        "maps_part_of_a_key",
+        "mrail",
+        maps_part_of_a_key,
+        "fi_mr_map_raw: what was mapped is no",
+    ),
     (
         "maps_a_key_with_another_base",
         "mrail",
         maps_with_another_base,
         "fi_mr_map_raw: a raw key was mapped with another base",
     ),
-    ("unmaps_what_is_not_mapped", "mrail", unmaps_nothing, "fi_mr_unmap_key: a key was unmapped"),
+    (
+        "unmaps_what_is_not_mapped",
+        "mrail",
+        unmaps_nothing,
+        "fi_mr_unmap_key: a key was unmapped",
+    ),
     (
         "closes_a_domain_before_it_unmaps",
         "mrail",
         closes_before_it_unmaps,
         "fi_mr_unmap_key: a domain was closed before 1 keys",
     ),
-    ("goes_beyond_the_end", "cxi", goes_beyond_the_end, "entry: -13"),
-    ("addresses_by_offset_what_is_virtual", "efa", uses_offsets, "entry: -13"),
+    (
+        "goes_beyond_the_end",
+        "cxi",
+        goes_beyond_the_end,
+        "entry: -13",
+    ),
+    (
+        "addresses_by_offset_what_is_virtual",
+        "efa",
+        uses_offsets,
+        "entry: -13",
+    ),
     (
         "brings_no_descriptor",
         "efa",
@@ -71,16 +111,31 @@ const CASES: &[Case] = &[
         brings_another_descriptor,
         "FI_MR_LOCAL: memory of an operation is not in",
     ),
-    ("brings_no_context", "efa", brings_no_context, "FI_CONTEXT2: a context is missing"),
+    (
+        "brings_no_context",
+        "efa",
+        brings_no_context,
+        "FI_CONTEXT2: a context is missing",
+    ),
     (
         "uses_a_context_twice",
         "efa",
         uses_a_context_twice,
         "FI_CONTEXT2: a context is missing, or belongs",
     ),
-    ("writes_to_a_context", "efa", writes_to_a_context, "FI_CONTEXT: a context was changed"),
+    (
+        "writes_to_a_context",
+        "efa",
+        writes_to_a_context,
+        "FI_CONTEXT: a context was changed",
+    ),
     ("changes_a_source", "cxi", changes_a_source, "buffer reuse"),
-    ("injects_too_much", "opx", injects_too_much, "inject_size: 17 bytes"),
+    (
+        "injects_too_much",
+        "opx",
+        injects_too_much,
+        "inject_size: 17 bytes",
+    ),
     ("sends_too_much", "efa", sends_too_much, "max_msg_size"),
     (
         "closes_a_registration_in_use",
@@ -100,11 +155,26 @@ const CASES: &[Case] = &[
         closes_the_domain_first,
         "close order: a domain was closed",
     ),
-    ("overruns_the_queue", "opx", overruns_the_queue, "FI_RM_DISABLED"),
+    (
+        "overruns_the_queue",
+        "opx",
+        overruns_the_queue,
+        "FI_RM_DISABLED",
+    ),
     ("inserts_no_name", "cxi", inserts_no_name, "fi_av_insert"),
     ("addresses_nobody", "cxi", addresses_nobody, "fi_addr_t"),
-    ("connects_as_often_as_it_may", "few-connections", connects_as_often_as_it_may, ""),
-    ("connects_once_too_often", "few-connections", connects_once_too_often, "connections: 5 are"),
+    (
+        "connects_as_often_as_it_may",
+        "few-connections",
+        connects_as_often_as_it_may,
+        "",
+    ),
+    (
+        "connects_once_too_often",
+        "few-connections",
+        connects_once_too_often,
+        "connections: 5 are",
+    ),
 ];
 
 /// Runs a case in a process, and checks its end.
@@ -137,7 +207,10 @@ fn main() -> ExitCode {
             .map(|&(name, .., message)| Test::new(name, move || run_case(name, message)));
         return testkit::run(tests.collect());
     };
-    let (_, domain, act, _) = CASES.iter().find(|(case, ..)| *case == name).expect("a known case");
+    let (_, domain, act, _) = CASES
+        .iter()
+        .find(|(case, ..)| *case == name)
+        .expect("a known case");
     let library = Libfabric::open().expect("opened by the parent");
     act(&mut Side::open(&library, domain));
     ExitCode::SUCCESS
@@ -207,9 +280,24 @@ impl Side {
         // SAFETY: an open domain and its entry.
         ok(unsafe { fi::fi_endpoint(domain, info, &mut endpoint) });
         let (target, source) = (vec![0; NBYTES / 8], vec![7; NBYTES / 8]);
-        let contexts = vec![fi::fi_context2 { internal: [null_mut(); 8] }; 64];
+        let contexts = vec![
+            fi::fi_context2 {
+                internal: [null_mut(); 8]
+            };
+            64
+        ];
         let to = fi::ADDR_NOTAVAIL;
-        Side { domain, table, queue, endpoint, mr_mode, to, target, source, contexts }
+        Side {
+            domain,
+            table,
+            queue,
+            endpoint,
+            mr_mode,
+            to,
+            target,
+            source,
+            contexts,
+        }
     }
 
     /// Enables the endpoint and inserts its address.
@@ -244,7 +332,9 @@ impl Side {
 
     /// Reads an error from the queue. Returns its code.
     fn error(&mut self) -> i32 {
-        let mut entry = fi::fi_cq_entry { op_context: null_mut() };
+        let mut entry = fi::fi_cq_entry {
+            op_context: null_mut(),
+        };
         // SAFETY: an open queue and room for an entry.
         let n = unsafe { fi::fi_cq_read(self.queue, (&raw mut entry).cast(), 1) };
         assert_eq!(n, -(fi::FI_EAVAIL as isize));
@@ -339,7 +429,9 @@ impl Side {
     /// Reads the queue until there is a completion. Panics if there is an error.
     fn wait(&mut self) {
         for _ in 0..100_000 {
-            let mut entry = fi::fi_cq_entry { op_context: null_mut() };
+            let mut entry = fi::fi_cq_entry {
+                op_context: null_mut(),
+            };
             // SAFETY: an open queue and room for an entry.
             let n = unsafe { fi::fi_cq_read(self.queue, (&raw mut entry).cast(), 1) };
             if n == 1 {
@@ -379,7 +471,9 @@ fn keeps_the_rules(side: &mut Side) {
     }
     for _ in 0..1000 {
         // The completion of a write may precede its effect at the target.
-        let mut entry = fi::fi_cq_entry { op_context: null_mut() };
+        let mut entry = fi::fi_cq_entry {
+            op_context: null_mut(),
+        };
         // SAFETY: an open queue and room for an entry.
         unsafe { fi::fi_cq_read(side.queue, (&raw mut entry).cast(), 1) };
     }
@@ -457,8 +551,13 @@ fn closes_before_it_unmaps(side: &mut Side) {
     let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
     let (base, raw) = raw_key(mr);
     side.mapped(base, &raw);
-    let fids: [*mut fi::fid; 5] =
-        [mr.cast(), side.endpoint.cast(), side.queue.cast(), side.table.cast(), side.domain.cast()];
+    let fids: [*mut fi::fid; 5] = [
+        mr.cast(),
+        side.endpoint.cast(),
+        side.queue.cast(),
+        side.table.cast(),
+        side.domain.cast(),
+    ];
     for fid in fids {
         // SAFETY: an open object.
         ok(unsafe { fi::fi_close(fid) });

@@ -27,34 +27,66 @@ const fn need(
     purpose: &'static str,
     packages: [&'static str; MANAGERS.len()],
 ) -> Need {
-    Need { program, purpose, packages }
+    Need {
+        program,
+        purpose,
+        packages,
+    }
 }
 
 /// The C compiler by its customary name; `OSHCC_CC` may name another.
 pub const C_COMPILER: Need = need("cc", "compiles C programs", ["gcc libc6-dev", "gcc", "gcc"]);
 /// The C++ compiler by its customary name.
-pub const CXX_COMPILER: Need = need("c++", "compiles C++ programs", ["g++", "gcc-c++", "gcc-c++"]);
+pub const CXX_COMPILER: Need = need(
+    "c++",
+    "compiles C++ programs",
+    ["g++", "gcc-c++", "gcc-c++"],
+);
 /// GCC's Fortran compiler.
-pub const FORTRAN_COMPILER: Need =
-    need("gfortran", "compiles Fortran programs", ["gfortran", "gcc-gfortran", "gcc-fortran"]);
+pub const FORTRAN_COMPILER: Need = need(
+    "gfortran",
+    "compiles Fortran programs",
+    ["gfortran", "gcc-gfortran", "gcc-fortran"],
+);
 /// GNU binutils, with `ld`, `ar` and `objcopy`.
-pub const BINUTILS: Need =
-    need("objcopy", "makes the static library", ["binutils", "binutils", "binutils"]);
+pub const BINUTILS: Need = need(
+    "objcopy",
+    "makes the static library",
+    ["binutils", "binutils", "binutils"],
+);
 /// valgrind, with its tool callgrind.
-pub const VALGRIND: Need =
-    need("valgrind", "counts instructions", ["valgrind", "valgrind", "valgrind"]);
+pub const VALGRIND: Need = need(
+    "valgrind",
+    "counts instructions",
+    ["valgrind", "valgrind", "valgrind"],
+);
 /// The tracer of system calls.
-pub const STRACE: Need = need("strace", "has system calls fail", ["strace", "strace", "strace"]);
+pub const STRACE: Need = need(
+    "strace",
+    "has system calls fail",
+    ["strace", "strace", "strace"],
+);
 /// The C compiler of LLVM.
-pub const CLANG: Need =
-    need("clang", "compiles C programs as gcc does not", ["clang", "clang", "clang"]);
+pub const CLANG: Need = need(
+    "clang",
+    "compiles C programs as gcc does not",
+    ["clang", "clang", "clang"],
+);
 /// The GNU debugger.
-pub const GDB: Need = need("gdb", "runs a test program under a debugger", ["gdb", "gdb", "gdb"]);
+pub const GDB: Need = need(
+    "gdb",
+    "runs a test program under a debugger",
+    ["gdb", "gdb", "gdb"],
+);
 /// Open MPI's OpenSHMEM.
 pub const OPEN_MPI: Need = need(
     "oshcc",
     "is the OpenSHMEM that benches compare with (Open MPI)",
-    ["openmpi-bin libopenmpi-dev", "openmpi-devel", "openmpi-devel"],
+    [
+        "openmpi-bin libopenmpi-dev",
+        "openmpi-devel",
+        "openmpi-devel",
+    ],
 );
 /// hwloc, which is opened at run time; the package of its programs brings the library.
 pub const HWLOC: Need = need(
@@ -63,19 +95,30 @@ pub const HWLOC: Need = need(
     ["hwloc-nox", "hwloc", "hwloc"],
 );
 /// UCX, which is opened at run time; the package of its programs brings the library.
-pub const UCX: Need =
-    need("ucx_info", "comes with UCX, one of the networks", ["ucx-utils", "ucx", "ucx-tools"]);
+pub const UCX: Need = need(
+    "ucx_info",
+    "comes with UCX, one of the networks",
+    ["ucx-utils", "ucx", "ucx-tools"],
+);
 /// MPICH's launcher.
 pub const HYDRA: Need = need(
     "mpiexec.hydra",
     "starts test programs over PMI (MPICH)",
-    ["mpich libmpich-dev", "mpich mpich-devel", "mpich mpich-devel"],
+    [
+        "mpich libmpich-dev",
+        "mpich mpich-devel",
+        "mpich mpich-devel",
+    ],
 );
 /// Open MPI's launcher.
 pub const MPIRUN: Need = need(
     "mpirun.openmpi",
     "starts test programs over PMIx (Open MPI)",
-    ["openmpi-bin libopenmpi-dev libpmix2", "openmpi-devel", "openmpi-devel"],
+    [
+        "openmpi-bin libopenmpi-dev libpmix2",
+        "openmpi-devel",
+        "openmpi-devel",
+    ],
 );
 /// pkg-config, or a program that replaces it.
 pub const PKG_CONFIG: Need = need(
@@ -99,7 +142,11 @@ pub const MESON: Need = need(
 pub const AUTOMAKE: Need = need(
     "automake",
     "comes with autoconf, by which a project finds the library",
-    ["autoconf automake make", "autoconf automake make", "autoconf automake make"],
+    [
+        "autoconf automake make",
+        "autoconf automake make",
+        "autoconf automake make",
+    ],
 );
 /// A formatter of man pages.
 pub const MANDOC: Need = need("mandoc", "reads man pages", ["mandoc", "mandoc", "mandoc"]);
@@ -110,8 +157,11 @@ pub const PYTEST: Need = need(
     ["python3-pytest", "python3-pytest", "python3-pytest"],
 );
 /// A container engine, with a container runtime.
-pub const PODMAN: Need =
-    need("podman", "runs PEs in containers", ["podman runc", "podman", "podman"]);
+pub const PODMAN: Need = need(
+    "podman",
+    "runs PEs in containers",
+    ["podman runc", "podman", "podman"],
+);
 /// Slurm: its daemons, its launcher, and munge, by which they authenticate each other.
 pub const SLURM: Need = need(
     "slurmctld",
@@ -147,10 +197,17 @@ pub const BUSYBOX: Need = need(
     ["busybox-static", "busybox", "busybox-static"],
 );
 /// The programs for modules of the kernel.
-pub const KMOD: Need =
-    need("depmod", "finds the modules of the guests' kernel", ["kmod", "kmod", "kmod"]);
+pub const KMOD: Need = need(
+    "depmod",
+    "finds the modules of the guests' kernel",
+    ["kmod", "kmod", "kmod"],
+);
 /// The archiver for the format of the kernel's initial file system.
-pub const CPIO: Need = need("cpio", "packs what the guests start from", ["cpio", "cpio", "cpio"]);
+pub const CPIO: Need = need(
+    "cpio",
+    "packs what the guests start from",
+    ["cpio", "cpio", "cpio"],
+);
 /// The library of verbs, with its providers, one of which is for the NIC in software.
 pub const IBVERBS: Need = need(
     "ibv_devinfo",
@@ -162,8 +219,11 @@ pub const IBVERBS: Need = need(
     ],
 );
 /// iproute2, which also has `rdma`.
-pub const IPROUTE: Need =
-    need("ip", "makes the networks and NICs of tests", ["iproute2", "iproute", "iproute2"]);
+pub const IPROUTE: Need = need(
+    "ip",
+    "makes the networks and NICs of tests",
+    ["iproute2", "iproute", "iproute2"],
+);
 
 /// The time limit of a call of the package manager, which may retry for long if it reaches no
 /// server.
@@ -183,7 +243,11 @@ const MANAGERS: [PackageManager; 3] = [
         refresh: &["update", "-q", "-o", "Acquire::http::Timeout=20"],
         install: &["install", "-q", "-y", "--no-install-recommends"],
     },
-    PackageManager { program: "dnf", refresh: &[], install: &["install", "-q", "-y"] },
+    PackageManager {
+        program: "dnf",
+        refresh: &[],
+        install: &["install", "-q", "-y"],
+    },
     PackageManager {
         program: "zypper",
         refresh: &[],
@@ -217,14 +281,23 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
         );
     }
     println!("Missing programs:");
-    missing.iter().for_each(|need| println!("  {:<20}{}", need.program, need.purpose));
-    println!("{} installs the packages {}", manager.program, packages.join(" "));
+    missing
+        .iter()
+        .for_each(|need| println!("  {:<20}{}", need.program, need.purpose));
+    println!(
+        "{} installs the packages {}",
+        manager.program,
+        packages.join(" ")
+    );
     if !manager.refresh.is_empty() {
         process::run(process::limited(LIMIT, manager.program).args(manager.refresh))?;
     }
     let install = |packages: &[&str]| {
         let mut install = process::limited(LIMIT, manager.program);
-        install.args(manager.install).args(packages).env("DEBIAN_FRONTEND", "noninteractive");
+        install
+            .args(manager.install)
+            .args(packages)
+            .env("DEBIAN_FRONTEND", "noninteractive");
         process::run(&mut install)
     };
     if install(&packages).is_err() {
@@ -235,14 +308,21 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     }
     match self::missing(needs).as_slice() {
         [] => Ok(()),
-        still => bail!("{}, and {} does not bring it", described(still), manager.program),
+        still => bail!(
+            "{}, and {} does not bring it",
+            described(still),
+            manager.program
+        ),
     }
 }
 
 /// Returns the packages of these programs, each once, for the manager with this index.
 fn packages(needs: &[&Need], manager: usize) -> Vec<&'static str> {
     let mut packages = Vec::new();
-    for package in needs.iter().flat_map(|need| need.packages[manager].split(' ')) {
+    for package in needs
+        .iter()
+        .flat_map(|need| need.packages[manager].split(' '))
+    {
         if !packages.contains(&package) {
             packages.push(package);
         }
@@ -255,7 +335,10 @@ pub fn c_compiler() -> Result<()> {
     let named = std::env::var("OSHCC_CC").unwrap_or_default();
     let compiler = if named.is_empty() { "cc" } else { &named };
     let first = compiler.split_whitespace().next().unwrap_or(compiler);
-    if process::on_path(compiler).or_else(|| process::on_path(first)).is_some() {
+    if process::on_path(compiler)
+        .or_else(|| process::on_path(first))
+        .is_some()
+    {
         return Ok(());
     }
     bail!(
@@ -270,12 +353,18 @@ pub fn is_root() -> bool {
 
 /// Returns those of `needs` that are not here.
 pub fn missing<'a>(needs: &[&'a Need]) -> Vec<&'a Need> {
-    needs.iter().copied().filter(|need| process::on_path(need.program).is_none()).collect()
+    needs
+        .iter()
+        .copied()
+        .filter(|need| process::on_path(need.program).is_none())
+        .collect()
 }
 
 fn described(missing: &[&Need]) -> String {
-    let each: Vec<String> =
-        missing.iter().map(|need| format!("`{}`, which {},", need.program, need.purpose)).collect();
+    let each: Vec<String> = missing
+        .iter()
+        .map(|need| format!("`{}`, which {},", need.program, need.purpose))
+        .collect();
     let verb = if missing.len() == 1 { "is" } else { "are" };
     format!("{} {verb} missing", each.join(" and "))
 }
@@ -288,13 +377,19 @@ mod tests {
 
     #[test]
     fn what_is_here_needs_no_package_manager() {
-        let shell = Need { program: "sh", ..ABSENT };
+        let shell = Need {
+            program: "sh",
+            ..ABSENT
+        };
         ensure(&[&shell]).unwrap();
     }
 
     #[test]
     fn a_package_of_two_programs_is_named_once() {
-        assert_eq!(packages(&[&CMAKE, &AUTOMAKE], 0), ["cmake", "make", "autoconf", "automake"]);
+        assert_eq!(
+            packages(&[&CMAKE, &AUTOMAKE], 0),
+            ["cmake", "make", "autoconf", "automake"]
+        );
     }
 
     #[test]

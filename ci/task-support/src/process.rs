@@ -14,7 +14,9 @@ const TIMED_OUT: i32 = 124;
 
 /// Runs `command` with its output passed through. Fails if the status is not 0.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("could not start {}", shown(command)))?;
+    let status = command
+        .status()
+        .with_context(|| format!("could not start {}", shown(command)))?;
     decide(command, status)
 }
 
@@ -42,7 +44,10 @@ pub fn succeeds(command: &mut Command) -> bool {
 /// which only whole seconds count; less than one is no limit. Its standard input is empty.
 pub fn limited(limit: Duration, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", &limit.as_secs().to_string()]).arg(program).stdin(Stdio::null());
+    command
+        .args(["-k", "5", &limit.as_secs().to_string()])
+        .arg(program)
+        .stdin(Stdio::null());
     command
 }
 
@@ -108,7 +113,10 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_ended() {
         let error = run(limited(Duration::from_secs(1), "sleep").arg("60")).unwrap_err();
-        assert!(error.to_string().ends_with("did not end in time"), "{error}");
+        assert!(
+            error.to_string().ends_with("did not end in time"),
+            "{error}"
+        );
     }
 
     #[test]

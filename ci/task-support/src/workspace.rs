@@ -63,14 +63,21 @@ impl Workspace {
     /// Queries cargo, without access to the network.
     pub fn open() -> Result<Self> {
         let mut ask = MetadataCommand::new();
-        let metadata = ask.no_deps().other_options(["--offline".to_owned()]).exec()?;
+        let metadata = ask
+            .no_deps()
+            .other_options(["--offline".to_owned()])
+            .exec()?;
         let root = metadata.workspace_root.into_std_path_buf();
         let packages = metadata
             .packages
             .iter()
             .map(|package| Package::read(package, &root))
             .collect::<Result<_>>()?;
-        Ok(Self { target: metadata.target_directory.into_std_path_buf(), root, packages })
+        Ok(Self {
+            target: metadata.target_directory.into_std_path_buf(),
+            root,
+            packages,
+        })
     }
 
     /// Returns a command of cargo, the one that runs this program, at the top of the repository.
@@ -95,21 +102,28 @@ impl Workspace {
     /// Returns a command of the cargo of another toolchain, by its name in rustup.
     pub fn cargo_of(&self, toolchain: &str) -> Command {
         let mut command = Command::new("rustup");
-        command.args(["run", toolchain, "cargo"]).current_dir(&self.root);
+        command
+            .args(["run", toolchain, "cargo"])
+            .current_dir(&self.root);
         command
     }
 
     /// Runs cargo with these arguments, such as `build` or `test --no-run`. Returns all files of
     /// this build, also those that were up to date.
     pub fn build(&self, arguments: &[&str]) -> Result<Vec<PathBuf>> {
-        let made = self.artifacts(arguments)?.into_iter().flat_map(|artifact| artifact.filenames);
+        let made = self
+            .artifacts(arguments)?
+            .into_iter()
+            .flat_map(|artifact| artifact.filenames);
         Ok(made.map(PathBuf::from).collect())
     }
 
     /// Builds the tests of all packages together. Returns their programs, sorted by package.
     pub fn test_programs(&self) -> Result<Vec<TestProgram>> {
         let artifacts = self.artifacts(&["test", "--workspace", "--no-run"])?;
-        let tests = artifacts.into_iter().filter(|artifact| artifact.profile.test);
+        let tests = artifacts
+            .into_iter()
+            .filter(|artifact| artifact.profile.test);
         let mut programs = tests
             .filter_map(|test| TestProgram::read(test, &self.root).transpose())
             .collect::<Result<Vec<_>>>()?;
@@ -121,7 +135,10 @@ impl Workspace {
     /// those that were up to date.
     fn artifacts(&self, arguments: &[&str]) -> Result<Vec<Artifact>> {
         let mut cargo = self.cargo();
-        cargo.args(arguments).arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
+        cargo
+            .args(arguments)
+            .arg("--message-format=json-render-diagnostics")
+            .stdin(Stdio::null());
         let text = process::capture(&mut cargo)?;
         let mut artifacts = Vec::new();
         for message in Message::parse_stream(text.as_bytes()) {
@@ -134,7 +151,10 @@ impl Workspace {
 
     /// Returns the `rust-version` of the workspace: the oldest Rust with which every crate builds.
     pub fn rust_version(&self) -> Result<&str> {
-        let mut stated = self.packages.iter().filter_map(|package| package.rust_version.as_deref());
+        let mut stated = self
+            .packages
+            .iter()
+            .filter_map(|package| package.rust_version.as_deref());
         stated.next().context("no package states a rust-version")
     }
 }
@@ -143,7 +163,10 @@ impl Package {
     fn read(package: &cargo_metadata::Package, root: &Path) -> Result<Self> {
         let dependency = |found: &cargo_metadata::Dependency| Dependency {
             name: found.name.clone(),
-            dir: found.path.as_ref().and_then(|path| relative(path.as_std_path(), root)),
+            dir: found
+                .path
+                .as_ref()
+                .and_then(|path| relative(path.as_std_path(), root)),
             dev: found.kind == DependencyKind::Development,
         };
         Ok(Self {
@@ -165,7 +188,9 @@ impl TestProgram {
 
     /// Returns the test program of an artifact; `None` if the artifact is no program.
     fn read(artifact: Artifact, root: &Path) -> Result<Option<Self>> {
-        let Some(executable) = artifact.executable else { return Ok(None) };
+        let Some(executable) = artifact.executable else {
+            return Ok(None);
+        };
         Ok(Some(Self {
             dir: dir_of(artifact.manifest_path.as_std_path(), root)?,
             is_integration: artifact.target.is_test(),

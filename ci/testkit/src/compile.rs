@@ -17,7 +17,13 @@ fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
     const C: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
     // No warnings: gfortran warns of routines that take arrays of any type, whatever its options
     // are.
-    const FORTRAN: &[&str] = &["-O1", "-g", "-w", "-fcray-pointer", "-fallow-argument-mismatch"];
+    const FORTRAN: &[&str] = &[
+        "-O1",
+        "-g",
+        "-w",
+        "-fcray-pointer",
+        "-fallow-argument-mismatch",
+    ];
     match source.extension().and_then(|extension| extension.to_str()) {
         Some("cpp") => ("oshcxx", C),
         Some("f" | "F" | "f90" | "F90") => ("oshfort", FORTRAN),
@@ -67,8 +73,15 @@ pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> Pa
 fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let _permit = permits::take();
     let (compiler, always) = compiler(source);
-    let stem = source.file_stem().expect("a program has a name").to_string_lossy();
-    let suffix: String = flags.concat().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let stem = source
+        .file_stem()
+        .expect("a program has a name")
+        .to_string_lossy();
+    let suffix: String = flags
+        .concat()
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric())
+        .collect();
     // The name of a file has at most 255 bytes.
     let suffix = match suffix.len() {
         ..100 => suffix,
@@ -80,9 +93,16 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     };
     let program = dir(tmpdir).join(format!("{stem}{suffix}"));
     let mut command = Command::new(prefix().join("bin").join(compiler));
-    command.args(always).args(flags).arg(source).arg("-o").arg(&program).arg("-lm");
-    let output =
-        command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    command
+        .args(always)
+        .args(flags)
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-lm");
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     assert!(
         output.status.success(),
         "{command:?}\n{}{}",

@@ -31,12 +31,19 @@ impl Test {
     /// Returns a test that passes if `body` returns, is ignored if it calls [`absent`], and fails
     /// if it panics otherwise.
     pub fn new(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> Self {
-        Self { name: name.into(), body: Box::new(body), ignored: None }
+        Self {
+            name: name.into(),
+            body: Box::new(body),
+            ignored: None,
+        }
     }
 
     /// Makes the test run only on request, as the attribute `ignore` does.
     pub fn ignored(self, why: &'static str) -> Self {
-        Self { ignored: Some(why), ..self }
+        Self {
+            ignored: Some(why),
+            ..self
+        }
     }
 
     /// Returns the test for `libtest_mimic`. `run_ignored` says that ignored tests were requested.
@@ -72,7 +79,10 @@ fn ended(end: Box<dyn Any + Send>) -> Result<Completion, libtest_mimic::Failed> 
 pub fn run(tests: Vec<Test>) -> ExitCode {
     let arguments = Arguments::from_args();
     let run_ignored = arguments.ignored || arguments.include_ignored;
-    let tests = tests.into_iter().map(|test| test.trial(run_ignored)).collect();
+    let tests = tests
+        .into_iter()
+        .map(|test| test.trial(run_ignored))
+        .collect();
     libtest_mimic::run(&arguments, tests).exit_code()
 }
 

@@ -53,7 +53,10 @@ impl Job {
 
     /// Returns a job of one PE that runs `program` without a launcher.
     pub fn direct(program: impl AsRef<Path>) -> Self {
-        Self { launcher: Launcher::None, ..Self::new(program) }
+        Self {
+            launcher: Launcher::None,
+            ..Self::new(program)
+        }
     }
 
     /// Sets the number of PEs. Has no effect without a launcher.
@@ -63,7 +66,8 @@ impl Job {
 
     /// Adds options of oshrun.
     pub fn launcher_options<'a>(mut self, options: impl IntoIterator<Item = &'a str>) -> Self {
-        self.launcher_options.extend(options.into_iter().map(str::to_owned));
+        self.launcher_options
+            .extend(options.into_iter().map(str::to_owned));
         self
     }
 
@@ -163,11 +167,20 @@ impl Job {
         if let Some(dir) = &self.dir {
             command.current_dir(dir);
         }
-        let environment: String =
-            self.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        let environment: String = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}={value} "))
+            .collect();
         let shown = environment + &words.join(" ");
         let started = Started::new(&mut command, self.limit);
-        Running { started, shown, stdout, stderr, _permit: permit }
+        Running {
+            started,
+            shown,
+            stdout,
+            stderr,
+            _permit: permit,
+        }
     }
 }
 
@@ -209,7 +222,11 @@ impl Running {
             if let Some(value) = found(&whole.lines().collect::<Vec<_>>()) {
                 return value;
             }
-            assert!(!over, "{}\nended before what was waited for; it printed\n{text}", self.shown);
+            assert!(
+                !over,
+                "{}\nended before what was waited for; it printed\n{text}",
+                self.shown
+            );
             sleep(POLL_INTERVAL);
         }
     }
@@ -226,7 +243,11 @@ impl Running {
         };
         let left = self.started.left_behind();
         let outcome = self.outcome(status);
-        assert!(left.is_empty(), "processes outlived their job: {}\n{outcome}", listed(&left));
+        assert!(
+            left.is_empty(),
+            "processes outlived their job: {}\n{outcome}",
+            listed(&left)
+        );
         outcome
     }
 
@@ -256,7 +277,10 @@ fn text_of(file: &File) -> String {
     let mut bytes = Vec::new();
     let mut part = [0; 1 << 16];
     loop {
-        match file.read_at(&mut part, bytes.len() as u64).expect("it can be read") {
+        match file
+            .read_at(&mut part, bytes.len() as u64)
+            .expect("it can be read")
+        {
             0 => break String::from_utf8_lossy(&bytes).into_owned(),
             n => bytes.extend_from_slice(&part[..n]),
         }
@@ -280,20 +304,30 @@ mod tests {
 
     #[test]
     fn an_outcome_holds_status_and_both_outputs() {
-        let outcome = shell("echo $WORD; echo two >&2; exit 3").env("WORD", "one").run();
+        let outcome = shell("echo $WORD; echo two >&2; exit 3")
+            .env("WORD", "one")
+            .run();
         assert_eq!(outcome.code(), 3);
-        assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("one\n", "two\n"));
+        assert_eq!(
+            (outcome.stdout.as_str(), outcome.stderr.as_str()),
+            ("one\n", "two\n")
+        );
         assert_eq!(outcome.assert_fails(&["two"]), "two");
     }
 
     #[test]
     fn a_job_that_hangs_is_ended_and_reported() {
-        let mut job = shell("echo begun; sleep 1000").timeout(Duration::from_secs(50)).start();
+        let mut job = shell("echo begun; sleep 1000")
+            .timeout(Duration::from_secs(50))
+            .start();
         job.wait_for(|lines| lines.contains(&"begun").then_some(()));
         job.started.limit = Duration::ZERO;
         let complaint = complaint(job);
         assert!(complaint.contains("not over after "), "{complaint}");
-        assert!(complaint.contains("begun") && complaint.contains("sleep 1000"), "{complaint}");
+        assert!(
+            complaint.contains("begun") && complaint.contains("sleep 1000"),
+            "{complaint}"
+        );
     }
 
     #[test]
@@ -301,8 +335,14 @@ mod tests {
         let mut job = shell("setsid sleep 1001 & echo $!; exit 0").start();
         job.started.grace = Duration::from_millis(100);
         let complaint = complaint(job);
-        assert!(complaint.contains("outlived") && complaint.contains("sleep 1001"), "{complaint}");
-        let printed = complaint.split("stdout:\n").nth(1).and_then(|text| text.lines().next());
+        assert!(
+            complaint.contains("outlived") && complaint.contains("sleep 1001"),
+            "{complaint}"
+        );
+        let printed = complaint
+            .split("stdout:\n")
+            .nth(1)
+            .and_then(|text| text.lines().next());
         let pid = printed.expect("the shell printed a process number");
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         assert!(command.is_empty(), "process {pid} still runs");
@@ -314,8 +354,10 @@ mod tests {
         let pid = running.wait_for(|lines| lines.contains(&"first").then_some(0));
         assert_eq!(pid, 0);
         let sleeper = loop {
-            if let Some(process) =
-                running.processes().into_iter().find(|p| p.command == "sleep 1002")
+            if let Some(process) = running
+                .processes()
+                .into_iter()
+                .find(|p| p.command == "sleep 1002")
             {
                 break process.pid;
             }

@@ -38,7 +38,11 @@ impl TestMark {
     /// Returns a mark that no other job has.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+        Self(format!(
+            "{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        ))
     }
 
     /// Marks the process that `command` will start.
@@ -50,15 +54,21 @@ impl TestMark {
     /// process has waited yet, since they have no environment.
     pub fn processes(&self) -> Vec<Process> {
         let wanted = format!("{VARIABLE}={}", self.0);
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return Vec::new();
+        };
         entries
             .flatten()
             .filter_map(|entry| {
                 let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
                 let environment = environment(&entry.path())?;
-                let is_marked =
-                    environment.split(|byte| *byte == 0).any(|e| e == wanted.as_bytes());
-                is_marked.then(|| Process { pid, command: command_line(&entry.path()) })
+                let is_marked = environment
+                    .split(|byte| *byte == 0)
+                    .any(|e| e == wanted.as_bytes());
+                is_marked.then(|| Process {
+                    pid,
+                    command: command_line(&entry.path()),
+                })
             })
             .collect()
     }
@@ -109,7 +119,10 @@ fn is_starting(process: &Path) -> bool {
 
 fn command_line(process: &Path) -> String {
     let bytes = fs::read(process.join("cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
+    String::from_utf8_lossy(&bytes)
+        .replace('\0', " ")
+        .trim_end()
+        .to_owned()
 }
 
 /// Sends SIGKILL to one process. Does nothing if the process has ended.

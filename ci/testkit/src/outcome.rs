@@ -23,12 +23,25 @@ impl Outcome {
     /// of PE 0, and no line with FAIL.
     #[track_caller]
     pub fn assert_ok(&self, n: usize) {
-        let counts: Vec<&str> = self.lines().filter(|line| line.starts_with("n_pes ")).collect();
+        let counts: Vec<&str> = self
+            .lines()
+            .filter(|line| line.starts_with("n_pes "))
+            .collect();
         let failed = |text: &str| text.lines().any(|line| line.contains("FAIL"));
-        assert!(!failed(&self.stdout) && !failed(&self.stderr), "a check failed\n{self}");
+        assert!(
+            !failed(&self.stdout) && !failed(&self.stderr),
+            "a check failed\n{self}"
+        );
         assert!(self.status.success(), "the job failed\n{self}");
-        assert_eq!(counts, [format!("n_pes {n}")], "not one job of {n} PEs\n{self}");
-        assert!(self.lines().any(|line| line == "PASS"), "PE 0 did not come to its end\n{self}");
+        assert_eq!(
+            counts,
+            [format!("n_pes {n}")],
+            "not one job of {n} PEs\n{self}"
+        );
+        assert!(
+            self.lines().any(|line| line == "PASS"),
+            "PE 0 did not come to its end\n{self}"
+        );
     }
 
     /// Checks that the job failed with one line on stderr, which contains all `words`. Returns the
@@ -38,7 +51,10 @@ impl Outcome {
         assert!(!self.status.success(), "the job succeeded\n{self}");
         let sentence = self.one_message();
         for word in words {
-            assert!(sentence.contains(word), "the message does not say {word:?}\n{self}");
+            assert!(
+                sentence.contains(word),
+                "the message does not say {word:?}\n{self}"
+            );
         }
         sentence
     }
@@ -48,8 +64,14 @@ impl Outcome {
     #[track_caller]
     pub fn assert_crashes(&self, crash: &str, words: &[&str]) {
         let (first, rest) = self.stderr.split_once('\n').unwrap_or_default();
-        assert!(first.contains(crash), "the first line does not say {crash:?}\n{self}");
-        let rest = Outcome { stderr: rest.to_owned(), ..self.clone() };
+        assert!(
+            first.contains(crash),
+            "the first line does not say {crash:?}\n{self}"
+        );
+        let rest = Outcome {
+            stderr: rest.to_owned(),
+            ..self.clone()
+        };
         rest.assert_fails(words);
     }
 
@@ -58,8 +80,9 @@ impl Outcome {
     #[track_caller]
     pub fn one_message(&self) -> &str {
         let lines = self.stderr.lines().filter(|line| !line.trim().is_empty());
-        let lines: Vec<&str> =
-            lines.take_while(|line| *line != "oshrun: when the job ended:").collect();
+        let lines: Vec<&str> = lines
+            .take_while(|line| *line != "oshrun: when the job ended:")
+            .collect();
         assert_eq!(lines.len(), 1, "not exactly one message\n{self}");
         lines[0]
     }
@@ -69,11 +92,20 @@ impl Outcome {
     /// those that printed it later.
     #[track_caller]
     pub fn warned_pes(&self, words: &str) -> Vec<u32> {
-        let lines: Vec<&str> = self.stderr.lines().filter(|line| line.contains(words)).collect();
-        assert!((1..=2).contains(&lines.len()), "not joined: {words}\n{self}");
+        let lines: Vec<&str> = self
+            .stderr
+            .lines()
+            .filter(|line| line.contains(words))
+            .collect();
+        assert!(
+            (1..=2).contains(&lines.len()),
+            "not joined: {words}\n{self}"
+        );
         let pes = |line: &&str| {
             let (pes, _) = line.strip_prefix("warning: ")?.split_once(": ")?;
-            let numbers = pes.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse);
+            let numbers = pes
+                .split(|c: char| !c.is_ascii_digit())
+                .flat_map(str::parse);
             Some(match numbers.collect::<Vec<u32>>() {
                 n if pes.starts_with("all") => (0..n[0]).collect(),
                 named => named,
@@ -86,7 +118,9 @@ impl Outcome {
 
     /// Returns the status as a number, as shells do: 128 plus the signal for a death by a signal.
     pub fn code(&self) -> i32 {
-        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or_default())
+        self.status
+            .code()
+            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or_default())
     }
 
     /// Returns the lines of stdout.
@@ -98,7 +132,12 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "command: {}\nstatus: {}", self.command, self.status)?;
-        write!(f, "stdout:\n{}\nstderr:\n{}", shortened(&self.stdout), shortened(&self.stderr))
+        write!(
+            f,
+            "stdout:\n{}\nstderr:\n{}",
+            shortened(&self.stdout),
+            shortened(&self.stderr)
+        )
     }
 }
 
@@ -110,7 +149,10 @@ fn shortened(text: &str) -> String {
         return text.trim_end().to_owned();
     }
     let left_out = lines.len() - 2 * SHOWN;
-    let (head, tail) = (lines[..SHOWN].join("\n"), lines[lines.len() - SHOWN..].join("\n"));
+    let (head, tail) = (
+        lines[..SHOWN].join("\n"),
+        lines[lines.len() - SHOWN..].join("\n"),
+    );
     format!("{head}\n... {left_out} lines ...\n{tail}")
 }
 
@@ -138,8 +180,14 @@ mod tests {
 
     #[test]
     fn singletons_failures_and_early_ends_do_not_pass() {
-        assert!(is_refused(&outcome(0, "n_pes 1\nPASS\nn_pes 1\nPASS\n", ""), 2));
-        assert!(is_refused(&outcome(0, "n_pes 2\nFAIL point 1 PE 0: no\nPASS\n", ""), 2));
+        assert!(is_refused(
+            &outcome(0, "n_pes 1\nPASS\nn_pes 1\nPASS\n", ""),
+            2
+        ));
+        assert!(is_refused(
+            &outcome(0, "n_pes 2\nFAIL point 1 PE 0: no\nPASS\n", ""),
+            2
+        ));
         assert!(is_refused(&outcome(0, "n_pes 2\n", ""), 2));
         assert!(is_refused(&outcome(256, "n_pes 2\nPASS\n", ""), 2));
     }

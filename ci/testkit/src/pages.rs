@@ -55,7 +55,9 @@ impl Page {
     pub fn block(&self, language: &str, words: &str) -> String {
         let mut found = self.blocks(language);
         found.retain(|block| block.contains(words));
-        let [block] = &found[..] else { panic!("{} blocks contain {words}", found.len()) };
+        let [block] = &found[..] else {
+            panic!("{} blocks contain {words}", found.len())
+        };
         block.clone()
     }
 
@@ -84,16 +86,23 @@ impl Page {
     pub fn shell(&self, commands: &str) -> Output {
         let Page { name, dir, .. } = self;
         let path = std::env::var("PATH").unwrap_or_default();
-        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let home = std::env::var_os("HOME")
+            .map(PathBuf::from)
+            .unwrap_or_default();
         let mut bash = Command::new("timeout");
-        bash.args([LIMIT, "bash", "-euo", "pipefail", "-c", commands]).current_dir(dir);
+        bash.args([LIMIT, "bash", "-euo", "pipefail", "-c", commands])
+            .current_dir(dir);
         let bin = prefix().join("bin");
-        bash.env("PATH", format!("{}:{}:{path}", dir.join("bin").display(), bin.display()));
+        bash.env(
+            "PATH",
+            format!("{}:{}:{path}", dir.join("bin").display(), bin.display()),
+        );
         bash.env("HOME", dir.join("home"))
             .env("CARGO", env!("CARGO"))
             .env("MALLOC_ARENA_MAX", "1")
             .env_remove("CARGO_TARGET_DIR");
-        bash.env("CARGO_HOME", home.join(".cargo")).env("RUSTUP_HOME", home.join(".rustup"));
+        bash.env("CARGO_HOME", home.join(".cargo"))
+            .env("RUSTUP_HOME", home.join(".rustup"));
         let output = bash.output().expect("bash");
         let printed = [&output.stdout[..], &output.stderr].concat();
         assert!(

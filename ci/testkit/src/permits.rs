@@ -5,7 +5,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Returns the maximum number of permits: RUSHMEM_TEST_JOBS, but at least 1, or 2 by default.
 fn limit() -> usize {
-    std::env::var("RUSHMEM_TEST_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(2).max(1)
+    std::env::var("RUSHMEM_TEST_JOBS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(2)
+        .max(1)
 }
 
 static TAKEN: Mutex<usize> = Mutex::new(0);
@@ -19,7 +23,9 @@ pub(crate) fn take() -> Permit {
     let limit = limit();
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     while *taken >= limit {
-        taken = GIVEN_BACK.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        taken = GIVEN_BACK
+            .wait(taken)
+            .unwrap_or_else(PoisonError::into_inner);
     }
     *taken += 1;
     Permit(())

@@ -40,7 +40,12 @@ pub struct Overdue {
 
 impl fmt::Display for Overdue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not over after {:?}; still running: {}", self.limit, listed(&self.running))
+        write!(
+            f,
+            "not over after {:?}; still running: {}",
+            self.limit,
+            listed(&self.running)
+        )
     }
 }
 
@@ -53,10 +58,18 @@ impl Started {
     pub fn new(command: &mut Command, limit: Duration) -> Self {
         let mark = TestMark::new();
         mark.put_on(command);
-        let child =
-            command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
         let (start, limit) = (Instant::now(), patient(limit));
-        Self { child, mark, start, limit, grace: GRACE, status: None }
+        Self {
+            child,
+            mark,
+            start,
+            limit,
+            grace: GRACE,
+            status: None,
+        }
     }
 
     /// Returns the process ID.
@@ -93,8 +106,14 @@ impl Started {
             sleep(POLL_INTERVAL);
         }
         self.end();
-        let status = self.status.unwrap_or(ExitStatus::from_raw(Signal::KILL.as_raw()));
-        Err(Overdue { status, limit: self.limit, running })
+        let status = self
+            .status
+            .unwrap_or(ExitStatus::from_raw(Signal::KILL.as_raw()));
+        Err(Overdue {
+            status,
+            limit: self.limit,
+            running,
+        })
     }
 
     /// Waits until the process ends. Returns the exit status, or fails as
@@ -144,5 +163,8 @@ impl Drop for Started {
 
 /// Returns a list of processes for a message, one per line.
 pub(crate) fn listed(processes: &[Process]) -> String {
-    processes.iter().map(|process| format!("\n  {process}")).collect()
+    processes
+        .iter()
+        .map(|process| format!("\n  {process}"))
+        .collect()
 }

@@ -27,8 +27,15 @@ impl Traces {
             found.extend(names_in(Path::new(place)));
         }
         let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        let named = sockets.lines().skip(1).filter_map(|line| line.split_whitespace().nth(7));
-        found.extend(named.filter(|name| is_ours(name)).map(|name| format!("socket {name}")));
+        let named = sockets
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().nth(7));
+        found.extend(
+            named
+                .filter(|name| is_ours(name))
+                .map(|name| format!("socket {name}")),
+        );
         Self(found)
     }
 

@@ -54,9 +54,15 @@ impl Bed {
         )?;
         let ticks = dir.join("ticks");
         process::run(
-            Command::new("cc").arg("-O1").arg("-o").arg(&ticks).arg(scripts.join("ticks.c")),
+            Command::new("cc")
+                .arg("-O1")
+                .arg("-o")
+                .arg(&ticks)
+                .arg(scripts.join("ticks.c")),
         )?;
-        let ticks = process::capture(&mut Command::new(&ticks))?.trim().to_owned();
+        let ticks = process::capture(&mut Command::new(&ticks))?
+            .trim()
+            .to_owned();
         Ok(Bed {
             scripts,
             dir: dir.to_owned(),
@@ -70,7 +76,11 @@ impl Bed {
     /// Runs these jobs in one guest or a pair of guests. Returns a report of each job.
     pub fn run(&self, jobs: &[&GuestJob], pair: bool, limit: Duration) -> Result<Vec<GuestReport>> {
         let kind = if pair { "pair" } else { "one" };
-        println!("\n{} jobs in {kind} of guests, at most {} s", jobs.len(), limit.as_secs());
+        println!(
+            "\n{} jobs in {kind} of guests, at most {} s",
+            jobs.len(),
+            limit.as_secs()
+        );
         let wire = self.dir.join("wire");
         let start = Instant::now();
         let mut guests = Vec::new();
@@ -102,12 +112,20 @@ impl Bed {
         for guest in &mut guests {
             guest.0.wait()?;
         }
-        println!("the guests ended after {:.0} s", start.elapsed().as_secs_f64());
+        println!(
+            "the guests ended after {:.0} s",
+            start.elapsed().as_secs_f64()
+        );
         let complaints = fs::read_to_string(self.dir.join("pair-2/served.log"));
         if pair && let Ok(complaints) = complaints {
-            complaints.lines().for_each(|line| println!("the second guest: {line}"));
+            complaints
+                .lines()
+                .for_each(|line| println!("the second guest: {line}"));
         }
-        Ok(GuestReport::read(&first, jobs.iter().map(|job| job.name.as_str())))
+        Ok(GuestReport::read(
+            &first,
+            jobs.iter().map(|job| job.name.as_str()),
+        ))
     }
 
     /// Empties a guest's directory, and writes its scripts and its list of jobs to it.
@@ -142,9 +160,30 @@ impl Bed {
         let log = fs::File::create(dir.join("console.log"));
         let mut command = process::limited(limit, "qemu-system-x86_64");
         command
-            .args(["-accel", &accelerator, "-machine", "q35,hpet=off", "-cpu", "max"])
-            .args(["-smp", PROCESSORS, "-m", MEGABYTES, "-nodefaults", "-display", "none"])
-            .args(["-serial", "stdio", "-no-reboot", "-device", "virtio-rng-pci"])
+            .args([
+                "-accel",
+                &accelerator,
+                "-machine",
+                "q35,hpet=off",
+                "-cpu",
+                "max",
+            ])
+            .args([
+                "-smp",
+                PROCESSORS,
+                "-m",
+                MEGABYTES,
+                "-nodefaults",
+                "-display",
+                "none",
+            ])
+            .args([
+                "-serial",
+                "stdio",
+                "-no-reboot",
+                "-device",
+                "virtio-rng-pci",
+            ])
             .arg("-kernel")
             .arg(&self.image)
             .arg("-initrd")

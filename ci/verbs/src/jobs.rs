@@ -21,12 +21,18 @@ pub const PROGRAMS: [(&str, &str); 9] = [
     ("split_2d", "crates/shmem-c/tests/programs/split_2d.c"),
     ("max_to_all", "crates/shmem-c/examples/max_to_all.c"),
     ("split_3d", "crates/shmem-c/examples/split_3d.c"),
-    ("team_split_strided", "crates/shmem-c/examples/team_split_strided.c"),
+    (
+        "team_split_strided",
+        "crates/shmem-c/examples/team_split_strided.c",
+    ),
     ("rma", "crates/shmem-c/tests/programs/rma.c"),
     ("amo", "crates/shmem-c/tests/programs/amo.c"),
     ("ordering", "crates/shmem-c/tests/programs/ordering.c"),
     ("signal", "crates/shmem-c/tests/programs/signal.c"),
-    ("collectives_team", "crates/shmem-c/tests/programs/collectives_team.c"),
+    (
+        "collectives_team",
+        "crates/shmem-c/tests/programs/collectives_team.c",
+    ),
 ];
 
 /// The programs that also run with other versions of the libraries, across two guests, and over
@@ -107,7 +113,12 @@ pub struct GuestPaths {
 impl GuestPaths {
     pub fn new(workspace: &Workspace, ucx: PathBuf, ofi: PathBuf) -> GuestPaths {
         let dir = workspace.target.join("verbs");
-        GuestPaths { prefix: dir.join("prefix"), programs: dir.join("programs"), ucx, ofi }
+        GuestPaths {
+            prefix: dir.join("prefix"),
+            programs: dir.join("programs"),
+            ucx,
+            ofi,
+        }
     }
 }
 
@@ -123,7 +134,11 @@ impl Libraries {
     /// Returns the system's libraries, and those in the directories that RUSHMEM_UCX_DIR and
     /// RUSHMEM_OFI_DIR name.
     pub fn all() -> Result<Vec<Libraries>> {
-        let system = Libraries { name: "system".into(), environment: String::new(), has: |_| true };
+        let system = Libraries {
+            name: "system".into(),
+            environment: String::new(),
+            has: |_| true,
+        };
         let mut all = vec![system];
         let dirs = std::env::var_os("RUSHMEM_UCX_DIR").unwrap_or_default();
         let named =
@@ -178,9 +193,12 @@ pub fn all(paths: &GuestPaths, libraries: &[Libraries]) -> Vec<GuestJob> {
         &environment,
         &format!("verbs_network:: {NOT_HERE}"),
     ));
-    for (network, amos) in
-        [(&UCX, "software"), (&UCX, "network"), (&UD, "software"), (&OFI, "software")]
-    {
+    for (network, amos) in [
+        (&UCX, "software"),
+        (&UCX, "network"),
+        (&UD, "software"),
+        (&OFI, "software"),
+    ] {
         jobs.push(measuring(paths, network, amos));
     }
     jobs
@@ -194,8 +212,10 @@ fn measuring(
     amos: &str,
 ) -> GuestJob {
     let (bin, environment) = (prefix.join("bin"), network.environment);
-    let environment =
-        format!("{environment} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}", network.transport);
+    let environment = format!(
+        "{environment} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}",
+        network.transport
+    );
     let command = |target: &str| {
         format!(
             "env {environment} SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off {bin}/oshrun -n 2 {bin}/shmem-perf \
@@ -214,7 +234,11 @@ fn measuring(
 
 /// Returns a job that leaves the choice of the network to the library, which must choose TCP and
 /// log that the NIC is no RDMA device, since it is one in software.
-fn auto(GuestPaths { prefix, programs, .. }: &GuestPaths) -> GuestJob {
+fn auto(
+    GuestPaths {
+        prefix, programs, ..
+    }: &GuestPaths,
+) -> GuestJob {
     let (prefix, programs) = (prefix.display(), programs.display());
     let environment =
         "SHMEM_TRANSPORT=auto SHMEM_DEBUG=2 SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off";
@@ -238,14 +262,19 @@ fn programs(
     network: &VerbsNetwork,
     library: &Libraries,
 ) {
-    let GuestPaths { prefix, programs, .. } = paths;
+    let GuestPaths {
+        prefix, programs, ..
+    } = paths;
     let system = library.environment.is_empty();
     let environment = format!(
         "{}{} SHMEM_TRANSPORT={} SHMEM_SYMMETRIC_SIZE=16m",
         library.environment, network.environment, network.transport
     );
     let all = system && network.suite.is_some();
-    for (name, _) in PROGRAMS.iter().filter(|(name, _)| all || FEW.contains(name)) {
+    for (name, _) in PROGRAMS
+        .iter()
+        .filter(|(name, _)| all || FEW.contains(name))
+    {
         let (prefix, programs) = (prefix.display(), programs.display());
         let n = if *name == "split_3d" { 4 } else { 2 };
         jobs.push(GuestJob {
@@ -278,7 +307,11 @@ fn suites(
     library: &Libraries,
 ) {
     let Some(cases) = network.suite else { return };
-    let program = if network.transport == UCX.transport { &paths.ucx } else { &paths.ofi };
+    let program = if network.transport == UCX.transport {
+        &paths.ucx
+    } else {
+        &paths.ofi
+    };
     let system = library.environment.is_empty();
     let environment = format!("{}{SLOWDOWN} {}", library.environment, network.environment);
     // Other versions of the libraries run the suite with at most 2 PEs, and only in one guest.

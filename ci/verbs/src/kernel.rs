@@ -52,10 +52,20 @@ pub fn tree(dir: &Path) -> Result<PathBuf> {
     }
     fs::create_dir_all(&work)?;
     let mut download = process::limited(Duration::from_secs(600), "apt-get");
-    process::run(download.args(["download", "-q", &package]).current_dir(&work))?;
-    let file = fs::read_dir(&work)?.next().context("apt-get downloaded nothing")??.path();
-    let mut unpack =
-        Command::new("dpkg-deb").arg("--fsys-tarfile").arg(&file).stdout(Stdio::piped()).spawn()?;
+    process::run(
+        download
+            .args(["download", "-q", &package])
+            .current_dir(&work),
+    )?;
+    let file = fs::read_dir(&work)?
+        .next()
+        .context("apt-get downloaded nothing")??
+        .path();
+    let mut unpack = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .spawn()?;
     let archive = unpack.stdout.take().context("dpkg-deb has no output")?;
     // tar fails if this kernel lacks one of the parts. Those that are essential are checked below.
     let _ = Command::new("tar")
@@ -67,7 +77,12 @@ pub fn tree(dir: &Path) -> Result<PathBuf> {
         .status()?;
     unpack.wait()?;
     fs::remove_file(&file)?;
-    process::run(Command::new("depmod").arg("-b").arg(&work).arg(version(&work)?))?;
+    process::run(
+        Command::new("depmod")
+            .arg("-b")
+            .arg(&work)
+            .arg(version(&work)?),
+    )?;
     fs::rename(&work, &tree)?;
     Ok(tree)
 }
@@ -76,12 +91,17 @@ pub fn tree(dir: &Path) -> Result<PathBuf> {
 pub fn image(tree: &Path) -> Result<PathBuf> {
     fs::read_dir(tree.join("boot"))?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("vmlinuz")))
+        .find(|path| {
+            path.file_name()
+                .is_some_and(|n| n.to_string_lossy().starts_with("vmlinuz"))
+        })
         .with_context(|| format!("{} has no boot/vmlinuz*", tree.display()))
 }
 
 fn version(tree: &Path) -> Result<String> {
-    let dir = fs::read_dir(tree.join("lib/modules"))?.next().context("no modules")??;
+    let dir = fs::read_dir(tree.join("lib/modules"))?
+        .next()
+        .context("no modules")??;
     Ok(dir.file_name().to_string_lossy().into_owned())
 }
 

@@ -33,8 +33,17 @@ use jobs::{GuestJob, Libraries};
 const LONGEST: Duration = Duration::from_secs(5400);
 
 /// Programs without which the task is skipped.
-pub const NEEDS: &[&Need] =
-    &[&QEMU, &BUSYBOX, &KMOD, &CPIO, &IBVERBS, &IPROUTE, &C_COMPILER, &UCX, &LIBFABRIC];
+pub const NEEDS: &[&Need] = &[
+    &QEMU,
+    &BUSYBOX,
+    &KMOD,
+    &CPIO,
+    &IBVERBS,
+    &IPROUTE,
+    &C_COMPILER,
+    &UCX,
+    &LIBFABRIC,
+];
 
 /// The flags of `cargo xtask verbs`.
 #[derive(clap::Args)]
@@ -53,7 +62,9 @@ pub fn run(VerbsFlags { only, list }: VerbsFlags, install: Install) -> Result<()
     let workspace = Workspace::open()?;
     if list {
         let paths = jobs::GuestPaths::new(&workspace, PathBuf::new(), PathBuf::new());
-        jobs::all(&paths, &Libraries::all()?).iter().for_each(|job| println!("{}", job.name));
+        jobs::all(&paths, &Libraries::all()?)
+            .iter()
+            .for_each(|job| println!("{}", job.name));
         return Ok(());
     }
     match bed(&workspace)? {
@@ -77,7 +88,9 @@ pub fn step(workspace: &Workspace, install: Install) -> Result<Result<(), String
 /// Returns the files from which guests are started, or the reason why there are none.
 fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
     if !cfg!(target_arch = "x86_64") {
-        return Ok(Err("the guests are x86-64 machines, and run this machine's programs".into()));
+        return Ok(Err(
+            "the guests are x86-64 machines, and run this machine's programs".into(),
+        ));
     }
     if let Err(error) = needs::ensure(NEEDS) {
         return Ok(Err(format!("{error:#}")));
@@ -97,8 +110,9 @@ fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
 fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) -> Result<()> {
     let paths = build(workspace, install)?;
     let mut jobs = jobs::all(&paths, &Libraries::all()?);
-    if let Some(unknown) =
-        only.iter().find(|start| !jobs.iter().any(|job| job.name.starts_with(*start)))
+    if let Some(unknown) = only
+        .iter()
+        .find(|start| !jobs.iter().any(|job| job.name.starts_with(*start)))
     {
         bail!("no job starts with `{unknown}`: see --list");
     }
@@ -140,9 +154,12 @@ fn build(workspace: &Workspace, install: Install) -> Result<jobs::GuestPaths> {
             "conformance",
         ])?;
         let is_suite = |path: &PathBuf| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("conformance-"))
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("conformance-"))
         };
-        made.into_iter().find(is_suite).with_context(|| format!("{package} has no suite"))
+        made.into_iter()
+            .find(is_suite)
+            .with_context(|| format!("{package} has no suite"))
     };
     let paths = jobs::GuestPaths::new(
         workspace,
@@ -155,7 +172,11 @@ fn build(workspace: &Workspace, install: Install) -> Result<jobs::GuestPaths> {
         .into_iter()
         .map(|(name, source)| {
             let mut oshcc = Command::new(paths.prefix.join("bin/oshcc"));
-            oshcc.current_dir(&workspace.root).arg(source).arg("-O1").arg("-w");
+            oshcc
+                .current_dir(&workspace.root)
+                .arg(source)
+                .arg("-O1")
+                .arg("-w");
             oshcc.arg("-o").arg(paths.programs.join(name));
             thread::spawn(move || process::run(&mut oshcc))
         })

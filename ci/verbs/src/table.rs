@@ -30,7 +30,11 @@ impl GuestReport {
         };
         let log = |name: &str| dir.join(format!("{name}.log"));
         names
-            .map(|name| GuestReport { name: name.into(), log: log(name), end: end(name) })
+            .map(|name| GuestReport {
+                name: name.into(),
+                log: log(name),
+                end: end(name),
+            })
             .collect()
     }
 
@@ -47,7 +51,9 @@ impl GuestReport {
     /// a suite of which none passed.
     fn proof(&self) -> Option<String> {
         let text = self.text();
-        let result = text.lines().find_map(|line| line.strip_prefix("test result: ok. "));
+        let result = text
+            .lines()
+            .find_map(|line| line.strip_prefix("test result: ok. "));
         let Some(result) = result else {
             return (!self.name.contains("suite")).then(String::new);
         };
@@ -74,7 +80,9 @@ impl GuestReport {
 pub fn table(reports: &[GuestReport]) -> String {
     let mut text = String::from("\n");
     for report in reports {
-        let seconds = report.end.map_or("-".into(), |(_, seconds)| seconds.to_string());
+        let seconds = report
+            .end
+            .map_or("-".into(), |(_, seconds)| seconds.to_string());
         text += &format!("{:34} {seconds:>5} s  {}\n", report.name, report.outcome());
     }
     text
@@ -87,7 +95,11 @@ mod tests {
     fn report(name: &str, output: &str, end: Option<(i32, u64)>) -> GuestReport {
         let log = std::env::temp_dir().join(format!("verbs-{}-{name}.log", std::process::id()));
         fs::write(&log, output).unwrap();
-        GuestReport { name: name.into(), log, end }
+        GuestReport {
+            name: name.into(),
+            log,
+            end,
+        }
     }
 
     #[test]
@@ -95,18 +107,32 @@ mod tests {
         let says = |name, output, end| {
             let report = report(name, output, end);
             let outcome = report.outcome();
-            assert_eq!(report.has_failed(), outcome.starts_with("FAILED"), "{outcome}");
+            assert_eq!(
+                report.has_failed(),
+                outcome.starts_with("FAILED"),
+                "{outcome}"
+            );
             fs::remove_file(&report.log).unwrap();
             outcome
         };
         let all_ignored = "test result: ok. 0 passed; 0 failed; 1 ignored";
         assert!(says("a-suite", all_ignored, Some((0, 3))).starts_with("FAILED"));
         assert_eq!(
-            says("b-suite", "test result: ok. 7 passed; 0 failed", Some((0, 3))),
+            says(
+                "b-suite",
+                "test result: ok. 7 passed; 0 failed",
+                Some((0, 3))
+            ),
             "passed  7 cases"
         );
         assert_eq!(says("c-rma", "PASS", Some((0, 3))), "passed");
-        assert_eq!(says("d-rma", "", Some((137, 60))), "FAILED: it took too long");
-        assert_eq!(says("e-rma", "", None), "FAILED: the guest did not finish it");
+        assert_eq!(
+            says("d-rma", "", Some((137, 60))),
+            "FAILED: it took too long"
+        );
+        assert_eq!(
+            says("e-rma", "", None),
+            "FAILED: the guest did not finish it"
+        );
     }
 }

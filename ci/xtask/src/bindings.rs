@@ -109,8 +109,14 @@ impl Bindings {
         let version = process::capture(ask.args(["--modversion", self.library]))
             .with_context(|| format!("the headers of {} are not here", self.library))?;
         let version = version.trim();
-        if version.strip_prefix(self.version).is_none_or(|rest| !rest.starts_with(['.', '-'])) {
-            bail!("the headers here are {version}, those of {} are needed", self.version);
+        if version
+            .strip_prefix(self.version)
+            .is_none_or(|rest| !rest.starts_with(['.', '-']))
+        {
+            bail!(
+                "the headers here are {version}, those of {} are needed",
+                self.version
+            );
         }
         Ok(())
     }
@@ -119,7 +125,14 @@ impl Bindings {
     fn make(&self, workspace: &Workspace, path: &Path) -> Result<bool> {
         let mut cargo = workspace.cargo();
         cargo
-            .args(["run", "--quiet", "-p", self.package, "--features", "regenerate"])
+            .args([
+                "run",
+                "--quiet",
+                "-p",
+                self.package,
+                "--features",
+                "regenerate",
+            ])
             .args(["--bin", self.program, "--"])
             .arg(path);
         let output = cargo.output().context("could not start cargo")?;

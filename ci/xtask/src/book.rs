@@ -20,10 +20,16 @@ const OUTSIDE: &str = "../";
 /// Returns a message about the first tool that is missing, with how to install it.
 pub fn missing() -> Option<&'static str> {
     let tools = [
-        ("mdbook", "mdbook is not here: cargo install --locked mdbook"),
+        (
+            "mdbook",
+            "mdbook is not here: cargo install --locked mdbook",
+        ),
         ("mandoc", "mandoc is not here (the package mandoc)"),
     ];
-    tools.iter().find(|(tool, _)| process::on_path(tool).is_none()).map(|(_, message)| *message)
+    tools
+        .iter()
+        .find(|(tool, _)| process::on_path(tool).is_none())
+        .map(|(_, message)| *message)
 }
 
 pub fn run_task() -> Result<()> {
@@ -46,11 +52,21 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     summary += "\n# Routines\n\n";
     for page in manual::pages() {
         let source = dir.join("page.3");
-        let text = page.text.replace("@DATE@", "").replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+        let text = page
+            .text
+            .replace("@DATE@", "")
+            .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
         write(&source, &text)?;
-        let html = capture(Command::new("mandoc").args(["-Thtml", "-Ofragment"]).arg(&source))?;
+        let html = capture(
+            Command::new("mandoc")
+                .args(["-Thtml", "-Ofragment"])
+                .arg(&source),
+        )?;
         let html = as_markdown(without_head_and_foot(&html));
-        write(&sources.join(format!("{}.md", page.name)), &format!("# {}\n\n{html}", page.name))?;
+        write(
+            &sources.join(format!("{}.md", page.name)),
+            &format!("# {}\n\n{html}", page.name),
+        )?;
         let _ = writeln!(summary, "- [{0}]({0}.md)", page.name);
     }
     write(&sources.join("SUMMARY.md"), &summary)?;
@@ -58,11 +74,19 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
         let dir = page.parent().unwrap_or(&sources);
         let title = |target: &str| {
             let text = read(&dir.join(target)).ok()?;
-            text.lines().find_map(|line| Some(line.strip_prefix("# ")?.to_owned()))
+            text.lines()
+                .find_map(|line| Some(line.strip_prefix("# ")?.to_owned()))
         };
-        write(&page, &with_titles(&without_links_outside(&read(&page)?), title))?;
+        write(
+            &page,
+            &with_titles(&without_links_outside(&read(&page)?), title),
+        )?;
     }
-    run(Command::new("mdbook").arg("build").arg(&sources).arg("--dest-dir").arg(&site))?;
+    run(Command::new("mdbook")
+        .arg("build")
+        .arg(&sources)
+        .arg("--dest-dir")
+        .arg(&site))?;
     check(&site)?;
     Ok(site.join("index.html"))
 }
@@ -78,7 +102,13 @@ fn without_head_and_foot(html: &str) -> &str {
 /// before indented lines.
 fn as_markdown(html: &str) -> String {
     let html = html.trim().replace("\n<br/>\n", "\n");
-    let lines = html.lines().map(|line| if line.trim().is_empty() { "&#32;" } else { line });
+    let lines = html.lines().map(|line| {
+        if line.trim().is_empty() {
+            "&#32;"
+        } else {
+            line
+        }
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -89,9 +119,16 @@ fn without_links_outside(text: &str) -> String {
     for part in parts {
         let (target, rest) = part.split_once(')').unwrap_or((part, ""));
         let is_outside = target.starts_with(OUTSIDE)
-            || ["crates/", "CONTRIBUTING", "CHANGELOG", "LICENSE", "SECURITY", "SUMMARY"]
-                .iter()
-                .any(|s| target.starts_with(s));
+            || [
+                "crates/",
+                "CONTRIBUTING",
+                "CHANGELOG",
+                "LICENSE",
+                "SECURITY",
+                "SUMMARY",
+            ]
+            .iter()
+            .any(|s| target.starts_with(s));
         match result.rfind('[').filter(|_| is_outside) {
             Some(at) => {
                 result.remove(at);
@@ -111,7 +148,9 @@ fn with_titles(text: &str, title: impl Fn(&str) -> Option<String>) -> String {
     let mut result = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let target = part.split(['#', ')']).next().unwrap_or_default();
-        let begin = result.rfind('[').filter(|at| result[at + 1..].ends_with(".md"));
+        let begin = result
+            .rfind('[')
+            .filter(|at| result[at + 1..].ends_with(".md"));
         if let Some((at, title)) = begin.zip(title(target)) {
             result.truncate(at + 1);
             result += &title;
@@ -186,7 +225,10 @@ mod tests {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let pages = files(&docs, ".md").unwrap();
         let text: Vec<String> = pages.iter().map(|page| read(page).unwrap()).collect();
-        let headings = text.iter().flat_map(|text| text.lines()).filter(|l| l.starts_with('#'));
+        let headings = text
+            .iter()
+            .flat_map(|text| text.lines())
+            .filter(|l| l.starts_with('#'));
         let headings: Vec<&str> = headings.collect();
         for words in [
             "deadlocks",
@@ -204,7 +246,10 @@ mod tests {
             "Glossary",
             "What the tests do not cover",
         ] {
-            assert!(headings.iter().any(|line| line.contains(words)), "no heading has {words:?}");
+            assert!(
+                headings.iter().any(|line| line.contains(words)),
+                "no heading has {words:?}"
+            );
         }
     }
 }

@@ -17,7 +17,10 @@ use task_support::workspace::Workspace;
 pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
     let files = [
-        ("docs/diagrams/crates.svg", diagram::draw(&workspace.packages)),
+        (
+            "docs/diagrams/crates.svg",
+            diagram::draw(&workspace.packages),
+        ),
         ("docs/settings.md", settings(&workspace)?),
     ];
     let mut stale = Vec::new();

@@ -93,7 +93,11 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<(String, u
     let release = Release::build_packages(workspace, &["build", "--release"], &PACKAGES)?;
     let prefix = workspace.target.join("counts-prefix");
     install::copy_tree(test_prefix, &prefix)?;
-    libraries::link(release.file("librushmem.a")?, &prefix.join("lib/librushmem.so.1"), "cc")?;
+    libraries::link(
+        release.file("librushmem.a")?,
+        &prefix.join("lib/librushmem.so.1"),
+        "cc",
+    )?;
     let program = workspace.target.join("counts");
     process::run(
         Command::new(prefix.join("bin/oshcc"))
@@ -112,7 +116,12 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<(String, u
     if process::on_path(LIBFABRIC.program).is_some() {
         let provider = network::copy_provider(workspace, release.file("libstrict_fabric.so")?)?;
         for routine in network::ROUTINES {
-            counts.push(network::count(workspace, (&prefix, &provider), &program, routine)?);
+            counts.push(network::count(
+                workspace,
+                (&prefix, &provider),
+                &program,
+                routine,
+            )?);
         }
     }
     for (routine, each) in &counts {
@@ -160,7 +169,9 @@ fn count_on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result
 
 /// Returns the number of collected instructions in callgrind's report.
 fn collected(log: &str) -> Option<u64> {
-    let (_, number) = log.lines().find_map(|line| line.split_once("Collected : "))?;
+    let (_, number) = log
+        .lines()
+        .find_map(|line| line.split_once("Collected : "))?;
     number.trim().parse().ok()
 }
 
@@ -175,8 +186,9 @@ fn compare(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
                 "{routine} is not pinned for {} in {PINNED}: cargo xtask counts --pin",
                 std::env::consts::ARCH
             )),
-            Some(then) if now > then + tolerated(routine, then) => complaints
-                .push(format!("{routine} takes {now} instructions, {then} are pinned in {PINNED}")),
+            Some(then) if now > then + tolerated(routine, then) => complaints.push(format!(
+                "{routine} takes {now} instructions, {then} are pinned in {PINNED}"
+            )),
             Some(then) if now + tolerated(routine, then) < then => println!(
                 "{routine} takes {now} instructions, fewer than the pinned {then}: cargo xtask counts --pin"
             ),
@@ -189,7 +201,11 @@ fn compare(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
 /// Returns by how many instructions a routine may exceed its pinned number: by 2 % on a node, since
 /// compilers differ, and by 15 % over a network, where an operation takes a microsecond anyway.
 fn tolerated(routine: &str, pinned: u64) -> u64 {
-    let percent = if routine.starts_with(network::PREFIX) { 15 } else { 2 };
+    let percent = if routine.starts_with(network::PREFIX) {
+        15
+    } else {
+        2
+    };
     pinned * percent / 100
 }
 
@@ -205,7 +221,12 @@ fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
         .iter()
         .filter_map(|(c, rust)| Some((count(c)?, count(rust)?)))
         .filter(|(c, rust)| rust.1 > c.1 + LENGTHS)
-        .map(|(c, rust)| format!("{} takes {} instructions, {} only {}", rust.0, rust.1, c.0, c.1))
+        .map(|(c, rust)| {
+            format!(
+                "{} takes {} instructions, {} only {}",
+                rust.0, rust.1, c.0, c.1
+            )
+        })
         .collect()
 }
 
@@ -217,7 +238,9 @@ fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
             && arch == std::env::consts::ARCH
             && name == routine
         {
-            let number = number.parse().with_context(|| format!("{PINNED}: {line}"))?;
+            let number = number
+                .parse()
+                .with_context(|| format!("{PINNED}: {line}"))?;
             return Ok(Some(number));
         }
     }
@@ -258,21 +281,36 @@ mod tests {
 
     #[test]
     fn only_a_larger_or_unknown_count_is_a_complaint() {
-        let pinned = [count("shmem_p", 5), count("shmem_g", 49), count("shmem_put", 150)];
+        let pinned = [
+            count("shmem_p", 5),
+            count("shmem_g", 49),
+            count("shmem_put", 150),
+        ];
         let pinned = pinned_anew("# note\nother shmem_g 1\n", &pinned);
         let complaints = |routine, now| compare(&pinned, &[count(routine, now)]).unwrap().len();
         assert_eq!([4, 5, 6].map(|now| complaints("shmem_p", now)), [0, 0, 1]);
         assert_eq!([49, 50].map(|now| complaints("shmem_g", now)), [0, 1]);
-        assert_eq!([147, 153, 154].map(|now| complaints("shmem_put", now)), [0, 0, 1]);
+        assert_eq!(
+            [147, 153, 154].map(|now| complaints("shmem_put", now)),
+            [0, 0, 1]
+        );
         assert_eq!(complaints("shmem_get", 1), 1);
         let pinned = pinned_anew("", &[count("until-provider:shmem_put", 200)]);
-        let now = |now| compare(&pinned, &[count("until-provider:shmem_put", now)]).unwrap().len();
+        let now = |now| {
+            compare(&pinned, &[count("until-provider:shmem_put", now)])
+                .unwrap()
+                .len()
+        };
         assert_eq!([230, 231].map(now), [0, 1]);
     }
 
     #[test]
     fn an_operation_may_take_little_more_in_rust() {
-        let counts = [count("shmem_long_p", 5), count("rust_p", 5), count("shmem_long_g", 5)];
+        let counts = [
+            count("shmem_long_p", 5),
+            count("rust_p", 5),
+            count("shmem_long_g", 5),
+        ];
         assert!(slower_in_rust(&counts).is_empty());
         assert_eq!(
             slower_in_rust(&[count("shmem_long_p", 5), count("rust_p", 6 + LENGTHS)]).len(),

@@ -20,8 +20,16 @@ pub struct Example {
 }
 
 /// The programs of the demonstration and of the step `ordinary-user`.
-pub const EXAMPLES: &[Example] =
-    &[Example { name: "split_3d", pes: 12 }, Example { name: "max_to_all", pes: 8 }];
+pub const EXAMPLES: &[Example] = &[
+    Example {
+        name: "split_3d",
+        pes: 12,
+    },
+    Example {
+        name: "max_to_all",
+        pes: 8,
+    },
+];
 
 /// The directory of the sources of the examples.
 pub const SOURCES: &str = "crates/shmem-c/examples";

@@ -82,9 +82,18 @@ fn tools_missing(only: Option<FileKind>) -> Option<String> {
         return Some("gfortran is not here, which makes the module of Fortran".to_owned());
     }
     let python = [
-        ("cargo-zigbuild", Command::new("cargo-zigbuild").arg("--version")),
-        ("ziglang", Command::new("python3").args(["-m", "ziglang", "version"])),
-        ("wheel", Command::new("python3").args(["-m", "wheel", "version"])),
+        (
+            "cargo-zigbuild",
+            Command::new("cargo-zigbuild").arg("--version"),
+        ),
+        (
+            "ziglang",
+            Command::new("python3").args(["-m", "ziglang", "version"]),
+        ),
+        (
+            "wheel",
+            Command::new("python3").args(["-m", "wheel", "version"]),
+        ),
     ]
     .into_iter()
     .find_map(|(name, command)| (!process::succeeds(command)).then_some(name));
@@ -100,7 +109,11 @@ pub fn make(
     only: Option<FileKind>,
 ) -> Result<String> {
     let no_licenses = dependencies::missing();
-    let missing = if only.is_some() { tools_missing(only) } else { missing() };
+    let missing = if only.is_some() {
+        tools_missing(only)
+    } else {
+        missing()
+    };
     if let Some(missing) = missing {
         bail!(missing);
     }
@@ -131,7 +144,13 @@ pub fn make(
     if is_wanted(FileKind::Wheel) {
         made.push(wheel::pack_prefix(&prefix, output, arch, &epoch)?);
     }
-    let packages = Packages { workspace, prefix: &prefix, output, arch, epoch: &epoch };
+    let packages = Packages {
+        workspace,
+        prefix: &prefix,
+        output,
+        arch,
+        epoch: &epoch,
+    };
     if is_wanted(FileKind::Deb) && is_here("dpkg-deb") {
         made.extend(packages.build_deb()?);
     }
@@ -160,7 +179,11 @@ fn epoch(workspace: &Workspace) -> Result<String> {
     }
     let file = workspace.root.join("Cargo.lock");
     let time = done(file.metadata().and_then(|found| found.modified()), &file)?;
-    Ok(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string())
+    Ok(time
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+        .to_string())
 }
 
 /// Returns true if a tool that makes packages is installed; otherwise prints that it is missing.
@@ -184,9 +207,18 @@ fn home() -> Result<String> {
 /// Builds the release for the old C library, installs it without debug information, and checks it.
 fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Result<()> {
     let target = format!("{arch}-unknown-linux-gnu");
-    let paths = format!("target.{target}.rustflags = [\"--remap-path-prefix={}=/cargo\"]", home()?);
-    let build =
-        ["zigbuild", "--release", "--config", &paths, "--target", &format!("{target}.{GLIBC}")];
+    let paths = format!(
+        "target.{target}.rustflags = [\"--remap-path-prefix={}=/cargo\"]",
+        home()?
+    );
+    let build = [
+        "zigbuild",
+        "--release",
+        "--config",
+        &paths,
+        "--target",
+        &format!("{target}.{GLIBC}"),
+    ];
     let release = Release::build(workspace, &build)?;
     let is_native = arch == std::env::consts::ARCH;
     let cross = |name: String| if is_native { String::new() } else { name };
@@ -199,7 +231,10 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Res
     };
     install::install_release(workspace, &release, prefix, &tools)?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
-        install::copy_file(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
+        install::copy_file(
+            &workspace.root.join(file),
+            &prefix.join("share/rushmem").join(file),
+        )?;
     }
     check::check_prefix(prefix, GLIBC, &tools)
 }

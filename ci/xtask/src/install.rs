@@ -73,7 +73,11 @@ pub fn run(InstallFlags { prefix }: InstallFlags) -> Result<()> {
     let staged = staged(&prefix, std::env::var_os("DESTDIR").map(PathBuf::from));
     into(&Workspace::open()?, &staged)?;
     if staged != prefix {
-        println!("The files for {} are in {}.", prefix.display(), staged.display());
+        println!(
+            "The files for {} are in {}.",
+            prefix.display(),
+            staged.display()
+        );
         return Ok(());
     }
     print!("{}", summary(&prefix.display().to_string()));
@@ -112,14 +116,22 @@ impl Release {
         command: &[&str],
         packages: &[&str],
     ) -> Result<Self> {
-        let packages: Vec<&str> = packages.iter().flat_map(|package| ["-p", package]).collect();
+        let packages: Vec<&str> = packages
+            .iter()
+            .flat_map(|package| ["-p", package])
+            .collect();
         Ok(Self(workspace.build(&[command, &packages].concat())?))
     }
 
     /// Returns the path of a built file.
     pub fn file(&self, name: &str) -> Result<&Path> {
-        let found = self.0.iter().find(|path| path.file_name().is_some_and(|file| file == name));
-        found.map(PathBuf::as_path).with_context(|| format!("the release build made no {name}"))
+        let found = self
+            .0
+            .iter()
+            .find(|path| path.file_name().is_some_and(|file| file == name));
+        found
+            .map(PathBuf::as_path)
+            .with_context(|| format!("the release build made no {name}"))
     }
 }
 
@@ -177,11 +189,19 @@ pub fn install_release(
 
     prefix.copy_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
     let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
-    libraries::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[], tools)?;
+    libraries::join(
+        built(compile::ARCHIVE)?,
+        &archive,
+        &[PERF_MAIN.to_owned()],
+        &[],
+        tools,
+    )?;
     build_perf(&prefix, tools)?;
 
-    prefix
-        .copy_file(&workspace.root.join(PACKAGES).join(SPECS), &format!("share/rushmem/{SPECS}"))?;
+    prefix.copy_file(
+        &workspace.root.join(PACKAGES).join(SPECS),
+        &format!("share/rushmem/{SPECS}"),
+    )?;
     write_build_files(workspace, &prefix)?;
     write_documents(workspace, &prefix, tools)?;
     prefix.finish()
@@ -215,13 +235,24 @@ fn strip(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
 /// other formats of modules.
 fn compile_fortran_module(prefix: &Prefix) -> Result<()> {
     let is_here = |name: &&str| process::on_path(name).is_some();
-    for (names, dir) in [(&["gfortran"][..], "include"), (&FLANG[..], "include/flang")] {
-        let Some(compiler) = names.iter().find(|name| is_here(name)) else { continue };
+    for (names, dir) in [
+        (&["gfortran"][..], "include"),
+        (&FLANG[..], "include/flang"),
+    ] {
+        let Some(compiler) = names.iter().find(|name| is_here(name)) else {
+            continue;
+        };
         prefix.make_dir(dir)?;
         let within = prefix.path(dir);
         let mut command = Command::new(compiler);
-        let source = if dir == "include" { "shmem.f90" } else { "../shmem.f90" };
-        command.args(["-w", "-fsyntax-only", source]).current_dir(&within);
+        let source = if dir == "include" {
+            "shmem.f90"
+        } else {
+            "../shmem.f90"
+        };
+        command
+            .args(["-w", "-fsyntax-only", source])
+            .current_dir(&within);
         // Old versions of flang cannot compile the module, so a failure is ignored.
         process::succeeds(&mut command);
     }
@@ -236,7 +267,11 @@ fn build_perf(prefix: &Prefix, tools: &Toolchain) -> Result<()> {
     let new = parts.join(PERF);
     let by_wrapper = compile::command(&oshcc, &parts, &new).map_err(anyhow::Error::msg)?;
     let mut command = tools.compiling(by_wrapper.get_args());
-    command.arg("-I").arg(prefix.path("include")).arg("-L").arg(prefix.path("lib"));
+    command
+        .arg("-I")
+        .arg(prefix.path("include"))
+        .arg("-L")
+        .arg(prefix.path("lib"));
     process::run(command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]))?;
     std::fs::rename(&new, &program)
         .with_context(|| format!("could not place {}", program.display()))?;
@@ -265,7 +300,12 @@ fn write_documents(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) ->
     for (name, section) in [(wrapper, 1), ("rushmem", 7)] {
         let page = format!("{name}.{section}");
         let template = read(workspace, &page)?;
-        man_pages::write(prefix, &format!("share/man/man{section}/{page}"), &template, tools)?;
+        man_pages::write(
+            prefix,
+            &format!("share/man/man{section}/{page}"),
+            &template,
+            tools,
+        )?;
     }
     for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
         prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;
@@ -315,7 +355,10 @@ mod tests {
     #[test]
     fn a_root_for_packages_is_put_before_the_prefix() {
         let staged = |root| staged(Path::new("/usr/lib/rushmem"), root);
-        assert_eq!(staged(Some("/tmp/root".into())), Path::new("/tmp/root/usr/lib/rushmem"));
+        assert_eq!(
+            staged(Some("/tmp/root".into())),
+            Path::new("/tmp/root/usr/lib/rushmem")
+        );
         assert_eq!(staged(Some("".into())), Path::new("/usr/lib/rushmem"));
         assert_eq!(staged(None), Path::new("/usr/lib/rushmem"));
     }

@@ -69,7 +69,13 @@ pub fn join(
     let (roots, script, weak) = (beside("roots"), beside("ld"), beside("weak"));
     write(&exports, kept)?;
     write(&weak, are_weak)?;
-    write(&roots, &kept.iter().map(|name| format!("--undefined={name}")).collect::<Vec<_>>())?;
+    write(
+        &roots,
+        &kept
+            .iter()
+            .map(|name| format!("--undefined={name}"))
+            .collect::<Vec<_>>(),
+    )?;
     write(&script, &[SECTIONS.to_owned()])?;
 
     // Without `noexecstack`, ld would request an executable stack: the members with split debug
@@ -86,7 +92,11 @@ pub fn join(
     run(tools
         .binutil("objcopy")
         // The LLVM plug-in of binutils cannot read this bitcode.
-        .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd", "--strip-unneeded"])
+        .args([
+            "--remove-section=.llvmbc",
+            "--remove-section=.llvmcmd",
+            "--strip-unneeded",
+        ])
         .arg(format!("--keep-global-symbols={}", exports.display()))
         .arg(format!("--weaken-symbols={}", weak.display()))
         .arg(&object))?;
@@ -128,15 +138,25 @@ const SHARED: [&str; 6] = [
 /// If the compiler is missing or fails; the message shows the command.
 pub fn link(staticlib: &Path, out: &Path, compiler: &str) -> Result<()> {
     let (script, new) = (out.with_extension("map"), out.with_extension("new"));
-    let names: String = Exports::read().all().iter().map(|name| format!("  {name};\n")).collect();
+    let names: String = Exports::read()
+        .all()
+        .iter()
+        .map(|name| format!("  {name};\n"))
+        .collect();
     let text = format!("{VERSION} {{\nglobal:\n{names}local:\n  *;\n}};\n");
     fs::write(&script, text).with_context(|| format!("could not write {}", script.display()))?;
     let mut words = compiler.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("cc"));
-    command.args(words).args(["-shared", "-Wl,--whole-archive"]).arg(staticlib);
+    command
+        .args(words)
+        .args(["-shared", "-Wl,--whole-archive"])
+        .arg(staticlib);
     command.arg("-Wl,--no-whole-archive").args(SHARED);
     command.arg(format!("-Wl,--version-script={}", script.display()));
-    run(command.arg("-o").arg(&new).args(["-lpthread", "-ldl", "-lm"]))?;
+    run(command
+        .arg("-o")
+        .arg(&new)
+        .args(["-lpthread", "-ldl", "-lm"]))?;
     let placed = fs::remove_file(&script).and_then(|()| fs::rename(&new, out));
     placed.with_context(|| format!("could not place {}", out.display()))
 }

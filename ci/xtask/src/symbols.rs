@@ -56,8 +56,14 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
 fn check_shared(table: &Exports, library: &Path) -> Result<()> {
     let all = table.all().into_iter();
     let names = all.map(|name| (format!("{name}@@{ABI}"), GLOBAL.to_owned()));
-    let expected = names.chain([(ABI.to_owned(), ABSOLUTE.to_owned())]).collect();
-    let listing = capture(Command::new("nm").args(["--dynamic", "--defined-only"]).arg(library))?;
+    let expected = names
+        .chain([(ABI.to_owned(), ABSOLUTE.to_owned())])
+        .collect();
+    let listing = capture(
+        Command::new("nm")
+            .args(["--dynamic", "--defined-only"])
+            .arg(library),
+    )?;
     compare(library, &expected, &symbols(&listing))?;
     let header = capture(Command::new("readelf").arg("--dynamic").arg(library))?;
     if !header.contains("[librushmem.so.1]") {
@@ -69,23 +75,41 @@ fn check_shared(table: &Exports, library: &Path) -> Result<()> {
 /// Checks that the names of the table are weak in the static library, so that a tool can define
 /// them, that the profiling names are not, and that programs get no executable stack.
 fn check_archive(table: &Exports, library: &Path) -> Result<()> {
-    let weak = table.names.iter().map(|name| (name.clone(), WEAK.to_owned()));
-    let strong =
-        table.profiling_names().chain([WRAPPED.to_owned()]).map(|name| (name, GLOBAL.to_owned()));
+    let weak = table
+        .names
+        .iter()
+        .map(|name| (name.clone(), WEAK.to_owned()));
+    let strong = table
+        .profiling_names()
+        .chain([WRAPPED.to_owned()])
+        .map(|name| (name, GLOBAL.to_owned()));
     let expected = weak.chain(strong).collect();
-    let listing =
-        capture(Command::new("nm").args(["--extern-only", "--defined-only"]).arg(library))?;
+    let listing = capture(
+        Command::new("nm")
+            .args(["--extern-only", "--defined-only"])
+            .arg(library),
+    )?;
     compare(library, &expected, &symbols(&listing))?;
-    let sections = capture(Command::new("readelf").args(["--sections", "--wide"]).arg(library))?;
+    let sections = capture(
+        Command::new("readelf")
+            .args(["--sections", "--wide"])
+            .arg(library),
+    )?;
     if executable_stack(&sections) {
-        bail!("{} asks for an executable stack in every program", library.display());
+        bail!(
+            "{} asks for an executable stack in every program",
+            library.display()
+        );
     }
     Ok(())
 }
 
 /// Returns true if the note on the stack is missing, or has flag X, in the output of readelf.
 fn executable_stack(sections: &str) -> bool {
-    match sections.lines().find(|line| line.contains(".note.GNU-stack")) {
+    match sections
+        .lines()
+        .find(|line| line.contains(".note.GNU-stack"))
+    {
         Some(note) => note.split_whitespace().any(|field| field == "X"),
         None => true,
     }
@@ -96,8 +120,11 @@ fn symbols(listing: &str) -> BTreeMap<String, String> {
     listing
         .lines()
         .filter_map(|line| {
-            let [_address, kind, name] =
-                line.split_whitespace().collect::<Vec<_>>().try_into().ok()?;
+            let [_address, kind, name] = line
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .try_into()
+                .ok()?;
             Some((name.to_owned(), kind.to_owned()))
         })
         .collect()
@@ -121,7 +148,12 @@ fn compare(
     if faults.is_empty() {
         return Ok(());
     }
-    bail!("{}: {} faults:\n  {}", library.display(), faults.len(), faults.join("\n  "))
+    bail!(
+        "{}: {} faults:\n  {}",
+        library.display(),
+        faults.len(),
+        faults.join("\n  ")
+    )
 }
 
 #[cfg(test)]
@@ -129,14 +161,20 @@ mod tests {
     use super::*;
 
     fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned()))
+            .collect()
     }
 
     #[test]
     fn nm_is_understood() {
         let listing =
             "librushmem.o:\n0000000000000010 T pshmem_init\n0000000000000020 W shmem_init\n";
-        assert_eq!(symbols(listing), map(&[("pshmem_init", "T"), ("shmem_init", "W")]));
+        assert_eq!(
+            symbols(listing),
+            map(&[("pshmem_init", "T"), ("shmem_init", "W")])
+        );
     }
 
     #[test]
@@ -154,8 +192,13 @@ mod tests {
     fn every_difference_is_a_fault() {
         let expected = map(&[("a", "T"), ("b", "T"), ("c", "W")]);
         let found = map(&[("a", "T"), ("c", "T"), ("d", "T")]);
-        let error = compare(Path::new("x.so"), &expected, &found).unwrap_err().to_string();
-        assert_eq!(error, "x.so: 3 faults:\n  b is missing\n  c is T, not W\n  d is in no table");
+        let error = compare(Path::new("x.so"), &expected, &found)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "x.so: 3 faults:\n  b is missing\n  c is T, not W\n  d is in no table"
+        );
         assert!(compare(Path::new("x.so"), &expected, &expected).is_ok());
     }
 }

@@ -34,17 +34,30 @@ struct TestStep {
 
 /// Returns a step that needs no other one.
 const fn step(name: &'static str, run: fn(&TestSession) -> Result<StepOutcome>) -> TestStep {
-    TestStep { name, after: None, is_beside: false, run }
+    TestStep {
+        name,
+        after: None,
+        is_beside: false,
+        run,
+    }
 }
 
 /// Returns a step that needs the prefix of the step `install`.
 const fn installed(name: &'static str, run: fn(&TestSession) -> Result<StepOutcome>) -> TestStep {
-    TestStep { name, after: Some("install"), is_beside: false, run }
+    TestStep {
+        name,
+        after: Some("install"),
+        is_beside: false,
+        run,
+    }
 }
 
 /// Returns the step as one that may run at the same time as its neighbors.
 const fn beside(step: TestStep) -> TestStep {
-    TestStep { is_beside: true, ..step }
+    TestStep {
+        is_beside: true,
+        ..step
+    }
 }
 
 /// The steps of `cargo xtask test`.
@@ -116,7 +129,12 @@ fn all() -> Vec<&'static TestStep> {
 /// Returns a sentence that says which tier has a step of this name, or that there is none.
 fn elsewhere(name: &str) -> String {
     let has = |tier: &[TestStep]| tier.iter().any(|step| step.name == name);
-    let tier = [(TEST, ""), (PROVIDERS, " --providers"), (FULL, " --full"), (BARE, " --bare")];
+    let tier = [
+        (TEST, ""),
+        (PROVIDERS, " --providers"),
+        (FULL, " --full"),
+        (BARE, " --bare"),
+    ];
     match tier.iter().find(|(tier, _)| has(tier)) {
         Some((_, option)) => format!("the step `{name}` is one of `cargo xtask test{option}`"),
         None => format!("there is no step `{name}`; `cargo xtask test --full --list` shows all"),
@@ -142,14 +160,28 @@ pub struct TestFlags {
     list: bool,
 }
 
-pub fn run(TestFlags { providers, full, bare, only, list }: TestFlags) -> Result<()> {
+pub fn run(
+    TestFlags {
+        providers,
+        full,
+        bare,
+        only,
+        list,
+    }: TestFlags,
+) -> Result<()> {
     let (tier, mut chosen): (_, Vec<&TestStep>) = match (providers, full, bare) {
         (true, ..) => (Tier::Providers, PROVIDERS.iter().collect()),
         (_, true, _) => (Tier::Full, all()),
-        (.., true) => (Tier::Usual, [BARE].into_iter().flatten().chain(TEST).collect()),
+        (.., true) => (
+            Tier::Usual,
+            [BARE].into_iter().flatten().chain(TEST).collect(),
+        ),
         _ => (Tier::Usual, TEST.iter().collect()),
     };
-    if let Some(unknown) = only.iter().find(|name| !chosen.iter().any(|step| step.name == **name)) {
+    if let Some(unknown) = only
+        .iter()
+        .find(|name| !chosen.iter().any(|step| step.name == **name))
+    {
         bail!("{}", elsewhere(unknown));
     }
     chosen.retain(|step| only.is_empty() || only.iter().any(|name| name == step.name));
@@ -159,7 +191,12 @@ pub fn run(TestFlags { providers, full, bare, only, list }: TestFlags) -> Result
     }
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join(TEST_PREFIX);
-    let session = TestSession { prefix, workspace, suites: Suites::default(), tier };
+    let session = TestSession {
+        prefix,
+        workspace,
+        suites: Suites::default(),
+        tier,
+    };
     if bare {
         // Packages cannot be installed while files are hidden.
         if chosen.iter().any(|step| step.name == "needs") {
@@ -209,13 +246,24 @@ fn run_all(steps: &[&TestStep], session: &TestSession) -> Vec<StepReport> {
 fn run_step(step: &TestStep, before: &[StepReport], session: &TestSession) -> StepReport {
     println!("\n==== {}", step.name);
     let start = Instant::now();
-    let failed = before.iter().find(|other| Some(other.name) == step.after && other.failed());
+    let failed = before
+        .iter()
+        .find(|other| Some(other.name) == step.after && other.failed());
     let result = match failed {
         Some(failed) => Ok(StepOutcome::Skipped(format!("{} failed", failed.name))),
         None => (step.run)(session),
     };
-    let report = StepReport { name: step.name, took: start.elapsed(), result };
-    println!("==== {}: {} ({:.1} s)", report.name, report.outcome(), report.took.as_secs_f64());
+    let report = StepReport {
+        name: step.name,
+        took: start.elapsed(),
+        result,
+    };
+    println!(
+        "==== {}: {} ({:.1} s)",
+        report.name,
+        report.outcome(),
+        report.took.as_secs_f64()
+    );
     report
 }
 
@@ -261,7 +309,10 @@ mod tests {
         ];
         let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
         let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();
-        assert_eq!(outcomes, ["FAILED: no room", "skipped: install failed", "passed"]);
+        assert_eq!(
+            outcomes,
+            ["FAILED: no room", "skipped: install failed", "passed"]
+        );
     }
 
     /// Each of the two waits for the other.
@@ -288,7 +339,13 @@ mod tests {
     fn a_step_of_another_tier_is_named_with_its_tier() {
         let refused = |providers, only: &str| {
             let only = vec![only.to_owned()];
-            let flags = TestFlags { providers, full: false, bare: false, only, list: true };
+            let flags = TestFlags {
+                providers,
+                full: false,
+                bare: false,
+                only,
+                list: true,
+            };
             run(flags).unwrap_err().to_string()
         };
         let hosts = "the step `hosts` is one of `cargo xtask test --full`";

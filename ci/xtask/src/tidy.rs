@@ -23,14 +23,22 @@ type Rule = fn(&Tree) -> Vec<String>;
 /// last release.
 const LAST_RELEASE: (&str, &str, usize) = ("0.1.0", "11966166", 76_630);
 
-const RULES: &[Rule] =
-    &[layers::check, manifests::check, files::check, imports::check, links::check];
+const RULES: &[Rule] = &[
+    layers::check,
+    manifests::check,
+    files::check,
+    imports::check,
+    links::check,
+];
 
 pub fn run() -> Result<()> {
     let workspace = Workspace::open()?;
     let mut files = Vec::new();
     read(&workspace.root, &workspace.root, &mut files)?;
-    let tree = Tree { files, packages: workspace.packages };
+    let tree = Tree {
+        files,
+        packages: workspace.packages,
+    };
     let complaints: Vec<String> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
     for complaint in &complaints {
         println!("{complaint}");
@@ -54,7 +62,11 @@ fn code_lines(tree: &Tree) -> usize {
     tree.files
         .iter()
         .filter(|file| file.source().is_some() && !file.is_generated())
-        .flat_map(|file| file.text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")))
+        .flat_map(|file| {
+            file.text
+                .lines()
+                .take_while(|line| !line.starts_with("#[cfg(test)]"))
+        })
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with("//"))
         .count()

@@ -24,7 +24,13 @@ impl Toolchain {
     /// Returns the tools of this machine.
     pub fn of_system() -> Toolchain {
         let (compiler, binutils, runner) = ("cc".to_owned(), String::new(), String::new());
-        Toolchain { compiler, binutils, runner, keeps_debug_information: true, epoch: None }
+        Toolchain {
+            compiler,
+            binutils,
+            runner,
+            keeps_debug_information: true,
+            epoch: None,
+        }
     }
 
     /// Returns a command of binutils.

@@ -5,7 +5,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const WRAPPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/wrappers/oshcc");
+const WRAPPER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/shmem-c/wrappers/oshcc"
+);
 
 /// A prefix with the wrappers and the headers. Dropping it deletes the prefix.
 struct InstalledPrefix(PathBuf);
@@ -111,7 +114,11 @@ fn the_prefix_is_found_through_links_and_after_a_move() {
     let moved = elsewhere.0.join("moved");
     fs::rename(&prefix.0, &moved).unwrap();
     let moved = InstalledPrefix(moved);
-    assert!(moved.shown(&["a.c"]).contains("a linked elsewhere/moved/lib"));
+    assert!(
+        moved
+            .shown(&["a.c"])
+            .contains("a linked elsewhere/moved/lib")
+    );
 }
 
 #[test]
@@ -119,10 +126,20 @@ fn each_wrapper_has_its_compiler() {
     let prefix = InstalledPrefix::make("compilers");
     let c = text(prefix.wrapper("oshcc").env("OSHCC_CC", "echo C").arg("-c"));
     assert!(c.starts_with("C -I"), "{c}");
-    let cxx = text(prefix.wrapper("oshcxx").env("OSHCXX_CXX", "echo C++").arg("-c"));
+    let cxx = text(
+        prefix
+            .wrapper("oshcxx")
+            .env("OSHCXX_CXX", "echo C++")
+            .arg("-c"),
+    );
     assert!(cxx.starts_with("C++ -I"), "{cxx}");
 
-    let fortran = text(prefix.wrapper("oshfort").env("OSHFORT_FC", "echo Fortran").arg("-c"));
+    let fortran = text(
+        prefix
+            .wrapper("oshfort")
+            .env("OSHFORT_FC", "echo Fortran")
+            .arg("-c"),
+    );
     assert!(fortran.starts_with("Fortran -I"), "{fortran}");
 
     let echo = prefix.0.join("an echo");
@@ -137,7 +154,11 @@ fn each_name_of_the_wrapper_for_cxx_compiles_cxx() {
     let prefix = InstalledPrefix::make("names");
     for name in ["oshcxx", "oshc++", "oshCC"] {
         let mut wrapper = prefix.wrapper(name);
-        let shown = text(wrapper.env("OSHCXX_CXX", "some-c++").arg("--showme:command"));
+        let shown = text(
+            wrapper
+                .env("OSHCXX_CXX", "some-c++")
+                .arg("--showme:command"),
+        );
         assert_eq!(shown, "some-c++", "{name}");
     }
 }
@@ -148,10 +169,17 @@ fn the_command_is_shown_in_every_spelling() {
     let shown = prefix.shown(&["a.c", "-o", "a"]);
     for option in ["-show", "--showme", "-showme"] {
         let mut wrapper = prefix.wrapper("oshcc");
-        assert_eq!(text(wrapper.args([option, "a.c", "-o", "a"])), shown, "{option}");
+        assert_eq!(
+            text(wrapper.args([option, "a.c", "-o", "a"])),
+            shown,
+            "{option}"
+        );
     }
     // Build systems call it without arguments to get all options that are added.
-    assert_eq!(prefix.shown(&[]), format!("true {} {}", prefix.include(), prefix.link()));
+    assert_eq!(
+        prefix.shown(&[]),
+        format!("true {} {}", prefix.include(), prefix.link())
+    );
 }
 
 #[test]
@@ -165,23 +193,41 @@ fn each_part_of_the_command_is_shown_alone() {
         ("incdirs", dir("include")),
         ("libdirs", dir("lib")),
         ("libs", "rushmem".to_string()),
-        ("version", concat!("oshcc: Rushmem ", env!("CARGO_PKG_VERSION"), " (Language: C)").into()),
+        (
+            "version",
+            concat!(
+                "oshcc: Rushmem ",
+                env!("CARGO_PKG_VERSION"),
+                " (Language: C)"
+            )
+            .into(),
+        ),
     ] {
         for hyphens in ["-", "--"] {
             let option = format!("{hyphens}showme:{part}");
-            assert_eq!(text(prefix.wrapper("oshcc").arg(&option)), expected, "{option}");
+            assert_eq!(
+                text(prefix.wrapper("oshcc").arg(&option)),
+                expected,
+                "{option}"
+            );
             let among_others = text(prefix.wrapper("oshcc").args(["-c", "a.c", &option]));
             assert_eq!(among_others, expected, "{option}");
         }
     }
     let statically = text(prefix.wrapper("oshcc").args(["-static", "--showme:link"]));
-    assert!(statically.contains("--wrap=_Fork") && !statically.contains("-rpath"), "{statically}");
+    assert!(
+        statically.contains("--wrap=_Fork") && !statically.contains("-rpath"),
+        "{statically}"
+    );
 
     for unknown in ["--showme:color", "--showme:no"] {
         let output = prefix.wrapper("oshcc").arg(unknown).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         let message = String::from_utf8(output.stderr).unwrap();
-        assert!(message.contains(unknown) && message.contains("--help"), "{message}");
+        assert!(
+            message.contains(unknown) && message.contains("--help"),
+            "{message}"
+        );
     }
 }
 
@@ -191,14 +237,21 @@ fn a_module_that_is_missing_is_named_with_the_remedy() {
     let prefix = InstalledPrefix::make("module");
     let compile = |compiler: &str| {
         let mut wrapper = prefix.wrapper("oshfort");
-        wrapper.env("OSHFORT_FC", compiler).args(["-c", "a.f90"]).output().unwrap()
+        wrapper
+            .env("OSHFORT_FC", compiler)
+            .args(["-c", "a.f90"])
+            .output()
+            .unwrap()
     };
     for (compiler, dir) in [("false", "include"), ("false flang", "include/flang")] {
         let output = compile(compiler);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
         let has = format!("{} has no shmem.mod", prefix.0.join(dir).display());
-        assert!(message.contains(&has) && message.contains("shmem.f90"), "{message}");
+        assert!(
+            message.contains(&has) && message.contains("shmem.f90"),
+            "{message}"
+        );
     }
     assert!(compile("true").stderr.is_empty());
     fs::write(prefix.0.join("include/shmem.mod"), "").unwrap();
@@ -230,8 +283,15 @@ fn a_static_fortran_program_gets_all_of_the_threads() {
 fn a_compiler_that_is_not_there_is_named() {
     let prefix = InstalledPrefix::make("missing");
     let mut wrapper = prefix.wrapper("oshcc");
-    let output = wrapper.env("OSHCC_CC", "no-such-cc").arg("a.c").output().unwrap();
+    let output = wrapper
+        .env("OSHCC_CC", "no-such-cc")
+        .arg("a.c")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(127));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("`no-such-cc'") && message.contains("OSHCC_CC"), "{message}");
+    assert!(
+        message.contains("`no-such-cc'") && message.contains("OSHCC_CC"),
+        "{message}"
+    );
 }

@@ -51,12 +51,20 @@ pub fn defaults(
         return (Vec::new(), Vec::new());
     }
     let found = read(&files(&lookup, prefix));
-    let used: Vec<FileValue> =
-        found.values.into_iter().filter(|one| lookup(&one.name).is_none()).collect();
+    let used: Vec<FileValue> = found
+        .values
+        .into_iter()
+        .filter(|one| lookup(&one.name).is_none())
+        .collect();
     let line = |one: &FileValue| format!("{}\t{}={}", one.place, one.name, one.value);
     let lines: Vec<String> = used.iter().map(line).collect();
     let values = used.into_iter().map(|one| (one.name, one.value));
-    (values.chain([(READ.to_owned(), lines.join("\n"))]).collect(), found.mistakes)
+    (
+        values
+            .chain([(READ.to_owned(), lines.join("\n"))])
+            .collect(),
+        found.mistakes,
+    )
 }
 
 /// Returns the values in the environment that were read from files, without those that have changed
@@ -82,8 +90,15 @@ fn files(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Vec<
     let of_user = set("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(Path::new(&set("HOME")?).join(".config")));
-    let dirs = [prefix.map(|prefix| prefix.join("etc")), Some("/etc".into()), of_user];
-    dirs.into_iter().flatten().map(|dir| (dir.join(NAME), false)).collect()
+    let dirs = [
+        prefix.map(|prefix| prefix.join("etc")),
+        Some("/etc".into()),
+        of_user,
+    ];
+    dirs.into_iter()
+        .flatten()
+        .map(|dir| (dir.join(NAME), false))
+        .collect()
 }
 
 /// Reads these files, the last of which has precedence.
@@ -111,12 +126,19 @@ fn read(files: &[(PathBuf, bool)]) -> FileValues {
                 if !must_exist
                     && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => {
-                let by = if *must_exist { ", which SHMEM_CONFIG names," } else { "" };
+                let by = if *must_exist {
+                    ", which SHMEM_CONFIG names,"
+                } else {
+                    ""
+                };
                 mistakes.push(format!("{shown}{by} cannot be read: {error}"));
             }
         }
     }
-    FileValues { values: values.into_values().collect(), mistakes }
+    FileValues {
+        values: values.into_values().collect(),
+        mistakes,
+    }
 }
 
 /// Returns the name and the value in a line. Returns `None` for an empty line and for a comment.
@@ -136,14 +158,22 @@ fn parse(line: &str) -> Result<Option<(&str, &str)>, String> {
     };
     let (name, value) = (name.trim_end(), value.trim_start());
     if !name.starts_with("SHMEM_") && !name.starts_with("SMA_") {
-        return Err(format!("{name} is no setting: their names begin with SHMEM_"));
+        return Err(format!(
+            "{name} is no setting: their names begin with SHMEM_"
+        ));
     }
     if name == FILE {
-        return Err(format!("{FILE} names the file to read, and has no effect in one"));
+        return Err(format!(
+            "{FILE} names the file to read, and has no effect in one"
+        ));
     }
-    if !name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    if !name
+        .bytes()
+        .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
     {
-        return Err(format!("{name} is no setting: names have capital letters, digits and _"));
+        return Err(format!(
+            "{name} is no setting: names have capital letters, digits and _"
+        ));
     }
     if value.contains('\0') {
         return Err(format!("the value of {name} has a null character"));
@@ -163,14 +193,20 @@ mod tests {
     }
 
     fn variables(pairs: &[(&str, &str)]) -> Variables {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
     fn nearer_files_come_later() {
         let named = |pairs: &[(&str, &str)], prefix: Option<&str>| {
             let files = files(lookup(&variables(pairs)), prefix.map(Path::new));
-            files.into_iter().map(|(file, _)| file.display().to_string()).collect::<Vec<_>>()
+            files
+                .into_iter()
+                .map(|(file, _)| file.display().to_string())
+                .collect::<Vec<_>>()
         };
         let home = ("HOME", "/users/me");
         assert_eq!(
@@ -199,7 +235,10 @@ mod tests {
         std::fs::remove_file(&file).expect("own file");
         let read = format!("{shown}:1\tSHMEM_CHECK=1");
         let pairs = [("SHMEM_CHECK", "1"), (READ, read.as_str())];
-        assert_eq!(set, pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(
+            set,
+            pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
         assert_eq!(mistakes.len(), 1, "{mistakes:?}");
         let child = variables(&[(FILE, &shown), pairs[0], pairs[1]]);
         assert_eq!(defaults(lookup(&child), None), (Vec::new(), Vec::new()));
@@ -224,7 +263,10 @@ mod tests {
             ("UCX_TLS=rc", "their names begin with SHMEM_"),
             ("SHMEM_check=1", "capital letters"),
             ("SHMEM_CONFIG=/f", "names the file to read"),
-            ("SHMEM_NIC=a\0", "the value of SHMEM_NIC has a null character"),
+            (
+                "SHMEM_NIC=a\0",
+                "the value of SHMEM_NIC has a null character",
+            ),
         ] {
             assert!(parse(line).is_err_and(|why| why.contains(words)), "{line}");
         }

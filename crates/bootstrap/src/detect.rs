@@ -48,7 +48,9 @@ impl fmt::Display for JoinRoute {
             }
             JoinRoute::Port { address, id } => write!(f, "PMI at {address} for process {id}"),
             JoinRoute::Pmix => f.write_str("PMIx"),
-            JoinRoute::Meeting(Attendance { address, pe, n_pes, .. }) => {
+            JoinRoute::Meeting(Attendance {
+                address, pe, n_pes, ..
+            }) => {
                 write!(f, "the meeting at {address:?} for PE {pe} of {n_pes}")
             }
         }
@@ -127,7 +129,13 @@ pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Er
     let refuse = |launcher, rank, name: &'static str, remedy: String| {
         let value = lookup(name).unwrap_or_default();
         let pe = lookup(rank).and_then(|rank| rank.trim().parse().ok());
-        Some(Error::Foreign { launcher, pe, name, value, remedy })
+        Some(Error::Foreign {
+            launcher,
+            pe,
+            name,
+            value,
+            remedy,
+        })
     };
     // A value that is not a number does not prove that there is one process, so it counts as
     // several.
@@ -149,7 +157,12 @@ pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Er
     }
     match more_than_one(env::OMPI_SIZE) {
         Some(true) => {
-            return refuse("Open MPI's launcher", env::OMPI_RANK, env::OMPI_SIZE, LOST_PMIX.into());
+            return refuse(
+                "Open MPI's launcher",
+                env::OMPI_RANK,
+                env::OMPI_SIZE,
+                LOST_PMIX.into(),
+            );
         }
         Some(false) => known_single = true,
         None => {}
@@ -173,7 +186,12 @@ pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Er
         }
     }
     if lookup(env::PMIX_RANK).is_some() && !known_single {
-        return refuse("a PMIx launcher", env::PMIX_RANK, env::PMIX_RANK, LOST_PMIX.into());
+        return refuse(
+            "a PMIx launcher",
+            env::PMIX_RANK,
+            env::PMIX_RANK,
+            LOST_PMIX.into(),
+        );
     }
     None
 }
@@ -185,7 +203,9 @@ fn lost_socket(protocol: Protocol, lookup: Lookup<'_>) -> String {
                 SHMEM_BOOTSTRAP"
             .to_owned();
     }
-    let unset = [env::PMI_FD, env::PMI_RANK].into_iter().find(|name| lookup(name).is_none());
+    let unset = [env::PMI_FD, env::PMI_RANK]
+        .into_iter()
+        .find(|name| lookup(name).is_none());
     let missing = match unset {
         Some(name) => format!("{name}, which belongs to it, is not set"),
         None => format!(
@@ -220,7 +240,9 @@ mod tests {
 
     fn found_by(protocol: Protocol, vars: &[(&str, &str)]) -> Result<JoinRoute, &'static str> {
         let lookup = |name: &str| {
-            vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
+            vars.iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.to_string())
         };
         route(protocol, &lookup, |fd| fd == 7).map_err(|error| match error {
             Error::Foreign { name, .. } => name,
@@ -233,9 +255,17 @@ mod tests {
         for vars in [
             &[][..],
             &[("PMI_SIZE", "1"), ("PMI_RANK", "0")],
-            &[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "8")],
+            &[
+                ("SLURM_PROCID", "0"),
+                ("SLURM_STEP_NUM_TASKS", "1"),
+                ("SLURM_NTASKS", "8"),
+            ],
             &[("FLUX_TASK_RANK", "0"), ("FLUX_JOB_SIZE", "1")],
-            &[("JSM_NAMESPACE_RANK", "0"), ("JSM_NAMESPACE_SIZE", "1"), ("PMIX_RANK", "0")],
+            &[
+                ("JSM_NAMESPACE_RANK", "0"),
+                ("JSM_NAMESPACE_SIZE", "1"),
+                ("PMIX_RANK", "0"),
+            ],
             // A shell inside an allocation is no member of a step.
             &[("SLURM_NTASKS", "8")],
         ] {
@@ -246,10 +276,27 @@ mod tests {
     #[test]
     fn each_launcher_is_joined_in_its_way() {
         let hydra = [("PMI_FD", "7"), ("PMI_RANK", "2"), ("PMI_SIZE", "4")];
-        assert_eq!(found(&hydra), Ok(JoinRoute::Inherited { fd: 7, pe: 2, n_pes: 4 }));
+        assert_eq!(
+            found(&hydra),
+            Ok(JoinRoute::Inherited {
+                fd: 7,
+                pe: 2,
+                n_pes: 4
+            })
+        );
         let port = [("PMI_PORT", "host:77"), ("PMI_ID", "3")];
-        assert_eq!(found(&port), Ok(JoinRoute::Port { address: "host:77".to_owned(), id: 3 }));
-        let mpirun = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
+        assert_eq!(
+            found(&port),
+            Ok(JoinRoute::Port {
+                address: "host:77".to_owned(),
+                id: 3
+            })
+        );
+        let mpirun = [
+            ("PMIX_NAMESPACE", "a"),
+            ("PMIX_RANK", "0"),
+            ("OMPI_COMM_WORLD_SIZE", "2"),
+        ];
         assert_eq!(found(&mpirun), Ok(JoinRoute::Pmix));
     }
 
@@ -258,7 +305,14 @@ mod tests {
         let pmix = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0")];
         let wire = |fd| [("PMI_FD", fd), ("PMI_RANK", "0"), ("PMI_SIZE", "4")];
         let both = |fd| [&pmix[..], &wire(fd)].concat();
-        assert_eq!(found(&both("7")), Ok(JoinRoute::Inherited { fd: 7, pe: 0, n_pes: 4 }));
+        assert_eq!(
+            found(&both("7")),
+            Ok(JoinRoute::Inherited {
+                fd: 7,
+                pe: 0,
+                n_pes: 4
+            })
+        );
         assert_eq!(found(&both("8")), Ok(JoinRoute::Pmix));
         assert_eq!(found_by(Protocol::Pmix, &both("7")), Ok(JoinRoute::Pmix));
         assert_eq!(found_by(Protocol::Pmi2, &both("8")), Err("PMI_SIZE"));
@@ -269,13 +323,31 @@ mod tests {
         for (vars, name) in [
             (&[("PMI_SIZE", "4")][..], "PMI_SIZE"),
             (&[("PMI_SIZE", "many")], "PMI_SIZE"),
-            (&[("FLUX_TASK_RANK", "1"), ("FLUX_JOB_SIZE", "4")], "FLUX_JOB_SIZE"),
-            (&[("JSM_NAMESPACE_RANK", "1"), ("JSM_NAMESPACE_SIZE", "4")], "JSM_NAMESPACE_SIZE"),
-            (&[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "8")], "PMI_SIZE"),
+            (
+                &[("FLUX_TASK_RANK", "1"), ("FLUX_JOB_SIZE", "4")],
+                "FLUX_JOB_SIZE",
+            ),
+            (
+                &[("JSM_NAMESPACE_RANK", "1"), ("JSM_NAMESPACE_SIZE", "4")],
+                "JSM_NAMESPACE_SIZE",
+            ),
+            (
+                &[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "8")],
+                "PMI_SIZE",
+            ),
             (&[("PMI_SIZE", "4"), ("PMI_FD", "7")], "PMI_SIZE"),
-            (&[("OMPI_COMM_WORLD_SIZE", "2"), ("PMIX_RANK", "0")], "OMPI_COMM_WORLD_SIZE"),
-            (&[("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8")], "SLURM_NTASKS"),
-            (&[("SLURM_PROCID", "3"), ("SLURM_STEP_NUM_TASKS", "4")], "SLURM_STEP_NUM_TASKS"),
+            (
+                &[("OMPI_COMM_WORLD_SIZE", "2"), ("PMIX_RANK", "0")],
+                "OMPI_COMM_WORLD_SIZE",
+            ),
+            (
+                &[("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8")],
+                "SLURM_NTASKS",
+            ),
+            (
+                &[("SLURM_PROCID", "3"), ("SLURM_STEP_NUM_TASKS", "4")],
+                "SLURM_STEP_NUM_TASKS",
+            ),
             (&[("PMIX_RANK", "0")], "PMIX_RANK"),
         ] {
             assert_eq!(found(vars), Err(name), "{vars:?}");
@@ -288,7 +360,12 @@ mod tests {
             env::SLURM_PROCID | env::SLURM_NTASKS => Some("4".to_string()),
             _ => None,
         };
-        let text = refuse_single(Protocol::Any, &slurm).expect("refused").to_string();
-        assert!(text.contains("SLURM_NTASKS=4") && text.contains("--mpi=pmix"), "{text}");
+        let text = refuse_single(Protocol::Any, &slurm)
+            .expect("refused")
+            .to_string();
+        assert!(
+            text.contains("SLURM_NTASKS=4") && text.contains("--mpi=pmix"),
+            "{text}"
+        );
     }
 }

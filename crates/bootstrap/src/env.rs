@@ -80,7 +80,11 @@ pub const OMPI_RANK: &str = "OMPI_COMM_WORLD_RANK";
 pub(crate) const OTHERS: [(&str, &str, &str); 3] = [
     ("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
     ("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
-    ("MVAPICH2's mpirun_rsh", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    (
+        "MVAPICH2's mpirun_rsh",
+        "MV2_COMM_WORLD_RANK",
+        "MV2_COMM_WORLD_SIZE",
+    ),
 ];
 
 /// Rank in a Slurm step. It is not set in a shell that only has an allocation.

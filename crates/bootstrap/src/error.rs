@@ -25,7 +25,10 @@ pub enum Error {
         wanted: &'static str,
     },
     /// Another launcher has started several processes, and there is no way to join them.
-    #[error("{launcher} started this program as {} ({name}={value}), {remedy}", process(pe))]
+    #[error(
+        "{launcher} started this program as {} ({name}={value}), {remedy}",
+        process(pe)
+    )]
     Foreign {
         /// The launcher's common name.
         launcher: &'static str,
@@ -166,7 +169,10 @@ pub enum Error {
         what: &'static str,
     },
     /// The connection to another PE of the node failed.
-    #[error("the connection to PE {pe} on this node failed ({cause}){}", after_connection(cause))]
+    #[error(
+        "the connection to PE {pe} on this node failed ({cause}){}",
+        after_connection(cause)
+    )]
     NodePeer {
         /// The number of the other PE.
         pe: u32,
@@ -262,7 +268,9 @@ pub enum Error {
 
 /// Returns the words for a process whose rank may be unknown.
 fn process(pe: &Option<u32>) -> String {
-    pe.map_or("one process of several".to_owned(), |pe| format!("PE {pe} of several"))
+    pe.map_or("one process of several".to_owned(), |pe| {
+        format!("PE {pe} of several")
+    })
 }
 
 /// Returns the remedy or the reason for a failed system call, as the end of a sentence; empty if
@@ -306,8 +314,14 @@ mod tests {
     fn a_failed_connection_is_blamed_on_its_cause() {
         let text = |cause: io::Error| Error::NodePeer { pe: 3, cause }.to_string();
         let short = text(Errno::MFILE.into());
-        assert!(short.contains("ulimit -n") && !short.contains("it has ended"), "{short}");
+        assert!(
+            short.contains("ulimit -n") && !short.contains("it has ended"),
+            "{short}"
+        );
         let over = text(io::ErrorKind::UnexpectedEof.into());
-        assert!(over.contains("PE 3") && over.contains("it has ended"), "{over}");
+        assert!(
+            over.contains("PE 3") && over.contains("it has ended"),
+            "{over}"
+        );
     }
 }

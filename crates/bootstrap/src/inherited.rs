@@ -43,7 +43,10 @@ impl Inherited {
             unsafe { std::env::remove_var(name) };
         }
         kill_at_end_of(own(liveness));
-        Ok(Some(Inherited { socket: own(socket).into(), memory: own(memory) }))
+        Ok(Some(Inherited {
+            socket: own(socket).into(),
+            memory: own(memory),
+        }))
     }
 }
 
@@ -55,13 +58,25 @@ fn numbered(
     check: fn(BorrowedFd<'_>) -> bool,
 ) -> Result<RawFd, Error> {
     let value = std::env::var(name).unwrap_or_default();
-    let refuse = || Error::Descriptor { name, value: value.clone(), wanted };
-    let number: RawFd = value.parse().ok().filter(|&number| number >= 0).ok_or_else(refuse)?;
+    let refuse = || Error::Descriptor {
+        name,
+        value: value.clone(),
+        wanted,
+    };
+    let number: RawFd = value
+        .parse()
+        .ok()
+        .filter(|&number| number >= 0)
+        .ok_or_else(refuse)?;
     // SAFETY: the number is not -1. If the descriptor is not open, the calls below only fail with
     // EBADF.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
     let is_open = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC).is_ok();
-    if is_open && check(fd) { Ok(number) } else { Err(refuse()) }
+    if is_open && check(fd) {
+        Ok(number)
+    } else {
+        Err(refuse())
+    }
 }
 
 /// Returns the memfd that all PEs of this node inherited, and the index of this PE among them,
@@ -92,8 +107,11 @@ pub(crate) fn is_socket(number: RawFd) -> bool {
 /// own. Sets the close-on-exec flag of the original: programs that this process starts are not
 /// members of the job.
 pub(crate) fn shared_socket(number: RawFd, name: &'static str) -> Result<OwnedFd, Error> {
-    let refuse =
-        || Error::Descriptor { name, value: number.to_string(), wanted: "a connected socket" };
+    let refuse = || Error::Descriptor {
+        name,
+        value: number.to_string(),
+        wanted: "a connected socket",
+    };
     if !is_socket(number) {
         return Err(refuse());
     }
@@ -166,10 +184,24 @@ mod tests {
 
     #[test]
     fn kernels_that_signal_every_close_are_known() {
-        for release in ["5.6.0", "5.14.0-70.el9.x86_64", "6.1.0-18-amd64", "10.0", "5.6-rc4"] {
+        for release in [
+            "5.6.0",
+            "5.14.0-70.el9.x86_64",
+            "6.1.0-18-amd64",
+            "10.0",
+            "5.6-rc4",
+        ] {
             assert!(reports_last_writers(release), "{release}");
         }
-        for release in ["4.18.0-513.el8", "5.4.0-150-generic", "5.5.19", "4.4.0", "5", "", "x"] {
+        for release in [
+            "4.18.0-513.el8",
+            "5.4.0-150-generic",
+            "5.5.19",
+            "4.4.0",
+            "5",
+            "",
+            "x",
+        ] {
             assert!(!reports_last_writers(release), "{release}");
         }
     }

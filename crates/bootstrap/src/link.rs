@@ -55,8 +55,15 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(stream: impl Into<OwnedFd>) -> Link {
-        let sender = Arc::new(Sender { stream: stream.into(), sending: Mutex::new(()) });
-        Link { sender, decoder: Decoder::new(proto::MAX_FROM_LAUNCHER), received: 0 }
+        let sender = Arc::new(Sender {
+            stream: stream.into(),
+            sending: Mutex::new(()),
+        });
+        Link {
+            sender,
+            decoder: Decoder::new(proto::MAX_FROM_LAUNCHER),
+            received: 0,
+        }
     }
 
     pub(crate) fn sender(&self) -> &Arc<Sender> {

@@ -61,16 +61,27 @@ pub(crate) fn manager(
     protocol: Protocol,
     opens_libraries: bool,
 ) -> Result<Option<Box<dyn Manager>>, Error> {
-    let dialect = if protocol == Protocol::Pmi2 { Dialect::Two } else { Dialect::One };
+    let dialect = if protocol == Protocol::Pmi2 {
+        Dialect::Two
+    } else {
+        Dialect::One
+    };
     let limit = time_limit::ANSWER;
-    let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
+    let job = std::env::var(env::PMI_JOBID)
+        .ok()
+        .filter(|job| !job.is_empty());
     match route {
         JoinRoute::Alone | JoinRoute::Meeting(_) => Ok(None),
         JoinRoute::Pmix if !opens_libraries => Err(Error::PmixStatic),
         JoinRoute::Pmix => {
             let variables = assignments(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
-            let no_manager = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
+            let no_manager = |cause| Error::NoManager {
+                who,
+                protocol: "PMIx",
+                variables,
+                cause,
+            };
             Ok(Some(Box::new(PmixConnection::open(limit, no_manager)?)))
         }
         JoinRoute::Port { address, id } => {
@@ -83,7 +94,14 @@ pub(crate) fn manager(
             let socket =
                 connect(&address).map_err(|error| no_manager(Error::ManagerLost(error)))?;
             let (identity, socket) = (Identity::FromManager(id), socket.into());
-            let opening = Opening { socket, dialect, identity, job, is_open: false, limit };
+            let opening = Opening {
+                socket,
+                dialect,
+                identity,
+                job,
+                is_open: false,
+                limit,
+            };
             Ok(Some(Box::new(Pmi::open(opening).map_err(no_manager)?)))
         }
         JoinRoute::Inherited { fd, pe, n_pes } => {
@@ -95,7 +113,14 @@ pub(crate) fn manager(
                 return Err(Error::MpiLater);
             }
             let (identity, is_open) = (Identity::Known { pe, n_pes }, mpi == Mpi::Open);
-            let opening = Opening { socket, dialect, identity, job, is_open, limit };
+            let opening = Opening {
+                socket,
+                dialect,
+                identity,
+                job,
+                is_open,
+                limit,
+            };
             let variables = [env::PMI_FD, env::PMI_RANK, env::PMI_SIZE];
             let no_manager = |error| no_manager(error, &format!("PE {pe}"), &variables);
             Ok(Some(Box::new(Pmi::open(opening).map_err(no_manager)?)))
@@ -165,8 +190,12 @@ impl Managed {
         manager.fence()?;
         rushmem_log::trace!("all processes of the job have called shmem_init");
         drop(notice);
-        let NodeConnections { mut peers, liveness, memory, files } =
-            rendezvous.connect_node(manager.n_pes(), file)?;
+        let NodeConnections {
+            mut peers,
+            liveness,
+            memory,
+            files,
+        } = rendezvous.connect_node(manager.n_pes(), file)?;
         let nodes = if files.len() < manager.n_pes() as usize {
             let node_pes = peers.node_pes();
             if let Some(node_pes) = &node_pes {
@@ -183,7 +212,15 @@ impl Managed {
         // The first PE of the node watches the others, and the second one watches the first.
         let watches = nodes.local_index(manager.pe()) < 2;
         let watch = LivenessConnections::start(manager.pe(), liveness, watches, manager.ender());
-        Ok(Managed { manager, peers, watch, nodes, memory, files, round: 0 })
+        Ok(Managed {
+            manager,
+            peers,
+            watch,
+            nodes,
+            memory,
+            files,
+            round: 0,
+        })
     }
 
     pub(crate) fn pe(&self) -> u32 {

@@ -61,7 +61,12 @@ pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
     let at = at.map_err(Error::Serving)?;
     let id = UniqueId::new(&secret, &at);
     rushmem_log::debug!(?at, "serves the meeting of a unique id");
-    serve(listeners, JobSecret::new(secret), limits, MeetingSource::UniqueId)?;
+    serve(
+        listeners,
+        JobSecret::new(secret),
+        limits,
+        MeetingSource::UniqueId,
+    )?;
     Ok(id)
 }
 
@@ -93,7 +98,10 @@ fn served(secret: &JobSecret) -> Option<Gathering> {
         gatherings.into_iter().for_each(Gathering::forget);
         return None;
     }
-    gatherings.iter().find(|gathering| gathering.is_of(secret)).cloned()
+    gatherings
+        .iter()
+        .find(|gathering| gathering.is_of(secret))
+        .cloned()
 }
 
 /// Joins a meeting. Returns when all PEs have joined.
@@ -102,7 +110,12 @@ fn served(secret: &JobSecret) -> Option<Gathering> {
 /// When the meeting cannot be reached, refuses this process, or does not begin within the limit.
 pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<Member, Error> {
     ATTENDS.store(true, Ordering::Relaxed);
-    let Attendance { address, secret, pe, n_pes } = attendance;
+    let Attendance {
+        address,
+        secret,
+        pe,
+        n_pes,
+    } = attendance;
     let own_addresses = match address {
         MeetingAddress::Addresses(_) => None,
         MeetingAddress::Named(at) if *pe == 0 => Some(serve_at(at, secret, limits)?),
@@ -117,7 +130,10 @@ pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<M
 /// Serves the meeting at a host and port that the user has named, as PE 0. Returns the addresses at
 /// which this process reaches it itself.
 fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
-    let refuse = |cause: io::Error| Error::MeetingAddress { address: at.to_owned(), cause };
+    let refuse = |cause: io::Error| Error::MeetingAddress {
+        address: at.to_owned(),
+        cause,
+    };
     let resolved: Vec<SocketAddr> = at.to_socket_addrs().map_err(refuse)?.collect();
     let port = resolved.first().map(SocketAddr::port).unwrap_or_default();
     let mut refused = None;
@@ -137,8 +153,10 @@ fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<S
             _ => listeners = listen_at(port).map_err(refuse)?,
         }
     }
-    let own: Result<Vec<SocketAddr>, io::Error> =
-        listeners.iter().map(|listener| listener.local_addr().map(reachable)).collect();
+    let own: Result<Vec<SocketAddr>, io::Error> = listeners
+        .iter()
+        .map(|listener| listener.local_addr().map(reachable))
+        .collect();
     let own = own.map_err(refuse)?;
     serve(listeners, secret.clone(), limits, MeetingSource::Variables)?;
     Ok(own)
@@ -160,13 +178,19 @@ fn listen() -> Result<Vec<TcpListener>, Error> {
             Err(error) => refused = error,
         }
     }
-    if listeners.is_empty() { Err(Error::Serving(refused)) } else { Ok(listeners) }
+    if listeners.is_empty() {
+        Err(Error::Serving(refused))
+    } else {
+        Ok(listeners)
+    }
 }
 
 /// Listens at a port of every address.
 fn listen_at(port: u16) -> io::Result<Vec<TcpListener>> {
     let any = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port));
-    Ok(vec![any.or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))?])
+    Ok(vec![any.or_else(|_| {
+        TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+    })?])
 }
 
 /// Returns the address at which this process reaches its own listener.

@@ -52,7 +52,10 @@ impl NodeMap {
     /// If a run is empty, if there are no PEs or more than 2^32 - 1, or if a node appears before
     /// one with a lower number.
     pub fn from_runs(runs: impl IntoIterator<Item = (u32, u32)>) -> Result<NodeMap, InvalidNodes> {
-        let mut map = NodeMap { runs: Vec::new(), sizes: Vec::new() };
+        let mut map = NodeMap {
+            runs: Vec::new(),
+            sizes: Vec::new(),
+        };
         let mut first = 0_u32;
         for (node, len) in runs {
             let index = node as usize;
@@ -63,11 +66,20 @@ impl NodeMap {
                 map.sizes.push(0);
             }
             let local = map.sizes[index];
-            map.runs.push(NodeRun { first, len, node, local });
+            map.runs.push(NodeRun {
+                first,
+                len,
+                node,
+                local,
+            });
             first = first.checked_add(len).ok_or(InvalidNodes)?;
             map.sizes[index] = local + len;
         }
-        if map.runs.is_empty() { Err(InvalidNodes) } else { Ok(map) }
+        if map.runs.is_empty() {
+            Err(InvalidNodes)
+        } else {
+            Ok(map)
+        }
     }
 
     /// Creates a map from a mark for each PE, in the order of PEs. PEs with equal marks are on one
@@ -134,7 +146,11 @@ impl NodeMap {
     }
 
     fn run_of(&self, pe: u32) -> &NodeRun {
-        assert!(pe < self.n_pes(), "PE {pe} is not in a job of {} PEs", self.n_pes());
+        assert!(
+            pe < self.n_pes(),
+            "PE {pe} is not in a job of {} PEs",
+            self.n_pes()
+        );
         &self.runs[self.runs.partition_point(|run| run.first <= pe) - 1]
     }
 }
@@ -189,10 +205,18 @@ mod tests {
 
     #[test]
     fn bad_runs_are_refused() {
-        for runs in
-            [vec![], vec![(0, 0)], vec![(1, 1)], vec![(0, 1), (2, 1)], vec![(0, u32::MAX), (0, 1)]]
-        {
-            assert_eq!(NodeMap::from_runs(runs.clone()), Err(InvalidNodes), "{runs:?}");
+        for runs in [
+            vec![],
+            vec![(0, 0)],
+            vec![(1, 1)],
+            vec![(0, 1), (2, 1)],
+            vec![(0, u32::MAX), (0, 1)],
+        ] {
+            assert_eq!(
+                NodeMap::from_runs(runs.clone()),
+                Err(InvalidNodes),
+                "{runs:?}"
+            );
         }
         assert_eq!(NodeMap::one_node(0), Err(InvalidNodes));
     }
@@ -201,7 +225,12 @@ mod tests {
     fn blocks_stay_compact() {
         let map = NodeMap::from_marks((0..1 << 20).map(|pe| pe / 128)).expect("not empty");
         assert_eq!(
-            (map.runs.len(), map.n_nodes(), map.node_of(129), map.local_index(129)),
+            (
+                map.runs.len(),
+                map.n_nodes(),
+                map.node_of(129),
+                map.local_index(129)
+            ),
             (8192, 8192, 1, 1)
         );
     }

@@ -192,7 +192,12 @@ pub struct Decoder {
 impl Decoder {
     /// Returns a decoder that refuses bodies of more than `limit` bytes.
     pub fn new(limit: usize) -> Decoder {
-        Decoder { limit, buffer: Vec::new(), taken: 0, failed: None }
+        Decoder {
+            limit,
+            buffer: Vec::new(),
+            taken: 0,
+            failed: None,
+        }
     }
 
     /// Appends bytes of the stream. After an error they are dropped, since the start of the next

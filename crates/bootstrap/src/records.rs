@@ -30,18 +30,30 @@ impl<T> Records<T> {
 
     /// Returns the runs of consecutive PEs whose records are equal.
     pub fn runs(&self) -> impl Iterator<Item = (Range<u32>, &T)> {
-        let ends = self.runs.iter().skip(1).map(|(first, _)| *first).chain([self.n_pes]);
-        self.runs.iter().zip(ends).map(|((first, record), end)| (*first..end, record))
+        let ends = self
+            .runs
+            .iter()
+            .skip(1)
+            .map(|(first, _)| *first)
+            .chain([self.n_pes]);
+        self.runs
+            .iter()
+            .zip(ends)
+            .map(|((first, record), end)| (*first..end, record))
     }
 
     /// Returns the record of every PE, in the order of PEs.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.runs().flat_map(|(pes, record)| repeat_n(record, pes.len()))
+        self.runs()
+            .flat_map(|(pes, record)| repeat_n(record, pes.len()))
     }
 
     /// Returns the first PE whose record fulfills the condition.
     pub fn position(&self, condition: impl Fn(&T) -> bool) -> Option<u32> {
-        self.runs.iter().find(|(_, record)| condition(record)).map(|(pe, _)| *pe)
+        self.runs
+            .iter()
+            .find(|(_, record)| condition(record))
+            .map(|(pe, _)| *pe)
     }
 
     /// Converts the records. Consecutive equal ones are converted once.
@@ -52,10 +64,20 @@ impl<T> Records<T> {
         self,
         mut convert: impl FnMut(T) -> Result<U, E>,
     ) -> Result<Records<U>, (u32, E)> {
-        let convert =
-            |(pe, record)| convert(record).map(|value| (pe, value)).map_err(|error| (pe, error));
-        let runs = self.runs.into_iter().map(convert).collect::<Result<_, _>>()?;
-        Ok(Records { n_pes: self.n_pes, runs })
+        let convert = |(pe, record)| {
+            convert(record)
+                .map(|value| (pe, value))
+                .map_err(|error| (pe, error))
+        };
+        let runs = self
+            .runs
+            .into_iter()
+            .map(convert)
+            .collect::<Result<_, _>>()?;
+        Ok(Records {
+            n_pes: self.n_pes,
+            runs,
+        })
     }
 }
 
@@ -73,7 +95,10 @@ impl<T: PartialEq> Records<T> {
 
 impl<T: PartialEq> FromIterator<T> for Records<T> {
     fn from_iter<I: IntoIterator<Item = T>>(records: I) -> Records<T> {
-        let mut all = Records { n_pes: 0, runs: Vec::new() };
+        let mut all = Records {
+            n_pes: 0,
+            runs: Vec::new(),
+        };
         for record in records {
             all.push(1, record).expect("a job has fewer than 2^32 PEs");
         }
@@ -85,7 +110,11 @@ impl<T> Index<u32> for Records<T> {
     type Output = T;
 
     fn index(&self, pe: u32) -> &T {
-        assert!(pe < self.n_pes, "PE {pe} is not among {} records", self.n_pes);
+        assert!(
+            pe < self.n_pes,
+            "PE {pe} is not among {} records",
+            self.n_pes
+        );
         &self.runs[self.runs.partition_point(|(first, _)| *first <= pe) - 1].1
     }
 }
@@ -120,7 +149,9 @@ impl Serialize for Records {
 
 /// Returns the number of equal bytes before the first difference.
 fn n_equal<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
-    one.zip(other).take_while(|(one, other)| one == other).count()
+    one.zip(other)
+        .take_while(|(one, other)| one == other)
+        .count()
 }
 
 impl<'de> Deserialize<'de> for Records {
@@ -133,12 +164,27 @@ impl<'de> Deserialize<'de> for Records {
 /// Restores the records from their sent form; `None` if it is invalid. The size of the records is
 /// limited, since few bytes can describe large ones.
 fn restore(sent: &[SentRun]) -> Option<Records> {
-    let mut all = Records { n_pes: 0, runs: Vec::new() };
+    let mut all = Records {
+        n_pes: 0,
+        runs: Vec::new(),
+    };
     let mut nbytes = 0;
-    for SentRun { n_pes, start, end, middle } in sent {
-        let before = all.runs.last().map_or(&[][..], |(_, record): &(u32, Vec<u8>)| record);
+    for SentRun {
+        n_pes,
+        start,
+        end,
+        middle,
+    } in sent
+    {
+        let before = all
+            .runs
+            .last()
+            .map_or(&[][..], |(_, record): &(u32, Vec<u8>)| record);
         let (start, end) = (*start as usize, *end as usize);
-        let tail = before.len().checked_sub(end).filter(|tail| *tail >= start)?;
+        let tail = before
+            .len()
+            .checked_sub(end)
+            .filter(|tail| *tail >= start)?;
         let record = [&before[..start], middle, &before[tail..]].concat();
         nbytes += record.len();
         if *n_pes == 0 || record.len() > MAX_RECORD || nbytes > MAX_RECORDS {
@@ -201,10 +247,22 @@ mod tests {
             middle: vec![1; middle],
         };
         assert!(restore(&[run(1, 0, 0, 4), run(1, 2, 2, 0)]).is_some());
-        assert_eq!(restore(&[run(1, 1, 0, 4)]), None, "there is no record before");
-        assert_eq!(restore(&[run(1, 0, 0, 4), run(1, 3, 2, 0)]), None, "they overlap");
+        assert_eq!(
+            restore(&[run(1, 1, 0, 4)]),
+            None,
+            "there is no record before"
+        );
+        assert_eq!(
+            restore(&[run(1, 0, 0, 4), run(1, 3, 2, 0)]),
+            None,
+            "they overlap"
+        );
         assert_eq!(restore(&[run(0, 0, 0, 4)]), None, "of nobody");
-        assert_eq!(restore(&[run(u32::MAX, 0, 0, 4), run(1, 0, 0, 4)]), None, "too many PEs");
+        assert_eq!(
+            restore(&[run(u32::MAX, 0, 0, 4), run(1, 0, 0, 4)]),
+            None,
+            "too many PEs"
+        );
         assert_eq!(restore(&[run(1, 0, 0, MAX_RECORD + 1)]), None, "too long");
         let n_runs = MAX_RECORDS / MAX_RECORD + 2;
         let many = |i| {
@@ -214,6 +272,10 @@ mod tests {
                 run(1, MAX_RECORD as u32 - 2, 0, 1 + i % 2)
             }
         };
-        assert_eq!(restore(&(0..n_runs).map(many).collect::<Vec<_>>()), None, "too many bytes");
+        assert_eq!(
+            restore(&(0..n_runs).map(many).collect::<Vec<_>>()),
+            None,
+            "too many bytes"
+        );
     }
 }

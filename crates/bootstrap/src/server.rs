@@ -138,7 +138,11 @@ impl Server {
     /// # Panics
     /// If there is not one name for each node.
     pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Server {
-        assert_eq!(hosts.len(), nodes.n_nodes() as usize, "every node has a name");
+        assert_eq!(
+            hosts.len(),
+            nodes.n_nodes() as usize,
+            "every node has a name"
+        );
         let silent = || PeState {
             pid: 0,
             phase: Phase::Silent,
@@ -238,7 +242,10 @@ impl Server {
         };
         if phase == Phase::Running && (others_run || !before.is_empty()) {
             let name = self.name(pe);
-            let message = format!("{}: {name} {exit} before shmem_finalize{before}", self.speaker);
+            let message = format!(
+                "{}: {name} {exit} before shmem_finalize{before}",
+                self.speaker
+            );
             return self.end(self.status, Some(message));
         }
         if !others_run && self.status == 0 && phase == Phase::Unfinalized {
@@ -255,8 +262,14 @@ impl Server {
     /// was not ended for another reason, and no signal has requested the end. It is for the end of
     /// a job whose PEs have printed nothing on stderr.
     pub fn failed_without_init(&self) -> Option<String> {
-        let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
-        let PeState { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize]
+        let failed = self
+            .failed
+            .filter(|_| self.interrupt.is_none() && !self.ended)?;
+        let PeState {
+            phase: Phase::Silent,
+            exit: Some(exit),
+            ..
+        } = self.pes[failed as usize]
         else {
             return None;
         };
@@ -267,7 +280,9 @@ impl Server {
             n => format!("; {n} other PEs failed, too"),
         };
         let (speaker, name) = (self.speaker, self.name(failed));
-        Some(format!("{speaker}: {name} {exit} without calling shmem_init{others}"))
+        Some(format!(
+            "{speaker}: {name} {exit} without calling shmem_init{others}"
+        ))
     }
 
     /// Returns the end of the message about a failed PE: the transport that it was opening, or
@@ -275,7 +290,12 @@ impl Server {
     /// handled the latter and failed for another reason, so `relation` states how far the two are
     /// related.
     fn possible_cause(&self, pe: u32, relation: &str) -> String {
-        let PeState { refused, opening, phase, .. } = &self.pes[pe as usize];
+        let PeState {
+            refused,
+            opening,
+            phase,
+            ..
+        } = &self.pes[pe as usize];
         match (opening.as_str(), refused) {
             ("", Some(what)) if *phase == Phase::Running => {
                 format!("; {relation} it was refused {what}")
@@ -294,7 +314,11 @@ impl Server {
     pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
         let have_started = self.pes.iter().all(|pe| pe.pid != 0);
-        if have_started { None } else { self.end_on_signal(signal) }
+        if have_started {
+            None
+        } else {
+            self.end_on_signal(signal)
+        }
     }
 
     /// Ends the job with this status and message, or with those of a PE that has aborted. Returns
@@ -312,7 +336,10 @@ impl Server {
         if self.status == 0 && message.is_some() {
             self.status = 1;
         }
-        Some(Decision::EndJob { status: self.status, message })
+        Some(Decision::EndJob {
+            status: self.status,
+            message,
+        })
     }
 
     /// Returns true if a message of a PE is held back for other PEs that may send the same one.
@@ -323,14 +350,22 @@ impl Server {
     /// Returns the warnings that were held back, and the end of the job if a PE has aborted.
     pub fn take_messages(&mut self) -> Vec<Decision> {
         let warnings = self.messages.take_warnings(false).into_iter().map(warn);
-        let end = if self.messages.is_aborting() { self.end(1, None) } else { None };
+        let end = if self.messages.is_aborting() {
+            self.end(1, None)
+        } else {
+            None
+        };
         warnings.chain(end).collect()
     }
 
     /// Returns all warnings that were held back, and printed ones again with the PEs that have sent
     /// them since.
     pub fn take_all_warnings(&mut self) -> Vec<Decision> {
-        self.messages.take_warnings(true).into_iter().map(warn).collect()
+        self.messages
+            .take_warnings(true)
+            .into_iter()
+            .map(warn)
+            .collect()
     }
 
     /// Returns the exit status of the job so far: the one with which it was ended, otherwise that
@@ -346,7 +381,11 @@ impl Server {
 
     /// Returns the name of a PE for messages: `PE 1 (pid 4711, host a)`.
     pub fn name(&self, pe: u32) -> String {
-        format!("PE {pe} (pid {}, host {})", self.pes[pe as usize].pid, self.host(pe))
+        format!(
+            "PE {pe} (pid {}, host {})",
+            self.pes[pe as usize].pid,
+            self.host(pe)
+        )
     }
 
     /// Returns the name of the host of `pe`.
@@ -447,8 +486,15 @@ impl Server {
         if self.ended || self.records < self.nodes.n_pes() {
             return;
         }
-        let records = self.pes.iter_mut().filter_map(|pe| pe.record.take()).collect();
-        let gathered = FromLauncher::Gathered { round: self.round, records };
+        let records = self
+            .pes
+            .iter_mut()
+            .filter_map(|pe| pe.record.take())
+            .collect();
+        let gathered = FromLauncher::Gathered {
+            round: self.round,
+            records,
+        };
         let frame = proto::encode(&gathered).into();
         decisions.push(Decision::SendAll { to: self.to, frame });
         self.round = self.round.wrapping_add(1);
@@ -461,7 +507,12 @@ impl Server {
         let most = self.pes.iter().map(|pe| pe.inits).max()?;
         let has_missed = |pe: &PeState| pe.exit.is_some() && (pe.inits < most || self.records > 0);
         let behind = self.pes.iter().position(has_missed)?;
-        let PeState { exit: Some(exit), inits, .. } = self.pes[behind] else {
+        let PeState {
+            exit: Some(exit),
+            inits,
+            ..
+        } = self.pes[behind]
+        else {
             return None;
         };
         if let Some(signal) = self.interrupt {
@@ -476,19 +527,29 @@ impl Server {
             format!("while PE {waiting} waits for it")
         };
         let (speaker, name) = (self.speaker, self.name(behind as u32));
-        self.end(self.status, Some(format!("{speaker}: {name} {exit} {missed}")))
+        self.end(
+            self.status,
+            Some(format!("{speaker}: {name} {exit} {missed}")),
+        )
     }
 
     fn end_on_signal(&mut self, signal: i32) -> Option<Decision> {
         self.end(
             128 + signal,
-            Some(format!("{}: the job was ended by {}", self.speaker, signal_name(signal))),
+            Some(format!(
+                "{}: the job was ended by {}",
+                self.speaker,
+                signal_name(signal)
+            )),
         )
     }
 
     /// Ends the job since `pe` has violated the protocol.
     fn end_on_violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
-        self.end(1, Some(format!("{}: {} sent {what}", self.speaker, self.name(pe))))
+        self.end(
+            1,
+            Some(format!("{}: {} sent {what}", self.speaker, self.name(pe))),
+        )
     }
 }
 

@@ -94,13 +94,24 @@ impl JobSession {
             return Err(Error::AlreadyOpen);
         }
         let (session, protocol) = if let Some(Inherited { socket, memory }) = Inherited::take()? {
-            (JobSession::join(Link::new(socket), Some(memory))?, "oshrun's protocol")
+            (
+                JobSession::join(Link::new(socket), Some(memory))?,
+                "oshrun's protocol",
+            )
         } else if let Some(manager) = find_manager(joining)? {
-            identified(manager.pe(), Aborter { launcher: Launcher::Managed(manager.ender()) });
+            identified(
+                manager.pe(),
+                Aborter {
+                    launcher: Launcher::Managed(manager.ender()),
+                },
+            );
             let n_pes = manager.n_pes();
             rushmem_log::debug!(n_pes, "the process manager answers");
             let session = JobSession::managed(Managed::join(manager, joining.file)?);
-            rushmem_log::debug!(n_nodes = session.nodes.n_nodes(), "the PEs of the node have met");
+            rushmem_log::debug!(
+                n_nodes = session.nodes.n_nodes(),
+                "the PEs of the node have met"
+            );
             return Ok(session);
         } else {
             (JobSession::alone(), "no launcher: it is a job of one PE")
@@ -113,20 +124,38 @@ impl JobSession {
 
     fn alone() -> JobSession {
         let nodes = NodeMap::one_node(1).expect("one PE is a job");
-        JobSession { pe: 0, nodes, memory: None, job: Membership::Alone, round: 0 }
+        JobSession {
+            pe: 0,
+            nodes,
+            memory: None,
+            job: Membership::Alone,
+            round: 0,
+        }
     }
 
     fn managed(mut managed: Managed) -> JobSession {
         let (pe, nodes, memory) = (managed.pe(), managed.nodes().clone(), managed.take_memory());
-        JobSession { pe, nodes, memory, job: Membership::Managed(managed), round: 0 }
+        JobSession {
+            pe,
+            nodes,
+            memory,
+            job: Membership::Managed(managed),
+            round: 0,
+        }
     }
 
     fn join(mut link: Link, memory: Option<OwnedFd>) -> Result<JobSession, Error> {
-        link.send(&FromPe::Hello { pid: std::process::id() })?;
+        link.send(&FromPe::Hello {
+            pid: std::process::id(),
+        })?;
         match link.receive()? {
-            FromLauncher::Welcome { pe, nodes } if pe < nodes.n_pes() => {
-                Ok(JobSession { pe, nodes, memory, job: Membership::Oshrun(link), round: 0 })
-            }
+            FromLauncher::Welcome { pe, nodes } if pe < nodes.n_pes() => Ok(JobSession {
+                pe,
+                nodes,
+                memory,
+                job: Membership::Oshrun(link),
+                round: 0,
+            }),
             FromLauncher::Welcome { .. } => Err(Error::Unexpected("a PE number beyond the job")),
             FromLauncher::Gathered { .. } => Err(Error::Unexpected("records")),
             _ => Err(Error::Unexpected("a message of a meeting")),
@@ -175,7 +204,9 @@ impl JobSession {
 
     fn exchange_to(&mut self, to: Receivers, record: &[u8]) -> Result<Option<Records>, Error> {
         if record.len() > MAX_RECORD {
-            return Err(Error::RecordTooLarge { nbytes: record.len() });
+            return Err(Error::RecordTooLarge {
+                nbytes: record.len(),
+            });
         }
         rushmem_log::debug!(nbytes = record.len(), ?to, "exchanges records with all PEs");
         let receives = to == Receivers::All || self.local_id() == 0;
@@ -185,7 +216,11 @@ impl JobSession {
             Membership::Oshrun(link) => link,
         };
         let round = self.round;
-        link.send(&FromPe::Exchange { round, to, record: record.to_vec() })?;
+        link.send(&FromPe::Exchange {
+            round,
+            to,
+            record: record.to_vec(),
+        })?;
         self.round = round.wrapping_add(1);
         if !receives {
             return Ok(None);
@@ -297,7 +332,9 @@ impl JobSession {
     /// Reports to `oshrun` that an allocation of this PE has failed, so that the message can name
     /// it if the PE fails later. Returns false if `oshrun` has not started the job or is gone.
     pub fn report_refusal(&self, what: &str) -> bool {
-        let Membership::Oshrun(link) = &self.job else { return false };
+        let Membership::Oshrun(link) = &self.job else {
+            return false;
+        };
         link.send(&FromPe::Refused { what: cut(what) }).is_ok()
     }
 
@@ -306,7 +343,9 @@ impl JobSession {
     pub fn report_opening(&self, what: Option<&str>) {
         if let Membership::Oshrun(link) = &self.job {
             // If the connection is lost, the next exchange fails.
-            let _ = link.send(&FromPe::Opening { what: cut(what.unwrap_or_default()) });
+            let _ = link.send(&FromPe::Opening {
+                what: cut(what.unwrap_or_default()),
+            });
         }
     }
 
@@ -341,7 +380,12 @@ impl JobSession {
 /// Connects to the process manager that has started this process, or to the meeting of its job;
 /// `None` if there is neither.
 fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error> {
-    let &Joining { protocol, opens_libraries, limits, .. } = joining;
+    let &Joining {
+        protocol,
+        opens_libraries,
+        limits,
+        ..
+    } = joining;
     let route = match &joining.meeting {
         Some(attendance) => JoinRoute::Meeting(attendance.clone()),
         None => detect::route(protocol, &lookup, inherited::is_socket)?,
@@ -381,8 +425,13 @@ pub fn aborter_without_session() -> Option<Aborter> {
         return None;
     }
     let link = Link::new(Inherited::take().ok()??.socket);
-    link.send(&FromPe::Hello { pid: std::process::id() }).ok()?;
-    Some(Aborter { launcher: Launcher::Oshrun(link.sender().clone()) })
+    link.send(&FromPe::Hello {
+        pid: std::process::id(),
+    })
+    .ok()?;
+    Some(Aborter {
+        launcher: Launcher::Oshrun(link.sender().clone()),
+    })
 }
 
 /// A handle that ends the whole job.
@@ -406,7 +455,10 @@ impl Aborter {
     /// Returns true if a launcher will end this process. Otherwise the caller exits.
     pub fn abort(&self, status: i32, message: &str) -> bool {
         if let Launcher::Oshrun(sender) = &self.launcher {
-            let abort = FromPe::Abort { status, message: cut(message) };
+            let abort = FromPe::Abort {
+                status,
+                message: cut(message),
+            };
             if sender.send(&abort).is_ok() {
                 return true;
             }
@@ -422,7 +474,9 @@ impl Aborter {
     /// Sends a warning to `oshrun`, which prints equal ones of several PEs together. Returns false
     /// without `oshrun`.
     pub fn warn(&self, message: &str) -> bool {
-        let warning = FromPe::Warning { message: cut(message) };
+        let warning = FromPe::Warning {
+            message: cut(message),
+        };
         matches!(&self.launcher, Launcher::Oshrun(sender) if sender.send(&warning).is_ok())
     }
 
@@ -447,7 +501,10 @@ impl Aborter {
 /// Shortens a message to [`MAX_MESSAGE`] bytes.
 fn cut(message: &str) -> String {
     let ends = 0..=message.len().min(MAX_MESSAGE);
-    let end = ends.rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+    let end = ends
+        .rev()
+        .find(|&end| message.is_char_boundary(end))
+        .unwrap_or(0);
     message[..end].to_string()
 }
 

@@ -70,7 +70,10 @@ impl TimeLeft {
     /// # Errors
     /// [`ErrorKind::TimedOut`] when the time is over, and those of poll.
     pub(crate) fn readable(&mut self, fd: impl AsFd) -> io::Result<()> {
-        while !self.spend(|slice| is_readable(&fd, slice)).ok_or(ErrorKind::TimedOut)?? {}
+        while !self
+            .spend(|slice| is_readable(&fd, slice))
+            .ok_or(ErrorKind::TimedOut)??
+        {}
         Ok(())
     }
 }
@@ -95,10 +98,18 @@ mod tests {
     #[test]
     fn limits_have_units() {
         for (text, seconds) in [("30s", 30.0), ("0.5", 0.5), ("5m", 300.0), ("2h", 7200.0)] {
-            assert_eq!(parse(text), Some(Duration::from_secs_f64(seconds)), "{text}");
+            assert_eq!(
+                parse(text),
+                Some(Duration::from_secs_f64(seconds)),
+                "{text}"
+            );
         }
         assert_eq!(parse("1e15h"), Some(LONGEST));
-        assert!(["0", "-1s", "s", "soon", "nan", ""].into_iter().all(|text| parse(text).is_none()));
+        assert!(
+            ["0", "-1s", "s", "soon", "nan", ""]
+                .into_iter()
+                .all(|text| parse(text).is_none())
+        );
     }
 
     #[test]
@@ -109,13 +120,17 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         write.write_all(b"late").expect("room");
         assert!(limit.spend(|_| ()).is_none(), "no time is left");
-        TimeLeft::new(ANSWER).readable(&read).expect("it can be read");
+        TimeLeft::new(ANSWER)
+            .readable(&read)
+            .expect("it can be read");
     }
 
     #[test]
     fn time_without_a_processor_does_not_count() {
         let mut limit = TimeLeft::new(2 * SLICE);
-        limit.spend(|slice| std::thread::sleep(4 * slice)).expect("time is left");
+        limit
+            .spend(|slice| std::thread::sleep(4 * slice))
+            .expect("time is left");
         limit.spend(|_| ()).expect("half of the time is left");
     }
 }

@@ -44,7 +44,11 @@ impl PeerProcess {
     /// If it is not a Unix socket.
     pub fn of(socket: impl AsFd) -> io::Result<PeerProcess> {
         // rustix's type cannot hold the 0 of a process that this one cannot see.
-        let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut peer = libc::ucred {
+            pid: 0,
+            uid: 0,
+            gid: 0,
+        };
         let mut nbytes = size_of_val(&peer) as libc::socklen_t;
         // SAFETY: the descriptor is open, and the kernel writes at most `nbytes` bytes of a
         // `ucred`, whose fields may be any numbers.
@@ -58,7 +62,10 @@ impl PeerProcess {
             )
         };
         match code {
-            0 => Ok(PeerProcess { user: Uid::from_raw(peer.uid), pid: Pid::from_raw(peer.pid) }),
+            0 => Ok(PeerProcess {
+                user: Uid::from_raw(peer.uid),
+                pid: Pid::from_raw(peer.pid),
+            }),
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -92,8 +99,14 @@ pub(crate) fn send(
         if !fds.is_empty() {
             ancillary.push(SendAncillaryMessage::ScmRights(fds));
         }
-        let send =
-            |_| sendmsg(&socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL);
+        let send = |_| {
+            sendmsg(
+                &socket,
+                &[IoSlice::new(bytes)],
+                &mut ancillary,
+                SendFlags::NOSIGNAL,
+            )
+        };
         match limit.spend(send).ok_or(ErrorKind::TimedOut)? {
             Ok(_) => return Ok(()),
             // The kernel limits the number of descriptors that a user has in flight.
@@ -112,7 +125,12 @@ pub(crate) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<Own
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
     let received = rustix::io::retry_on_intr(|| {
-        rustix::net::recvmsg(&socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)
+        rustix::net::recvmsg(
+            &socket,
+            &mut [IoSliceMut::new(bytes)],
+            &mut ancillary,
+            flags,
+        )
     })?;
     if received.bytes != bytes.len() {
         return Err(ErrorKind::UnexpectedEof.into());

@@ -14,8 +14,14 @@ use crate::{Buffer, Step};
 /// put to `Dest` of every other member; `Dest` of the root itself is not touched.
 pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
-    let from = if rank == 0 { Buffer::Source } else { Buffer::Dest };
-    let receive = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
+    let from = if rank == 0 {
+        Buffer::Source
+    } else {
+        Buffer::Dest
+    };
+    let receive = (rank != 0).then(|| Step::Wait {
+        peer: from_behind(n, me, to_parent(rank)),
+    });
     let send = to_children(n, rank).rev().map(move |k| Step::Put {
         peer: to_ahead(n, me, k),
         from: from.at(0),
@@ -29,7 +35,9 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
 /// entered: each member signals its parent, and waits for its children.
 pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
-    let waits = to_children(n, rank).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
+    let waits = to_children(n, rank).map(move |k| Step::Wait {
+        peer: from_ahead(n, me, k),
+    });
     signal_parent(n, me, rank).into_iter().chain(waits)
 }
 
@@ -43,22 +51,29 @@ pub fn gather_sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// Returns the plan by which the root learns that all members have entered: each member waits for
 /// its children, then signals its parent.
 pub(crate) fn gather(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
-    let waits = to_children(n, rank).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
+    let waits = to_children(n, rank).map(move |k| Step::Wait {
+        peer: from_ahead(n, me, k),
+    });
     waits.chain(signal_parent(n, me, rank))
 }
 
 /// Returns the plan by which the root signals all members: each member waits for its parent, then
 /// signals its children.
 pub(crate) fn release(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
-    let wait = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
-    let signals =
-        to_children(n, rank).rev().map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
+    let wait = (rank != 0).then(|| Step::Wait {
+        peer: from_behind(n, me, to_parent(rank)),
+    });
+    let signals = to_children(n, rank).rev().map(move |k| Step::Signal {
+        peer: to_ahead(n, me, k),
+    });
     wait.into_iter().chain(signals)
 }
 
 /// Returns the signal of a member to its parent, if it has one.
 pub(crate) fn signal_parent(n: u32, me: u32, rank: u32) -> Option<Step> {
-    (rank != 0).then(|| Step::Signal { peer: to_behind(n, me, to_parent(rank)) })
+    (rank != 0).then(|| Step::Signal {
+        peer: to_behind(n, me, to_parent(rank)),
+    })
 }
 
 /// Returns the logarithm of the distance from a rank other than 0 to its parent.
@@ -74,7 +89,11 @@ pub(crate) fn to_children(n: u32, rank: u32) -> impl DoubleEndedIterator<Item = 
 /// Returns the number of ranks in the subtree of a rank: the rank itself and those that follow it.
 pub(crate) fn subtree(n: u32, rank: u32) -> u32 {
     let after = n - rank;
-    if rank == 0 { n } else { after.min(1 << rank.trailing_zeros()) }
+    if rank == 0 {
+        n
+    } else {
+        after.min(1 << rank.trailing_zeros())
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,11 @@ use crate::{Buffer, Span, Step};
 /// Returns the plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes
 /// part `i` of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
+    let own = Step::Copy {
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     // Before a round a member has `distance` blocks: its own and those of the next members.
     let rounds = rounds(n).flat_map(move |k| {
         let distance = 1 << k;
@@ -39,8 +43,12 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// [`all_gather`] have entered it. It is needed if a destination may not be ready before its member
 /// enters.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let signals = rounds(n).map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
-    signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_behind(n, me, k) }))
+    let signals = rounds(n).map(move |k| Step::Signal {
+        peer: to_ahead(n, me, k),
+    });
+    signals.chain(rounds(n).map(move |k| Step::Wait {
+        peer: from_behind(n, me, k),
+    }))
 }
 
 /// Returns the plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes
@@ -51,22 +59,31 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// of the distance is set. For each round a member packs the blocks to send, in the order of
 /// distances, from its source and from the receive buffers of earlier rounds.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
+    let own = Step::Copy {
+        from: Buffer::Source.at(me),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     let rounds = rounds(n).flat_map(move |k| {
-        let pack = (1..n).filter(move |distance| (distance >> k) & 1 == 1).map(move |distance| {
-            Step::Copy {
+        let pack = (1..n)
+            .filter(move |distance| (distance >> k) & 1 == 1)
+            .map(move |distance| Step::Copy {
                 from: after(n, me, distance, distance & ((1 << k) - 1)),
                 to: Buffer::Accumulator.at(below(distance, k)),
                 count: 1,
-            }
-        });
+            });
         let put = Step::Put {
             peer: to_ahead(n, me, k),
             from: Buffer::Accumulator.at(0),
             to: Buffer::Receive(k).at(0),
             count: below(n, k),
         };
-        pack.chain([put, Step::Wait { peer: from_behind(n, me, k) }])
+        pack.chain([
+            put,
+            Step::Wait {
+                peer: from_behind(n, me, k),
+            },
+        ])
     });
     let unpack = (1..n).map(move |distance| Step::Copy {
         from: after(n, me, distance, distance),
@@ -79,8 +96,12 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// Returns the plan by which members learn that the members to which they will put in
 /// [`all_to_all`] have entered it, so that their receive buffers are free.
 pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let signals = rounds(n).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
-    signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_ahead(n, me, k) }))
+    let signals = rounds(n).map(move |k| Step::Signal {
+        peer: to_behind(n, me, k),
+    });
+    signals.chain(rounds(n).map(move |k| Step::Wait {
+        peer: from_ahead(n, me, k),
+    }))
 }
 
 /// Returns the maximum number of parts that an [`all_to_all`] puts to a receive buffer.
@@ -110,7 +131,9 @@ const fn below(n: u32, k: u8) -> u32 {
 fn runs(n: u32, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
     let up_to_the_end = count.min(n - first);
     let wrapped = count - up_to_the_end;
-    [(first, up_to_the_end), (0, wrapped)].into_iter().filter(|&(_, count)| count > 0)
+    [(first, up_to_the_end), (0, wrapped)]
+        .into_iter()
+        .filter(|&(_, count)| count > 0)
 }
 
 #[cfg(test)]

@@ -16,13 +16,19 @@ use crate::Step;
 ///
 /// The accumulator holds the own contribution at the start and the result at the end.
 pub fn all_reduce(n: u32) -> impl Iterator<Item = Step> + Clone {
-    let steps =
-        [Step::Contribute { at: 0 }, Step::AwaitRelease { at: 0 }, Step::TakeCombined { at: 0 }];
+    let steps = [
+        Step::Contribute { at: 0 },
+        Step::AwaitRelease { at: 0 },
+        Step::TakeCombined { at: 0 },
+    ];
     (n > 1).then_some(steps).into_iter().flatten()
 }
 
 /// Returns the plan of a sync over the counter of member 0: no member leaves it before all have
 /// entered it.
 pub fn sync(n: u32) -> impl Iterator<Item = Step> + Clone {
-    (n > 1).then_some([Step::Arrive { at: 0 }, Step::AwaitRelease { at: 0 }]).into_iter().flatten()
+    (n > 1)
+        .then_some([Step::Arrive { at: 0 }, Step::AwaitRelease { at: 0 }])
+        .into_iter()
+        .flatten()
 }

@@ -25,7 +25,10 @@ pub fn all_reduce(
     sync: SyncAlgorithm,
 ) -> impl Iterator<Item = Step> + Clone {
     let (first, end) = share(n, me, parts);
-    let own = (first < end).then_some(Step::ReduceDirect { first, count: end - first });
+    let own = (first < end).then_some(Step::ReduceDirect {
+        first,
+        count: end - first,
+    });
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 
@@ -40,7 +43,11 @@ pub fn scan(
 ) -> impl Iterator<Item = Step> + Clone {
     let (first, end) = share(n, me, parts);
     let is_empty = first == end || exclusive && n == 1;
-    let own = (!is_empty).then_some(Step::ScanDirect { first, count: end - first, exclusive });
+    let own = (!is_empty).then_some(Step::ScanDirect {
+        first,
+        count: end - first,
+        exclusive,
+    });
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 
@@ -60,12 +67,25 @@ pub fn all_to_all(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = 
 /// its own source, so that members read from different peers at any time.
 fn blocks(n: u32, me: u32, part: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
     let from = Buffer::Source.at(part);
-    let own = Step::Copy { from, to: Buffer::Dest.at(me), count: 1 };
+    let own = Step::Copy {
+        from,
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     let gets = (1..n).map(move |distance| {
         let peer = ahead(n, me, distance);
-        Step::Get { peer, from, to: Buffer::Dest.at(peer), count: 1, with: None }
+        Step::Get {
+            peer,
+            from,
+            to: Buffer::Dest.at(peer),
+            count: 1,
+            with: None,
+        }
     });
-    sync.plan(n, me).chain([own]).chain(gets).chain(sync.plan(n, me))
+    sync.plan(n, me)
+        .chain([own])
+        .chain(gets)
+        .chain(sync.plan(n, me))
 }
 
 #[cfg(test)]
@@ -75,7 +95,13 @@ mod tests {
     #[test]
     fn a_member_without_a_share_still_syncs() {
         let sync = SyncAlgorithm::Dissemination;
-        assert_eq!(all_reduce(4, 0, 2, sync).count(), 2 * sync.plan(4, 0).count());
-        assert_eq!(all_reduce(4, 1, 2, sync).count(), 2 * sync.plan(4, 1).count() + 1);
+        assert_eq!(
+            all_reduce(4, 0, 2, sync).count(),
+            2 * sync.plan(4, 0).count()
+        );
+        assert_eq!(
+            all_reduce(4, 1, 2, sync).count(),
+            2 * sync.plan(4, 1).count() + 1
+        );
     }
 }

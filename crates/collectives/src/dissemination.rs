@@ -11,7 +11,14 @@ use crate::index::rounds;
 /// Returns the plan of a sync in ⌈log2 n⌉ rounds: no member leaves it before all have entered it.
 pub fn sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     rounds(n).flat_map(move |k| {
-        [Step::Signal { peer: to_ahead(n, me, k) }, Step::Wait { peer: from_behind(n, me, k) }]
+        [
+            Step::Signal {
+                peer: to_ahead(n, me, k),
+            },
+            Step::Wait {
+                peer: from_behind(n, me, k),
+            },
+        ]
     })
 }
 
@@ -23,8 +30,18 @@ mod tests {
     #[test]
     fn three_members_meet_in_two_rounds() {
         let steps: Vec<_> = sync(3, 2).collect();
-        let signal = |index, k| Step::Signal { peer: Partner { index, edge: Edge::Ahead(k) } };
-        let wait = |index, k| Step::Wait { peer: Partner { index, edge: Edge::Ahead(k) } };
+        let signal = |index, k| Step::Signal {
+            peer: Partner {
+                index,
+                edge: Edge::Ahead(k),
+            },
+        };
+        let wait = |index, k| Step::Wait {
+            peer: Partner {
+                index,
+                edge: Edge::Ahead(k),
+            },
+        };
         assert_eq!(steps, [signal(0, 0), wait(1, 0), signal(1, 1), wait(0, 1)]);
     }
 

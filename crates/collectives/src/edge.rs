@@ -67,38 +67,59 @@ impl Edge {
 impl Partner {
     /// Returns a partner of the exchange in round `k`.
     pub(crate) const fn exchange(index: u32, k: u8) -> Self {
-        Self { index, edge: Edge::Exchange(k) }
+        Self {
+            index,
+            edge: Edge::Exchange(k),
+        }
     }
 
     /// Returns a partner on [`Edge::Any`].
     pub(crate) const fn any(index: u32) -> Self {
-        Self { index, edge: Edge::Any }
+        Self {
+            index,
+            edge: Edge::Any,
+        }
     }
 
     /// Returns a partner on [`Edge::Line`].
     pub(crate) const fn line(index: u32) -> Self {
-        Self { index, edge: Edge::Line }
+        Self {
+            index,
+            edge: Edge::Line,
+        }
     }
 }
 
 /// Returns the receiver of a message to the member 2^`k` places ahead.
 pub(crate) const fn to_ahead(n: u32, me: u32, k: u8) -> Partner {
-    Partner { index: ahead(n, me, 1 << k), edge: Edge::Ahead(k) }
+    Partner {
+        index: ahead(n, me, 1 << k),
+        edge: Edge::Ahead(k),
+    }
 }
 
 /// Returns the sender of a message from the member 2^`k` places behind.
 pub(crate) const fn from_behind(n: u32, me: u32, k: u8) -> Partner {
-    Partner { index: behind(n, me, 1 << k), edge: Edge::Ahead(k) }
+    Partner {
+        index: behind(n, me, 1 << k),
+        edge: Edge::Ahead(k),
+    }
 }
 
 /// Returns the receiver of a message to the member 2^`k` places behind.
 pub(crate) const fn to_behind(n: u32, me: u32, k: u8) -> Partner {
-    Partner { index: behind(n, me, 1 << k), edge: Edge::Behind(k) }
+    Partner {
+        index: behind(n, me, 1 << k),
+        edge: Edge::Behind(k),
+    }
 }
 
 /// Returns the sender of a message from the member 2^`k` places ahead.
 pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Partner {
-    Partner { index: ahead(n, me, 1 << k), edge: Edge::Behind(k) }
+    Partner {
+        index: ahead(n, me, 1 << k),
+        edge: Edge::Behind(k),
+    }
 }
 
 #[cfg(test)]
@@ -109,9 +130,21 @@ mod tests {
     fn who_sends_on_an_edge_is_who_is_waited_for() {
         for (n, me, k) in [(2, 1, 0), (5, 4, 2), (7, 0, 2), (u32::MAX, 3, 31)] {
             let receiver = to_ahead(n, me, k);
-            assert_eq!(from_behind(n, receiver.index, k), Partner { index: me, ..receiver });
+            assert_eq!(
+                from_behind(n, receiver.index, k),
+                Partner {
+                    index: me,
+                    ..receiver
+                }
+            );
             let receiver = to_behind(n, me, k);
-            assert_eq!(from_ahead(n, receiver.index, k), Partner { index: me, ..receiver });
+            assert_eq!(
+                from_ahead(n, receiver.index, k),
+                Partner {
+                    index: me,
+                    ..receiver
+                }
+            );
         }
     }
 }

@@ -17,7 +17,10 @@ pub(crate) struct FoldCore {
 impl FoldCore {
     pub(crate) const fn of(n: u32) -> Self {
         let size = 1 << n.ilog2();
-        Self { size, extra: n - size }
+        Self {
+            size,
+            extra: n - size,
+        }
     }
 
     pub(crate) const fn rounds(self) -> u8 {
@@ -42,11 +45,19 @@ impl FoldCore {
 
     /// Returns the member at a position of the core.
     pub(crate) const fn member(self, position: u32) -> u32 {
-        if position < self.extra { 2 * position } else { position + self.extra }
+        if position < self.extra {
+            2 * position
+        } else {
+            position + self.extra
+        }
     }
 
     /// Returns the member that is folded onto `me`, if there is one.
     pub(crate) const fn folded_onto(self, me: u32) -> Option<u32> {
-        if me < 2 * self.extra && me.is_multiple_of(2) { Some(me + 1) } else { None }
+        if me < 2 * self.extra && me.is_multiple_of(2) {
+            Some(me + 1)
+        } else {
+            None
+        }
     }
 }

@@ -5,7 +5,11 @@
 pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {
     debug_assert!(me < n && distance <= n);
     let to_the_end = n - me;
-    if distance < to_the_end { me + distance } else { distance - to_the_end }
+    if distance < to_the_end {
+        me + distance
+    } else {
+        distance - to_the_end
+    }
 }
 
 /// Returns the index `distance <= n` places before `me`, around the circle.
@@ -49,7 +53,10 @@ mod tests {
 
     #[test]
     fn powers_stop_below_the_size() {
-        assert_eq!([1, 2, 4, 5, u32::MAX].map(rounds), [0..0, 0..1, 0..2, 0..3, 0..32]);
+        assert_eq!(
+            [1, 2, 4, 5, u32::MAX].map(rounds),
+            [0..0, 0..1, 0..2, 0..3, 0..32]
+        );
     }
 
     #[test]
@@ -59,6 +66,9 @@ mod tests {
             assert_eq!((ends[0].0, ends[ends.len() - 1].1), (0, parts));
             assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0));
         }
-        assert_eq!(share(u32::MAX, u32::MAX - 1, u32::MAX), (u32::MAX - 1, u32::MAX));
+        assert_eq!(
+            share(u32::MAX, u32::MAX - 1, u32::MAX),
+            (u32::MAX - 1, u32::MAX)
+        );
     }
 }

@@ -26,13 +26,21 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             false => behind(n, own, 2 * round.div_ceil(2)),
         }
     };
-    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
+    let own = Step::Copy {
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     let rounds = (0..n / 2).flat_map(move |round| {
         let (to, from) = match round.is_multiple_of(2) == is_even {
             true => (to_ahead(n, me, 0), from_ahead(n, me, 0)),
             false => (to_behind(n, me, 0), from_behind(n, me, 0)),
         };
-        let (first, count) = if round == 0 { (me, 1) } else { (pair(round - 1), 2) };
+        let (first, count) = if round == 0 {
+            (me, 1)
+        } else {
+            (pair(round - 1), 2)
+        };
         let put = Step::put_to_dest(to, Buffer::Dest, (first, first + count));
         [put, Step::Wait { peer: from }]
     });
@@ -45,10 +53,20 @@ mod tests {
 
     #[test]
     fn pairs_come_from_both_sides_in_turn() {
-        let puts: Vec<_> = all_gather(8, 2).filter(|s| matches!(s, Step::Put { .. })).collect();
+        let puts: Vec<_> = all_gather(8, 2)
+            .filter(|s| matches!(s, Step::Put { .. }))
+            .collect();
         let put =
             |peer, first, count| Step::put_to_dest(peer, Buffer::Dest, (first, first + count));
         let (right, left) = (to_ahead(8, 2, 0), to_behind(8, 2, 0));
-        assert_eq!(puts, [put(right, 2, 1), put(left, 2, 2), put(right, 0, 2), put(left, 4, 2)]);
+        assert_eq!(
+            puts,
+            [
+                put(right, 2, 1),
+                put(left, 2, 2),
+                put(right, 0, 2),
+                put(left, 4, 2)
+            ]
+        );
     }
 }

@@ -10,13 +10,23 @@ use crate::{Buffer, Partner, Step};
 /// Returns the plan of an all-to-all with n - 1 messages per member: part `j` of `Source` of member
 /// `i` becomes part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
+    let own = Step::Copy {
+        from: Buffer::Source.at(me),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     let puts = (1..n).map(move |distance| {
         let peer = Partner::any(ahead(n, me, distance));
-        Step::Put { peer, from: Buffer::Source.at(peer.index), to: Buffer::Dest.at(me), count: 1 }
+        Step::Put {
+            peer,
+            from: Buffer::Source.at(peer.index),
+            to: Buffer::Dest.at(me),
+            count: 1,
+        }
     });
-    let waits =
-        (1..n).map(move |distance| Step::Wait { peer: Partner::any(behind(n, me, distance)) });
+    let waits = (1..n).map(move |distance| Step::Wait {
+        peer: Partner::any(behind(n, me, distance)),
+    });
     std::iter::once(own).chain(puts).chain(waits)
 }
 
@@ -45,13 +55,29 @@ fn in_lines(
     let puts = (1..n).map(move |distance| {
         let peer = Partner::line(ahead(n, me, distance));
         let from = Buffer::Source.at(part(peer.index));
-        Step::Put { peer, from, to: receive_buffer(distance), count: 1 }
+        Step::Put {
+            peer,
+            from,
+            to: receive_buffer(distance),
+            count: 1,
+        }
     });
-    let own = Step::Copy { from: Buffer::Source.at(part(me)), to: Buffer::Dest.at(me), count: 1 };
+    let own = Step::Copy {
+        from: Buffer::Source.at(part(me)),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     let takes = (1..n).flat_map(move |distance| {
         let peer = Partner::line(behind(n, me, distance));
         let to = Buffer::Dest.at(peer.index);
-        [Step::Wait { peer }, Step::Copy { from: receive_buffer(distance), to, count: 1 }]
+        [
+            Step::Wait { peer },
+            Step::Copy {
+                from: receive_buffer(distance),
+                to,
+                count: 1,
+            },
+        ]
     });
     puts.chain([own]).chain(takes)
 }
@@ -68,7 +94,9 @@ mod tests {
             to: Buffer::Dest.at(1),
             count: 1,
         };
-        let wait = |peer| Step::Wait { peer: Partner::any(peer) };
+        let wait = |peer| Step::Wait {
+            peer: Partner::any(peer),
+        };
         let steps: Vec<_> = all_to_all(3, 1).collect();
         assert_eq!(steps[1..], [put(2), put(0), wait(0), wait(2)]);
     }

@@ -46,38 +46,65 @@ pub(crate) fn of_contributions_in(
     let position = core.position(me);
     let folds = core.folded_onto(me).is_some();
     // A member onto which another one is folded has the combined contribution in its destination.
-    let held = move |member| if core.folded_onto(member).is_some() { Buffer::Dest } else { buffer };
+    let held = move |member| {
+        if core.folded_onto(member).is_some() {
+            Buffer::Dest
+        } else {
+            buffer
+        }
+    };
 
     let alone = (n == 1 && buffer == Buffer::Source && parts > 0).then_some(Step::Copy {
         from: Buffer::Source.at(0),
         to: Buffer::Dest.at(0),
         count: parts,
     });
-    let fold_in = folds.then(|| from_ahead(n, me, 0)).into_iter().flat_map(move |peer| {
-        let with = Operand { buffer, is_left: true };
-        let combine = Step::get_combined(peer.index, buffer, (0, parts), with);
-        [Step::Wait { peer }].into_iter().chain(combine)
-    });
+    let fold_in = folds
+        .then(|| from_ahead(n, me, 0))
+        .into_iter()
+        .flat_map(move |peer| {
+            let with = Operand {
+                buffer,
+                is_left: true,
+            };
+            let combine = Step::get_combined(peer.index, buffer, (0, parts), with);
+            [Step::Wait { peer }].into_iter().chain(combine)
+        });
     let halving = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |k| {
             let peer = core.partner(position, k);
             let buffer = |member| if k == 0 { held(member) } else { Buffer::Dest };
-            let with = Operand { buffer: buffer(me), is_left: me < peer.index };
+            let with = Operand {
+                buffer: buffer(me),
+                is_left: me < peer.index,
+            };
             let kept = range(position, k + 1, parts);
             let combine = Step::get_combined(peer.index, buffer(peer.index), kept, with);
-            [Step::Signal { peer }, Step::Wait { peer }].into_iter().chain(combine)
+            [Step::Signal { peer }, Step::Wait { peer }]
+                .into_iter()
+                .chain(combine)
         })
     });
     let doubling = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).rev().flat_map(move |k| {
             let peer = core.partner(position, k);
             let kept = range(position, k + 1, parts);
-            [Step::put_to_dest(peer, Buffer::Dest, kept), Step::Wait { peer }]
+            [
+                Step::put_to_dest(peer, Buffer::Dest, kept),
+                Step::Wait { peer },
+            ]
         })
     });
     let fold_out = folds.then(|| Step::put_to_dest(to_ahead(n, me, 0), Buffer::Dest, (0, parts)));
     let passive = position.is_none().then(|| {
-        [Step::Signal { peer: to_behind(n, me, 0) }, Step::Wait { peer: from_behind(n, me, 0) }]
+        [
+            Step::Signal {
+                peer: to_behind(n, me, 0),
+            },
+            Step::Wait {
+                peer: from_behind(n, me, 0),
+            },
+        ]
     });
 
     (alone.into_iter())
@@ -128,9 +155,17 @@ mod tests {
             from: Buffer::Source.at(2),
             to: kept,
             count: 2,
-            with: Some(Operand { buffer: Buffer::Source, is_left: false }),
+            with: Some(Operand {
+                buffer: Buffer::Source,
+                is_left: false,
+            }),
         };
-        let put = Step::Put { peer, from: kept, to: kept, count: 2 };
+        let put = Step::Put {
+            peer,
+            from: kept,
+            to: kept,
+            count: 2,
+        };
         let (signal, wait) = (Step::Signal { peer }, Step::Wait { peer });
         assert_eq!(steps, [signal, wait, combine, put, wait]);
     }

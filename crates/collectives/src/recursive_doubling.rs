@@ -25,12 +25,17 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = FoldCore::of(n);
     let fold_receive_buffer = core.rounds();
     let active = core.position(me);
-    let folded = core.folded_onto(me).map(|index| Partner::exchange(index, core.rounds()));
+    let folded = core
+        .folded_onto(me)
+        .map(|index| Partner::exchange(index, core.rounds()));
 
     let fold_in = folded.map(|peer| {
         [
             Step::Wait { peer },
-            Step::Reduce { receive_buffer: fold_receive_buffer, receive_buffer_is_left: false },
+            Step::Reduce {
+                receive_buffer: fold_receive_buffer,
+                receive_buffer_is_left: false,
+            },
         ]
     });
     let rounds = active.into_iter().flat_map(move |position| {
@@ -65,7 +70,9 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         .position(me)
         .into_iter()
         .flat_map(move |position| (0..core.rounds()).map(move |k| core.partner(position, k)));
-    let other_of_fold = core.folded_onto(me).or((core.position(me).is_none()).then(|| me - 1));
+    let other_of_fold = core
+        .folded_onto(me)
+        .or((core.position(me).is_none()).then(|| me - 1));
     let peers = partners.chain(other_of_fold.map(|index| Partner::exchange(index, core.rounds())));
     let signals = peers.clone().map(|peer| Step::Signal { peer });
     signals.chain(peers.map(|peer| Step::Wait { peer }))
@@ -78,14 +85,28 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// member first signals the members that will put to it that it has entered, so that its receive
 /// buffers are free.
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let credits = rounds(me + 1).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
+    let credits = rounds(me + 1).map(move |k| Step::Signal {
+        peer: to_behind(n, me, k),
+    });
     let rounds = rounds(n).flat_map(move |k| {
         let distance = 1 << k;
-        let send = (distance < n - me)
-            .then(|| [Step::Wait { peer: from_ahead(n, me, k) }, put(to_ahead(n, me, k), k)]);
+        let send = (distance < n - me).then(|| {
+            [
+                Step::Wait {
+                    peer: from_ahead(n, me, k),
+                },
+                put(to_ahead(n, me, k), k),
+            ]
+        });
         let receive = (distance <= me).then(|| {
             let peer = from_behind(n, me, k);
-            [Step::Wait { peer }, Step::Reduce { receive_buffer: k, receive_buffer_is_left: true }]
+            [
+                Step::Wait { peer },
+                Step::Reduce {
+                    receive_buffer: k,
+                    receive_buffer_is_left: true,
+                },
+            ]
         });
         send.into_iter().chain(receive).flatten()
     });
@@ -110,8 +131,14 @@ pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), receive_buffer));
     let receive = (me > 0).then(|| {
         [
-            Step::Wait { peer: from_behind(n, me, 0) },
-            Step::Copy { from: Buffer::Receive(receive_buffer).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Wait {
+                peer: from_behind(n, me, 0),
+            },
+            Step::Copy {
+                from: Buffer::Receive(receive_buffer).at(0),
+                to: ACCUMULATOR,
+                count: 1,
+            },
         ]
     });
     send.into_iter().chain(receive.into_iter().flatten())
@@ -122,18 +149,30 @@ pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_power_of_two());
-    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
+    let own = Step::Copy {
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     let rounds = rounds(n).flat_map(move |k| {
         let peer = Partner::exchange(me ^ (1 << k), k);
         let first = me >> k << k;
-        [Step::put_to_dest(peer, Buffer::Dest, (first, first + (1 << k))), Step::Wait { peer }]
+        [
+            Step::put_to_dest(peer, Buffer::Dest, (first, first + (1 << k))),
+            Step::Wait { peer },
+        ]
     });
     std::iter::once(own).chain(rounds)
 }
 
 /// Returns the step that puts the accumulator to a receive buffer of `peer`.
 pub(crate) const fn put(peer: Partner, receive_buffer: u8) -> Step {
-    Step::Put { peer, from: ACCUMULATOR, to: Buffer::Receive(receive_buffer).at(0), count: 1 }
+    Step::Put {
+        peer,
+        from: ACCUMULATOR,
+        to: Buffer::Receive(receive_buffer).at(0),
+        count: 1,
+    }
 }
 
 /// Returns the steps of a round after which both members have the same partial result.
@@ -142,7 +181,10 @@ const fn exchange(me: u32, peer: Partner, receive_buffer: u8) -> [Step; 3] {
     [
         put(peer, receive_buffer),
         Step::Wait { peer },
-        Step::Reduce { receive_buffer, receive_buffer_is_left },
+        Step::Reduce {
+            receive_buffer,
+            receive_buffer_is_left,
+        },
     ]
 }
 

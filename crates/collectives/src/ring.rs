@@ -13,12 +13,24 @@ use crate::{Buffer, Operand, Step};
 /// Returns the plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part
 /// `i` of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
+    let own = Step::Copy {
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
     let rounds = (0..n - 1).flat_map(move |age| {
         let block = Buffer::Dest.at(behind(n, me, age));
-        [Step::Put { peer: right, from: block, to: block, count: 1 }, Step::Wait { peer: left }]
+        [
+            Step::Put {
+                peer: right,
+                from: block,
+                to: block,
+                count: 1,
+            },
+            Step::Wait { peer: left },
+        ]
     });
     std::iter::once(own).chain(rounds)
 }
@@ -45,15 +57,27 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
     });
     let rounds = (1..n).flat_map(move |age| {
         // In the first round the left neighbor's partial result is its contribution, in its source.
-        let from = if age == 1 { Buffer::Source } else { Buffer::Dest };
-        let with = Operand { buffer: Buffer::Source, is_left: false };
+        let from = if age == 1 {
+            Buffer::Source
+        } else {
+            Buffer::Dest
+        };
+        let with = Operand {
+            buffer: Buffer::Source,
+            is_left: false,
+        };
         let share = share(behind(n, me, age + 1));
         let combine = Step::get_combined(left.index, from, share, with);
-        [Step::Signal { peer: right }, Step::Wait { peer: left }].into_iter().chain(combine)
+        [Step::Signal { peer: right }, Step::Wait { peer: left }]
+            .into_iter()
+            .chain(combine)
     });
     let gather = (0..n - 1).flat_map(move |age| {
         let share = share(behind(n, me, age));
-        [Step::put_to_dest(right, Buffer::Dest, share), Step::Wait { peer: left }]
+        [
+            Step::put_to_dest(right, Buffer::Dest, share),
+            Step::Wait { peer: left },
+        ]
     });
     alone.into_iter().chain(rounds).chain(gather)
 }
@@ -65,7 +89,10 @@ mod tests {
 
     #[test]
     fn a_block_is_passed_on_in_the_round_after_it_came() {
-        let peer = |index| Partner { index, edge: Edge::Ahead(0) };
+        let peer = |index| Partner {
+            index,
+            edge: Edge::Ahead(0),
+        };
         let wait = Step::Wait { peer: peer(0) };
         let put = |block| Step::Put {
             peer: peer(2),

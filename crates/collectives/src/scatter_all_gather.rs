@@ -18,12 +18,22 @@ use crate::{Buffer, Step};
 /// around the ring again. So the root receives nothing, and no part is written twice.
 pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
-    let from = if rank == 0 { Buffer::Source } else { Buffer::Dest };
-    let shares =
-        move |first, count| (share(n, first, parts).0, share(n, first + count - 1, parts).1);
+    let from = if rank == 0 {
+        Buffer::Source
+    } else {
+        Buffer::Dest
+    };
+    let shares = move |first, count| {
+        (
+            share(n, first, parts).0,
+            share(n, first + count - 1, parts).1,
+        )
+    };
     let holds = move |rank: u32, share| (rank..rank + subtree(n, rank)).contains(&share);
 
-    let receive = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
+    let receive = (rank != 0).then(|| Step::Wait {
+        peer: from_behind(n, me, to_parent(rank)),
+    });
     let scatter = to_children(n, rank).rev().map(move |k| {
         let child = rank + (1 << k);
         Step::put_to_dest(to_ahead(n, me, k), from, shares(child, subtree(n, child)))
@@ -33,7 +43,9 @@ pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item =
         let (outgoing, incoming) = (behind(n, rank, age), behind(n, rank, age + 1));
         let put = (!holds(next, outgoing))
             .then(|| Step::put_to_dest(to_ahead(n, me, 0), from, shares(outgoing, 1)));
-        let wait = (!holds(rank, incoming)).then(|| Step::Wait { peer: from_behind(n, me, 0) });
+        let wait = (!holds(rank, incoming)).then(|| Step::Wait {
+            peer: from_behind(n, me, 0),
+        });
         put.into_iter().chain(wait)
     });
     receive.into_iter().chain(scatter).chain(ring)

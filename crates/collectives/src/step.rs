@@ -23,7 +23,10 @@ pub enum Buffer {
 impl Buffer {
     /// Returns the run of parts of this buffer that starts with part `first`.
     pub const fn at(self, first: u32) -> Span {
-        Span { buffer: self, first }
+        Span {
+            buffer: self,
+            first,
+        }
     }
 }
 
@@ -165,7 +168,12 @@ impl Step {
     pub(crate) const fn put_to_dest(peer: Partner, from: Buffer, (first, end): (u32, u32)) -> Step {
         match end - first {
             0 => Step::Signal { peer },
-            count => Step::Put { peer, from: from.at(first), to: Buffer::Dest.at(first), count },
+            count => Step::Put {
+                peer,
+                from: from.at(first),
+                to: Buffer::Dest.at(first),
+                count,
+            },
         }
     }
 
@@ -179,7 +187,13 @@ impl Step {
         with: Operand,
     ) -> Option<Step> {
         let (from, to) = (from.at(first), Buffer::Dest.at(first));
-        (first < end).then(|| Step::Get { peer, from, to, count: end - first, with: Some(with) })
+        (first < end).then(|| Step::Get {
+            peer,
+            from,
+            to,
+            count: end - first,
+            with: Some(with),
+        })
     }
 
     /// Returns the step with the index of its peer, or of the owner of its counter, replaced by the
@@ -195,14 +209,37 @@ impl Step {
     }
 
     fn renumbered(self, number: impl Fn(u32) -> u32, along: impl Fn(Edge) -> Edge) -> Step {
-        let other = |peer: Partner| Partner { index: number(peer.index), edge: along(peer.edge) };
+        let other = |peer: Partner| Partner {
+            index: number(peer.index),
+            edge: along(peer.edge),
+        };
         match self {
-            Step::Put { peer, from, to, count } => Step::Put { peer: other(peer), from, to, count },
+            Step::Put {
+                peer,
+                from,
+                to,
+                count,
+            } => Step::Put {
+                peer: other(peer),
+                from,
+                to,
+                count,
+            },
             Step::Signal { peer } => Step::Signal { peer: other(peer) },
             Step::Wait { peer } => Step::Wait { peer: other(peer) },
-            Step::Get { peer, from, to, count, with } => {
-                Step::Get { peer: number(peer), from, to, count, with }
-            }
+            Step::Get {
+                peer,
+                from,
+                to,
+                count,
+                with,
+            } => Step::Get {
+                peer: number(peer),
+                from,
+                to,
+                count,
+                with,
+            },
             Step::Arrive { at } => Step::Arrive { at: number(at) },
             Step::AwaitRelease { at } => Step::AwaitRelease { at: number(at) },
             Step::Contribute { at } => Step::Contribute { at: number(at) },
@@ -219,15 +256,35 @@ impl Step {
     pub(crate) fn parts_after(self, first: u32) -> Step {
         let moved = |span: Span| span.buffer.at(first + span.first);
         match self {
-            Step::Put { peer, from, to, count } => {
-                Step::Put { peer, from: moved(from), to: moved(to), count }
-            }
-            Step::Get { peer, from, to, count, with } => {
-                Step::Get { peer, from: moved(from), to: moved(to), count, with }
-            }
-            Step::Copy { from, to, count } => {
-                Step::Copy { from: moved(from), to: moved(to), count }
-            }
+            Step::Put {
+                peer,
+                from,
+                to,
+                count,
+            } => Step::Put {
+                peer,
+                from: moved(from),
+                to: moved(to),
+                count,
+            },
+            Step::Get {
+                peer,
+                from,
+                to,
+                count,
+                with,
+            } => Step::Get {
+                peer,
+                from: moved(from),
+                to: moved(to),
+                count,
+                with,
+            },
+            Step::Copy { from, to, count } => Step::Copy {
+                from: moved(from),
+                to: moved(to),
+                count,
+            },
             _ => self,
         }
     }

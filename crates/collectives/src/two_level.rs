@@ -23,7 +23,13 @@ pub use reduce::{all_reduce, all_reduce_piece, all_reduce_short, lanes};
 /// Returns the plan of a sync in 2 ⌈log2 p⌉ + ⌈log2 m⌉ rounds on m nodes of up to p members: no
 /// member leaves it before all have entered it.
 pub fn sync(team: impl Nodes) -> impl Iterator<Item = Step> + Clone {
-    let Levels { nodes, node, members, local, .. } = team.levels();
+    let Levels {
+        nodes,
+        node,
+        members,
+        local,
+        ..
+    } = team.levels();
     let leaders = (local == 0).then(|| dissemination::sync(nodes, node));
     (binomial::gather(members, local, local).map(on_node(team)))
         .chain(leaders.into_iter().flatten().map(in_lane(team)))

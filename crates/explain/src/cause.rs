@@ -65,13 +65,23 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
     let mut stopped = states(graph, Kind::Stopped, false, |of| {
         matches!(of.situation, Situation::Stopped | Situation::Traced)
     });
-    if let Some(Cause { pes, description, .. }) = &mut stopped {
-        let continues = if pes.len() == 1 { "It continues" } else { "They continue" };
+    if let Some(Cause {
+        pes, description, ..
+    }) = &mut stopped
+    {
+        let continues = if pes.len() == 1 {
+            "It continues"
+        } else {
+            "They continue"
+        };
         let sentences = &mut description.sentences;
-        sentences.push(format!("{continues} after the signal CONT or the debugger's command."));
+        sentences.push(format!(
+            "{continues} after the signal CONT or the debugger's command."
+        ));
     }
-    let on_disk =
-        states(graph, Kind::WaitsForDisk, false, |of| of.situation == Situation::WaitsForDisk);
+    let on_disk = states(graph, Kind::WaitsForDisk, false, |of| {
+        of.situation == Situation::WaitsForDisk
+    });
     stopped.into_iter().chain(on_disk).collect()
 }
 
@@ -86,7 +96,12 @@ pub fn outside(graph: &Graph) -> Vec<Cause> {
         Elsewhere => Some(Kind::Elsewhere),
         _ => of.is_busy().then_some(Kind::Computes),
     };
-    let kinds = [Kind::NotStarted, Kind::Sleeps, Kind::Computes, Kind::Elsewhere];
+    let kinds = [
+        Kind::NotStarted,
+        Kind::Sleeps,
+        Kind::Computes,
+        Kind::Elsewhere,
+    ];
     let of_kind = |wanted| states(graph, wanted, true, |of| kind(of) == Some(wanted));
     kinds.into_iter().filter_map(of_kind).collect()
 }
@@ -102,5 +117,10 @@ fn states(
     let mut pes = graph.job.all(matches);
     pes.retain(|pe| !only_awaited || !graph.backward[*pe as usize].is_empty());
     let description = graph.job.describe(&pes);
-    (!pes.is_empty()).then(|| Cause { kind, nodes: pes.clone(), pes, description })
+    (!pes.is_empty()).then(|| Cause {
+        kind,
+        nodes: pes.clone(),
+        pes,
+        description,
+    })
 }

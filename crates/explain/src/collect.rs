@@ -83,7 +83,10 @@ impl<M: SharedMemory> Collector<M> {
     pub fn long_waits(&self, pes: &[LocalPe], limit: Duration) -> Vec<WaitId> {
         let snapshots = pes.iter().map(|pe| self.status_snapshot(pe));
         let waits = snapshots.flat_map(|snapshot| snapshot.waits().collect::<Vec<_>>());
-        waits.filter(|(_, age)| *age >= limit).map(|(id, _)| id).collect()
+        waits
+            .filter(|(_, age)| *age >= limit)
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// Returns the status of the PE with this local number, if it has written one that can be read.
@@ -94,19 +97,31 @@ impl<M: SharedMemory> Collector<M> {
 
     fn status_snapshot(&self, pe: &LocalPe) -> PeSnapshot {
         let status = self.status(pe.local);
-        PeSnapshot { status, read_at: now(), ..PeSnapshot::new(pe.pe, ProcessState::Sleeps) }
+        PeSnapshot {
+            status,
+            read_at: now(),
+            ..PeSnapshot::new(pe.pe, ProcessState::Sleeps)
+        }
     }
 
     fn snapshot(&self, pe: &LocalPe) -> PeSnapshot {
         let snapshot = self.status_snapshot(pe);
         let waits = snapshot.status.iter().flat_map(|status| &status.waits);
-        let words = waits.filter_map(status::words_of).flat_map(|words| &words.words);
+        let words = waits
+            .filter_map(status::words_of)
+            .flat_map(|words| &words.words);
         let values = words.map(|word| self.value(pe.local, word)).collect();
-        PeSnapshot { values, writes: self.writes(pe.local), ..snapshot }
+        PeSnapshot {
+            values,
+            writes: self.writes(pe.local),
+            ..snapshot
+        }
     }
 
     fn writes(&self, local: u32) -> Option<Vec<LastWrite>> {
-        let at = self.status_offset(local)?.checked_add(STATUS_BYTES as u64)?;
+        let at = self
+            .status_offset(local)?
+            .checked_add(STATUS_BYTES as u64)?;
         writes::read(|| self.copy(at, RING_BYTES))
     }
 

@@ -114,8 +114,19 @@ impl<'a> Graph<'a> {
 
     fn add_awaited_nodes(&mut self, steps: &[Step]) -> AwaitedNodes {
         for step in steps {
-            let rule = if step.is_mismatched { Rule::Never } else { Rule::All };
-            self.add(rule, if step.needs_all() { Vec::new() } else { step.awaited.clone() });
+            let rule = if step.is_mismatched {
+                Rule::Never
+            } else {
+                Rule::All
+            };
+            self.add(
+                rule,
+                if step.needs_all() {
+                    Vec::new()
+                } else {
+                    step.awaited.clone()
+                },
+            );
         }
         // A step that needs all members waits for those that are in no step of the team, and for
         // those in the step before.
@@ -128,7 +139,11 @@ impl<'a> Graph<'a> {
                 if elsewhere.is_none() && !missing.is_empty() {
                     elsewhere = Some(self.add(Rule::All, missing.clone()));
                 }
-                let before = if step.is_later { steps[index - 1].pes() } else { Vec::new() };
+                let before = if step.is_later {
+                    steps[index - 1].pes()
+                } else {
+                    Vec::new()
+                };
                 let node = self.node_of_step(index) as usize;
                 self.forward[node] = elsewhere.into_iter().chain(before).collect();
             }
@@ -139,7 +154,9 @@ impl<'a> Graph<'a> {
             use Situation::{NoStatus, Uninitialized};
             let missing = |of: &Pe| matches!(of.situation, NoStatus | Uninitialized);
             let init = self.add(Rule::All, self.job.all(missing));
-            starting.iter().for_each(|pe| self.forward[*pe as usize].push(init));
+            starting
+                .iter()
+                .for_each(|pe| self.forward[*pe as usize].push(init));
         }
         let is_missing = |of: &Pe| {
             let is_finalized = of.situation == Situation::Finalized;
@@ -150,9 +167,16 @@ impl<'a> Graph<'a> {
             .then(|| self.add(Rule::All, missing));
         let writer = self.add(Rule::Never, Vec::new());
         let of_step = |(index, step): (usize, &Step)| {
-            ((step.collective.number, step.collective.nth), self.node_of_step(index))
+            (
+                (step.collective.number, step.collective.nth),
+                self.node_of_step(index),
+            )
         };
-        AwaitedNodes { steps: steps.iter().enumerate().map(of_step).collect(), finalize, writer }
+        AwaitedNodes {
+            steps: steps.iter().enumerate().map(of_step).collect(),
+            finalize,
+            writer,
+        }
     }
 
     /// Adds the edges of a wait. Nothing is concluded from a wait of less than a second.
@@ -165,17 +189,23 @@ impl<'a> Graph<'a> {
             Subject::Words(_) if !is_long => (End::YoungWord, vec![]),
             Subject::Words(_) => (End::Word, vec![awaited.writer]),
             Subject::Collective(of) => (End::Network, vec![awaited.steps[&(of.number, of.nth)]]),
-            Subject::Lock { lock, behind } => {
-                (End::Lock, job.holder(lock).or(*behind).filter(known).into_iter().collect())
-            }
+            Subject::Lock { lock, behind } => (
+                End::Lock,
+                job.holder(lock)
+                    .or(*behind)
+                    .filter(known)
+                    .into_iter()
+                    .collect(),
+            ),
             Subject::Operations { peers } => {
                 let is_hindered = |pe: &u32| job.pes[*pe as usize].situation.is_hindered();
                 let peers = peers.iter().copied().filter(known).filter(is_hindered);
                 (End::Network, peers.collect())
             }
-            Subject::Message { from } => {
-                (End::Network, Some(*from).filter(known).into_iter().collect())
-            }
+            Subject::Message { from } => (
+                End::Network,
+                Some(*from).filter(known).into_iter().collect(),
+            ),
             Subject::Exit | Subject::Leaving => {
                 (End::Network, awaited.finalize.into_iter().collect())
             }
@@ -199,7 +229,9 @@ impl<'a> Graph<'a> {
         let n_nodes = self.forward.len();
         self.backward = vec![Vec::new(); n_nodes];
         for (node, edges) in (0..).zip(&self.forward) {
-            edges.iter().for_each(|edge| self.backward[*edge as usize].push(node));
+            edges
+                .iter()
+                .for_each(|edge| self.backward[*edge as usize].push(node));
         }
         self.can_continue = vec![false; n_nodes];
         let mut missing: Vec<usize> = self.forward.iter().map(Vec::len).collect();

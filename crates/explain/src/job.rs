@@ -85,9 +85,15 @@ impl<'a> Job<'a> {
                 *entry = Some(snapshot);
             }
         }
-        let pe = |snapshot| Pe { situation: Situation::of(snapshot), snapshot };
+        let pe = |snapshot| Pe {
+            situation: Situation::of(snapshot),
+            snapshot,
+        };
         let pes: Vec<Pe> = of_pe.into_iter().map(pe).collect();
-        Job { holders: holders(&pes), pes }
+        Job {
+            holders: holders(&pes),
+            pes,
+        }
     }
 
     pub fn n_pes(&self) -> u32 {
@@ -96,7 +102,9 @@ impl<'a> Job<'a> {
 
     /// Returns the PEs that `matches` accepts, in ascending order.
     pub fn all(&self, matches: impl Fn(&Pe<'a>) -> bool) -> Vec<u32> {
-        (0..self.n_pes()).filter(|pe| matches(&self.pes[*pe as usize])).collect()
+        (0..self.n_pes())
+            .filter(|pe| matches(&self.pes[*pe as usize]))
+            .collect()
     }
 
     /// Returns the PE that holds a lock, if it is known.
@@ -117,8 +125,13 @@ impl<'a> Job<'a> {
         let sentence = |((does, is_busy), pes): &((String, bool), Vec<u32>)| {
             let verb = |one, many| if pes.len() == 1 { one } else { many };
             let names = ranges::pes(pes);
-            let waited =
-                || format!("{} waited {} {does}", verb("has", "have"), self.durations(pes));
+            let waited = || {
+                format!(
+                    "{} waited {} {does}",
+                    verb("has", "have"),
+                    self.durations(pes)
+                )
+            };
             match of(pes[0]).situation {
                 Situation::Waits(_) if *is_busy => {
                     let computes = verb("computes in another thread", "compute in other threads");
@@ -138,13 +151,20 @@ impl<'a> Job<'a> {
             };
             sentences.push(format!("{rest} {verb}."));
         }
-        Description { sentences, described }
+        Description {
+            sentences,
+            described,
+        }
     }
 
     /// Returns the predicate of a sentence about PEs in the same situation.
     pub fn predicate(&self, pes: &[u32]) -> String {
         let of = |pe: &u32| &self.pes[*pe as usize];
-        format!("{}{}", of(&pes[0]).situation.predicate(pes.len()), self.cpu_time(pes))
+        format!(
+            "{}{}",
+            of(&pes[0]).situation.predicate(pes.len()),
+            self.cpu_time(pes)
+        )
     }
 
     /// Returns the share of a CPU that PEs use, in parentheses; empty unless they compute.
@@ -198,21 +218,30 @@ impl<'a> Pe<'a> {
 
     /// Returns true if threads of the PE compute while others wait in the library.
     pub fn is_busy(&self) -> bool {
-        self.is_waiting() && self.snapshot.is_some_and(|snapshot| snapshot.other_threads.busy > 0)
+        self.is_waiting()
+            && self
+                .snapshot
+                .is_some_and(|snapshot| snapshot.other_threads.busy > 0)
     }
 
     /// Returns true if the wait has lasted long enough for conclusions.
     pub fn is_long(&self, wait: &Wait) -> bool {
-        self.snapshot.is_some_and(|snapshot| snapshot.age(wait) >= LONG)
+        self.snapshot
+            .is_some_and(|snapshot| snapshot.age(wait) >= LONG)
     }
 }
 
 impl<'a> Situation<'a> {
     /// Returns the situation of a PE from its snapshot; there is none of a PE on another host.
     fn of(snapshot: Option<&'a PeSnapshot>) -> Situation<'a> {
-        let Some(snapshot) = snapshot else { return Situation::Elsewhere };
+        let Some(snapshot) = snapshot else {
+            return Situation::Elsewhere;
+        };
         let stage = snapshot.status.as_ref().map(|status| status.stage);
-        let waits = snapshot.status.as_ref().map_or(&[][..], |status| &status.waits);
+        let waits = snapshot
+            .status
+            .as_ref()
+            .map_or(&[][..], |status| &status.waits);
         let is_at_exit = |wait: &Wait| wait.subject == Subject::Leaving;
         match (&snapshot.process, stage) {
             (ProcessState::HostSilent(host), _) => Situation::HostSilent(host),
@@ -233,13 +262,19 @@ impl<'a> Situation<'a> {
 
     /// Returns true if the PE has left the job.
     pub fn is_gone(&self) -> bool {
-        matches!(self, Situation::Ended(_) | Situation::Finalized | Situation::Leaving)
+        matches!(
+            self,
+            Situation::Ended(_) | Situation::Finalized | Situation::Leaving
+        )
     }
 
     /// Returns true if the PE cannot serve operations of other PEs, as far as is known.
     pub fn is_hindered(&self) -> bool {
         use Situation::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
-        matches!(self, Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
+        matches!(
+            self,
+            Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk
+        )
     }
 
     /// Returns the predicate of a sentence about `n` PEs in this situation.
@@ -302,9 +337,10 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
 /// Returns the location of a lock without the block of the heap, which not every status has.
 fn key(lock: &SymmetricLocation) -> SymmetricLocation {
     match lock {
-        SymmetricLocation::Heap { offset, .. } => {
-            SymmetricLocation::Heap { offset: *offset, block: None }
-        }
+        SymmetricLocation::Heap { offset, .. } => SymmetricLocation::Heap {
+            offset: *offset,
+            block: None,
+        },
         other => other.clone(),
     }
 }

@@ -34,7 +34,10 @@ use std::collections::HashSet;
 /// hosts, of which nothing is known.
 pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
     let job = Job::new(n_pes, snapshots);
-    let Description { sentences: mut lines, described } = rules::conclusion(&job);
+    let Description {
+        sentences: mut lines,
+        described,
+    } = rules::conclusion(&job);
     let described: HashSet<u32> = described.into_iter().collect();
     let others: Vec<u32> = (0..n_pes).filter(|pe| !described.contains(pe)).collect();
     if !others.is_empty() {
@@ -66,10 +69,18 @@ fn table_lines(job: &Job, pes: &[u32]) -> Vec<String> {
         rows = ranges::fold(pes, |pe| text(job, pe, Detail::Calls));
     }
     rows.sort_by_key(|(_, pes)| Reverse(pes.len()));
-    let shown = if rows.len() > LINES { LINES - 1 } else { rows.len() };
+    let shown = if rows.len() > LINES {
+        LINES - 1
+    } else {
+        rows.len()
+    };
     let mut lines: Vec<String> = rows[..shown].iter().map(|row| line(job, row)).collect();
     if shown < rows.len() {
-        let rest: Vec<u32> = rows[shown..].iter().flat_map(|(_, pes)| pes).copied().collect();
+        let rest: Vec<u32> = rows[shown..]
+            .iter()
+            .flat_map(|(_, pes)| pes)
+            .copied()
+            .collect();
         let (n, rest) = (rows.len() - shown, ranges::counted(&ranges::sorted(&rest)));
         lines.push(format!("{rest} in {n} other situations"));
     }

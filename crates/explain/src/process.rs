@@ -66,10 +66,17 @@ fn stat(of: &str) -> Option<ProcessStat> {
 /// few system calls.
 pub fn read(pid: u32, status: Option<&Status>) -> Option<ProcessStat> {
     let mut process = read_stat(pid)?;
-    let waiting: HashSet<u32> = status.into_iter().flat_map(Status::waiting_threads).collect();
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let waiting: HashSet<u32> = status
+        .into_iter()
+        .flat_map(Status::waiting_threads)
+        .collect();
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .ok()?
+        .flatten();
     let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<u32>().ok());
-    let others = numbers.filter(|number| !waiting.contains(number)).take(MAX_THREADS);
+    let others = numbers
+        .filter(|number| !waiting.contains(number))
+        .take(MAX_THREADS);
     // A thread that ends meanwhile is left out.
     let ticks = |number: u32| Some((number, stat(&format!("{pid}/task/{number}"))?.ticks));
     process.threads = others.filter_map(ticks).collect();
@@ -95,7 +102,9 @@ fn parse(stat: &str) -> Option<ProcessStat> {
 pub fn between(first: Option<&ProcessStat>, second: Option<&ProcessStat>) -> ProcessState {
     let ended = || ProcessState::Ended("ended".to_owned());
     let Some(second) = second else { return ended() };
-    let Some(first) = first.filter(|first| first.start == second.start) else { return ended() };
+    let Some(first) = first.filter(|first| first.start == second.start) else {
+        return ended();
+    };
     let ticks = second.ticks.saturating_sub(first.ticks);
     match second.state {
         'Z' | 'X' => ended(),
@@ -145,17 +154,22 @@ pub fn other_threads(
 /// that can run but uses no CPU time waits for a CPU. Returns false if the kernel does not tell.
 fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
-    call.is_ok_and(|call| match call.split(' ').next().map(str::parse::<libc::c_long>) {
-        Some(Ok(call)) => call >= 0 && !SERVING.contains(&call),
-        _ => call.starts_with("running"),
-    })
+    call.is_ok_and(
+        |call| match call.split(' ').next().map(str::parse::<libc::c_long>) {
+            Some(Ok(call)) => call >= 0 && !SERVING.contains(&call),
+            _ => call.starts_with("running"),
+        },
+    )
 }
 
 /// Returns true if the name of a thread is one that the library or UCX gives to its threads.
 /// Threads of libfabric have the name of the program, as those of the program have.
 fn is_of_library(pid: u32, number: u32) -> bool {
     let name = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).unwrap_or_default();
-    let (program, thread) = (name(&pid.to_string()), name(&format!("{pid}/task/{number}")));
+    let (program, thread) = (
+        name(&pid.to_string()),
+        name(&format!("{pid}/task/{number}")),
+    );
     thread != program && (thread.starts_with("rushmem") || thread.trim_end() == "async")
 }
 

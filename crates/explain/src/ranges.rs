@@ -94,9 +94,16 @@ fn folded(sorted: &[u32]) -> Vec<String> {
         }
     }
     let count = |ranges: &[(u32, u32)]| -> u64 {
-        ranges.iter().map(|(first, last)| u64::from(last - first) + 1).sum()
+        ranges
+            .iter()
+            .map(|(first, last)| u64::from(last - first) + 1)
+            .sum()
     };
-    let named = if ranges.len() > NAMED { NAMED - 1 } else { ranges.len() };
+    let named = if ranges.len() > NAMED {
+        NAMED - 1
+    } else {
+        ranges.len()
+    };
     let mut texts: Vec<String> = ranges[..named].iter().map(range).collect();
     if named < ranges.len() {
         texts.push(format!("and {} more", count(&ranges[named..])));
@@ -105,12 +112,18 @@ fn folded(sorted: &[u32]) -> Vec<String> {
 }
 
 fn range((first, last): &(u32, u32)) -> String {
-    if first == last { first.to_string() } else { format!("{first}-{last}") }
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}-{last}")
+    }
 }
 
 /// Returns `0, 2, 4, ..., 62` if the distance from each PE to the next is the same, and above 1.
 fn progression(sorted: &[u32]) -> Option<String> {
-    let [first, second, third, .., last] = sorted else { return None };
+    let [first, second, third, .., last] = sorted else {
+        return None;
+    };
     let distance = second - first;
     let is_even = sorted.windows(2).all(|pair| pair[1] - pair[0] == distance);
     (is_even && distance > 1 && sorted.len() >= PROGRESSION)
@@ -127,7 +140,10 @@ mod tests {
             enumerate_once(texts.iter().map(|text| (*text).to_owned()), further)
         };
         assert_eq!(named(&["a", "b", "a"], 0), "a and b");
-        assert_eq!(named(&["a", "b", "a", "c", "d", "e", "f"], 5), "a, b, c and 8 more");
+        assert_eq!(
+            named(&["a", "b", "a", "c", "d", "e", "f"], 5),
+            "a, b, c and 8 more"
+        );
         assert_eq!(named(&["a"], 1), "a and 1 more");
     }
 
@@ -140,7 +156,10 @@ mod tests {
         assert_eq!(counted(&[0, 1, 2, 5]), "4 PEs (0-2, 5)");
         assert_eq!(pes(&[0, 2, 4, 6, 8]), "PEs 0, 2, 4, ..., 8");
         let many: Vec<u32> = (0..100).map(|pe| pe * pe).collect();
-        assert_eq!(counted(&many), "100 PEs (0-1, 4, 9, 16, 25, 36, 49, and 92 more)");
+        assert_eq!(
+            counted(&many),
+            "100 PEs (0-1, 4, 9, 16, 25, 36, 49, and 92 more)"
+        );
         assert_eq!(pes(&many), "PEs 0-1, 4, 9, 16, 25, 36, 49 and 92 more");
     }
 }

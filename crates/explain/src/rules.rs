@@ -30,13 +30,19 @@ const CALLS: usize = 3;
 pub fn conclusion(job: &Job) -> Description {
     let graph = Graph::new(job);
     let causes: Vec<Cause> = RULES.iter().flat_map(|find| find(&graph)).collect();
-    let Description { sentences: mut lines, mut described } = match causes.is_empty() {
+    let Description {
+        sentences: mut lines,
+        mut described,
+    } = match causes.is_empty() {
         true => without_cause(job),
         false => Description::default(),
     };
     for of_kind in causes.chunk_by(|one, other| one.kind == other.kind) {
         for (index, cause) in of_kind.iter().take(OF_A_KIND).enumerate() {
-            let Description { mut sentences, described: of_cause } = cause.description.clone();
+            let Description {
+                mut sentences,
+                described: of_cause,
+            } = cause.description.clone();
             let waiters = waiters(&graph, cause, &described);
             let is_new = |sentence: &String| !lines.iter().any(|line| line.trim() == sentence);
             sentences.extend(waiters.sentences.into_iter().filter(is_new));
@@ -46,30 +52,45 @@ pub fn conclusion(job: &Job) -> Description {
                 1 => sentences.push("There is one more case of this kind.".into()),
                 more => sentences.push(format!("There are {more} more cases of this kind.")),
             }
-            let indented = |(n, sentence)| if n == 0 { sentence } else { format!("  {sentence}") };
+            let indented = |(n, sentence)| {
+                if n == 0 {
+                    sentence
+                } else {
+                    format!("  {sentence}")
+                }
+            };
             lines.extend(sentences.into_iter().enumerate().map(indented));
         }
     }
     lines.extend(stacks(job));
     lines.extend(deadlock::exception(&graph, &causes));
     lines.extend(writer::hint(job, &causes));
-    Description { sentences: lines, described }
+    Description {
+        sentences: lines,
+        described,
+    }
 }
 
 /// Returns the stacks that gdb has found, a sentence for each.
 fn stacks(job: &Job) -> Vec<String> {
     let snapshots = job.pes.iter().filter_map(|of| of.snapshot);
     let stacks = snapshots.flat_map(|of| of.stacks.iter().map(|stack| (of.pe, stack)));
-    stacks.map(|(pe, stack)| format!("PE {pe} is in {stack}")).collect()
+    stacks
+        .map(|(pe, stack)| format!("PE {pe} is in {stack}"))
+        .collect()
 }
 
 /// Returns the conclusion if the rules have found no cause.
 fn without_cause(job: &Job) -> Description {
     let all = job.all(|_| true);
-    let of_all =
-        |sentence: String| Description { sentences: vec![sentence], described: all.clone() };
-    let of_none =
-        |sentence: &str| Description { sentences: vec![sentence.into()], described: vec![] };
+    let of_all = |sentence: String| Description {
+        sentences: vec![sentence],
+        described: all.clone(),
+    };
+    let of_none = |sentence: &str| Description {
+        sentences: vec![sentence.into()],
+        described: vec![],
+    };
     if job.pes.iter().any(Pe::is_waiting) {
         return of_none("The waits are shorter than 1 s: nothing can be concluded from them.");
     }
@@ -78,9 +99,10 @@ fn without_cause(job: &Job) -> Description {
         Some(Situation::NoStatus) => of_all(
             "No PE has a status that can be read; perhaps none has passed shmem_init.".to_owned(),
         ),
-        Some(_) if job.n_pes() > 1 => {
-            of_all(format!("All PEs {}: none waits for another.", job.predicate(&all)))
-        }
+        Some(_) if job.n_pes() > 1 => of_all(format!(
+            "All PEs {}: none waits for another.",
+            job.predicate(&all)
+        )),
         _ => of_none("No PE waits for another."),
     }
 }
@@ -97,7 +119,11 @@ fn waiters(graph: &Graph, cause: &Cause, described: &[u32]) -> Description {
         next = next_pes(graph, &next, &mut is_seen);
         indirect.extend(&next);
     }
-    let object = if cause.pes.len() == 1 { ranges::pes(&cause.pes) } else { "them".into() };
+    let object = if cause.pes.len() == 1 {
+        ranges::pes(&cause.pes)
+    } else {
+        "them".into()
+    };
     let wait = |pes: &[u32]| match pes {
         _ if cause.kind == Kind::Elsewhere => "may wait",
         [_] => "waits",
@@ -117,18 +143,32 @@ fn waiters(graph: &Graph, cause: &Cause, described: &[u32]) -> Description {
     let described: HashSet<u32> = described.iter().copied().collect();
     let of_call = |(call, pes): &(String, Vec<u32>)| {
         let is_described = pes.iter().all(|pe| described.contains(pe));
-        let call = if is_described { "too".into() } else { format!("{call}{}", job.lasting(pes)) };
+        let call = if is_described {
+            "too".into()
+        } else {
+            format!("{call}{}", job.lasting(pes))
+        };
         format!("{} {} for {object} {call}.", ranges::pes(pes), wait(pes))
     };
     let mut sentences: Vec<String> = shown.iter().map(of_call).collect();
     // The sentences do not mention threads that compute.
     let is_idle = |pe: &u32| !job.pes[*pe as usize].is_busy();
-    let described = direct.iter().copied().filter(|pe| is_detailed && is_idle(pe)).collect();
+    let described = direct
+        .iter()
+        .copied()
+        .filter(|pe| is_detailed && is_idle(pe))
+        .collect();
     if !indirect.is_empty() {
-        let (pes, direct) = (ranges::pes(&ranges::sorted(&indirect)), ranges::pes(&direct));
+        let (pes, direct) = (
+            ranges::pes(&ranges::sorted(&indirect)),
+            ranges::pes(&direct),
+        );
         sentences.push(format!("{pes} {} for {direct}.", wait(&indirect)));
     }
-    Description { sentences, described }
+    Description {
+        sentences,
+        described,
+    }
 }
 
 /// Returns the PEs that wait directly for these nodes, in ascending order, and marks them and the
@@ -140,7 +180,11 @@ fn next_pes(graph: &Graph, of: &[u32], is_seen: &mut [bool]) -> Vec<u32> {
     while let Some(node) = nodes.pop() {
         for &waiter in &graph.backward[node as usize] {
             if !std::mem::replace(&mut is_seen[waiter as usize], true) {
-                if graph.is_pe(waiter) { pes.push(waiter) } else { nodes.push(waiter) }
+                if graph.is_pe(waiter) {
+                    pes.push(waiter)
+                } else {
+                    nodes.push(waiter)
+                }
             }
         }
     }

@@ -195,7 +195,10 @@ impl SymmetricLocation {
     /// Returns the offset of the block of the heap that contains the location, if it is known.
     pub fn block(&self) -> Option<u64> {
         match self {
-            SymmetricLocation::Heap { block: Some((start, _)), .. } => Some(*start),
+            SymmetricLocation::Heap {
+                block: Some((start, _)),
+                ..
+            } => Some(*start),
             _ => None,
         }
     }
@@ -256,7 +259,10 @@ impl Status {
 
     /// Returns the threads of all long waits, also of those that are not described.
     pub fn waiting_threads(&self) -> impl Iterator<Item = u32> {
-        self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())
+        self.waits
+            .iter()
+            .map(|wait| wait.thread)
+            .chain(self.further_waits.iter().copied())
     }
 
     /// Encodes the status, in a format that carries its version.
@@ -309,7 +315,9 @@ impl Words {
             let satisfies = |value| satisfies(&self.words[*index], &self.comparison, value);
             value.and_then(satisfies) == Some(true)
         };
-        (0..self.words.len()).filter(|index| !is_met(index)).collect()
+        (0..self.words.len())
+            .filter(|index| !is_met(index))
+            .collect()
     }
 
     /// Returns true if the wait for these words is about to end.
@@ -323,7 +331,11 @@ impl Words {
 
 /// Returns the value of a word in decimal.
 pub(crate) fn number(word: &Word, value: u64) -> String {
-    if word.signed { signed(word, value).to_string() } else { unsigned(word, value).to_string() }
+    if word.signed {
+        signed(word, value).to_string()
+    } else {
+        unsigned(word, value).to_string()
+    }
 }
 
 /// Returns the number of bits by which a word is shorter than 64 bits.
@@ -345,7 +357,13 @@ mod tests {
 
     fn word(nbytes: u8, signed: bool, wanted: u64) -> Word {
         let location = SymmetricLocation::Other { address: 0 };
-        Word { location, in_memfd: None, nbytes, signed, wanted }
+        Word {
+            location,
+            in_memfd: None,
+            nbytes,
+            signed,
+            wanted,
+        }
     }
 
     #[test]

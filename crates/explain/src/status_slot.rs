@@ -51,12 +51,16 @@ pub fn encode(status: &Status) -> Vec<u64> {
         word[..bytes.len()].copy_from_slice(bytes);
         u64::from_ne_bytes(word)
     };
-    std::iter::once(bytes.len() as u64).chain(bytes.chunks(WORD).map(word)).collect()
+    std::iter::once(bytes.len() as u64)
+        .chain(bytes.chunks(WORD).map(word))
+        .collect()
 }
 
 /// Returns the status in a whole copy of the slot; `None` if there is none.
 fn parse(page: &[u8]) -> Option<Status> {
-    let nbytes = usize::try_from(word(page, 1)?).ok().filter(|&nbytes| nbytes > 0)?;
+    let nbytes = usize::try_from(word(page, 1)?)
+        .ok()
+        .filter(|&nbytes| nbytes > 0)?;
     Status::decode(page.get(2 * WORD..)?.get(..nbytes)?).ok()
 }
 
@@ -90,7 +94,10 @@ fn word(page: &[u8], index: usize) -> Option<u64> {
 /// Cuts the lists of the status to `limit` entries. Waits that are cut become further waits.
 fn shorten(status: &mut Status, limit: usize) {
     status.held_locks.truncate(limit);
-    let further = status.waits.drain(limit.min(status.waits.len())..).map(|wait| wait.thread);
+    let further = status
+        .waits
+        .drain(limit.min(status.waits.len())..)
+        .map(|wait| wait.thread);
     status.further_waits.splice(..0, further);
     status.further_waits.truncate(MAX_THREADS);
     if let Some(in_flight) = &mut status.in_flight {

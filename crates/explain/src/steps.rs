@@ -33,7 +33,9 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
     let mut last_step: HashMap<(u64, u32), u64> = HashMap::new();
     for (pe, of) in (0..).zip(&job.pes) {
         for (wait, _) in of.waits() {
-            let Subject::Collective(collective) = &wait.subject else { continue };
+            let Subject::Collective(collective) = &wait.subject else {
+                continue;
+            };
             let last = last_step.entry((collective.number, pe)).or_default();
             *last = collective.nth.max(*last);
             let step = steps
@@ -41,7 +43,8 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
                 .or_insert_with(|| Step::new(collective));
             step.enter(pe, &wait.call);
             step.is_long &= of.is_long(wait);
-            step.awaited.extend(collective.awaited.filter(|pe| *pe < job.n_pes()));
+            step.awaited
+                .extend(collective.awaited.filter(|pe| *pe < job.n_pes()));
         }
     }
     let mut steps: Vec<Step> = steps.into_values().collect();
@@ -52,9 +55,15 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
         let last = |pe: &u32| last_step.get(&(*number, *pe));
         let awaited: BTreeSet<u32> = std::mem::take(&mut step.awaited).into_iter().collect();
         let has_entered = |pe: &&u32| last(pe).is_some_and(|last| last >= nth);
-        step.awaited = awaited.iter().filter(|pe| !has_entered(pe)).copied().collect();
+        step.awaited = awaited
+            .iter()
+            .filter(|pe| !has_entered(pe))
+            .copied()
+            .collect();
         step.is_mismatched = step.is_long && differ(&step.calls);
-        let before = before.last_mut().filter(|before| before.collective.number == *number);
+        let before = before
+            .last_mut()
+            .filter(|before| before.collective.number == *number);
         step.is_later = before.is_some();
         if let Some(before) = before {
             before.is_out_of_step = before.is_long
@@ -97,7 +106,11 @@ impl<'a> Step<'a> {
 
     fn enter(&mut self, pe: u32, call: &'a str) {
         // Fortran does not distinguish case.
-        match self.calls.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(call)) {
+        match self
+            .calls
+            .iter_mut()
+            .find(|(other, _)| other.eq_ignore_ascii_case(call))
+        {
             // A thread that waits for a request and the one that carries it out are in one call.
             Some((_, pes)) if pes.last() == Some(&pe) => {}
             Some((_, pes)) => pes.push(pe),
@@ -107,7 +120,12 @@ impl<'a> Step<'a> {
 
     /// Returns the PEs in the step.
     pub fn pes(&self) -> Vec<u32> {
-        let mut pes: Vec<u32> = self.calls.iter().flat_map(|(_, pes)| pes).copied().collect();
+        let mut pes: Vec<u32> = self
+            .calls
+            .iter()
+            .flat_map(|(_, pes)| pes)
+            .copied()
+            .collect();
         pes.sort_unstable();
         pes
     }
@@ -134,7 +152,10 @@ fn differ(calls: &[(&str, Vec<u32>)]) -> bool {
 /// Returns one name for all calls of a routine.
 fn routine(call: &str) -> &str {
     let prefixes = ["shmemx_", "shmem_", "shmem::", "sh"];
-    let name = prefixes.iter().find_map(|prefix| call.strip_prefix(prefix)).unwrap_or(call);
+    let name = prefixes
+        .iter()
+        .find_map(|prefix| call.strip_prefix(prefix))
+        .unwrap_or(call);
     match name {
         "sync_all" | "team::sync" => "team_sync",
         "memalign" => "align",
@@ -159,7 +180,9 @@ fn members(collective: &Collective, n_pes: u32) -> Vec<u32> {
 /// the same time.
 fn is_left_together(call: &str) -> bool {
     let call = call.to_lowercase();
-    let parts = ["barrier", "sync", "alloc", "deallc", "align", "free", "finalize", "team_"];
+    let parts = [
+        "barrier", "sync", "alloc", "deallc", "align", "free", "finalize", "team_",
+    ];
     let transfers = ["reduce", "collect", "broadcast", "alltoall", "scan"];
     parts.iter().any(|part| call.contains(part))
         && !transfers.iter().any(|part| call.contains(part))

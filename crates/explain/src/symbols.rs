@@ -47,9 +47,15 @@ pub(crate) fn add<'a>(
     let mut programs: HashMap<(u64, u64), Variables> = HashMap::new();
     for (snapshot, pid) in snapshots {
         let addresses = static_addresses(snapshot);
-        let Some(pid) = pid.filter(|_| !addresses.is_empty()) else { continue };
-        let Ok(file) = File::open(format!("/proc/{pid}/exe")) else { continue };
-        let Ok(id) = file.metadata().map(|file| (file.dev(), file.ino())) else { continue };
+        let Some(pid) = pid.filter(|_| !addresses.is_empty()) else {
+            continue;
+        };
+        let Ok(file) = File::open(format!("/proc/{pid}/exe")) else {
+            continue;
+        };
+        let Ok(id) = file.metadata().map(|file| (file.dev(), file.ino())) else {
+            continue;
+        };
         let variables = programs.entry(id).or_insert_with(|| Variables::of(file));
         let name = |(address, nbytes)| Some((address, variables.name(address, nbytes, demangle)?));
         snapshot.symbols = addresses.into_iter().filter_map(name).collect();
@@ -66,10 +72,16 @@ fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
         }
     };
     if let Some(status) = &snapshot.status {
-        status.held_locks.iter().for_each(|lock| add(lock, LOCK_BYTES));
+        status
+            .held_locks
+            .iter()
+            .for_each(|lock| add(lock, LOCK_BYTES));
         status.waits.iter().for_each(|wait| match &wait.subject {
             Subject::Words(words) => {
-                words.words.iter().for_each(|word| add(&word.location, word.nbytes.into()));
+                words
+                    .words
+                    .iter()
+                    .for_each(|word| add(&word.location, word.nbytes.into()));
             }
             Subject::Lock { lock, .. } => add(lock, LOCK_BYTES),
             _ => {}
@@ -116,18 +128,28 @@ impl Variables {
             let offset = address - variable.address;
             offset < variable.nbytes && nbytes <= variable.nbytes - offset
         };
-        let first = self.up_to(address).next().filter(|variable| has(variable, 1))?;
+        let first = self
+            .up_to(address)
+            .next()
+            .filter(|variable| has(variable, 1))?;
         match has(&first, nbytes) {
             true => Some(first),
             // Another symbol may be for a part of the variable, as in a common block of Fortran.
-            false => self.up_to(address).find(|variable| has(variable, nbytes)).or(Some(first)),
+            false => self
+                .up_to(address)
+                .find(|variable| has(variable, nbytes))
+                .or(Some(first)),
         }
     }
 
     /// Returns the variables that begin at an address or before it, the last one first.
     fn up_to(&self, address: u64) -> impl Iterator<Item = Variable<'_>> {
         let before = self.by_address.range(..=address).rev();
-        before.map(|(&address, (nbytes, name))| Variable { address, nbytes: *nbytes, name })
+        before.map(|(&address, (nbytes, name))| Variable {
+            address,
+            nbytes: *nbytes,
+            name,
+        })
     }
 
     /// Returns the name of the variable at an address, of its element, or of a byte in it. `word`
@@ -138,8 +160,11 @@ impl Variables {
         if offset >= *nbytes {
             return None;
         }
-        let name: String =
-            demangle(mangled).unwrap_or_else(|| mangled.clone()).chars().take(MAX_NAME).collect();
+        let name: String = demangle(mangled)
+            .unwrap_or_else(|| mangled.clone())
+            .chars()
+            .take(MAX_NAME)
+            .collect();
         Some(match word {
             _ if offset == 0 && *nbytes == word => name,
             1.. if nbytes.is_multiple_of(word) && offset.is_multiple_of(word) => {
@@ -158,9 +183,15 @@ mod tests {
     #[test]
     fn bytes_are_in_the_variable_that_has_all_of_them() {
         let variable = |address, nbytes, name: &str| (address, (nbytes, name.to_owned()));
-        let by_address =
-            [variable(64, 32, "block"), variable(72, 8, "part"), variable(96, 8, "next")];
-        let variables = Variables { by_address: by_address.into(), entry: 0 };
+        let by_address = [
+            variable(64, 32, "block"),
+            variable(72, 8, "part"),
+            variable(96, 8, "next"),
+        ];
+        let variables = Variables {
+            by_address: by_address.into(),
+            entry: 0,
+        };
         let name = |address, nbytes| variables.holding(address, nbytes).map(|found| found.name);
         assert_eq!(name(64, 32), Some("block"));
         assert_eq!(name(72, 8), Some("part"));
@@ -174,7 +205,10 @@ mod tests {
     fn a_part_is_an_element_where_the_size_allows_it() {
         let part = |offset: u64, nbytes, word| {
             let by_address = BTreeMap::from([(64, (nbytes, "flag".to_owned()))]);
-            let variables = Variables { by_address, entry: 0 };
+            let variables = Variables {
+                by_address,
+                entry: 0,
+            };
             variables.name(64 + offset, word, |_| None)
         };
         assert_eq!(part(0, 8, 8).as_deref(), Some("flag"));

@@ -20,7 +20,11 @@ impl Job<'_> {
         let text = |(wait, values): (&Wait, _)| match (&wait.subject, of.snapshot) {
             (Subject::Collective(of), _) => format!("in {}, {}", call(wait), collective(of)),
             (_, Some(snapshot)) if detail > Detail::Calls => {
-                format!("in {}{}", call(wait), self.object(snapshot, wait, values, detail))
+                format!(
+                    "in {}{}",
+                    call(wait),
+                    self.object(snapshot, wait, values, detail)
+                )
             }
             _ => format!("in {}", call(wait)),
         };
@@ -43,14 +47,21 @@ impl Job<'_> {
             Subject::Lock { lock, .. } => {
                 let holder = self.holder(lock).filter(|_| with_peers);
                 let holds = holder.map(|pe| format!(", which PE {pe} holds"));
-                format!(" on {}{}", awaited(snapshot, wait, lock), holds.unwrap_or_default())
+                format!(
+                    " on {}{}",
+                    awaited(snapshot, wait, lock),
+                    holds.unwrap_or_default()
+                )
             }
             Subject::Operations { .. } | Subject::Message { .. } if !with_peers => String::new(),
             Subject::Operations { peers } if peers.is_empty() => {
                 ", for operations over the network".to_owned()
             }
             Subject::Operations { peers } => {
-                format!(", for operations on {}", ranges::pes(&ranges::sorted(peers)))
+                format!(
+                    ", for operations on {}",
+                    ranges::pes(&ranges::sorted(peers))
+                )
             }
             Subject::Message { from } => format!(", for a message from PE {from}"),
             Subject::Collective(_) | Subject::Exit | Subject::Leaving => String::new(),
@@ -70,7 +81,9 @@ impl Job<'_> {
     pub fn durations(&self, pes: &[u32]) -> String {
         let of_pe = |pe: &u32| {
             let of = &self.pes[*pe as usize];
-            let ages = of.waits().filter_map(|(wait, _)| Some(of.snapshot?.age(wait)));
+            let ages = of
+                .waits()
+                .filter_map(|(wait, _)| Some(of.snapshot?.age(wait)));
             ages.max().unwrap_or(0)
         };
         let ages = || pes.iter().map(of_pe);
@@ -79,8 +92,14 @@ impl Job<'_> {
 }
 
 /// Returns the call of a wait and its location: `shmem_quiet (ring.c:12 in exchange)`.
-pub fn call(Wait { call, called_at, .. }: &Wait) -> String {
-    called_at.as_ref().map_or_else(|| call.clone(), |location| format!("{call} ({location})"))
+pub fn call(
+    Wait {
+        call, called_at, ..
+    }: &Wait,
+) -> String {
+    called_at
+        .as_ref()
+        .map_or_else(|| call.clone(), |location| format!("{call} ({location})"))
 }
 
 /// Returns `the 41st collective on SHMEM_TEAM_WORLD`.
@@ -96,8 +115,15 @@ fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Optio
         let value = values.get(first).copied().flatten();
         let is = value.map(|value| format!(", which is {}", number(word, value)));
         let now = if unmet.is_empty() { " by now" } else { "" };
-        let (name, wanted) = (awaited(snapshot, wait, &word.location), number(word, word.wanted));
-        format!("{name} {} {wanted}{}{now}", words.comparison, is.unwrap_or_default())
+        let (name, wanted) = (
+            awaited(snapshot, wait, &word.location),
+            number(word, word.wanted),
+        );
+        format!(
+            "{name} {} {wanted}{}{now}",
+            words.comparison,
+            is.unwrap_or_default()
+        )
     };
     let total = words.more.saturating_add(words.words.len() as u64);
     match words.words.len() {
@@ -105,7 +131,10 @@ fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Optio
         1 if total == 1 => text(),
         _ if words.all => {
             let n = words.more.saturating_add(unmet.len() as u64);
-            format!("all of {total} words, of which {n} do not satisfy the comparison: {}", text())
+            format!(
+                "all of {total} words, of which {n} do not satisfy the comparison: {}",
+                text()
+            )
         }
         _ => format!("any of {total} words, such as {}", text()),
     }
@@ -116,7 +145,13 @@ fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Optio
 fn awaited(snapshot: &PeSnapshot, wait: &Wait, at: &SymmetricLocation) -> String {
     let is_of_first = at.block().is_some() && at.block() == wait.subject.block();
     match (at, wait.allocated_at.as_ref().filter(|_| is_of_first)) {
-        (SymmetricLocation::Heap { offset, block: Some((start, nbytes)) }, Some(place)) => {
+        (
+            SymmetricLocation::Heap {
+                offset,
+                block: Some((start, nbytes)),
+            },
+            Some(place),
+        ) => {
             let byte = offset.saturating_sub(*start);
             format!("byte {byte} of the {nbytes} bytes allocated at {place}")
         }
@@ -135,11 +170,17 @@ pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
                 |(_, name)| name.clone(),
             )
         }
-        SymmetricLocation::Heap { offset, block: Some((start, nbytes)) } => format!(
+        SymmetricLocation::Heap {
+            offset,
+            block: Some((start, nbytes)),
+        } => format!(
             "byte {} of the allocation of {nbytes} bytes at heap offset {start:#x}",
             offset.saturating_sub(*start)
         ),
-        SymmetricLocation::Heap { offset, block: None } => format!("heap offset {offset:#x}"),
+        SymmetricLocation::Heap {
+            offset,
+            block: None,
+        } => format!("heap offset {offset:#x}"),
         SymmetricLocation::Other { address } => format!("address {address:#x}"),
     }
 }
@@ -158,7 +199,10 @@ pub fn wrapped<'a>(lines: impl IntoIterator<Item = &'a str>, columns: usize) -> 
         }
         text.push(row);
     }
-    text.iter().map(|row| row.trim_end()).collect::<Vec<_>>().join("\n")
+    text.iter()
+        .map(|row| row.trim_end())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Returns `1st`, `2nd`, `11th`.
@@ -176,7 +220,11 @@ pub fn ordinal(n: u64) -> String {
 /// Returns the durations from `min` to `max` nanoseconds: `12 s`, `10 s to 12 s`.
 pub fn durations((min, max): (u64, u64)) -> String {
     let (min, max) = (duration(min), duration(max));
-    if min == max { min } else { format!("{min} to {max}") }
+    if min == max {
+        min
+    } else {
+        format!("{min} to {max}")
+    }
 }
 
 /// Returns a duration: with decimals below 1 s, else in whole seconds, minutes or hours.
@@ -198,6 +246,9 @@ mod tests {
         assert_eq!(durations((31 * SECOND, 31 * SECOND + 5)), "31 s");
         assert_eq!(durations((SECOND / 4, 200 * SECOND)), "0.25 s to 3 min");
         let ordinals: Vec<String> = [1, 2, 3, 4, 11, 12, 13, 41, 112].map(ordinal).into();
-        assert_eq!(ordinals.join(" "), "1st 2nd 3rd 4th 11th 12th 13th 41st 112th");
+        assert_eq!(
+            ordinals.join(" "),
+            "1st 2nd 3rd 4th 11th 12th 13th 41st 112th"
+        );
     }
 }

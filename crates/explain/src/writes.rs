@@ -73,7 +73,16 @@ pub fn encode(
         SymmetricLocation::Static { address } => (STATIC, *address),
         SymmetricLocation::Other { .. } => return None,
     };
-    Some([at, u64::from(pe) | kind, offset, nbytes, first, second, third, fourth])
+    Some([
+        at,
+        u64::from(pe) | kind,
+        offset,
+        nbytes,
+        first,
+        second,
+        third,
+        fourth,
+    ])
 }
 
 /// Returns the words of the name of a call.
@@ -91,14 +100,27 @@ pub const fn name_words(call: &str) -> NameWords {
 
 impl LastWrite {
     fn decode(words: &[u64]) -> Option<LastWrite> {
-        let &[at, target, offset, nbytes, ref name @ ..] = words else { return None };
+        let &[at, target, offset, nbytes, ref name @ ..] = words else {
+            return None;
+        };
         let location = match target & STATIC {
-            0 => SymmetricLocation::Heap { offset, block: None },
+            0 => SymmetricLocation::Heap {
+                offset,
+                block: None,
+            },
             _ => SymmetricLocation::Static { address: offset },
         };
         let name: Vec<u8> = name.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let call = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
-        Some(LastWrite { at, pe: target as u32, location, nbytes, call })
+        let call = String::from_utf8_lossy(&name)
+            .trim_end_matches('\0')
+            .to_owned();
+        Some(LastWrite {
+            at,
+            pe: target as u32,
+            location,
+            nbytes,
+            call,
+        })
     }
 
     /// Returns true if the write overlaps a word of `nbytes` bytes on a PE.
@@ -125,19 +147,29 @@ pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>>
     let mut words = || -> Option<Vec<u64>> {
         let bytes = copy()?;
         fence(Ordering::Acquire);
-        let words = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
+        let words = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u64::from_ne_bytes(*word));
         Some(words.collect())
     };
     let (before, ring, after) = (words()?, words()?, words()?);
     if ring.first() != Some(&1) {
         return None;
     }
-    let entries = ring.get(1..)?.chunks_exact(ENTRY_WORDS).take(ENTRIES).enumerate();
+    let entries = ring
+        .get(1..)?
+        .chunks_exact(ENTRY_WORDS)
+        .take(ENTRIES)
+        .enumerate();
     let whole = entries.filter(|(index, _)| {
         let number = |words: &[u64]| words.get(1 + index * ENTRY_WORDS).copied();
         ![Some(0), Some(BUSY)].contains(&number(&before)) && number(&before) == number(&after)
     });
-    whole.map(|(_, entry)| LastWrite::decode(&entry[1..])).collect()
+    whole
+        .map(|(_, entry)| LastWrite::decode(&entry[1..]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -161,7 +193,13 @@ mod tests {
         for (index, (number, write)) in entries.iter().enumerate() {
             let at = 1 + index * ENTRY_WORDS;
             words[at] = *number;
-            let LastWrite { at: time, pe, location, nbytes, call } = write;
+            let LastWrite {
+                at: time,
+                pe,
+                location,
+                nbytes,
+                call,
+            } = write;
             let entry = encode(*time, *pe, location, *nbytes, name_words(call))
                 .expect("a symmetric location");
             words[at + 1..at + ENTRY_WORDS].copy_from_slice(&entry);
@@ -171,12 +209,27 @@ mod tests {
 
     #[test]
     fn whole_entries_come_back() {
-        let heap = write(3, SymmetricLocation::Heap { offset: 64, block: None });
+        let heap = write(
+            3,
+            SymmetricLocation::Heap {
+                offset: 64,
+                block: None,
+            },
+        );
         let variable = write(0, SymmetricLocation::Static { address: 0x4040 });
         let name = name_words("shmem_putmem");
-        assert_eq!(encode(5, 0, &SymmetricLocation::Other { address: 1 }, 8, name), None);
-        let (old, new) = (ring(&[(1, &heap), (2, &heap)]), ring(&[(1, &heap), (34, &variable)]));
-        assert_eq!(read(|| Some(new.clone())), Some(vec![heap.clone(), variable]));
+        assert_eq!(
+            encode(5, 0, &SymmetricLocation::Other { address: 1 }, 8, name),
+            None
+        );
+        let (old, new) = (
+            ring(&[(1, &heap), (2, &heap)]),
+            ring(&[(1, &heap), (34, &variable)]),
+        );
+        assert_eq!(
+            read(|| Some(new.clone())),
+            Some(vec![heap.clone(), variable])
+        );
         let mut copies = [old, new.clone(), new].into_iter();
         assert_eq!(read(|| copies.next()), Some(vec![heap.clone()]));
         let busy = ring(&[(1, &heap), (BUSY, &heap)]);
@@ -187,8 +240,17 @@ mod tests {
 
     #[test]
     fn a_write_is_of_the_words_that_it_overlaps() {
-        let write = write(3, SymmetricLocation::Heap { offset: 64, block: None });
-        let at = |offset| SymmetricLocation::Heap { offset, block: Some((0, 8)) };
+        let write = write(
+            3,
+            SymmetricLocation::Heap {
+                offset: 64,
+                block: None,
+            },
+        );
+        let at = |offset| SymmetricLocation::Heap {
+            offset,
+            block: Some((0, 8)),
+        };
         let is_of = |pe, offset| write.is_of(pe, &at(offset), 8);
         assert!([57, 64, 72, 79].into_iter().all(|offset| is_of(3, offset)));
         assert!(![56, 80].into_iter().any(|offset| is_of(3, offset)) && !is_of(2, 64));

@@ -85,7 +85,11 @@ impl fmt::Display for Overwritten {
         match first.checked_sub(block.end()) {
             Some(0) => write!(f, "at the end of {block}"),
             Some(by) => write!(f, "{by} bytes past the end of {block}"),
-            None => write!(f, "{} bytes before the start of {block}", block.start.addr() - first),
+            None => write!(
+                f,
+                "{} bytes before the start of {block}",
+                block.start.addr() - first
+            ),
         }
     }
 }
@@ -99,9 +103,20 @@ impl Allocator {
     /// The range is valid for reads and writes as long as the allocator lives, and nothing but the
     /// allocator and the users of its blocks accesses it.
     pub unsafe fn new(base: *mut u8, nbytes: usize, max_alignment: usize) -> Allocator {
-        let heap = Dlmalloc::new_with_allocator(SingleRange { base, nbytes, taken: false.into() });
+        let heap = Dlmalloc::new_with_allocator(SingleRange {
+            base,
+            nbytes,
+            taken: false.into(),
+        });
         let blocks = BlockList::default();
-        Allocator { heap, base, nbytes, max_alignment, blocks, guards: None }
+        Allocator {
+            heap,
+            base,
+            nbytes,
+            max_alignment,
+            blocks,
+            guards: None,
+        }
     }
 
     /// Returns the allocator with guards around the blocks that it will allocate.
@@ -134,7 +149,13 @@ impl Allocator {
         }
         let start = base.wrapping_add(front);
         let number = self.blocks.next_number();
-        self.record(Block { start, nbytes, front, number, allocated_by: routine });
+        self.record(Block {
+            start,
+            nbytes,
+            front,
+            number,
+            allocated_by: routine,
+        });
         Some(start)
     }
 
@@ -142,7 +163,10 @@ impl Allocator {
     fn record(&mut self, block: Block) {
         if let Some(Guards { marks, .. }) = &self.guards {
             let end = block.start.wrapping_add(block.nbytes);
-            marks.forbid(block.start.wrapping_sub(GUARD), GUARD + block.nbytes + GUARD);
+            marks.forbid(
+                block.start.wrapping_sub(GUARD),
+                GUARD + block.nbytes + GUARD,
+            );
             marks.permit(block.start, block.nbytes);
             marks.unreported(|| {
                 // SAFETY: the bytes before the block belong to it.
@@ -170,17 +194,23 @@ impl Allocator {
             let chunk = (whole + CHUNK_OVERHEAD).next_multiple_of(CHUNK_UNIT) + CHUNK_SPARE;
             memory(block) - CHUNK_HEAD + chunk
         };
-        let starts = [self.base.addr()].into_iter().chain(self.blocks.from(0).map(chunk_end));
+        let starts = [self.base.addr()]
+            .into_iter()
+            .chain(self.blocks.from(0).map(chunk_end));
         let before_blocks = self.blocks.from(0).map(|block| memory(block) - CHUNK_HEAD);
         let ends = before_blocks.chain([(self.base.addr() + self.nbytes).saturating_sub(END)]);
-        let gaps = starts.zip(ends).map(|(start, end)| end.saturating_sub(start));
+        let gaps = starts
+            .zip(ends)
+            .map(|(start, end)| end.saturating_sub(start));
         let chunk = gaps.max().unwrap_or(0) / CHUNK_UNIT * CHUNK_UNIT;
         chunk.saturating_sub(CHUNK_OVERHEAD + front + tail)
     }
 
     /// Returns the number of bytes before and behind a block of this alignment that are for guards.
     fn guard_sizes(&self, alignment: usize) -> (usize, usize) {
-        self.guards.as_ref().map_or((0, 0), |_| (GUARD.max(alignment), GUARD))
+        self.guards
+            .as_ref()
+            .map_or((0, 0), |_| (GUARD.max(alignment), GUARD))
     }
 
     /// Returns the kind of an address of the heap.
@@ -195,7 +225,10 @@ impl Allocator {
     /// Returns the offset in the heap and the size of the block that contains the byte at
     /// `address`.
     pub fn block_around(&self, address: usize) -> Option<(usize, usize)> {
-        let block = self.blocks.up_to(address).filter(|block| address < block.end())?;
+        let block = self
+            .blocks
+            .up_to(address)
+            .filter(|block| address < block.end())?;
         Some((block.start.addr() - self.base.addr(), block.nbytes))
     }
 
@@ -225,7 +258,10 @@ impl Allocator {
         }
         let tail = if self.guards.is_some() { GUARD } else { 0 };
         let (base, whole) = (old.start.wrapping_sub(old.front), old.front + nbytes + tail);
-        let copies_are_seen = self.guards.as_ref().is_some_and(|it| it.marks.copies_are_seen());
+        let copies_are_seen = self
+            .guards
+            .as_ref()
+            .is_some_and(|it| it.marks.copies_are_seen());
         if copies_are_seen {
             self.each_gap(Marks::unpoison);
         }
@@ -239,7 +275,12 @@ impl Allocator {
         }
         self.remove(&old, routine);
         let start = moved.wrapping_add(old.front);
-        self.record(Block { start, nbytes, allocated_by: routine, ..old });
+        self.record(Block {
+            start,
+            nbytes,
+            allocated_by: routine,
+            ..old
+        });
         Ok(Some(start))
     }
 
@@ -277,7 +318,10 @@ impl Allocator {
         let next = self.guards.as_ref()?.next;
         let mut some = self.blocks.from(next).chain(self.blocks.from(0));
         let n = n.min(self.blocks.len());
-        let found = some.clone().take(n).find_map(|block| self.overwritten_guard(block));
+        let found = some
+            .clone()
+            .take(n)
+            .find_map(|block| self.overwritten_guard(block));
         let next = some.nth(n).map_or(0, |block| block.start.addr());
         self.guards.as_mut()?.next = next;
         found
@@ -285,15 +329,20 @@ impl Allocator {
 
     fn overwritten_guard(&self, block: &Block) -> Option<Overwritten> {
         let Guards { marks, .. } = self.guards.as_ref()?;
-        let (before, after) =
-            (block.start.wrapping_sub(GUARD), block.start.wrapping_add(block.nbytes));
+        let (before, after) = (
+            block.start.wrapping_sub(GUARD),
+            block.start.wrapping_add(block.nbytes),
+        );
         let damaged = marks.unreported(|| {
             // SAFETY: the bytes behind the block belong to it.
             let after = unsafe { guard::overwritten(after) };
             // SAFETY: the bytes before the block belong to it.
             after.or_else(|| unsafe { guard::overwritten(before) })
         });
-        damaged.map(|bytes| Overwritten { block: block.clone(), bytes })
+        damaged.map(|bytes| Overwritten {
+            block: block.clone(),
+            bytes,
+        })
     }
 
     /// Calls dlmalloc. Valgrind does not report its accesses to its own data, which are outside
@@ -307,7 +356,9 @@ impl Allocator {
 
     /// Calls `mark` for each range of the heap that is outside blocks.
     fn each_gap(&self, mark: fn(&Marks, *const u8, usize)) {
-        let Some(Guards { marks, .. }) = &self.guards else { return };
+        let Some(Guards { marks, .. }) = &self.guards else {
+            return;
+        };
         let mut gap = self.base;
         for block in self.blocks.from(0) {
             mark(marks, gap, block.start.addr() - gap.addr());
@@ -372,5 +423,8 @@ unsafe impl dlmalloc::Allocator for SingleRange {
 }
 
 #[cfg(test)]
-#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
+#[expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof serves them all"
+)]
 mod tests;

@@ -68,7 +68,11 @@ pub enum NotHuge {
 /// returns an empty range at its end.
 pub fn whole(range: &Range<usize>) -> Range<usize> {
     let (first, end) = (range.start.next_multiple_of(HUGE), range.end / HUGE * HUGE);
-    if first < end { first..end } else { range.end..range.end }
+    if first < end {
+        first..end
+    } else {
+        range.end..range.end
+    }
 }
 
 /// Makes the kernel back `range`, which [`whole`] has returned, by huge pages, from its start on.
@@ -83,11 +87,17 @@ pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     for start in range.clone().step_by(AT_A_TIME) {
         let part = start..range.end.min(start + AT_A_TIME);
         if let Err(errno) = collapse_part(part.clone()) {
-            return Collapsed { nbytes, why: Some(NotHuge::Refused(errno)) };
+            return Collapsed {
+                nbytes,
+                why: Some(NotHuge::Refused(errno)),
+            };
         }
         nbytes += part.len();
         if nbytes < range.len() && began.elapsed() > GRACE + limit * (nbytes / HUGE) as u32 {
-            return Collapsed { nbytes, why: Some(NotHuge::Slow) };
+            return Collapsed {
+                nbytes,
+                why: Some(NotHuge::Slow),
+            };
         }
     }
     Collapsed { nbytes, why: None }
@@ -124,7 +134,12 @@ mod tests {
     fn a_huge_page_is_one_that_lies_wholly_in_a_range() {
         assert_eq!(whole(&(4096..2 * HUGE + 5)), HUGE..2 * HUGE);
         assert_eq!(whole(&(HUGE..3 * HUGE)), HUGE..3 * HUGE);
-        for range in [0..4096, 4096..HUGE, 4096..2 * HUGE - 1, HUGE + 4096..HUGE + 8192] {
+        for range in [
+            0..4096,
+            4096..HUGE,
+            4096..2 * HUGE - 1,
+            HUGE + 4096..HUGE + 8192,
+        ] {
             assert_eq!(whole(&range), range.end..range.end);
         }
     }
@@ -133,6 +148,9 @@ mod tests {
     fn what_cannot_be_collapsed_is_refused() {
         let collapsed = collapse(0..HUGE, Duration::ZERO);
         assert_eq!(collapsed.nbytes, 0);
-        assert!(matches!(collapsed.why, Some(NotHuge::Refused(_))), "{collapsed:?}");
+        assert!(
+            matches!(collapsed.why, Some(NotHuge::Refused(_))),
+            "{collapsed:?}"
+        );
     }
 }

@@ -35,7 +35,10 @@ impl ReservedPages {
         let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
         let nbytes = of_heap.checked_mul(n_local as usize).ok_or(Errno::NOMEM)?;
         // Above this limit the kernel would end the process by a signal.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < nbytes as u64) {
+        if getrlimit(Resource::Fsize)
+            .current
+            .is_some_and(|limit| limit < nbytes as u64)
+        {
             return Err(Errno::FBIG);
         }
         let of_this_size = match layout.page() {
@@ -88,8 +91,10 @@ impl ReservedPages {
     /// The range is the caller's, and nobody uses it.
     pub(crate) unsafe fn map(&self, start: *mut c_void, local: u32) -> Result<(), Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let (flags, at) =
-            (MapFlags::SHARED | MapFlags::FIXED, u64::from(local) * self.of_heap as u64);
+        let (flags, at) = (
+            MapFlags::SHARED | MapFlags::FIXED,
+            u64::from(local) * self.of_heap as u64,
+        );
         // SAFETY: by contract the range is the caller's and may be replaced.
         unsafe { mmap(start, self.of_heap, protection, flags, &self.file, at) }.map(drop)
     }

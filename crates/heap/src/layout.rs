@@ -32,13 +32,24 @@ impl Layout {
         let size = usize::try_from(symmetric_size).ok()?;
         let heap_bytes = match size {
             0 => 0,
-            _ => size.checked_add(ALLOCATOR_OVERHEAD)?.checked_next_multiple_of(PAGE)?,
+            _ => size
+                .checked_add(ALLOCATOR_OVERHEAD)?
+                .checked_next_multiple_of(PAGE)?,
         };
-        let internal_offset =
-            heap_bytes.checked_add(PAGE)?.checked_next_multiple_of(page.nbytes())?;
+        let internal_offset = heap_bytes
+            .checked_add(PAGE)?
+            .checked_next_multiple_of(page.nbytes())?;
         let internal_bytes = internal_bytes.checked_next_multiple_of(PAGE)?;
-        let stride = internal_offset.checked_add(internal_bytes)?.checked_next_power_of_two()?;
-        Some(Layout { page, heap_bytes, internal_offset, internal_bytes, stride })
+        let stride = internal_offset
+            .checked_add(internal_bytes)?
+            .checked_next_power_of_two()?;
+        Some(Layout {
+            page,
+            heap_bytes,
+            internal_offset,
+            internal_bytes,
+            stride,
+        })
     }
 
     /// Returns the bytes of the heap, allocator's overhead included; 0 if the user wants no heap.
@@ -93,7 +104,10 @@ mod tests {
 
     #[test]
     fn no_heap_is_a_heap_of_nothing() {
-        assert_eq!(Layout::new(0, 1, PageSize::Mib2).expect("fits").heap_bytes, 0);
+        assert_eq!(
+            Layout::new(0, 1, PageSize::Mib2).expect("fits").heap_bytes,
+            0
+        );
     }
 
     #[test]

@@ -38,7 +38,11 @@ impl Mapping {
         let start = unsafe { mmap_anonymous(at, nbytes, ProtFlags::empty(), flags) }?;
         let mapping = Mapping { start, nbytes };
         // Kernels before 4.17 and valgrind take the address for a suggestion.
-        if start.addr() == address { Ok(mapping) } else { Err(Errno::EXIST) }
+        if start.addr() == address {
+            Ok(mapping)
+        } else {
+            Err(Errno::EXIST)
+        }
     }
 
     /// Maps a range of shared memory, at an address of the kernel's choice.

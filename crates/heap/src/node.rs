@@ -78,12 +78,15 @@ impl NodeMemory {
         };
         // All PEs of the node request the same size, so the first one sets it. If static data are
         // stored behind the slices already, the file is larger.
-        let size =
-            fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
+        let size = fstat(&memory)
+            .map_err(|e| Error::Refused("looking at shared memory", e))?
+            .st_size;
         if (size as u64) < bytes as u64 {
             // Above this limit the kernel would end the process by SIGXFSZ, without a message.
             let needed = bytes as u64;
-            if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|&limit| limit < needed)
+            if let Some(limit) = getrlimit(Resource::Fsize)
+                .current
+                .filter(|&limit| limit < needed)
             {
                 return Err(Error::FileSize { needed, limit });
             }
@@ -97,8 +100,9 @@ impl NodeMemory {
             None => anywhere(slices_bytes, layout.stride())?,
         };
         let base = map_aligned(&memory, slices_bytes, layout.stride(), &range)?;
-        for (pages, local) in
-            pages.into_iter().flat_map(|pages| (0..n_local).map(move |i| (pages, i)))
+        for (pages, local) in pages
+            .into_iter()
+            .flat_map(|pages| (0..n_local).map(move |i| (pages, i)))
         {
             let heap = base.as_ptr().wrapping_add(local as usize * layout.stride());
             // SAFETY: the range of a heap in the slices that were just mapped; no address in it was
@@ -146,7 +150,11 @@ impl NodeMemory {
     /// Returns the delta for the address of a static variable of this PE; `None` if the static
     /// variables of that PE are not mapped here.
     pub fn statics_delta(&self, local: u32) -> Option<isize> {
-        if local == self.local { Some(0) } else { self.statics.delta(local) }
+        if local == self.local {
+            Some(0)
+        } else {
+            self.statics.delta(local)
+        }
     }
 
     /// Publishes bytes for all PEs of the node.
@@ -216,7 +224,9 @@ impl NodeMemory {
     }
 
     fn slice(&self) -> *mut u8 {
-        self.base.as_ptr().wrapping_add(self.local as usize * self.layout.stride())
+        self.base
+            .as_ptr()
+            .wrapping_add(self.local as usize * self.layout.stride())
     }
 }
 
@@ -243,7 +253,10 @@ fn map_aligned(
 ) -> Result<NonNull<u8>, Error> {
     let start = reserved.start();
     let padding = start.addr().next_multiple_of(alignment) - start.addr();
-    assert!(padding + nbytes <= reserved.nbytes(), "{nbytes} bytes in {reserved:?}");
+    assert!(
+        padding + nbytes <= reserved.nbytes(),
+        "{nbytes} bytes in {reserved:?}"
+    );
     let base = start.wrapping_byte_add(padding);
     // SAFETY: `base` to `base + nbytes` lies in `reserved`, as just checked, a range without
     // access, which is replaced.
@@ -262,7 +275,10 @@ fn map_aligned(
 }
 
 #[cfg(test)]
-#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
+#[expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof serves them all"
+)]
 mod tests {
     use super::*;
     use crate::huge_pages::{self, HUGE, PageSize};
@@ -272,7 +288,15 @@ mod tests {
     use std::time::Duration;
 
     fn map(fd: Option<OwnedFd>, layout: Layout, n: u32, local: u32) -> Result<NodeMemory, Error> {
-        NodeMemory::map(fd, layout, (n, local), None, None, 100, (&Statics::of_program(), &[]))
+        NodeMemory::map(
+            fd,
+            layout,
+            (n, local),
+            None,
+            None,
+            100,
+            (&Statics::of_program(), &[]),
+        )
     }
 
     #[test]
@@ -285,13 +309,20 @@ mod tests {
         assert_eq!(one.heap().addr() % layout.stride(), 0);
         assert_ne!(one.heap(), two.heap());
         // SAFETY: PE 2's slice as PE 1 has it mapped, 4 bytes at offset 8 of a heap of 1 MiB.
-        unsafe { one.heap().wrapping_offset(one.delta(2) + 8).cast::<u32>().write(77) };
+        unsafe {
+            one.heap()
+                .wrapping_offset(one.delta(2) + 8)
+                .cast::<u32>()
+                .write(77)
+        };
         // SAFETY: PE 2's own slice, the same offset.
         assert_eq!(unsafe { two.heap().add(8).cast::<u32>().read() }, 77);
         // SAFETY: PE 1's own slice was not written.
         assert_eq!(unsafe { one.heap().add(8).cast::<u32>().read() }, 0);
         assert_eq!(one.delta(1), 0);
-        let offset = two.offset(two.heap().wrapping_add(8)).expect("in its slice");
+        let offset = two
+            .offset(two.heap().wrapping_add(8))
+            .expect("in its slice");
         let at = one.at(offset, 4).expect("within the slices");
         // SAFETY: the same 4 bytes of PE 2.
         assert_eq!(unsafe { at.cast::<u32>().read() }, 77);
@@ -307,12 +338,25 @@ mod tests {
         let reservation = reserved.pop().expect("a free range");
         let slice = reservation.slice();
         let statics = Statics::of_program();
-        let mapped =
-            NodeMemory::map(None, layout, (3, 2), Some(reservation), None, 0, (&statics, &[]));
+        let mapped = NodeMemory::map(
+            None,
+            layout,
+            (3, 2),
+            Some(reservation),
+            None,
+            0,
+            (&statics, &[]),
+        );
         let mapped = mapped.expect("mapped");
         assert_eq!(mapped.heap().addr(), slice);
         // SAFETY: the first 4 bytes of PE 0's slice.
-        unsafe { mapped.heap().wrapping_offset(mapped.delta(0)).cast::<u32>().write(77) };
+        unsafe {
+            mapped
+                .heap()
+                .wrapping_offset(mapped.delta(0))
+                .cast::<u32>()
+                .write(77)
+        };
     }
 
     #[test]

@@ -57,7 +57,11 @@ impl PublishedBytes {
         let nbytes = HEADER + room;
         let memory = Mapping::shared(memory, offset, nbytes, protection).map_err(refused)?;
         omit_from_core_files(memory.start(), nbytes);
-        Ok(PublishedBytes { memory, room, seen: AtomicU32::new(0) })
+        Ok(PublishedBytes {
+            memory,
+            room,
+            seen: AtomicU32::new(0),
+        })
     }
 
     fn publication(&self) -> &Publication {
@@ -79,10 +83,18 @@ impl PublishedBytes {
     /// This is the first PE of the node, and no PE of the node still uses the bytes of an earlier
     /// call.
     pub(crate) unsafe fn publish(&self, bytes: &[u8]) {
-        assert!(bytes.len() <= self.room, "{} bytes, room for {}", bytes.len(), self.room);
+        assert!(
+            bytes.len() <= self.room,
+            "{} bytes, room for {}",
+            bytes.len(),
+            self.room
+        );
         // SAFETY: the range has room for them, as checked above. By contract it is writable, as
         // this is the first PE, and no PE reads it.
-        unsafe { self.bytes().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        unsafe {
+            self.bytes()
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+        };
         let Publication { times, nbytes } = self.publication();
         nbytes.store(bytes.len(), Ordering::Relaxed);
         times.fetch_add(1, Ordering::Release);

@@ -31,7 +31,9 @@ impl Reservation {
     /// Reserves the candidates whose addresses are free, for PE number `local` of `n_local` on its
     /// node. Returns them, best first.
     pub fn all(layout: &Layout, (n_local, local): (u32, u32)) -> Vec<Reservation> {
-        let Some(nbytes) = layout.node_bytes(n_local) else { return Vec::new() };
+        let Some(nbytes) = layout.node_bytes(n_local) else {
+            return Vec::new();
+        };
         let stride = layout.stride();
         let in_front = local as usize * stride;
         let places = PLACES.iter().filter_map(|place| {
@@ -62,7 +64,10 @@ impl Reservation {
 fn end_of_addresses() -> usize {
     // SAFETY: has no preconditions.
     let name = unsafe { libc::getauxval(libc::AT_EXECFN) };
-    (name as usize).checked_next_power_of_two().filter(|_| name > 0).unwrap_or(0)
+    (name as usize)
+        .checked_next_power_of_two()
+        .filter(|_| name > 0)
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -83,10 +88,16 @@ pub(crate) mod tests {
         let _alone = alone();
         let layout = Layout::new(1 << 20, 1 << 16, PageSize::Mib2).expect("fits");
         let slices = |n, local| -> Vec<usize> {
-            Reservation::all(&layout, (n, local)).iter().map(Reservation::slice).collect()
+            Reservation::all(&layout, (n, local))
+                .iter()
+                .map(Reservation::slice)
+                .collect()
         };
         let of_one = slices(1, 0);
-        assert!(of_one.iter().all(|slice| slice % layout.stride() == 0), "{of_one:x?}");
+        assert!(
+            of_one.iter().all(|slice| slice % layout.stride() == 0),
+            "{of_one:x?}"
+        );
         assert!(!of_one.is_empty());
         for (n, local) in [(2, 0), (2, 1), (300, 0), (300, 299)] {
             assert_eq!(slices(n, local), of_one);
@@ -100,7 +111,10 @@ pub(crate) mod tests {
         let first = Reservation::all(&layout, (3, 1));
         let again = Reservation::all(&layout, (3, 1));
         for slice in again.iter().map(Reservation::slice) {
-            assert!(first.iter().all(|reservation| reservation.slice() != slice), "{slice:#x}");
+            assert!(
+                first.iter().all(|reservation| reservation.slice() != slice),
+                "{slice:#x}"
+            );
         }
     }
 

@@ -46,8 +46,11 @@ pub fn addresses(
         (true, None) => {
             let others = names().into_iter().filter(|name| name != "lo");
             let whys: Vec<String> = others.map(|name| why(&all, &name)).collect();
-            let whys =
-                if whys.is_empty() { "there is only lo".to_owned() } else { whys.join(", ") };
+            let whys = if whys.is_empty() {
+                "there is only lo".to_owned()
+            } else {
+                whys.join(", ")
+            };
             Err(format!(
                 "no network interface has an address that another machine could reach: {whys}"
             ))
@@ -67,10 +70,16 @@ pub fn interface_names(selection: &Selection) -> Result<Vec<String>, String> {
     }
     let all = get_if_addrs()
         .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
-    let mut names: Vec<String> = admitted(&all, Some(selection)).map(|i| i.name.clone()).collect();
+    let mut names: Vec<String> = admitted(&all, Some(selection))
+        .map(|i| i.name.clone())
+        .collect();
     names.sort_unstable();
     names.dedup();
-    if names.is_empty() { Err(no_match(&all, selection)) } else { Ok(names) }
+    if names.is_empty() {
+        Err(no_match(&all, selection))
+    } else {
+        Ok(names)
+    }
 }
 
 fn pick(
@@ -87,7 +96,10 @@ fn pick(
     let is_far = |i: &Interface| near.is_some_and(|near| near != i.name);
     let order = |interfaces: &mut Vec<&Interface>| {
         interfaces.sort_by_key(|i| (is_bridge(&i.name), is_far(i), i.ip().is_ipv6()));
-        interfaces.iter().map(|interface| interface.ip()).collect::<Vec<IpAddr>>()
+        interfaces
+            .iter()
+            .map(|interface| interface.ip())
+            .collect::<Vec<IpAddr>>()
     };
     let first_loopback = || loopback.iter().map(|i| i.ip()).min_by_key(IpAddr::is_ipv6);
     let mut picked = match need {
@@ -113,7 +125,10 @@ fn admitted<'a>(
 /// Returns true for a bridge. It usually connects containers and virtual machines of this machine
 /// rather than other machines.
 fn is_bridge(name: &str) -> bool {
-    std::path::Path::new("/sys/class/net").join(name).join("bridge").exists()
+    std::path::Path::new("/sys/class/net")
+        .join(name)
+        .join("bridge")
+        .exists()
 }
 
 /// Returns a sentence that says why a selection admits no address, and which addresses there are.
@@ -125,7 +140,12 @@ fn no_match(all: &[Interface], selection: &Selection) -> String {
             Entry::Name(name) => why(all, name),
             Entry::Subnet(subnet) => format!("no address here is in {subnet}"),
         };
-        selection.entries.iter().map(of).collect::<Vec<_>>().join(", ")
+        selection
+            .entries
+            .iter()
+            .map(of)
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let there: Vec<String> = names().iter().map(|name| described(all, name)).collect();
     format!(
@@ -138,7 +158,11 @@ fn no_match(all: &[Interface], selection: &Selection) -> String {
 /// Returns the name of an interface with its addresses.
 fn described(all: &[Interface], name: &str) -> String {
     let own = addresses_of(all, name);
-    if own.is_empty() { name.to_owned() } else { format!("{name} ({})", own.join(" ")) }
+    if own.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name} ({})", own.join(" "))
+    }
 }
 
 /// Returns the reason why `all` has no usable address of interface `name`.
@@ -151,7 +175,10 @@ fn why(all: &[Interface], name: &str) -> String {
     } else if own.is_empty() {
         format!("{name} has no address")
     } else {
-        format!("{name} has only the link-local {}: give it another address", own.join(" and "))
+        format!(
+            "{name} has only the link-local {}: give it another address",
+            own.join(" and ")
+        )
     }
 }
 
@@ -170,21 +197,42 @@ pub(crate) mod tests {
         let addr = match ip.parse().expect("an address") {
             IpAddr::V4(ip) => {
                 let netmask = Ipv4Addr::new(255, 255, 255, 0);
-                IfAddr::V4(Ifv4Addr { ip, netmask, prefixlen, broadcast })
+                IfAddr::V4(Ifv4Addr {
+                    ip,
+                    netmask,
+                    prefixlen,
+                    broadcast,
+                })
             }
             IpAddr::V6(ip) => {
                 let (netmask, broadcast) = (std::net::Ipv6Addr::UNSPECIFIED, None);
-                IfAddr::V6(Ifv6Addr { ip, netmask, prefixlen: 64, broadcast })
+                IfAddr::V6(Ifv6Addr {
+                    ip,
+                    netmask,
+                    prefixlen: 64,
+                    broadcast,
+                })
             }
         };
         let (index, oper_status, is_p2p) = (None, IfOperStatus::Up, false);
-        Interface { name: name.to_owned(), addr, index, oper_status, is_p2p }
+        Interface {
+            name: name.to_owned(),
+            addr,
+            index,
+            oper_status,
+            is_p2p,
+        }
     }
 
     pub(crate) fn some_machine() -> Vec<Interface> {
-        [("lo", "127.0.0.1"), ("eth0", "10.77.1.2"), ("eth0", "fd00::2"), ("docker0", "172.17.0.1")]
-            .map(|(name, ip)| interface(name, ip))
-            .to_vec()
+        [
+            ("lo", "127.0.0.1"),
+            ("eth0", "10.77.1.2"),
+            ("eth0", "fd00::2"),
+            ("docker0", "172.17.0.1"),
+        ]
+        .map(|(name, ip)| interface(name, ip))
+        .to_vec()
     }
 
     fn picked(need: Need, list: &str, near: Option<&str>) -> Vec<String> {
@@ -199,18 +247,37 @@ pub(crate) mod tests {
         for (need, list, near, expected) in [
             (Need::ThisMachine, "", None, &["127.0.0.1"][..]),
             (Need::ThisMachine, "^docker0", None, &["127.0.0.1"]),
-            (Need::ThisMachine, "^lo,docker0", None, &["10.77.1.2", "fd00::2"]),
+            (
+                Need::ThisMachine,
+                "^lo,docker0",
+                None,
+                &["10.77.1.2", "fd00::2"],
+            ),
             (Need::ThisMachine, "eth0", None, &["10.77.1.2", "fd00::2"]),
             (Need::Others, "", None, &all),
             (Need::Any, "", None, &all),
-            (Need::Others, "", Some("docker0"), &["172.17.0.1", "10.77.1.2", "fd00::2"]),
-            (Need::Others, "eth0", Some("docker0"), &["10.77.1.2", "fd00::2"]),
+            (
+                Need::Others,
+                "",
+                Some("docker0"),
+                &["172.17.0.1", "10.77.1.2", "fd00::2"],
+            ),
+            (
+                Need::Others,
+                "eth0",
+                Some("docker0"),
+                &["10.77.1.2", "fd00::2"],
+            ),
             (Need::Others, "^docker0", None, &["10.77.1.2", "fd00::2"]),
             (Need::Others, "lo", None, &["127.0.0.1"]),
             (Need::Others, "^eth0,docker0", None, &[]),
             (Need::Any, "^eth0,docker0", None, &["127.0.0.1"]),
         ] {
-            assert_eq!(picked(need, list, near), expected, "{need:?} {list:?} {near:?}");
+            assert_eq!(
+                picked(need, list, near),
+                expected,
+                "{need:?} {list:?} {near:?}"
+            );
         }
     }
 
@@ -228,7 +295,10 @@ pub(crate) mod tests {
         for (list, words) in [
             ("nowhere0", "there is no nowhere0 here"),
             ("198.51.100.0/24", "no address here is in 198.51.100.0/24"),
-            ("^0.0.0.0/0,::/0", "that leaves no address that another machine could reach"),
+            (
+                "^0.0.0.0/0,::/0",
+                "that leaves no address that another machine could reach",
+            ),
         ] {
             let selection = Selection::parse(list).expect("it is right");
             let error = addresses(Need::Others, selection.as_ref(), None).expect_err("no match");

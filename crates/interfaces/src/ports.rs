@@ -81,9 +81,21 @@ mod tests {
         assert_eq!(PortRange::parse(Some(" ")), Ok(PortRange::ANY));
         let range = |first, last| Ok(PortRange { first, last });
         assert_eq!(PortRange::parse(Some("50000-50999")), range(50000, 50999));
-        assert_eq!(PortRange::parse(Some(" 50000 - 50000 ")), range(50000, 50000));
+        assert_eq!(
+            PortRange::parse(Some(" 50000 - 50000 ")),
+            range(50000, 50000)
+        );
         assert_eq!(PortRange::parse(Some("65535")), range(65535, 65535));
-        for wrong in ["0", "0-9", "9-8", "1-65536", "a-b", "50000-", "1-2-3", "50000,50001"] {
+        for wrong in [
+            "0",
+            "0-9",
+            "9-8",
+            "1-65536",
+            "a-b",
+            "50000-",
+            "1-2-3",
+            "50000,50001",
+        ] {
             let error = PortRange::parse(Some(wrong)).expect_err("it is no range");
             assert!(error.contains(&format!("SHMEM_TCP_PORTS is {wrong}, but it must be")));
         }
@@ -93,10 +105,22 @@ mod tests {
     fn ports_that_are_taken_are_passed_over() {
         let taken = PortRange::ANY.listen(LOCALHOST).expect("any port");
         let port = taken.local_addr().expect("it is bound").port();
-        let only = PortRange { first: port, last: port };
-        let error = only.listen(LOCALHOST).expect_err("the port is taken").to_string();
-        assert!(error.contains(&format!("({port}-{port}) are taken on 127.0.0.1")), "{error}");
-        let more = PortRange { first: port.saturating_sub(40), last: port };
+        let only = PortRange {
+            first: port,
+            last: port,
+        };
+        let error = only
+            .listen(LOCALHOST)
+            .expect_err("the port is taken")
+            .to_string();
+        assert!(
+            error.contains(&format!("({port}-{port}) are taken on 127.0.0.1")),
+            "{error}"
+        );
+        let more = PortRange {
+            first: port.saturating_sub(40),
+            last: port,
+        };
         let found = more.listen(LOCALHOST).expect("some port below is free");
         let found = found.local_addr().expect("it is bound").port();
         assert!((more.first..more.last).contains(&found), "{found}");

@@ -37,7 +37,11 @@ impl Selection {
         let excludes = trimmed.starts_with('^');
         let list = trimmed.strip_prefix('^').unwrap_or(trimmed);
         let mut entries = Vec::new();
-        for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        for entry in list
+            .split(',')
+            .map(str::trim)
+            .filter(|entry| !entry.is_empty())
+        {
             if entry.starts_with('^') {
                 return refuse(
                     "^ stands once, before a list of all that are left out, such as ^docker0,virbr0"
@@ -56,7 +60,11 @@ impl Selection {
                 Entry::Name(entry.to_owned())
             });
         }
-        let selection = Selection { text: text.to_owned(), excludes, entries };
+        let selection = Selection {
+            text: text.to_owned(),
+            excludes,
+            entries,
+        };
         Ok((!selection.entries.is_empty()).then_some(selection))
     }
 
@@ -72,15 +80,22 @@ impl Selection {
 
     /// Returns the names of interfaces that the list requests; none if it excludes.
     pub fn requested_names(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().filter(|_| !self.excludes).filter_map(|entry| match entry {
-            Entry::Name(name) => Some(name.as_str()),
-            Entry::Subnet(_) => None,
-        })
+        self.entries
+            .iter()
+            .filter(|_| !self.excludes)
+            .filter_map(|entry| match entry {
+                Entry::Name(name) => Some(name.as_str()),
+                Entry::Subnet(_) => None,
+            })
     }
 
     /// Returns true if the list requests interfaces by their names alone.
     pub(crate) fn has_only_names(&self) -> bool {
-        !self.excludes && self.entries.iter().all(|entry| matches!(entry, Entry::Name(_)))
+        !self.excludes
+            && self
+                .entries
+                .iter()
+                .all(|entry| matches!(entry, Entry::Name(_)))
     }
 
     /// Returns true if sockets may use this address of an interface.
@@ -99,9 +114,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn admitted(list: &str) -> Vec<String> {
-        let selection = Selection::parse(list).expect("it is right").expect("it has entries");
+        let selection = Selection::parse(list)
+            .expect("it is right")
+            .expect("it has entries");
         let all = crate::addresses::tests::some_machine();
-        all.iter().filter(|one| selection.admits(one)).map(|one| one.ip().to_string()).collect()
+        all.iter()
+            .filter(|one| selection.admits(one))
+            .map(|one| one.ip().to_string())
+            .collect()
     }
 
     #[test]
@@ -138,7 +158,10 @@ mod tests {
             ("^docker0,^virbr0", "such as ^docker0,virbr0"),
         ] {
             let error = Selection::parse(list).expect_err("it is wrong");
-            assert!(error.starts_with(&format!("SHMEM_TCP_INTERFACE is {list}, but ")), "{error}");
+            assert!(
+                error.starts_with(&format!("SHMEM_TCP_INTERFACE is {list}, but ")),
+                "{error}"
+            );
             assert!(error.contains(words), "{list}: {error}");
         }
     }

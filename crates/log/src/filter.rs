@@ -8,8 +8,14 @@ pub(crate) const CRATES: &str = "rushmem_";
 
 /// The crates that report something. `transport` stands for its providers, too, since their names
 /// begin with it.
-const MODULES: [&str; 6] =
-    ["bootstrap", "runtime", "transport", "transport_tcp", "transport_ucx", "transport_ofi"];
+const MODULES: [&str; 6] = [
+    "bootstrap",
+    "runtime",
+    "transport",
+    "transport_tcp",
+    "transport_ucx",
+    "transport_ofi",
+];
 
 /// The value of `SHMEM_DEBUG`: prefixes of modules, each with the most detailed level of its
 /// events.
@@ -43,7 +49,11 @@ impl Filter {
 
     /// Returns the most detailed level that any module has.
     pub(crate) fn max_level(&self) -> Level {
-        self.0.iter().map(|&(_, level)| level).max().unwrap_or(Level::INFO)
+        self.0
+            .iter()
+            .map(|&(_, level)| level)
+            .max()
+            .unwrap_or(Level::INFO)
     }
 
     pub(crate) fn targets(&self) -> Targets {
@@ -69,7 +79,9 @@ fn item(text: &str) -> Option<(String, Level)> {
     };
     let module = module.trim().replace('-', "_");
     let root = module.split("::").next().unwrap_or_default();
-    MODULES.contains(&root).then(|| (format!("{CRATES}{module}"), level))
+    MODULES
+        .contains(&root)
+        .then(|| (format!("{CRATES}{module}"), level))
 }
 
 #[cfg(test)]
@@ -77,7 +89,12 @@ mod tests {
     use super::*;
 
     fn filter(items: &[(&str, Level)]) -> Option<Filter> {
-        Some(Filter(items.iter().map(|&(module, level)| (module.to_owned(), level)).collect()))
+        Some(Filter(
+            items
+                .iter()
+                .map(|&(module, level)| (module.to_owned(), level))
+                .collect(),
+        ))
     }
 
     #[test]
@@ -88,7 +105,10 @@ mod tests {
             (&["2", "debug", "", "yes", "4"], Level::DEBUG),
             (&["3", "trace"], Level::TRACE),
         ] {
-            assert!(texts.iter().all(|text| Filter::parse(text) == all(level)), "{level}");
+            assert!(
+                texts.iter().all(|text| Filter::parse(text) == all(level)),
+                "{level}"
+            );
         }
     }
 
@@ -102,13 +122,26 @@ mod tests {
                 ("rushmem_transport_tcp::shared", Level::DEBUG),
             ])
         );
-        assert_eq!(Filter::parse("runtime"), filter(&[("rushmem_runtime", Level::DEBUG)]));
-        assert!(MODULES.iter().all(|module| Filter::EXPECTED.contains(module)));
+        assert_eq!(
+            Filter::parse("runtime"),
+            filter(&[("rushmem_runtime", Level::DEBUG)])
+        );
+        assert!(
+            MODULES
+                .iter()
+                .all(|module| Filter::EXPECTED.contains(module))
+        );
     }
 
     #[test]
     fn what_is_no_list_is_refused() {
-        for text in ["tcp=debug", "transport=loud", "transport,tcp", "runtime=debug,", "a::b"] {
+        for text in [
+            "tcp=debug",
+            "transport=loud",
+            "transport,tcp",
+            "runtime=debug,",
+            "a::b",
+        ] {
             assert_eq!(Filter::parse(text), None, "{text}");
         }
     }
@@ -125,7 +158,11 @@ mod tests {
             ("rushmem_runtime::net", Level::INFO, false),
             ("program", Level::ERROR, false),
         ] {
-            assert_eq!(targets.would_enable(module, &level), passes, "{module} at {level}");
+            assert_eq!(
+                targets.would_enable(module, &level),
+                passes,
+                "{module} at {level}"
+            );
         }
         assert_eq!(filter.max_level(), Level::TRACE);
     }

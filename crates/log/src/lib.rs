@@ -190,7 +190,11 @@ where
     ) -> fmt::Result {
         let (level, path) = (event.metadata().level(), event.metadata().target());
         SystemTime.format_time(&mut line)?;
-        write!(line, " {level:>5} {}: ", path.strip_prefix(CRATES).unwrap_or(path))?;
+        write!(
+            line,
+            " {level:>5} {}: ",
+            path.strip_prefix(CRATES).unwrap_or(path)
+        )?;
         context.format_fields(line.by_ref(), event)?;
         writeln!(line)
     }

@@ -45,7 +45,11 @@ pub struct CallName {
 impl CallName {
     /// Describes the function of this name.
     pub const fn new(name: &'static str, is_unsigned: bool) -> CallName {
-        CallName { name, is_unsigned, start: name_words(name) }
+        CallName {
+            name,
+            is_unsigned,
+            start: name_words(name),
+        }
     }
 }
 
@@ -68,7 +72,10 @@ impl Call {
 
     /// Returns true for a routine of Fortran, which messages name in capitals.
     pub(crate) fn is_fortran(self) -> bool {
-        !self.0.name.contains(|letter: char| letter.is_ascii_lowercase())
+        !self
+            .0
+            .name
+            .contains(|letter: char| letter.is_ascii_lowercase())
     }
 
     /// Ends the job with status 1 and one message: PE, call, `why`. Output of the program that is
@@ -85,7 +92,11 @@ impl Call {
         }
         // The reason why the library cannot start is not in the program, and all PEs of a large job
         // would read the debug information at once.
-        let place = if process::is_starting() { String::new() } else { location::clause(why) };
+        let place = if process::is_starting() {
+            String::new()
+        } else {
+            location::clause(why)
+        };
         let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
         process::flush_output();
         let aborter = process::aborter().cloned();
@@ -126,7 +137,11 @@ impl Call {
 
     /// Returns a number or count of PEs as the user has written it.
     pub(crate) fn written(self, argument: c_int) -> i64 {
-        if self.0.is_unsigned { (argument as u32).into() } else { argument.into() }
+        if self.0.is_unsigned {
+            (argument as u32).into()
+        } else {
+            argument.into()
+        }
     }
 }
 

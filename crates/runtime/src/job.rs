@@ -84,7 +84,10 @@ fn not_initialized(call: Call) -> ! {
     match JOB.get() {
         _ if is_child() => refuse_child(call),
         None => fail!(call, "called before shmem_init; call shmem_init first"),
-        Some(_) => fail!(call, "called after the last shmem_finalize; call shmem_finalize last"),
+        Some(_) => fail!(
+            call,
+            "called after the last shmem_finalize; call shmem_finalize last"
+        ),
     }
 }
 
@@ -120,7 +123,10 @@ pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job 
     let job = require(call);
     if pe < 0 || pe as u32 >= job.n_pes {
         let (pe, last) = (call.written(pe), job.n_pes - 1);
-        fail!(call, "argument {argument}: PE {pe}, but PEs are numbered 0 to {last}");
+        fail!(
+            call,
+            "argument {argument}: PE {pe}, but PEs are numbered 0 to {last}"
+        );
     }
     job
 }

@@ -141,7 +141,9 @@ fn end_access(begun: &mut Option<OngoingEvent>, has_written: bool) {
         && has_written
         && begun.has(Observer::Writes)
     {
-        let Event { call, pe, remote, .. } = begun.event;
+        let Event {
+            call, pe, remote, ..
+        } = begun.event;
         writes::record(call, pe, remote);
     }
     *begun = None;
@@ -188,7 +190,11 @@ fn report_copy(pe: usize, nbytes: usize, is_from: bool) {
         report(|| {
             let remote = ByteBlocks::one(0, nbytes);
             let action = Action::Move { is_from };
-            Event { pe: pe as c_int, remote, ..Event::new(call!("move"), action) }
+            Event {
+                pe: pe as c_int,
+                remote,
+                ..Event::new(call!("move"), action)
+            }
         });
     }
 }
@@ -197,7 +203,13 @@ impl OngoingEvent {
     #[inline(always)]
     fn new(event: Event) -> OngoingEvent {
         let active = ACTIVE.load(Relaxed);
-        OngoingEvent { event, active, counted: [0; 3], record: (0, 0, 0), is_brief: false }
+        OngoingEvent {
+            event,
+            active,
+            counted: [0; 3],
+            record: (0, 0, 0),
+            is_brief: false,
+        }
     }
 
     fn has(&self, observer: Observer) -> bool {

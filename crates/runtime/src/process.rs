@@ -93,13 +93,19 @@ pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
 /// process in which that was done. For children of `vfork` see [`is_marked`].
 #[inline]
 pub(crate) fn is_this_process() -> bool {
-    is_marked() || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
+    is_marked()
+        || IDENTITY
+            .get()
+            .is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
 /// Returns the handle that ends the job. `None` before the session is open, and in a child process,
 /// whose errors end only the child.
 pub(crate) fn aborter() -> Option<&'static Aborter> {
-    IDENTITY.get().filter(|_| !is_child()).map(|(_, aborter, _)| aborter)
+    IDENTITY
+        .get()
+        .filter(|_| !is_child())
+        .map(|(_, aborter, _)| aborter)
 }
 
 /// Returns the number of this PE, if it is known.
@@ -164,7 +170,9 @@ pub(crate) fn flush_output() {
 /// Locks a mutex, also if it is poisoned: a panic leaves the data of the library's mutexes
 /// consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 const PAGE: usize = 4096;

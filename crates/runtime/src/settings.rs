@@ -271,7 +271,10 @@ settings! {
 impl Settings {
     /// Returns the time limits of a meeting.
     pub(crate) fn meeting_limits(&self) -> MeetingLimits {
-        MeetingLimits { join: self.join_limit, silence: self.host_limit }
+        MeetingLimits {
+            join: self.join_limit,
+            silence: self.host_limit,
+        }
     }
 
     /// Returns true if arguments and calls are checked.
@@ -292,7 +295,11 @@ impl Settings {
 
 /// Parses the name of an algorithm; `auto` is `Some(None)`.
 fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
-    if value == "auto" { Some(None) } else { A::named(value).map(Some) }
+    if value == "auto" {
+        Some(None)
+    } else {
+        A::named(value).map(Some)
+    }
 }
 
 /// Puts the settings in the files of the site and the user into the environment of this process,
@@ -307,7 +314,9 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
         mistakes = found;
         // The last variable only lists the files and lines of the other ones.
         if variables.len() > 1 {
-            variables.iter().for_each(|(name, value)| set_default(name, value));
+            variables
+                .iter()
+                .for_each(|(name, value)| set_default(name, value));
         }
     });
     mistakes
@@ -328,14 +337,18 @@ pub fn of_this_process() -> Result<Settings, String> {
 /// Returns the file and the line that give a variable this value, if any do.
 fn file_and_line_of(name: &str, value: &str) -> Option<String> {
     let mut values = config::in_environment(environment).into_iter();
-    values.find(|one| one.name == name && one.value == value).map(|one| one.place)
+    values
+        .find(|one| one.name == name && one.value == value)
+        .map(|one| one.place)
 }
 
 /// Returns the value of a setting of the runtime or of a provider in this process, and its origin;
 /// `None` if it is not set and has no default value. A secret is replaced by a text.
 pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
-    let (value, source) =
-        row.now(without_secrets, &environment(env::SET_BY_OSHRUN).unwrap_or_default())?;
+    let (value, source) = row.now(
+        without_secrets,
+        &environment(env::SET_BY_OSHRUN).unwrap_or_default(),
+    )?;
     let source = match source {
         ValueSource::Environment(name) => match file_and_line_of(name, &environment(name)?) {
             Some(place) => ValueSource::File(name, place),
@@ -356,14 +369,24 @@ pub fn state(row: &Setting) -> String {
 pub fn place_in_job() -> Vec<String> {
     let given = meeting::given(&environment);
     let line = |what, variable: Option<GivenVariable>| {
-        let GivenVariable { name, value, scheduler } = variable?;
+        let GivenVariable {
+            name,
+            value,
+            scheduler,
+        } = variable?;
         let set_by = scheduler.map(|scheduler| format!(", as {scheduler} sets it"));
-        Some(format!("{what} {value} from {name}{}", set_by.unwrap_or_default()))
+        Some(format!(
+            "{what} {value} from {name}{}",
+            set_by.unwrap_or_default()
+        ))
     };
-    [line("rank", given.rank), line("number of processes", given.size)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        line("rank", given.rank),
+        line("number of processes", given.size),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Returns the value of a variable for output. A secret is replaced by a text, since a process that
@@ -375,7 +398,11 @@ fn without_secrets(name: &str) -> Option<String> {
         env::JOB => value.parse::<UniqueId>().is_ok(),
         _ => false,
     };
-    Some(if is_secret { "a secret".to_owned() } else { value })
+    Some(if is_secret {
+        "a secret".to_owned()
+    } else {
+        value
+    })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]
@@ -396,7 +423,9 @@ pub enum Checks {
 
 impl Checks {
     fn parse(text: &str) -> Option<Checks> {
-        [Checks::No, Checks::Calls, Checks::Races].into_iter().find(|one| one.to_string() == text)
+        [Checks::No, Checks::Calls, Checks::Races]
+            .into_iter()
+            .find(|one| one.to_string() == text)
     }
 }
 
@@ -513,7 +542,10 @@ impl VirtualNodes {
     fn parse(text: &str) -> Option<VirtualNodes> {
         let positive = |text: &str| text.parse().ok().filter(|&number: &u32| number > 0);
         if text.contains('+') {
-            text.split('+').map(positive).collect::<Option<_>>().map(VirtualNodes::Sizes)
+            text.split('+')
+                .map(positive)
+                .collect::<Option<_>>()
+                .map(VirtualNodes::Sizes)
         } else {
             positive(text).map(VirtualNodes::Blocks)
         }
@@ -536,13 +568,17 @@ fn size(text: &str) -> Option<u64> {
         Some(_) => return None,
     };
     let nbytes = value * (1_u64 << shift) as f64;
-    (0.0..2_f64.powi(64)).contains(&nbytes).then(|| nbytes.ceil() as u64)
+    (0.0..2_f64.powi(64))
+        .contains(&nbytes)
+        .then(|| nbytes.ceil() as u64)
 }
 
 /// Returns the number with which a text starts, if it does, and the text behind it.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let unsigned = text.strip_prefix('+').unwrap_or(text);
-    let hexadecimal = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"));
+    let hexadecimal = unsigned
+        .strip_prefix("0x")
+        .or_else(|| unsigned.strip_prefix("0X"));
     hexadecimal.and_then(hexadecimal_number).or_else(|| {
         let split = |end| text.split_at_checked(end);
         let mut splits = (1..=text.len()).rev().filter_map(split);
@@ -563,7 +599,10 @@ fn hexadecimal_number(text: &str) -> Option<(f64, &str)> {
     value *= 16_f64.powi(-(fraction.len() as i32));
     if let Some(behind) = rest.strip_prefix(['p', 'P']) {
         let sign = usize::from(behind.starts_with(['+', '-']));
-        let n_digits = behind[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        let n_digits = behind[sign..]
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count();
         let (exponent, behind) = behind.split_at(sign + n_digits);
         if let Ok(exponent) = exponent.parse() {
             return Some((value * 2_f64.powi(exponent), behind));

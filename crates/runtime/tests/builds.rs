@@ -26,9 +26,18 @@ fn a_pe() {
 #[test]
 fn the_versions_are_named() {
     let this = std::env::current_exe().expect("a test program knows its path");
-    let outcome = Job::new(this).n(2).arg("a_pe").arg("--exact").arg("--nocapture").run();
+    let outcome = Job::new(this)
+        .n(2)
+        .arg("a_pe")
+        .arg("--exact")
+        .arg("--nocapture")
+        .run();
     let (there, here) = (RECORD.version - 1, RECORD.version);
     let differ = format!("the record of a PE has version {there} there and {here} here");
     let remedy = "start all PEs with the same version of Rushmem";
-    outcome.assert_fails(&["PE 0: shmem_init: the record of PE 1 cannot be read", &differ, remedy]);
+    outcome.assert_fails(&[
+        "PE 0: shmem_init: the record of PE 1 cannot be read",
+        &differ,
+        remedy,
+    ]);
 }

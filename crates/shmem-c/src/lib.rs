@@ -9,7 +9,10 @@
 //!
 //! Nothing here holds state. The runtime checks arguments; only what the runtime's types cannot
 //! express is checked here, such as a null configuration or a negative number of elements.
-#![allow(clippy::missing_safety_doc, reason = "the contract of a C function is the standard's")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the contract of a C function is the standard's"
+)]
 
 #[cfg(test)]
 #[macro_use]

@@ -93,7 +93,14 @@ unsafe extern "C" fn put(dest: *mut LongDouble, source: *const LongDouble, pe: c
     // SAFETY: the caller keeps the standard's contract for `dest` and `pe`; `source` is one element
     // on the stack.
     unsafe {
-        rma::put(rushmem_runtime::call!("shmem_longdouble_p"), DefaultContext, dest, source, 1, pe)
+        rma::put(
+            rushmem_runtime::call!("shmem_longdouble_p"),
+            DefaultContext,
+            dest,
+            source,
+            1,
+            pe,
+        )
     };
 }
 
@@ -104,14 +111,30 @@ unsafe extern "C" fn ctx_put(
     pe: c_int,
 ) {
     // SAFETY: as in `put`, and the caller keeps the standard's contract for `ctx`.
-    unsafe { rma::put(rushmem_runtime::call!("shmem_ctx_longdouble_p"), ctx, dest, source, 1, pe) };
+    unsafe {
+        rma::put(
+            rushmem_runtime::call!("shmem_ctx_longdouble_p"),
+            ctx,
+            dest,
+            source,
+            1,
+            pe,
+        )
+    };
 }
 
 unsafe extern "C" fn get(dest: *mut LongDouble, source: *const LongDouble, pe: c_int) {
     // SAFETY: the caller keeps the standard's contract for `source` and `pe`; `dest` is one element
     // on the stack.
     unsafe {
-        rma::get(rushmem_runtime::call!("shmem_longdouble_g"), DefaultContext, dest, source, 1, pe)
+        rma::get(
+            rushmem_runtime::call!("shmem_longdouble_g"),
+            DefaultContext,
+            dest,
+            source,
+            1,
+            pe,
+        )
     };
 }
 
@@ -122,5 +145,14 @@ unsafe extern "C" fn ctx_get(
     pe: c_int,
 ) {
     // SAFETY: as in `get`, and the caller keeps the standard's contract for `ctx`.
-    unsafe { rma::get(rushmem_runtime::call!("shmem_ctx_longdouble_g"), ctx, dest, source, 1, pe) };
+    unsafe {
+        rma::get(
+            rushmem_runtime::call!("shmem_ctx_longdouble_g"),
+            ctx,
+            dest,
+            source,
+            1,
+            pe,
+        )
+    };
 }

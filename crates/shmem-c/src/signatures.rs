@@ -26,8 +26,10 @@ macro_rules! signature {
     ($name:expr, $type:ty) => {
         #[used]
         #[unsafe(link_section = "rushmem_signatures")]
-        static SIGNATURE: crate::signatures::Signature =
-            crate::signatures::Signature { name: $name, rust_type: std::any::type_name::<$type> };
+        static SIGNATURE: crate::signatures::Signature = crate::signatures::Signature {
+            name: $name,
+            rust_type: std::any::type_name::<$type>,
+        };
     };
 }
 
@@ -63,19 +65,35 @@ fn in_rust() -> BTreeMap<String, FunctionType> {
     let signatures = unsafe { std::slice::from_raw_parts(start, count) };
     signatures
         .iter()
-        .map(|function| (function.name.to_owned(), parse_rust_type((function.rust_type)())))
+        .map(|function| {
+            (
+                function.name.to_owned(),
+                parse_rust_type((function.rust_type)()),
+            )
+        })
         .collect()
 }
 
 fn parse_rust_type(type_name: &str) -> FunctionType {
-    let rest = type_name.strip_prefix("unsafe extern \"C\" fn(").expect(type_name);
+    let rest = type_name
+        .strip_prefix("unsafe extern \"C\" fn(")
+        .expect(type_name);
     let (parameters, result) = rest.split_once(')').expect(type_name);
     let result = result.strip_prefix(" -> ").unwrap_or("()");
     let plain = |rust: &str| {
-        rust.replace("usize", "u64").replace("isize", "i64").replace("core::ffi::c_void", "void")
+        rust.replace("usize", "u64")
+            .replace("isize", "i64")
+            .replace("core::ffi::c_void", "void")
     };
-    let parameters = parameters.split(", ").filter(|p| !p.is_empty()).map(plain).collect();
-    FunctionType { parameters, result: plain(result) }
+    let parameters = parameters
+        .split(", ")
+        .filter(|p| !p.is_empty())
+        .map(plain)
+        .collect();
+    FunctionType {
+        parameters,
+        result: plain(result),
+    }
 }
 
 fn in_c(header: &str) -> BTreeMap<String, FunctionType> {
@@ -106,14 +124,21 @@ fn parse_c_declaration(line: &str) -> (String, FunctionType) {
     let (head, parameters) = declaration.split_once(" (").expect(line);
     let parameters = parameters.strip_suffix(");").expect(line);
     let name_at = head.rfind([' ', '*']).expect(line) + 1;
-    let parameters = parameters.split(", ").filter(|p| *p != "void").map(rust_of).collect();
+    let parameters = parameters
+        .split(", ")
+        .filter(|p| *p != "void")
+        .map(rust_of)
+        .collect();
     let result = match head[..name_at].trim() {
         "void" => "()".to_owned(),
         // gcc prints this for a function that does not return.
         "volatile void" => "!".to_owned(),
         result => rust_of(result),
     };
-    (head[name_at..].to_owned(), FunctionType { parameters, result })
+    (
+        head[name_at..].to_owned(),
+        FunctionType { parameters, result },
+    )
 }
 
 /// Returns the Rust type that has the ABI of a C type.
@@ -173,17 +198,30 @@ fn compare(header: &str, prefix: &str) {
     let rust = in_rust();
     let mut c = in_c(header);
     for name in BY_VALUE {
-        assert!(c.remove(&format!("{prefix}{name}")).is_some(), "{header} lacks {prefix}{name}");
+        assert!(
+            c.remove(&format!("{prefix}{name}")).is_some(),
+            "{header} lacks {prefix}{name}"
+        );
     }
     for (name, rust) in &rust {
         let name = format!("{prefix}{name}");
-        let mut c = c.remove(&name).unwrap_or_else(|| panic!("{header} lacks {name}"));
+        let mut c = c
+            .remove(&name)
+            .unwrap_or_else(|| panic!("{header} lacks {name}"));
         if name.ends_with("shmem_pcontrol") {
-            assert_eq!(c.parameters.pop().as_deref(), Some("..."), "{name} is variadic");
+            assert_eq!(
+                c.parameters.pop().as_deref(),
+                Some("..."),
+                "{name} is variadic"
+            );
         }
         assert!(agree(rust, &c), "{name}\nin Rust: {rust:?}\nin C:    {c:?}");
     }
-    assert!(c.is_empty(), "{header} declares what is not defined: {:?}", c.keys());
+    assert!(
+        c.is_empty(),
+        "{header} declares what is not defined: {:?}",
+        c.keys()
+    );
 }
 
 #[test]

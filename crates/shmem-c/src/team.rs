@@ -79,6 +79,8 @@ unsafe fn selected(
 /// Ends the job if a configuration is null.
 fn require_present(call: Call, argument: &str, config: *const TeamConfig) {
     if config.is_null() {
-        call.fail(format_args!("argument {argument} is null, but its mask names num_contexts"));
+        call.fail(format_args!(
+            "argument {argument} is null, but its mask names num_contexts"
+        ));
     }
 }

@@ -16,7 +16,11 @@ use rushmem_transport::{
 use testkit::{Job, Outcome};
 
 fn claim(_: &dyn Host) -> Result<Found, Error> {
-    Ok(Found { rdma: true, hardware_amos: false, description: "a claim".to_owned() })
+    Ok(Found {
+        rdma: true,
+        hardware_amos: false,
+        description: "a claim".to_owned(),
+    })
 }
 
 /// A provider that cannot be opened on PE 1.
@@ -36,7 +40,11 @@ const FLAWED: Provider = Provider {
     available: claim,
     open: |with| {
         let sockets = sockets(with)?;
-        Ok(Box::new(Altered { caps: sockets.caps(), has_paths: with.pe != Pe(2), sockets }))
+        Ok(Box::new(Altered {
+            caps: sockets.caps(),
+            has_paths: with.pe != Pe(2),
+            sockets,
+        }))
     },
     ..null::PROVIDER
 };
@@ -57,7 +65,9 @@ impl Silent {
     fn wait(&self) -> Error {
         let (loss, given_up) = &*self.0;
         let loss = loss.lock().expect("no panic holds it");
-        let loss = given_up.wait_while(loss, |loss| loss.is_none()).expect("no panic holds it");
+        let loss = given_up
+            .wait_while(loss, |loss| loss.is_none())
+            .expect("no panic holds it");
         loss.clone().expect("it was waited for")
     }
 }
@@ -121,15 +131,27 @@ impl Endpoint for Silent {
 const CARDS: Provider = Provider {
     name: "cards",
     network_amos: true,
-    available: |host| Ok(Found { hardware_amos: !is_named(host, "NO_CARD"), ..claim(host)? }),
+    available: |host| {
+        Ok(Found {
+            hardware_amos: !is_named(host, "NO_CARD"),
+            ..claim(host)?
+        })
+    },
     open: |with| {
         let by_network = with.amos == Amos::Network;
         if by_network && is_named(&*with.host, "BAD_CARD") {
             return Err(Error::Unavailable("its card cannot add".to_owned()));
         }
         let sockets = sockets(with)?;
-        let caps = Caps { amos_compose_with_cpu: !by_network, ..sockets.caps() };
-        Ok(Box::new(Altered { caps, has_paths: true, sockets }))
+        let caps = Caps {
+            amos_compose_with_cpu: !by_network,
+            ..sockets.caps()
+        };
+        Ok(Box::new(Altered {
+            caps,
+            has_paths: true,
+            sockets,
+        }))
     },
     ..null::PROVIDER
 };
@@ -137,7 +159,12 @@ const CARDS: Provider = Provider {
 /// A provider for RDMA devices. The PE that the variable `NO_CARD` names has none.
 const SCARCE: Provider = Provider {
     name: "scarce",
-    available: |host| Ok(Found { rdma: !is_named(host, "NO_CARD"), ..claim(host)? }),
+    available: |host| {
+        Ok(Found {
+            rdma: !is_named(host, "NO_CARD"),
+            ..claim(host)?
+        })
+    },
     open: sockets,
     ..null::PROVIDER
 };
@@ -148,8 +175,15 @@ const LOCKING: Provider = Provider {
     available: claim,
     open: |with| {
         let sockets = sockets(with)?;
-        let caps = Caps { locks_memory: true, ..sockets.caps() };
-        Ok(Box::new(Altered { caps, has_paths: true, sockets }))
+        let caps = Caps {
+            locks_memory: true,
+            ..sockets.caps()
+        };
+        Ok(Box::new(Altered {
+            caps,
+            has_paths: true,
+            sockets,
+        }))
     },
     ..null::PROVIDER
 };
@@ -183,11 +217,17 @@ const COMPOSED: Provider = Provider {
 };
 
 /// The provider that works.
-const SOCKETS: Provider =
-    Provider { name: "sockets", without_rdma: true, open: sockets, ..null::PROVIDER };
+const SOCKETS: Provider = Provider {
+    name: "sockets",
+    without_rdma: true,
+    open: sockets,
+    ..null::PROVIDER
+};
 
 fn sockets(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    let tcp = rushmem_providers::ALL.iter().find(|provider| provider.name == "tcp");
+    let tcp = rushmem_providers::ALL
+        .iter()
+        .find(|provider| provider.name == "tcp");
     (tcp.expect("it is always there").open)(with)
 }
 
@@ -269,9 +309,16 @@ fn a_pe() {
 
 fn job(variables: &[(&str, &str)]) -> Outcome {
     let this: PathBuf = std::env::current_exe().expect("a test program knows its path");
-    let job = Job::new(this).n(3).arg("a_pe").arg("--exact").arg("--nocapture");
+    let job = Job::new(this)
+        .n(3)
+        .arg("a_pe")
+        .arg("--exact")
+        .arg("--nocapture");
     let job = job.env("SHMEM_ONNODE", "off");
-    variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    variables
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .run()
 }
 
 #[test]
@@ -283,7 +330,11 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
         "transport flawed: a claim; not chosen: PE 2: there is no path to PE 0",
         "transport sockets: nothing; chosen",
     ] {
-        let lines = outcome.stderr.lines().filter(|printed| printed.contains(line)).count();
+        let lines = outcome
+            .stderr
+            .lines()
+            .filter(|printed| printed.contains(line))
+            .count();
         assert_eq!(lines, 1, "{line}\n{outcome}");
     }
 }
@@ -314,10 +365,24 @@ fn a_device_that_only_some_pes_have_is_missed() {
     let scarce = ("PROVIDERS", "that are scarce");
     let outcome = job(&[scarce, ("NO_CARD", "1")]);
     assert!(outcome.status.success(), "{outcome}");
-    assert_eq!(outcome.stderr.lines().filter(|line| *line == warning).count(), 1, "{outcome}");
-    for other in [&[scarce][..], &[scarce, ("NO_CARD", "1"), ("SHMEM_TRANSPORT", "sockets")]] {
+    assert_eq!(
+        outcome
+            .stderr
+            .lines()
+            .filter(|line| *line == warning)
+            .count(),
+        1,
+        "{outcome}"
+    );
+    for other in [
+        &[scarce][..],
+        &[scarce, ("NO_CARD", "1"), ("SHMEM_TRANSPORT", "sockets")],
+    ] {
         let outcome = job(other);
-        assert!(outcome.status.success() && !outcome.stderr.contains("warning"), "{outcome}");
+        assert!(
+            outcome.status.success() && !outcome.stderr.contains("warning"),
+            "{outcome}"
+        );
     }
 }
 
@@ -331,19 +396,34 @@ fn one_that_answers_nothing_is_given_up() {
         "warning: the transport silent does not work here and is passed over: PE 0: {silence}"
     );
     for line in [&*warned, "transport sockets: nothing; chosen"] {
-        let lines = outcome.stderr.lines().filter(|printed| printed.contains(line)).count();
+        let lines = outcome
+            .stderr
+            .lines()
+            .filter(|printed| printed.contains(line))
+            .count();
         assert_eq!(lines, 1, "{line}\n{outcome}");
     }
-    let forced = [waits, ("SHMEM_HOST_LIMIT", "0.2"), ("SHMEM_TRANSPORT", "silent")];
+    let forced = [
+        waits,
+        ("SHMEM_HOST_LIMIT", "0.2"),
+        ("SHMEM_TRANSPORT", "silent"),
+    ];
     job(&forced).assert_fails(&["SHMEM_TRANSPORT is silent", silence, "SHMEM_TRANSPORT to"]);
 }
 
 #[test]
 fn one_that_was_requested_or_the_last_one_ends_the_job() {
-    let words =
-        ["SHMEM_TRANSPORT is flawed", "PE 2: there is no path to PE 0", "SHMEM_TRANSPORT to"];
+    let words = [
+        "SHMEM_TRANSPORT is flawed",
+        "PE 2: there is no path to PE 0",
+        "SHMEM_TRANSPORT to",
+    ];
     job(&[("SHMEM_TRANSPORT", "flawed")]).assert_fails(&words);
-    let words = ["none works", "refusing: PE 1: its NIC", "flawed: PE 2: there is no path"];
+    let words = [
+        "none works",
+        "refusing: PE 1: its NIC",
+        "flawed: PE 2: there is no path",
+    ];
     job(&[("PROVIDERS", "that fail")]).assert_fails(&words);
 }
 
@@ -353,29 +433,50 @@ fn locking(limit: &str) -> Outcome {
     let limited = format!("ulimit -l {limit} && exec \"$0\" a_pe --exact --nocapture");
     let mut words = vec!["sh".to_owned(), "-c".to_owned(), limited];
     if rustix::process::geteuid().is_root() {
-        let dropped = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"];
+        let dropped = [
+            "setpriv",
+            "--bounding-set=-ipc_lock",
+            "--inh-caps=-ipc_lock",
+        ];
         words.splice(0..0, dropped.map(str::to_owned));
     }
     let job = Job::new(&words[0]).n(2);
-    let job = words[1..].iter().fold(job, |job, word| job.arg(word)).arg(this.display());
-    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_SYMMETRIC_SIZE", "1m");
+    let job = words[1..]
+        .iter()
+        .fold(job, |job, word| job.arg(word))
+        .arg(this.display());
+    let job = job
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_SYMMETRIC_SIZE", "1m");
     job.env("PROVIDERS", "that lock").run()
 }
 
 #[test]
 fn memory_that_may_not_be_locked_is_not_registered() {
-    let words = ["all PEs: the network locks", "heap", "may lock 65536 bytes", "ulimit -l"];
+    let words = [
+        "all PEs: the network locks",
+        "heap",
+        "may lock 65536 bytes",
+        "ulimit -l",
+    ];
     locking("64").assert_fails(&words);
 }
 
 /// Returns the line on what executes atomic operations, from a job with `CARDS`.
 fn atomics_line(variables: &[(&str, &str)]) -> String {
-    let outcome = job(&[&[("SHMEM_DEBUG", "2"), ("PROVIDERS", "with cards")], variables].concat());
+    let outcome = job(&[
+        &[("SHMEM_DEBUG", "2"), ("PROVIDERS", "with cards")],
+        variables,
+    ]
+    .concat());
     assert!(outcome.status.success(), "{outcome}");
     let is_one = |line: &&str| line.contains("atomic operations are carried out");
     let lines: Vec<&str> = outcome.stderr.lines().filter(is_one).collect();
     assert_eq!(lines.len(), 1, "{outcome}");
-    assert!(outcome.stderr.contains("transport cards: a claim; chosen"), "{outcome}");
+    assert!(
+        outcome.stderr.contains("transport cards: a claim; chosen"),
+        "{outcome}"
+    );
     lines[0].to_owned()
 }
 
@@ -383,14 +484,32 @@ fn atomics_line(variables: &[(&str, &str)]) -> String {
 fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
     let says = |variables: &[(&str, &str)], words: &[&str]| {
         let line = atomics_line(variables);
-        assert!(words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
+        assert!(
+            words.iter().all(|word| line.contains(word)),
+            "{words:?}: {line}"
+        );
     };
     says(&[], &["by the network", "(the hardware of every PE"]);
-    says(&[("SHMEM_AMOS", "auto")], &["by the network", "(the hardware of every PE"]);
-    says(&[("SHMEM_AMOS", "software")], &["by the CPU", "(SHMEM_AMOS is software)"]);
-    says(&[("SHMEM_AMOS", "network"), ("NO_CARD", "1")], &["by the network", "is network)"]);
-    says(&[("NO_CARD", "1")], &["by the CPU", "(not every PE has hardware"]);
-    says(&[("SHMEM_TRANSPORT", "cards")], &["by the network", "(the hardware of every PE"]);
+    says(
+        &[("SHMEM_AMOS", "auto")],
+        &["by the network", "(the hardware of every PE"],
+    );
+    says(
+        &[("SHMEM_AMOS", "software")],
+        &["by the CPU", "(SHMEM_AMOS is software)"],
+    );
+    says(
+        &[("SHMEM_AMOS", "network"), ("NO_CARD", "1")],
+        &["by the network", "is network)"],
+    );
+    says(
+        &[("NO_CARD", "1")],
+        &["by the CPU", "(not every PE has hardware"],
+    );
+    says(
+        &[("SHMEM_TRANSPORT", "cards")],
+        &["by the network", "(the hardware of every PE"],
+    );
     let forced = [("SHMEM_TRANSPORT", "cards"), ("NO_CARD", "2")];
     says(&forced, &["by the CPU", "(not every PE has hardware"]);
 }
@@ -398,7 +517,10 @@ fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
 #[test]
 fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
     let line = atomics_line(&[("BAD_CARD", "1")]);
-    assert!(line.contains("by the CPU") && line.contains("do not work: PE 1: its card"), "{line}");
+    assert!(
+        line.contains("by the CPU") && line.contains("do not work: PE 1: its card"),
+        "{line}"
+    );
     let settings = [
         ("PROVIDERS", "with cards"),
         ("BAD_CARD", "1"),
@@ -407,6 +529,10 @@ fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
     ];
     job(&settings).assert_fails(&["SHMEM_TRANSPORT is cards", "PE 1: its card cannot add"]);
     // No other provider has atomic operations of its own.
-    let words = ["none works", "cards: PE 1: its card", "sockets: SHMEM_AMOS is network, but"];
+    let words = [
+        "none works",
+        "cards: PE 1: its card",
+        "sockets: SHMEM_AMOS is network, but",
+    ];
     job(&settings[..3]).assert_fails(&words);
 }

@@ -202,7 +202,10 @@ const STRICT_WITH_AMOS: [&str; 3] = ["cxi", "opx", "psm3"];
 /// Returns the directory where libfabric finds the provider.
 fn strict_dir() -> String {
     let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    dir.expect("the provider was built").to_str().expect("a plain name").to_owned()
+    dir.expect("the provider was built")
+        .to_str()
+        .expect("a plain name")
+        .to_owned()
 }
 
 fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
@@ -219,7 +222,10 @@ fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
 
 /// Runs a program over one profile; neighbors in the list of programs use different ones.
 fn strict_sample(source: &str) {
-    let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+    let place = HERE
+        .iter()
+        .position(|here| *here == source)
+        .expect("a program of the list");
     let profile = STRICT[place % STRICT.len()];
     // Each time that a profile is used again, it has another job.
     let job = place + place / STRICT.len();
@@ -228,20 +234,34 @@ fn strict_sample(source: &str) {
 
 /// Runs a program over each profile, mostly with other jobs than in the sample.
 fn strict_at_every_profile(source: &str) {
-    let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+    let place = HERE
+        .iter()
+        .position(|here| *here == source)
+        .expect("a program of the list");
     for (i, profile) in STRICT.into_iter().enumerate() {
-        runs_strict(source, profile, STRICT_JOBS[(place + i + 1) % STRICT_JOBS.len()]);
+        runs_strict(
+            source,
+            profile,
+            STRICT_JOBS[(place + i + 1) % STRICT_JOBS.len()],
+        );
     }
 }
 
 impl Network {
     fn runs(&self, source: &str, path: &str, (nodes, n): Nodes, others: &[(&str, &str)]) {
-        let network = [("SHMEM_TRANSPORT", self.transport), (self.variable, path), nodes];
+        let network = [
+            ("SHMEM_TRANSPORT", self.transport),
+            (self.variable, path),
+            nodes,
+        ];
         runs(source, n, &[&network, others].concat());
     }
 
     fn runs_sample(&self, source: &str) {
-        let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+        let place = HERE
+            .iter()
+            .position(|here| *here == source)
+            .expect("a program of the list");
         let (path, nodes) = self.sample[place % self.sample.len()];
         self.runs(source, path, nodes, &[]);
     }
@@ -252,9 +272,13 @@ impl Network {
         for nodes in off_node.into_iter().chain(virtual_nodes) {
             self.runs(source, self.usual, nodes, &[]);
         }
-        let some = [(("SHMEM_ONNODE", "off"), 3), (("SHMEM_VIRTUAL_NODES", "2+2"), 4)];
+        let some = [
+            (("SHMEM_ONNODE", "off"), 3),
+            (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+        ];
         if let Some(inside) = self.inside {
-            some.iter().for_each(|&nodes| self.runs(source, inside, nodes, &[]));
+            some.iter()
+                .for_each(|&nodes| self.runs(source, inside, nodes, &[]));
         }
         for (path, small) in self.small {
             self.runs(source, path, some[0], small);
@@ -295,12 +319,21 @@ fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
     let programs = [
         program!("lock_contended.c"),
         program!("fortran_lock_contended.F90"),
-        compile(&fortran, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-DLOCK_KIND=8"]),
+        compile(
+            &fortran,
+            Path::new(env!("CARGO_TARGET_TMPDIR")),
+            &["-DLOCK_KIND=8"],
+        ),
     ];
     for program in programs {
         for ((name, value), n) in LOCK_JOBS {
-            let job = Job::new(&program).n(n).env(name, value).env("SHMEM_AMOS", "network");
-            let job = network.iter().fold(job, |job, (name, value)| job.env(name, value));
+            let job = Job::new(&program)
+                .n(n)
+                .env(name, value)
+                .env("SHMEM_AMOS", "network");
+            let job = network
+                .iter()
+                .fold(job, |job, (name, value)| job.env(name, value));
             judge(&job.run(), n);
         }
     }
@@ -311,7 +344,10 @@ fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
 fn locks_by(network: &Network, others: &[&str]) {
     let have_run = Cell::new(false);
     for path in [network.usual].iter().chain(others) {
-        let variables = [("SHMEM_TRANSPORT", network.transport), (network.variable, path)];
+        let variables = [
+            ("SHMEM_TRANSPORT", network.transport),
+            (network.variable, path),
+        ];
         locks_by_network(&variables, |outcome, n| {
             // Some versions of UCX have wrong operations or none, and say so.
             let may_be_refused = network.transport == "ucx" || *path != network.usual;
@@ -323,7 +359,10 @@ fn locks_by(network: &Network, others: &[&str]) {
         });
     }
     if !have_run.get() {
-        absent(format!("no atomic operations over {} can be used here", network.transport));
+        absent(format!(
+            "no atomic operations over {} can be used here",
+            network.transport
+        ));
     }
 }
 
@@ -351,9 +390,15 @@ fn locks_by_strict_fabrics() {
 /// The atomic operations of this fabric are not atomic with respect to those of CPUs.
 fn the_domain_of_shared_memory_over_a_strict_fabric() {
     let job = Job::new(program!("shared_domain.c")).n(3);
-    let job = job.env("SHMEM_VIRTUAL_NODES", "1+2").env("SHMEM_AMOS", "network");
-    let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-    let job = job.env("SHMEM_OFI_DOMAIN", "cxi").env("FI_PROVIDER_PATH", strict_dir());
+    let job = job
+        .env("SHMEM_VIRTUAL_NODES", "1+2")
+        .env("SHMEM_AMOS", "network");
+    let job = job
+        .env("SHMEM_TRANSPORT", "ofi")
+        .env("SHMEM_OFI_PROVIDER", "strict");
+    let job = job
+        .env("SHMEM_OFI_DOMAIN", "cxi")
+        .env("FI_PROVIDER_PATH", strict_dir());
     job.run().assert_ok(3);
 }
 
@@ -367,24 +412,49 @@ fn large_heaps_by_strict_fabrics() {
         ("small-regions", "software", 192, 16),
         ("small-regions", "network", 8 << 10, 1 << 10),
     ] {
-        let job = Job::new(program!("large_heap.c")).n(3).arg(mib).arg(distance);
-        let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-        let job = job.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &dir);
+        let job = Job::new(program!("large_heap.c"))
+            .n(3)
+            .arg(mib)
+            .arg(distance);
+        let job = job
+            .env("SHMEM_TRANSPORT", "ofi")
+            .env("SHMEM_OFI_PROVIDER", "strict");
+        let job = job
+            .env("SHMEM_OFI_DOMAIN", profile)
+            .env("FI_PROVIDER_PATH", &dir);
         let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_AMOS", amos);
-        let job = job.env("SHMEM_HUGE_PAGES", "off").env("SHMEM_SYMMETRIC_SIZE", "64g");
+        let job = job
+            .env("SHMEM_HUGE_PAGES", "off")
+            .env("SHMEM_SYMMETRIC_SIZE", "64g");
         let outcome = job.env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(3);
-        let blocks = outcome.stderr.lines().filter(|line| line.contains("registered a block"));
+        let blocks = outcome
+            .stderr
+            .lines()
+            .filter(|line| line.contains("registered a block"));
         let nbytes = blocks.map(|line| {
-            let word = line.split([' ', ',']).find_map(|word| word.strip_prefix("nbytes="));
-            word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+            let word = line
+                .split([' ', ','])
+                .find_map(|word| word.strip_prefix("nbytes="));
+            word.and_then(|word| word.parse().ok())
+                .unwrap_or_else(|| panic!("{line}"))
         });
         let nbytes: Vec<usize> = nbytes.collect();
         let (n_blocks, registered) = (nbytes.len() / 3, nbytes.iter().sum::<usize>() / 3);
         let allocated = mib << 20;
-        assert!(nbytes.len() == 3 * n_blocks && (4..64).contains(&n_blocks), "{n_blocks} blocks");
-        assert!(registered < allocated + allocated / 4, "{registered} bytes of {allocated}");
-        let largest = if profile == "small-regions" { 256 << 20 } else { 1 << 40 };
+        assert!(
+            nbytes.len() == 3 * n_blocks && (4..64).contains(&n_blocks),
+            "{n_blocks} blocks"
+        );
+        assert!(
+            registered < allocated + allocated / 4,
+            "{registered} bytes of {allocated}"
+        );
+        let largest = if profile == "small-regions" {
+            256 << 20
+        } else {
+            1 << 40
+        };
         assert!(nbytes.iter().all(|nbytes| *nbytes <= largest), "{nbytes:?}");
     }
 }
@@ -393,12 +463,21 @@ fn large_heaps_by_strict_fabrics() {
 /// with `FI_EAGAIN`.
 fn connections_of_strict_fabrics() {
     let n = if every_size() { 64 } else { 12 };
-    let job = Job::new(program!("all_pairs.c")).n(n).env("SHMEM_ONNODE", "off");
-    let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-    let job = job.env("SHMEM_OFI_DOMAIN", "few-connections").env("FI_PROVIDER_PATH", strict_dir());
+    let job = Job::new(program!("all_pairs.c"))
+        .n(n)
+        .env("SHMEM_ONNODE", "off");
+    let job = job
+        .env("SHMEM_TRANSPORT", "ofi")
+        .env("SHMEM_OFI_PROVIDER", "strict");
+    let job = job
+        .env("SHMEM_OFI_DOMAIN", "few-connections")
+        .env("FI_PROVIDER_PATH", strict_dir());
     let outcome = job.env("SHMEM_DEBUG", 2).run();
     outcome.assert_ok(n);
-    assert!(outcome.stderr.contains("connects once more"), "none was refused: {outcome}");
+    assert!(
+        outcome.stderr.contains("connects once more"),
+        "none was refused: {outcome}"
+    );
 }
 
 /// `shmem-info --doctor` reports the limits of a fabric.
@@ -406,13 +485,22 @@ fn limits_of_strict_fabrics() {
     let dir = strict_dir();
     for (profile, limit) in [
         ("few-regions", "at most 64 registrations"),
-        ("small-regions", "it refuses further blocks of more than 256 MiB"),
+        (
+            "small-regions",
+            "it refuses further blocks of more than 256 MiB",
+        ),
         ("efa", " MiB of a heap in "),
     ] {
-        let doctor =
-            Job::direct(prefix().join("bin/shmem-info")).arg("--doctor").env("COLUMNS", "10000");
-        let doctor = doctor.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-        let outcome = doctor.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &dir).run();
+        let doctor = Job::direct(prefix().join("bin/shmem-info"))
+            .arg("--doctor")
+            .env("COLUMNS", "10000");
+        let doctor = doctor
+            .env("SHMEM_TRANSPORT", "ofi")
+            .env("SHMEM_OFI_PROVIDER", "strict");
+        let outcome = doctor
+            .env("SHMEM_OFI_DOMAIN", profile)
+            .env("FI_PROVIDER_PATH", &dir)
+            .run();
         assert_eq!(outcome.code(), 0, "{outcome}");
         assert!(outcome.stdout.contains(limit), "{limit}: {outcome}");
     }
@@ -511,14 +599,42 @@ const SETTINGS: [Setting; 12] = [
     ("on_node", on_node, None),
     ("checked", checked, None),
     ("counted", counted, None),
-    ("tcp_sample", |source| TCP.runs_sample(source), Some(PROVIDERS)),
-    ("ucx_sample", |source| UCX.runs_sample(source), Some(PROVIDERS)),
-    ("ofi_sample", |source| OFI.runs_sample(source), Some(PROVIDERS)),
+    (
+        "tcp_sample",
+        |source| TCP.runs_sample(source),
+        Some(PROVIDERS),
+    ),
+    (
+        "ucx_sample",
+        |source| UCX.runs_sample(source),
+        Some(PROVIDERS),
+    ),
+    (
+        "ofi_sample",
+        |source| OFI.runs_sample(source),
+        Some(PROVIDERS),
+    ),
     ("strict_sample", strict_sample, Some(PROVIDERS)),
-    ("strict_at_every_profile", strict_at_every_profile, Some(FULL)),
-    ("tcp_at_every_size", |source| TCP.runs_at_every_size(source), Some(FULL)),
-    ("ucx_at_every_size", |source| UCX.runs_at_every_size(source), Some(FULL)),
-    ("ofi_at_every_size", |source| OFI.runs_at_every_size(source), Some(FULL)),
+    (
+        "strict_at_every_profile",
+        strict_at_every_profile,
+        Some(FULL),
+    ),
+    (
+        "tcp_at_every_size",
+        |source| TCP.runs_at_every_size(source),
+        Some(FULL),
+    ),
+    (
+        "ucx_at_every_size",
+        |source| UCX.runs_at_every_size(source),
+        Some(FULL),
+    ),
+    (
+        "ofi_at_every_size",
+        |source| OFI.runs_at_every_size(source),
+        Some(FULL),
+    ),
     ("emulated", emulated, Some(FULL)),
 ];
 
@@ -534,20 +650,34 @@ fn emulated(source: &str) {
 
 /// With `SHMEM_CHECK`, correct programs behave as without it.
 fn checked(source: &str) {
-    CHECKED.iter().for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
+    CHECKED
+        .iter()
+        .for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
 }
 
 /// With `SHMEM_STATS`, correct programs behave as without it. A program runs over shared memory,
 /// over a network or over both, and neighbors in the list of programs run differently.
 fn counted(source: &str) {
-    let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+    let place = HERE
+        .iter()
+        .position(|here| *here == source)
+        .expect("a program of the list");
     let (nodes, n) = COUNTED[place % COUNTED.len()];
-    runs(source, n, &[("SHMEM_STATS", "1"), ("SHMEM_TRANSPORT", "tcp"), nodes]);
+    runs(
+        source,
+        n,
+        &[("SHMEM_STATS", "1"), ("SHMEM_TRANSPORT", "tcp"), nodes],
+    );
 }
 
 /// Runs over TCP, which every machine has.
 fn a_session_over_nodes() {
-    TCP.runs("sessions.c", TCP.usual, (("SHMEM_VIRTUAL_NODES", "2+3"), 5), &[]);
+    TCP.runs(
+        "sessions.c",
+        TCP.usual,
+        (("SHMEM_VIRTUAL_NODES", "2+3"), 5),
+        &[],
+    );
 }
 
 /// The grid of the standard's example: 10 PEs with xrange 3 form 4 rows, the last of which has one
@@ -586,8 +716,12 @@ fn fortran_routines() -> BTreeSet<String> {
     )
     .expect("the table is in the repository");
     let offered = table.lines().filter_map(|line| {
-        let [name, offered, form] =
-            line.splitn(4, ',').take(3).collect::<Vec<_>>().try_into().expect("columns");
+        let [name, offered, form] = line
+            .splitn(4, ',')
+            .take(3)
+            .collect::<Vec<_>>()
+            .try_into()
+            .expect("columns");
         (offered == "yes" && form != "parameter").then(|| name.to_owned())
     });
     offered.collect()
@@ -602,7 +736,9 @@ fn undefined_symbols(program: &Path) -> Vec<String> {
         .expect("this test needs nm: install the package binutils");
     assert!(output.status.success(), "{output:?}");
     let listing = String::from_utf8(output.stdout).expect("names are ASCII");
-    let names = listing.split_whitespace().filter_map(|word| word.split('@').next());
+    let names = listing
+        .split_whitespace()
+        .filter_map(|word| word.split('@').next());
     names.map(str::to_owned).collect()
 }
 
@@ -626,7 +762,12 @@ fn a_pe_that_polls_leaves_the_cpu_to_others() {
     let program = program!("polls.c");
     let first = "cpu=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')";
     let command = format!("{first}; exec taskset -c $cpu {} 1000", program.display());
-    Job::new("/bin/sh").n(4).arg("-c").arg(command).run().assert_ok(4);
+    Job::new("/bin/sh")
+        .n(4)
+        .arg("-c")
+        .arg(command)
+        .run()
+        .assert_ok(4);
 }
 
 fn no_program_is_forgotten() {
@@ -634,10 +775,18 @@ fn no_program_is_forgotten() {
     let present: BTreeSet<String> = std::fs::read_dir(dir)
         .expect("the programs are there")
         .map(|entry| {
-            entry.expect("it can be read").file_name().into_string().expect("a plain name")
+            entry
+                .expect("it can be read")
+                .file_name()
+                .into_string()
+                .expect("a plain name")
         })
         .collect();
-    let run: BTreeSet<String> = HERE.iter().chain(ELSEWHERE).map(|s| (*s).to_owned()).collect();
+    let run: BTreeSet<String> = HERE
+        .iter()
+        .chain(ELSEWHERE)
+        .map(|s| (*s).to_owned())
+        .collect();
     assert_eq!(present, run);
 }
 
@@ -663,12 +812,18 @@ fn main() -> ExitCode {
         Test::new("ucx_sample::locks_by_network", locks_by_ucx).ignored(PROVIDERS),
         Test::new("ofi_sample::locks_by_network", locks_by_libfabric).ignored(PROVIDERS),
         Test::new("a_session_over_nodes", a_session_over_nodes),
-        Test::new("tcp_sample::sessions_over_nodes", || TCP.sessions_over_nodes())
-            .ignored(PROVIDERS),
-        Test::new("ucx_sample::sessions_over_nodes", || UCX.sessions_over_nodes())
-            .ignored(PROVIDERS),
-        Test::new("ofi_sample::sessions_over_nodes", || OFI.sessions_over_nodes())
-            .ignored(PROVIDERS),
+        Test::new("tcp_sample::sessions_over_nodes", || {
+            TCP.sessions_over_nodes()
+        })
+        .ignored(PROVIDERS),
+        Test::new("ucx_sample::sessions_over_nodes", || {
+            UCX.sessions_over_nodes()
+        })
+        .ignored(PROVIDERS),
+        Test::new("ofi_sample::sessions_over_nodes", || {
+            OFI.sessions_over_nodes()
+        })
+        .ignored(PROVIDERS),
         Test::new("strict_sample::locks_by_network", locks_by_strict_fabrics).ignored(PROVIDERS),
         Test::new(
             "strict_sample::shared_domain_by_network",

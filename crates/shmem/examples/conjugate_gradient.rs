@@ -15,7 +15,10 @@ struct Laplace<'s> {
 
 impl<'s> Laplace<'s> {
     fn new(shmem: &'s Shmem) -> Laplace<'s> {
-        Laplace { shmem, beside: shmem.array(2) }
+        Laplace {
+            shmem,
+            beside: shmem.array(2),
+        }
     }
 
     /// Returns this PE's rows of the product with a vector. Collective: all PEs call, and must call
@@ -34,7 +37,9 @@ impl<'s> Laplace<'s> {
             0 => before,
             i => x.get(i - 1).copied().unwrap_or(after),
         };
-        (1..=ROWS).map(|i| 2.0 * at(i) - at(i - 1) - at(i + 1)).collect()
+        (1..=ROWS)
+            .map(|i| 2.0 * at(i) - at(i - 1) - at(i + 1))
+            .collect()
     }
 }
 
@@ -45,7 +50,11 @@ fn plus(x: &[f64], factor: f64, y: &[f64]) -> Vec<f64> {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes, world) = (shmem.my_pe() as usize, shmem.n_pes() as usize, shmem.world());
+    let (me, n_pes, world) = (
+        shmem.my_pe() as usize,
+        shmem.n_pes() as usize,
+        shmem.world(),
+    );
     let dot = |x: &[f64], y: &[f64]| {
         world.reduce_value(Sum, x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>())
     };

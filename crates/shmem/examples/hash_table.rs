@@ -20,7 +20,11 @@ struct HashTable<'s> {
 impl<'s> HashTable<'s> {
     /// Makes an empty table. Collective.
     fn new(shmem: &'s Shmem) -> HashTable<'s> {
-        HashTable { shmem, keys: shmem.array(SLOTS), sums: shmem.array(SLOTS) }
+        HashTable {
+            shmem,
+            keys: shmem.array(SLOTS),
+            sums: shmem.array(SLOTS),
+        }
     }
 
     /// Returns the slots in which a key may be, in the order of the search: an index and a PE.
@@ -36,7 +40,9 @@ impl<'s> HashTable<'s> {
             let found = self.shmem.compare_swap(self.keys.at(slot), FREE, key, pe);
             found == FREE || found == key
         });
-        place.map(|(slot, pe)| self.shmem.add(self.sums.at(slot), value, pe)).is_some()
+        place
+            .map(|(slot, pe)| self.shmem.add(self.sums.at(slot), value, pe))
+            .is_some()
     }
 
     /// Returns the sum of a key. It may lack values that other PEs add meanwhile.

@@ -41,7 +41,10 @@ struct Inbox<'s> {
 
 impl<'s> Inbox<'s> {
     fn new(shmem: &'s Shmem) -> Inbox<'s> {
-        Inbox { rows: shmem.array(2 * COLUMNS), step: shmem.zeroed() }
+        Inbox {
+            rows: shmem.array(2 * COLUMNS),
+            step: shmem.zeroed(),
+        }
     }
 
     fn send(&self, shmem: &Shmem, step: u64, values: &[f64], pe: u32) {
@@ -51,7 +54,9 @@ impl<'s> Inbox<'s> {
 
     fn receive(&self, shmem: &Shmem, step: u64, values: &mut [f64]) {
         shmem.signal_wait_until(&self.step, Cmp::Ge, step);
-        self.rows.slice(row(step as usize % 2)).copy_to_slice(values);
+        self.rows
+            .slice(row(step as usize % 2))
+            .copy_to_slice(values);
     }
 }
 
@@ -80,6 +85,12 @@ fn main() {
     // Each PE checks its rows against the whole plate, which it computes alone.
     let whole = (0..STEPS).fold(plate(ROWS * n_pes as usize, 1.0), |plate, _| step(&plate));
     let first = 1 + me as usize * ROWS;
-    assert_eq!(mine[COLUMNS..][..ROWS * COLUMNS], whole[row(first).start..][..ROWS * COLUMNS]);
-    println!("PE {me} has a mean of {:.4}", mine.iter().sum::<f64>() / mine.len() as f64);
+    assert_eq!(
+        mine[COLUMNS..][..ROWS * COLUMNS],
+        whole[row(first).start..][..ROWS * COLUMNS]
+    );
+    println!(
+        "PE {me} has a mean of {:.4}",
+        mine.iter().sum::<f64>() / mine.len() as f64
+    );
 }

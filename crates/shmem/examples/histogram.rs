@@ -23,7 +23,8 @@ fn main() {
 
     let mut expected = [0; BINS as usize];
     let all = (0..n_pes * KEYS).map(|key| bin(key, n_pes));
-    all.filter(|bin| bin / BINS == me).for_each(|bin| expected[(bin % BINS) as usize] += 1);
+    all.filter(|bin| bin / BINS == me)
+        .for_each(|bin| expected[(bin % BINS) as usize] += 1);
     let mut mine = [0; BINS as usize];
     shmem.fetch_all(&mut mine, &counts, shmem.my_pe());
     assert_eq!(mine, expected);

@@ -26,13 +26,18 @@ fn main() {
     let rows = shmem.array(HEIGHT.div_ceil(n_pes) * WIDTH);
     for (own, row) in (me..HEIGHT).step_by(n_pes).enumerate() {
         let computed: Vec<u8> = pixels(row).collect();
-        rows.slice(own * WIDTH..(own + 1) * WIDTH).copy_from_slice(&computed);
+        rows.slice(own * WIDTH..(own + 1) * WIDTH)
+            .copy_from_slice(&computed);
     }
     shmem.barrier_all();
     if me == 0 {
         for row in 0..HEIGHT {
             let (own, mut line) = (row / n_pes, [0; WIDTH]);
-            shmem.get(&mut line, rows.slice(own * WIDTH..(own + 1) * WIDTH), (row % n_pes) as u32);
+            shmem.get(
+                &mut line,
+                rows.slice(own * WIDTH..(own + 1) * WIDTH),
+                (row % n_pes) as u32,
+            );
             assert!(line.into_iter().eq(pixels(row)));
             println!(
                 "{}",

@@ -22,7 +22,9 @@ fn main() {
     assert_eq!(dest.load(1), n_pes - 1);
 
     // The PEs of even numbers: every second one from PE 0 on.
-    let evens = world.split_strided(0, 2, n_pes.div_ceil(2)).expect("there are such PEs");
+    let evens = world
+        .split_strided(0, 2, n_pes.div_ceil(2))
+        .expect("there are such PEs");
     if let Some(evens) = evens {
         let greatest = evens.reduce_value(Max, value(me));
         assert_eq!(Some(greatest), (0..n_pes).step_by(2).map(value).max());

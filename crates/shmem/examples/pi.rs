@@ -18,5 +18,8 @@ fn main() {
     let all = shmem.world().reduce_value(Sum, hits);
     let pi = 4.0 * all as f64 / (DARTS * u64::from(shmem.n_pes())) as f64;
     assert!((pi - std::f64::consts::PI).abs() < 0.05);
-    println!("PE {} had {hits} hits of {all}: pi is about {pi:.3}", shmem.my_pe());
+    println!(
+        "PE {} had {hits} hits of {all}: pi is about {pi:.3}",
+        shmem.my_pe()
+    );
 }

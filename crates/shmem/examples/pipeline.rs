@@ -27,7 +27,14 @@ struct Stage<'s> {
 impl<'s> Stage<'s> {
     fn new(shmem: &'s Shmem, before: Option<u32>, after: Option<u32>) -> Stage<'s> {
         let inbox = shmem.array(BLOCK * ROOM as usize);
-        Stage { shmem, before, after, inbox, arrived: shmem.zeroed(), taken: shmem.zeroed() }
+        Stage {
+            shmem,
+            before,
+            after,
+            inbox,
+            arrived: shmem.zeroed(),
+            taken: shmem.zeroed(),
+        }
     }
 
     fn room(&self, number: u64) -> SymSlice<'_, u64> {
@@ -40,7 +47,9 @@ impl<'s> Stage<'s> {
         let Some(before) = self.before else {
             return vec![number; BLOCK];
         };
-        self.shmem.signal_until(&self.arrived, Cmp::Gt, number).await;
+        self.shmem
+            .signal_until(&self.arrived, Cmp::Gt, number)
+            .await;
         let block = self.room(number).to_vec();
         self.shmem.signal(&self.taken, SignalOp::Add(1), before);
         block
@@ -74,7 +83,11 @@ async fn both(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     poll_fn(|context| {
         left[0] = left[0] && one.as_mut().poll(context).is_pending();
         left[1] = left[1] && other.as_mut().poll(context).is_pending();
-        if left == [false, false] { Poll::Ready(()) } else { Poll::Pending }
+        if left == [false, false] {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
 }
@@ -83,7 +96,10 @@ fn main() {
     let shmem = shmem::init();
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     let (left, right) = (me.checked_sub(1), Some(me + 1).filter(|pe| *pe < n_pes));
-    let (forth, back) = (Stage::new(&shmem, left, right), Stage::new(&shmem, right, left));
+    let (forth, back) = (
+        Stage::new(&shmem, left, right),
+        Stage::new(&shmem, right, left),
+    );
     block_on(both(forth.run(), back.run()));
     println!("PE {me} has passed on {BLOCKS} blocks in each direction");
 }

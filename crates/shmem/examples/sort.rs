@@ -37,8 +37,10 @@ fn main() {
     let mut sorted = inbox.slice(..shmem.fetch(&filled, me as u32)).to_vec();
     sorted.sort_unstable();
 
-    let mut expected: Vec<u64> =
-        (0..n_pes).flat_map(keys).filter(|&key| bucket(key) == me).collect();
+    let mut expected: Vec<u64> = (0..n_pes)
+        .flat_map(keys)
+        .filter(|&key| bucket(key) == me)
+        .collect();
     expected.sort_unstable();
     assert_eq!(sorted, expected);
     println!("PE {me} has {} keys", sorted.len());

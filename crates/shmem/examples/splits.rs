@@ -2,14 +2,19 @@
 
 /// Returns two factors of `n` that are about the same, the greater one first.
 fn two_factors(n: u32) -> [u32; 2] {
-    let x = (n.isqrt()..=n).find(|x| n.is_multiple_of(*x)).expect("n divides n");
+    let x = (n.isqrt()..=n)
+        .find(|x| n.is_multiple_of(*x))
+        .expect("n divides n");
     [x.max(n / x), x.min(n / x)]
 }
 
 /// Returns three factors of `n`.
 fn three_factors(n: u32) -> [u32; 3] {
     let root = f64::from(n).cbrt().ceil() as u32;
-    let x = (1..=root).rev().find(|x| n.is_multiple_of(*x)).expect("1 divides n");
+    let x = (1..=root)
+        .rev()
+        .find(|x| n.is_multiple_of(*x))
+        .expect("1 divides n");
     let [y, z] = two_factors(n / x);
     [x, y, z]
 }
@@ -30,7 +35,10 @@ fn main() {
     let (along_x, plane) = world.split_2d(x).expect("few teams are made");
     let (along_y, along_z) = plane.split_2d(y).expect("few teams are made");
     drop(plane);
-    assert_eq!([&along_x, &along_y, &along_z].map(|team| team.n_pes()), [x, y, z]);
+    assert_eq!(
+        [&along_x, &along_y, &along_z].map(|team| team.n_pes()),
+        [x, y, z]
+    );
     let [my_x, my_y, my_z] = [along_x, along_y, along_z].map(|team| team.my_pe());
     assert_eq!(my_x + x * (my_y + y * my_z), me);
     println!("PE {me} is at ({my_x}, {my_y}, {my_z}) of {x} x {y} x {z}");

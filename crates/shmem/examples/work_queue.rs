@@ -31,6 +31,10 @@ fn main() {
     println!("PE {} did {done} of {TASKS} tasks", shmem.my_pe());
     shmem.barrier_all();
     if shmem.my_pe() == 0 {
-        assert!((1..).zip(results.to_vec()).all(|(n, result)| result == steps(n)));
+        assert!(
+            (1..)
+                .zip(results.to_vec())
+                .all(|(n, result)| result == steps(n))
+        );
     }
 }

@@ -42,7 +42,13 @@ impl EnteredStep {
     pub(crate) fn new(call: Call) -> EnteredStep {
         let number = STEPS.fetch_add(1, Relaxed) + 1;
         let barriers = BARRIERS.load(Relaxed) as u32;
-        step::announce(call, StepPosition { steps: number as u32, barriers });
+        step::announce(
+            call,
+            StepPosition {
+                steps: number as u32,
+                barriers,
+            },
+        );
         EnteredStep { call, number }
     }
 
@@ -73,7 +79,10 @@ impl Barrier {
         // collectives of all PEs by two threads at once; if one does, only a message may be wrong.
         let barriers = BARRIERS.load(Relaxed) + 1;
         BARRIERS.store(barriers, Relaxed);
-        Barrier(StepPosition { steps: STEPS.load(Relaxed) as u32, barriers: barriers as u32 })
+        Barrier(StepPosition {
+            steps: STEPS.load(Relaxed) as u32,
+            barriers: barriers as u32,
+        })
     }
 
     /// Waits until `flag` is at least `value`. Ends the job with a message if the PE before this

@@ -104,7 +104,11 @@ impl<L: ThreadLevel> Team<'_, L> {
         require_same_length(call!("Team::alltoall"), dest.len(), source.len());
         let n_pes = self.n_pes() as usize;
         if !dest.len().is_multiple_of(n_pes) {
-            wrong_length(call!("Team::alltoall"), dest.len(), dest.len().next_multiple_of(n_pes));
+            wrong_length(
+                call!("Team::alltoall"),
+                dest.len(),
+                dest.len().next_multiple_of(n_pes),
+            );
         }
         require_apart(call!("Team::alltoall"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
@@ -162,16 +166,24 @@ impl<L: ThreadLevel> Team<'_, L> {
         let places: Vec<usize> = dest_offsets.iter().map(|&at| in_bytes::<T>(at)).collect();
         let [offsets, counts] = self.blocks(call, source, blocks);
         let mut sizes = vec![0; n_pes];
-        let target = TargetBlocks { target: dest.as_ptr().cast(), nbytes: bytes_of(dest) };
+        let target = TargetBlocks {
+            target: dest.as_ptr().cast(),
+            nbytes: bytes_of(dest),
+        };
         let (offsets, counts) = (offsets.as_ptr(), counts.as_ptr());
-        let from =
-            alltoallv::SourceBlocks { source: source.as_ptr().cast(), offsets, sizes: counts };
+        let from = alltoallv::SourceBlocks {
+            source: source.as_ptr().cast(),
+            offsets,
+            sizes: counts,
+        };
         let (places, received) = (places.as_ptr(), sizes.as_mut_ptr());
         let (call, team) = (call, self.handle().into());
         // SAFETY: an entry for each member in all arrays; the blocks are in the source, and the
         // target is as long as it says.
         unsafe { alltoallv::alltoallv(call, team, target, places, received, from) };
-        sizes.iter_mut().for_each(|size| *size = elements_of::<T>(*size));
+        sizes
+            .iter_mut()
+            .for_each(|size| *size = elements_of::<T>(*size));
         sizes
     }
 
@@ -190,9 +202,16 @@ impl<L: ThreadLevel> Team<'_, L> {
         require_apart(call, dest, source);
         let [offsets, counts] = self.blocks(call, source, blocks);
         let nbytes = bytes_of(dest);
-        let target = TargetBlocks { target: dest.as_ptr().cast(), nbytes };
+        let target = TargetBlocks {
+            target: dest.as_ptr().cast(),
+            nbytes,
+        };
         let (offsets, sizes) = (offsets.as_ptr(), counts.as_ptr());
-        let from = alltoallv::SourceBlocks { source: source.as_ptr().cast(), offsets, sizes };
+        let from = alltoallv::SourceBlocks {
+            source: source.as_ptr().cast(),
+            offsets,
+            sizes,
+        };
         let (call, team) = (call, self.handle().into());
         // SAFETY: an entry for each member in both arrays; the blocks are in the source, and the
         // target is as long as it says.
@@ -215,7 +234,10 @@ impl<L: ThreadLevel> Team<'_, L> {
                 wrong_length(call, entries, n_pes);
             }
         }
-        let ends = offsets.iter().zip(counts).map(|(&first, &count)| first.saturating_add(count));
+        let ends = offsets
+            .iter()
+            .zip(counts)
+            .map(|(&first, &count)| first.saturating_add(count));
         if let Some(end) = ends.max().filter(|&end| end > source.len()) {
             wrong_length(call, source.len(), end);
         }

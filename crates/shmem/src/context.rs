@@ -112,7 +112,11 @@ pub struct Context<'t, K: ContextKind = DefaultContext, L: ThreadLevel = Single>
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub(crate) fn new(owned: K::Owned) -> Self {
-        Context { owned, team: PhantomData, threads: PhantomData }
+        Context {
+            owned,
+            team: PhantomData,
+            threads: PhantomData,
+        }
     }
 
     #[inline(always)]
@@ -194,7 +198,11 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// drop(session);
     /// ```
     pub fn session_with(&self, config: SessionConfig) -> Session<'_, K, L> {
-        let options = if config.batch { SHMEM_CTX_SESSION_BATCH } else { 0 };
+        let options = if config.batch {
+            SHMEM_CTX_SESSION_BATCH
+        } else {
+            0
+        };
         ctx::session_start(call!("Context::session"), self.handle().handle(), options);
         Session(self)
     }

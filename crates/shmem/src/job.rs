@@ -120,7 +120,10 @@ pub(crate) fn enter<L: ThreadLevel>(
     by: Option<(u32, u32, &[u8; setup::UNIQUE_ID_BYTES])>,
 ) -> Result<Shmem<L>, ThreadLevelError> {
     let mut single = single();
-    let refuse = |provided| ThreadLevelError { requested: L::LEVEL, provided };
+    let refuse = |provided| ThreadLevelError {
+        requested: L::LEVEL,
+        provided,
+    };
     if setup::query_initialized() == 1 {
         let provided = setup::query_thread(call);
         if provided < L::LEVEL {
@@ -147,7 +150,9 @@ pub(crate) fn enter<L: ThreadLevel>(
         }
     };
     match provided {
-        Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
+        Some(provided) if provided >= L::LEVEL => Ok(Shmem {
+            context: Context::new(()),
+        }),
         Some(provided) => {
             // An earlier initialization had another level, which remains. This one is undone, since
             // there is no handle whose drop would finalize it.
@@ -278,6 +283,9 @@ pub(crate) fn end_if_panicking() {
 
 impl<L: ThreadLevel> fmt::Debug for Shmem<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shmem").field("pe", &self.my_pe()).field("n_pes", &self.n_pes()).finish()
+        f.debug_struct("Shmem")
+            .field("pe", &self.my_pe())
+            .field("n_pes", &self.n_pes())
+            .finish()
     }
 }

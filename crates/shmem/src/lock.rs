@@ -53,7 +53,10 @@ impl<L: ThreadLevel> Shmem<L> {
         // SAFETY: a word of a symmetric object, which only lock routines access, and was zero at
         // first.
         unsafe { lock::set(call!("Shmem::lock"), lock.as_ptr().cast::<c_long>()) };
-        LockGuard { lock, thread: PhantomData }
+        LockGuard {
+            lock,
+            thread: PhantomData,
+        }
     }
 
     /// Takes a lock if it is free (`shmem_test_lock`, §9.13.1).
@@ -62,7 +65,10 @@ impl<L: ThreadLevel> Shmem<L> {
         // SAFETY: a word of a symmetric object, which only lock routines access.
         let is_held =
             unsafe { lock::test(call!("Shmem::try_lock"), lock.as_ptr().cast::<c_long>()) };
-        (is_held == 0).then(|| LockGuard { lock, thread: PhantomData })
+        (is_held == 0).then(|| LockGuard {
+            lock,
+            thread: PhantomData,
+        })
     }
 }
 
@@ -70,7 +76,10 @@ impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         // SAFETY: a word of a symmetric object, which only lock routines access.
         unsafe {
-            lock::clear(call!("drop of a lock's guard"), self.lock.as_ptr().cast::<c_long>())
+            lock::clear(
+                call!("drop of a lock's guard"),
+                self.lock.as_ptr().cast::<c_long>(),
+            )
         };
     }
 }

@@ -49,7 +49,11 @@ impl<R> Future for CollectiveRequest<'_, R> {
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<R> {
         let request = self.get_mut();
-        assert_ne!(request.handle, RequestHandle::NULL, "a request was polled after its end");
+        assert_ne!(
+            request.handle,
+            RequestHandle::NULL,
+            "a request was polled after its end"
+        );
         let test = || requests::test(call!("CollectiveRequest::poll"), request.handle);
         let done = ready(context, test).map(request.result);
         if done.is_ready() {
@@ -72,7 +76,12 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn sync_nb(&self) -> CollectiveRequest<'_> {
         let nothing = (std::ptr::null_mut(), std::ptr::null(), 0);
-        self.start(call!("Team::sync_nb"), NonblockingCollective::Sync, nothing, |_| ())
+        self.start(
+            call!("Team::sync_nb"),
+            NonblockingCollective::Sync,
+            nothing,
+            |_| (),
+        )
     }
 
     /// Starts a [`broadcast`](Team::broadcast).
@@ -87,7 +96,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         require_same_length(call, dest.len(), source.len());
         let vectors = vectors(call, dest, source, bytes_of(source));
         let root = root as i32;
-        self.start(call, NonblockingCollective::Broadcast { root }, vectors, |_| ())
+        self.start(
+            call,
+            NonblockingCollective::Broadcast { root },
+            vectors,
+            |_| (),
+        )
     }
 
     /// Starts a [`collect`](Team::collect).
@@ -154,7 +168,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Reduce(O::COMBINE);
-        self.combine(call!("Team::reduce_nb"), collective, dest.into(), source.into())
+        self.combine(
+            call!("Team::reduce_nb"),
+            collective,
+            dest.into(),
+            source.into(),
+        )
     }
 
     /// Starts an [`inscan`](Team::inscan).
@@ -166,7 +185,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Inscan(sum::<T>());
-        self.combine(call!("Team::inscan_nb"), collective, dest.into(), source.into())
+        self.combine(
+            call!("Team::inscan_nb"),
+            collective,
+            dest.into(),
+            source.into(),
+        )
     }
 
     /// Starts an [`exscan`](Team::exscan).
@@ -178,7 +202,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Exscan(sum::<T>());
-        self.combine(call!("Team::exscan_nb"), collective, dest.into(), source.into())
+        self.combine(
+            call!("Team::exscan_nb"),
+            collective,
+            dest.into(),
+            source.into(),
+        )
     }
 
     #[track_caller]
@@ -190,7 +219,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: SymSlice<'a, T>,
     ) -> CollectiveRequest<'a> {
         require_same_length(call, dest.len(), source.len());
-        self.start(call, collective, vectors(call, dest, source, source.len()), |_| ())
+        self.start(
+            call,
+            collective,
+            vectors(call, dest, source, source.len()),
+            |_| (),
+        )
     }
 
     fn start<'a, R>(
@@ -204,7 +238,11 @@ impl<L: ThreadLevel> Team<'_, L> {
         // them; if it is leaked, the drop of the objects completes the request.
         let handle =
             unsafe { nonblocking::start(call, self.handle(), collective, dest, source, n) };
-        CollectiveRequest { handle, result, arrays: PhantomData }
+        CollectiveRequest {
+            handle,
+            result,
+            arrays: PhantomData,
+        }
     }
 }
 

@@ -54,7 +54,10 @@ impl<'env, K: ContextKind, L: ThreadLevel> Context<'env, K, L> {
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env, K, L>) -> R,
     {
         let _end = CompletesScope(self);
-        f(&Scope { context: self, lifetimes: PhantomData })
+        f(&Scope {
+            context: self,
+            lifetimes: PhantomData,
+        })
     }
 }
 

@@ -94,9 +94,9 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         let color = match color.map(c_int::try_from) {
             None => SHMEM_COLOR_UNDEFINED,
             Some(Ok(color)) => color,
-            Some(Err(_)) => {
-                call.fail(format_args!("argument color is too large; colors are below 2^31"))
-            }
+            Some(Err(_)) => call.fail(format_args!(
+                "argument color is too large; colors are below 2^31"
+            )),
         };
         own(team::split_color(call, self.handle(), color, key))
     }
@@ -128,12 +128,16 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ) -> Option<Team<'s, L>> {
         let (call, parent) = (call!("Team::split_strided_by_members"), self.handle());
         let [start, stride, size] = [start, stride, size].map(|number| number as c_int);
-        own(team::split_strided_by_members(call, parent, start, stride, size))
+        own(team::split_strided_by_members(
+            call, parent, start, stride, size,
+        ))
     }
 }
 
 fn hint(config: TeamConfig) -> team::TeamConfig {
-    team::TeamConfig { num_contexts: c_int::try_from(config.contexts).unwrap_or(c_int::MAX) }
+    team::TeamConfig {
+        num_contexts: c_int::try_from(config.contexts).unwrap_or(c_int::MAX),
+    }
 }
 
 /// Returns the team of a handle; `None` if this PE is no member, so that the handle is invalid.

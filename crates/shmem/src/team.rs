@@ -18,11 +18,19 @@ pub struct Team<'s, L: ThreadLevel = Single> {
 
 impl<'s, L: ThreadLevel> Team<'s, L> {
     pub(crate) fn borrowed(handle: TeamHandle) -> Team<'s, L> {
-        Team { handle, is_owned: false, shmem: PhantomData }
+        Team {
+            handle,
+            is_owned: false,
+            shmem: PhantomData,
+        }
     }
 
     pub(crate) fn split_off(handle: TeamHandle) -> Team<'s, L> {
-        Team { handle, is_owned: true, shmem: PhantomData }
+        Team {
+            handle,
+            is_owned: true,
+            shmem: PhantomData,
+        }
     }
 
     pub(crate) fn handle(&self) -> TeamHandle {
@@ -51,7 +59,9 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// (`shmem_team_get_config`, §9.4.4).
     pub fn config(&self) -> TeamConfig {
         let config = team::config(call!("Team::config"), self.handle);
-        TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }
+        TeamConfig {
+            contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32),
+        }
     }
 
     /// Waits until all members have called this. Does not complete operations of this PE
@@ -102,7 +112,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         config: ContextConfig,
     ) -> Result<Context<'_, K, L>, TooManyContexts> {
         let made = ctx::create(call!("Team::context"), self.handle, config.options::<K>());
-        made.map(|handle| Context::new(Owned(handle))).ok_or(TooManyContexts)
+        made.map(|handle| Context::new(Owned(handle)))
+            .ok_or(TooManyContexts)
     }
 }
 
@@ -152,6 +163,9 @@ impl<L: ThreadLevel> Drop for Team<'_, L> {
 
 impl<L: ThreadLevel> fmt::Debug for Team<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Team").field("my_pe", &self.my_pe()).field("n_pes", &self.n_pes()).finish()
+        f.debug_struct("Team")
+            .field("my_pe", &self.my_pe())
+            .field("n_pes", &self.n_pes())
+            .finish()
     }
 }

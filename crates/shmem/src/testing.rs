@@ -103,7 +103,13 @@ fn job(name: &str, n: u32) {
     command
         .args(["-n", &n.to_string()])
         .arg(std::env::current_exe().expect("a program knows its path"))
-        .args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"])
+        .args([
+            name,
+            "--exact",
+            "--include-ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(TEST, name)
         .stdout(writer.try_clone().expect("a descriptor"))
         .stderr(writer);
@@ -140,8 +146,9 @@ fn oshrun() -> PathBuf {
         return named.into();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found =
-        std::env::split_paths(&path).map(|dir| dir.join("oshrun")).find(|file| file.is_file());
+    let found = std::env::split_paths(&path)
+        .map(|dir| dir.join("oshrun"))
+        .find(|file| file.is_file());
     found.expect(
         "this test runs as a job, and no directory of PATH has oshrun; install Rushmem (cargo xtask install --prefix DIR) and \
          put DIR/bin into PATH, or set OSHRUN to the program",

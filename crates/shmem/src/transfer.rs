@@ -68,15 +68,28 @@ impl<T, C: CompletionTest> Owning<T, C> {
     fn new(vector: Vec<T>, completion: C) -> Self {
         let mut vector = ManuallyDrop::new(vector);
         let (start, len, capacity) = (vector.as_mut_ptr(), vector.len(), vector.capacity());
-        let elements = VectorParts { start, len, capacity };
-        Owning { elements, is_taken: false, polls: 0, completion }
+        let elements = VectorParts {
+            start,
+            len,
+            capacity,
+        };
+        Owning {
+            elements,
+            is_taken: false,
+            polls: 0,
+            completion,
+        }
     }
 
     /// Returns the vector. The operations on it must be complete.
     fn take(&mut self) -> Vec<T> {
         assert!(!self.is_taken, "a transfer was polled after its end");
         self.is_taken = true;
-        let VectorParts { start, len, capacity } = self.elements;
+        let VectorParts {
+            start,
+            len,
+            capacity,
+        } = self.elements;
         // SAFETY: the parts of a vector that `new` has forgotten; `is_taken` ensures that it is
         // made again only once.
         unsafe { Vec::from_raw_parts(start, len, capacity) }
@@ -203,7 +216,13 @@ mod tests {
     }
 
     fn start<'t>(polls_left: &'t Cell<u32>, written: &'t Cell<*mut u64>) -> Owning<u64, Slow<'t>> {
-        let owning = Owning::new(vec![0; 3], Slow { polls_left, written });
+        let owning = Owning::new(
+            vec![0; 3],
+            Slow {
+                polls_left,
+                written,
+            },
+        );
         written.set(owning.elements.start);
         owning
     }

@@ -41,7 +41,11 @@ impl UniqueId {
 
     /// Returns the job with this id, of `n_ranks` PEs, for the process that is to be PE `rank`.
     pub fn job(&self, rank: u32, n_ranks: u32) -> UniqueIdJob<'_> {
-        UniqueIdJob { id: self, rank, n_ranks }
+        UniqueIdJob {
+            id: self,
+            rank,
+            n_ranks,
+        }
     }
 }
 

@@ -72,8 +72,17 @@ impl<T> WaitSet<T> {
             Values::Each(values) if values.len() == nelems => wait::Values::Each(values.as_ptr()),
             Values::Each(values) => other_length(call, "values", values.len(), nelems),
         };
-        let status = if status.is_empty() { std::ptr::null() } else { status.as_ptr() };
-        WaitSet { ivars: ivars.as_ptr().cast(), nelems, status, values }
+        let status = if status.is_empty() {
+            std::ptr::null()
+        } else {
+            status.as_ptr()
+        };
+        WaitSet {
+            ivars: ivars.as_ptr().cast(),
+            nelems,
+            status,
+            values,
+        }
     }
 }
 

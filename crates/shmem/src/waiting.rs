@@ -77,7 +77,10 @@ pub(crate) fn ready<R>(
 /// intervals.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
-    let woken = Arc::new(Woken { thread: thread::current(), woken: AtomicBool::new(false) });
+    let woken = Arc::new(Woken {
+        thread: thread::current(),
+        woken: AtomicBool::new(false),
+    });
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = task::Context::from_waker(&waker);
     let mut polls = 0;
@@ -145,6 +148,9 @@ mod tests {
             Poll::Pending
         });
         block_on(heard);
-        speaker.expect("it was polled").join().expect("it has said so");
+        speaker
+            .expect("it was polled")
+            .join()
+            .expect("it has said so");
     }
 }

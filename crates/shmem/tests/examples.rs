@@ -33,7 +33,10 @@ const VIRTUAL_NODES: [(&str, usize); 3] = [("1+1", 2), ("2+2", 4), ("1+2+4", 7)]
 /// Cargo builds examples beside the tests when it builds all tests of a package.
 fn program(example: &str) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
-    let built = this.parent().and_then(Path::parent).expect("it is in target/PROFILE/deps");
+    let built = this
+        .parent()
+        .and_then(Path::parent)
+        .expect("it is in target/PROFILE/deps");
     let program = built.join("examples").join(example);
     assert!(
         program.exists(),
@@ -44,13 +47,21 @@ fn program(example: &str) -> PathBuf {
 }
 
 fn runs(example: &str, n: usize, environment: &[(&str, &str)]) {
-    let mut job = Job::new(program(example)).n(n).env("SHMEM_SYMMETRIC_SIZE", "64m");
+    let mut job = Job::new(program(example))
+        .n(n)
+        .env("SHMEM_SYMMETRIC_SIZE", "64m");
     for (name, value) in environment {
         job = job.env(name, value);
     }
     let outcome = job.run();
-    assert!(outcome.status.success() && outcome.stderr.is_empty(), "{outcome}");
-    assert!(outcome.lines().count() >= 1, "it says nothing of its result\n{outcome}");
+    assert!(
+        outcome.status.success() && outcome.stderr.is_empty(),
+        "{outcome}"
+    );
+    assert!(
+        outcome.lines().count() >= 1,
+        "it says nothing of its result\n{outcome}"
+    );
 }
 
 fn on_node(example: &'static str) {
@@ -59,7 +70,8 @@ fn on_node(example: &'static str) {
 
 fn over_tcp(example: &'static str) {
     let tcp = ("SHMEM_TRANSPORT", "tcp");
-    PES.iter().for_each(|&n| runs(example, n, &[tcp, ("SHMEM_ONNODE", "off")]));
+    PES.iter()
+        .for_each(|&n| runs(example, n, &[tcp, ("SHMEM_ONNODE", "off")]));
     for (nodes, n) in VIRTUAL_NODES {
         runs(example, n, &[tcp, ("SHMEM_VIRTUAL_NODES", nodes)]);
     }
@@ -70,7 +82,11 @@ type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 
 const SETTINGS: [Setting; 2] = [
     ("on_node", on_node, None),
-    ("tcp_sample", over_tcp, Some("part of `cargo xtask test --providers`")),
+    (
+        "tcp_sample",
+        over_tcp,
+        Some("part of `cargo xtask test --providers`"),
+    ),
 ];
 
 fn no_example_is_forgotten() {
@@ -78,15 +94,27 @@ fn no_example_is_forgotten() {
     let present: BTreeSet<String> = std::fs::read_dir(dir)
         .expect("the examples are there")
         .map(|entry| entry.expect("it can be read").path())
-        .map(|file| file.file_stem().expect("a name").to_string_lossy().into_owned())
+        .map(|file| {
+            file.file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
-    assert_eq!(present, EXAMPLES.iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(
+        present,
+        EXAMPLES.iter().map(|name| (*name).to_owned()).collect()
+    );
 }
 
 fn every_pe_of_the_ring_hears_from_the_one_before() {
     let outcome = Job::new(program("ring")).n(3).run();
     let heard: BTreeSet<&str> = outcome.lines().collect();
-    let expected = ["PE 0 heard from PE 2", "PE 1 heard from PE 0", "PE 2 heard from PE 1"];
+    let expected = [
+        "PE 0 heard from PE 2",
+        "PE 1 heard from PE 0",
+        "PE 2 heard from PE 1",
+    ];
     assert_eq!(heard, expected.into(), "{outcome}");
 }
 

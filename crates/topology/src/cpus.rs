@@ -28,7 +28,9 @@ impl CpuSet {
 
     /// Returns the set that has CPU `i` if bit `i % 64` of word `i / 64` is 1.
     pub fn from_words(words: &[u64]) -> CpuSet {
-        let mut set = CpuSet { words: words.to_vec() };
+        let mut set = CpuSet {
+            words: words.to_vec(),
+        };
         set.trim();
         set
     }
@@ -42,7 +44,9 @@ impl CpuSet {
 
     /// Returns true if the set has this CPU.
     pub fn contains(&self, cpu: u32) -> bool {
-        self.words.get(cpu as usize / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
+        self.words
+            .get(cpu as usize / 64)
+            .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
     /// Returns the CPUs, in ascending order.
@@ -56,7 +60,10 @@ impl CpuSet {
 
     /// Returns the number of CPUs.
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.words
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
     }
 
     /// Returns true if the set has no CPU.
@@ -66,14 +73,21 @@ impl CpuSet {
 
     /// Returns the CPUs that are in both sets.
     pub fn and(&self, other: &CpuSet) -> CpuSet {
-        let words: Vec<u64> =
-            self.words.iter().zip(&other.words).map(|(one, two)| one & two).collect();
+        let words: Vec<u64> = self
+            .words
+            .iter()
+            .zip(&other.words)
+            .map(|(one, two)| one & two)
+            .collect();
         CpuSet::from_words(&words)
     }
 
     /// Returns true if any CPU is in both sets.
     pub fn meets(&self, other: &CpuSet) -> bool {
-        self.words.iter().zip(&other.words).any(|(one, two)| one & two != 0)
+        self.words
+            .iter()
+            .zip(&other.words)
+            .any(|(one, two)| one & two != 0)
     }
 
     /// Returns true if all CPUs of this set are in `other`.
@@ -83,8 +97,12 @@ impl CpuSet {
 
     /// Adds the CPUs of another set.
     pub fn extend(&mut self, other: &CpuSet) {
-        self.words.resize(self.words.len().max(other.words.len()), 0);
-        self.words.iter_mut().zip(&other.words).for_each(|(own, more)| *own |= more);
+        self.words
+            .resize(self.words.len().max(other.words.len()), 0);
+        self.words
+            .iter_mut()
+            .zip(&other.words)
+            .for_each(|(own, more)| *own |= more);
     }
 
     fn trim(&mut self) {

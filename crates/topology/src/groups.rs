@@ -49,13 +49,19 @@ impl GroupLimit {
     /// Returns the limits of processes and threads that the visible groups set, the innermost group
     /// first; none if no group sets one.
     pub fn of_tasks() -> Vec<GroupLimit> {
-        control_groups().iter().filter_map(|dir| tasks(dir)).collect()
+        control_groups()
+            .iter()
+            .filter_map(|dir| tasks(dir))
+            .collect()
     }
 
     /// Returns the limits of memory that the visible groups set, the innermost group first; none if
     /// no group sets one.
     pub fn of_memory() -> Vec<GroupLimit> {
-        control_groups().iter().filter_map(|dir| memory(dir)).collect()
+        control_groups()
+            .iter()
+            .filter_map(|dir| memory(dir))
+            .collect()
     }
 
     /// Returns the number of processes that the kernel has killed in the group of a memory limit
@@ -71,7 +77,11 @@ impl GroupLimit {
 
 fn tasks(dir: &Path) -> Option<GroupLimit> {
     let file = dir.join("pids.max");
-    Some(GroupLimit { limit: number(&file)?, used: number(&dir.join("pids.current"))?, file })
+    Some(GroupLimit {
+        limit: number(&file)?,
+        used: number(&dir.join("pids.current"))?,
+        file,
+    })
 }
 
 fn memory(dir: &Path) -> Option<GroupLimit> {
@@ -80,7 +90,11 @@ fn memory(dir: &Path) -> Option<GroupLimit> {
         let limit = number(&file).filter(|limit| *limit < NO_LIMIT)?;
         let stat = fs::read_to_string(dir.join("memory.stat")).unwrap_or_default();
         let used = number(&dir.join(names.used))?;
-        Some(GroupLimit { file, limit, used: used.saturating_sub(sum(&stat, &names.cached)) })
+        Some(GroupLimit {
+            file,
+            limit,
+            used: used.saturating_sub(sum(&stat, &names.cached)),
+        })
     })
 }
 
@@ -92,7 +106,9 @@ fn number(file: &Path) -> Option<u64> {
 fn sum(text: &str, names: &[&str]) -> u64 {
     let figure = |line: &str| {
         let (name, figure) = line.split_once(' ')?;
-        names.contains(&name).then(|| figure.trim().parse::<u64>().ok())?
+        names
+            .contains(&name)
+            .then(|| figure.trim().parse::<u64>().ok())?
     };
     text.lines().filter_map(figure).sum()
 }
@@ -108,8 +124,12 @@ fn dirs(groups: &str, mounts: &str) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        let Some((root, at)) = mounts.lines().find_map(|mount| hierarchy(mount, controllers))
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let Some((root, at)) = mounts
+            .lines()
+            .find_map(|mount| hierarchy(mount, controllers))
         else {
             continue;
         };
@@ -159,7 +179,13 @@ mod tests {
         let expected = ["pids/a/b", "pids/a", "pids", "memory/c", "memory"];
         let expected = expected.map(|path| Path::new("/sys/fs/cgroup").join(path));
         let found = dirs(groups, MOUNTS);
-        assert!(found.iter().map(|dir| dir.components().as_path()).eq(expected), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .map(|dir| dir.components().as_path())
+                .eq(expected),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -192,7 +218,10 @@ mod tests {
         assert_eq!(read(), [None, None]);
         write("pids.max", "50\n");
         write("memory.max", "9000\n");
-        write("memory.stat", "anon 1\nfile 900\ninactive_file 300\nactive_file 200\n");
+        write(
+            "memory.stat",
+            "anon 1\nfile 900\ninactive_file 300\nactive_file 200\n",
+        );
         write("memory.events", "oom 4\noom_kill 3\n");
         assert_eq!(read(), [Some((50, 7)), Some((9000, 4500))]);
         assert_eq!(memory(&dir).expect("a limit").n_killed(), 3);

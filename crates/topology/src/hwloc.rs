@@ -34,7 +34,9 @@ const INFINIBAND: u16 = 0x0207;
 /// variables make it describe another one.
 pub(crate) fn this_machine() -> Result<Topology, String> {
     let mut loaded = Loaded::new()?;
-    loaded.load().map_err(|error| format!("hwloc cannot describe this machine: {error}"))?;
+    loaded
+        .load()
+        .map_err(|error| format!("hwloc cannot describe this machine: {error}"))?;
     if !loaded.is_this_machine() {
         return Err("hwloc's environment variables describe another machine".to_owned());
     }
@@ -48,7 +50,11 @@ pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
     std::fs::metadata(file).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let path = CString::new(file.as_os_str().as_bytes()).map_err(|_| "a zero byte in a path")?;
     // SAFETY: a topology that is not loaded yet, and a path that ends with a zero.
-    let status = unsafe { loaded.hwloc.hwloc_topology_set_xml(loaded.handle, path.as_ptr()) };
+    let status = unsafe {
+        loaded
+            .hwloc
+            .hwloc_topology_set_xml(loaded.handle, path.as_ptr())
+    };
     if status != 0 || loaded.load().is_err() {
         return Err(format!(
             "{shown} is not a machine description that this version of hwloc can read"
@@ -62,7 +68,11 @@ pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
     let mut loaded = Loaded::new()?;
     let text = CString::new(words).map_err(|_| "a zero byte in a description")?;
     // SAFETY: a topology that is not loaded yet, and a string that ends with a zero.
-    let status = unsafe { loaded.hwloc.hwloc_topology_set_synthetic(loaded.handle, text.as_ptr()) };
+    let status = unsafe {
+        loaded
+            .hwloc
+            .hwloc_topology_set_synthetic(loaded.handle, text.as_ptr())
+    };
     if status != 0 || loaded.load().is_err() {
         return Err(format!(
             "\"{words}\" is not a description of a machine; an example is package:2 core:4 pu:2"
@@ -159,13 +169,21 @@ impl Loaded {
     }
 
     fn topology(&self, source: String) -> Topology {
-        let all = |kind| self.of_type(kind).map(|object| self.cpus(object.cpuset)).collect();
+        let all = |kind| {
+            self.of_type(kind)
+                .map(|object| self.cpus(object.cpuset))
+                .collect()
+        };
         let numa = |object: &hwloc_obj| {
             let nbytes = attributes(object).map_or(0, |attributes| {
                 // SAFETY: `numanode` is the field of the union for objects of this type.
                 unsafe { attributes.numanode.local_memory }
             });
-            Numa { index: object.os_index, nbytes, cpus: self.cpus(object.cpuset) }
+            Numa {
+                index: object.os_index,
+                nbytes,
+                cpus: self.cpus(object.cpuset),
+            }
         };
         // SAFETY: a loaded topology; the bitmap lives as long as it.
         let allowed = unsafe { self.hwloc.hwloc_topology_get_allowed_cpuset(self.handle) };
@@ -190,10 +208,14 @@ impl Loaded {
     fn nics(&self) -> (Vec<Nic>, Vec<String>) {
         let mut device_nics: BTreeMap<String, DeviceNic> = BTreeMap::new();
         for device in self.at_depth(hw::HWLOC_TYPE_DEPTH_OS_DEVICE) {
-            let Some(attributes) = attributes(device) else { continue };
+            let Some(attributes) = attributes(device) else {
+                continue;
+            };
             // SAFETY: `osdev` is the field of the union for objects of this type.
             let kind = unsafe { attributes.osdev.type_ };
-            let Some((pci, near)) = self.pci_and_cpus(device) else { continue };
+            let Some((pci, near)) = self.pci_and_cpus(device) else {
+                continue;
+            };
             let device_nic = device_nics.entry(pci.address.clone()).or_insert(DeviceNic {
                 pci,
                 near,
@@ -209,7 +231,10 @@ impl Loaded {
         }
         let mut notes = Vec::new();
         (
-            device_nics.into_values().flat_map(|device_nic| device_nic.nics(&mut notes)).collect(),
+            device_nics
+                .into_values()
+                .flat_map(|device_nic| device_nic.nics(&mut notes))
+                .collect(),
             notes,
         )
     }
@@ -227,8 +252,15 @@ impl Loaded {
             "{:04x}:{:02x}:{:02x}.{:x}",
             attributes.domain, attributes.bus, attributes.dev, attributes.func
         );
-        let pci = Pci { address, class: attributes.class_id, vendor: attributes.vendor_id };
-        Some((pci, near.map_or_else(CpuSet::default, |object| self.cpus(object.cpuset))))
+        let pci = Pci {
+            address,
+            class: attributes.class_id,
+            vendor: attributes.vendor_id,
+        };
+        Some((
+            pci,
+            near.map_or_else(CpuSet::default, |object| self.cpus(object.cpuset)),
+        ))
     }
 }
 
@@ -251,12 +283,19 @@ struct DeviceNic {
 
 impl DeviceNic {
     fn nics(self, notes: &mut Vec<String>) -> Vec<Nic> {
-        let DeviceNic { pci, near, mut fabric, interfaces } = self;
+        let DeviceNic {
+            pci,
+            near,
+            mut fabric,
+            interfaces,
+        } = self;
         let interface = interfaces.first().cloned();
         if fabric.is_empty() && pci.vendor == SLINGSHOT {
             // Versions of hwloc that do not know Slingshot report only the network interfaces. Each
             // has the number of its device.
-            let names = interfaces.iter().filter_map(|name| name.strip_prefix("hsn"));
+            let names = interfaces
+                .iter()
+                .filter_map(|name| name.strip_prefix("hsn"));
             fabric.extend(names.map(|number| (format!("cxi{number}"), Vec::new())));
         }
         let nic = |name: String, kind, port, interface| Nic {
@@ -276,7 +315,10 @@ impl DeviceNic {
         }
         let mut nics = Vec::new();
         for (name, ports) in fabric {
-            let up = ports.iter().find(|(_, is_up)| *is_up).map(|(number, _)| *number);
+            let up = ports
+                .iter()
+                .find(|(_, is_up)| *is_up)
+                .map(|(number, _)| *number);
             match !ports.is_empty() && up.is_none() {
                 true => notes.push(format!("{name} has no port that is up")),
                 false => nics.push(nic(name, NicKind::Fabric, up, interface.clone())),
@@ -301,7 +343,9 @@ fn text(string: *const c_char) -> String {
         return String::new();
     }
     // SAFETY: a string of an object, which ends with a zero.
-    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(string) }
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Returns the ports of a fabric device, and whether each is up.
@@ -316,7 +360,11 @@ fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
         .map(info)
         .filter_map(|info| {
             let name = text(info.name);
-            let number = name.strip_prefix("Port")?.strip_suffix("State")?.parse().ok()?;
+            let number = name
+                .strip_prefix("Port")?
+                .strip_suffix("State")?
+                .parse()
+                .ok()?;
             // 4 is the kernel's number for the state of an active port.
             Some((number, text(info.value).starts_with('4')))
         })

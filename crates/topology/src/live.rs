@@ -15,7 +15,9 @@ impl Topology {
             Ok(topology) => topology.within_affinity(),
             Err(why) => {
                 let mut topology = Topology::of_kernel();
-                topology.notes.push(format!("{why}; the topology comes from /sys instead"));
+                topology
+                    .notes
+                    .push(format!("{why}; the topology comes from /sys instead"));
                 topology
             }
         }
@@ -64,8 +66,13 @@ pub fn has_choice() -> bool {
 /// none, or if only one node of this machine has CPUs.
 pub fn numa_node_of(cpus: &CpuSet) -> Option<u32> {
     let numa = sysfs::numa(Path::new("/sys"));
-    let topology = Topology { numa, ..Topology::default() };
-    (topology.numa.len() > 1).then(|| topology.numa_of(cpus))?.map(|numa| numa.index)
+    let topology = Topology {
+        numa,
+        ..Topology::default()
+    };
+    (topology.numa.len() > 1)
+        .then(|| topology.numa_of(cpus))?
+        .map(|numa| numa.index)
 }
 
 /// Returns the number of CPUs that this process may use at once, by its affinity and by the quota
@@ -78,7 +85,9 @@ pub fn cpus_at_once() -> usize {
 /// first ones.
 fn affinity() -> CpuSet {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.and_then(CpuSet::parse)
         .filter(|cpus| !cpus.is_empty())
         .unwrap_or_else(|| (0..cpus_at_once() as u32).collect())

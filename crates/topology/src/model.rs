@@ -59,7 +59,11 @@ impl Nic {
     /// Returns the value of `SHMEM_NIC` that selects this NIC, such as `mlx5_0:1,ib0`.
     pub fn hint(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
-        let interface = self.interface.as_ref().map(|name| format!(",{name}")).unwrap_or_default();
+        let interface = self
+            .interface
+            .as_ref()
+            .map(|name| format!(",{name}"))
+            .unwrap_or_default();
         format!("{}{port}{interface}", self.name)
     }
 
@@ -99,7 +103,9 @@ impl Topology {
     /// level, and finally all usable CPUs; for cores returns each usable CPU alone.
     pub fn cpu_sets(&self, level: Level) -> Vec<CpuSet> {
         let usable = |all: &mut dyn Iterator<Item = &CpuSet>| -> Vec<CpuSet> {
-            all.map(|cpus| cpus.and(&self.usable)).filter(|cpus| !cpus.is_empty()).collect()
+            all.map(|cpus| cpus.and(&self.usable))
+                .filter(|cpus| !cpus.is_empty())
+                .collect()
         };
         let sets = match level {
             Level::Package => usable(&mut self.packages.iter()),
@@ -112,7 +118,11 @@ impl Topology {
             (true, Level::Package) => vec![self.usable.clone()],
             (true, Level::Numa) => self.cpu_sets(Level::Package),
             (true, Level::L3) => self.cpu_sets(Level::Numa),
-            (true, Level::Core) => self.usable.iter().map(|cpu| CpuSet::from_iter([cpu])).collect(),
+            (true, Level::Core) => self
+                .usable
+                .iter()
+                .map(|cpu| CpuSet::from_iter([cpu]))
+                .collect(),
         }
     }
 
@@ -131,7 +141,9 @@ impl Topology {
     /// Returns the NUMA node to which all of `cpus` belong; `None` if they belong to several or are
     /// none.
     pub fn numa_of(&self, cpus: &CpuSet) -> Option<&Numa> {
-        self.numa.iter().find(|numa| !cpus.is_empty() && cpus.is_within(&numa.cpus))
+        self.numa
+            .iter()
+            .find(|numa| !cpus.is_empty() && cpus.is_within(&numa.cpus))
     }
 
     /// Returns the NICs among which PEs choose: the InfiniBand NICs if there are any, otherwise

@@ -22,7 +22,11 @@ pub fn assign(nics: &[&Nic], packages: &[CpuSet], homes: &[CpuSet]) -> Vec<Optio
     let mut users = vec![0usize; nics.len()];
     let mut chosen = vec![None; homes.len()];
     for wanted in [Distance::Near, Distance::SamePackage, Distance::Elsewhere] {
-        for (home, chosen) in homes.iter().zip(&mut chosen).filter(|(_, chosen)| chosen.is_none()) {
+        for (home, chosen) in homes
+            .iter()
+            .zip(&mut chosen)
+            .filter(|(_, chosen)| chosen.is_none())
+        {
             let candidates =
                 (0..nics.len()).filter(|&at| distance(nics[at], packages, home) <= wanted);
             *chosen = candidates.min_by_key(|&at| users[at]);

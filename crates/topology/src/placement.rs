@@ -104,10 +104,14 @@ impl FromStr for BindTo {
 }
 
 fn look_up<T: Copy>(words: &[(&'static str, T)], text: &str) -> Result<T, String> {
-    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
-        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        format!("it is one of {}", words.join(", "))
-    })
+    words
+        .iter()
+        .find(|(word, _)| *word == text)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            format!("it is one of {}", words.join(", "))
+        })
 }
 
 /// The placement of one PE.
@@ -137,7 +141,9 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     let choice = topology.choice();
     let nics = nics::assign(&choice, &topology.packages, &homes);
     let place = |(home, nic): (CpuSet, Option<usize>)| {
-        let binding = bind_to.level().map(|level| topology.cpu_set_of(level, &home));
+        let binding = bind_to
+            .level()
+            .map(|level| topology.cpu_set_of(level, &home));
         PePlacement { home, binding, nic }
     };
     let placements = homes.into_iter().zip(nics).map(place).collect();
@@ -168,8 +174,11 @@ fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
         let cores_of = |set: &CpuSet| -> Vec<&CpuSet> {
             cores.iter().filter(|core| core.meets(set)).collect()
         };
-        let groups: Vec<Vec<&CpuSet>> =
-            sets.iter().map(cores_of).filter(|group| !group.is_empty()).collect();
+        let groups: Vec<Vec<&CpuSet>> = sets
+            .iter()
+            .map(cores_of)
+            .filter(|group| !group.is_empty())
+            .collect();
         let home = |pe: usize| {
             let group = &groups[pe % groups.len()];
             group[pe / groups.len() % group.len()].clone()
@@ -177,9 +186,13 @@ fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
         (0..n_pes).map(home).collect()
     };
     match map_by {
-        MapBy::Spread => (0..n_pes).map(|pe| cores[pe * cores.len() / n_pes].clone()).collect(),
+        MapBy::Spread => (0..n_pes)
+            .map(|pe| cores[pe * cores.len() / n_pes].clone())
+            .collect(),
         MapBy::Slot => {
-            let slots = cores.iter().flat_map(|core| std::iter::repeat_n(core, core.len()));
+            let slots = cores
+                .iter()
+                .flat_map(|core| std::iter::repeat_n(core, core.len()));
             slots.cycle().take(n_pes).cloned().collect()
         }
         MapBy::Core => cores.iter().cycle().take(n_pes).cloned().collect(),

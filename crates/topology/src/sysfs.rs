@@ -35,7 +35,12 @@ pub(crate) fn read(root: &Path) -> Topology {
     let position = |core: &CpuSet| {
         let of = |sets: &[CpuSet]| sets.iter().position(|set| set.meets(core));
         let numa = topology.numa.iter().position(|numa| numa.cpus.meets(core));
-        (of(&topology.packages), numa, of(&topology.l3), core.iter().next())
+        (
+            of(&topology.packages),
+            numa,
+            of(&topology.l3),
+            core.iter().next(),
+        )
     };
     let mut cores = topology.cores.clone();
     cores.sort_by_key(position);
@@ -53,7 +58,11 @@ pub(crate) fn numa(root: &Path) -> Vec<Numa> {
         let info = fs::read_to_string(dir.join("meminfo")).unwrap_or_default();
         let total = info.lines().find_map(|line| line.split_once("MemTotal:"));
         let kib = total.and_then(|(_, rest)| rest.trim().split(' ').next()?.parse::<u64>().ok());
-        Some(Numa { index, nbytes: kib.unwrap_or(0) << 10, cpus })
+        Some(Numa {
+            index,
+            nbytes: kib.unwrap_or(0) << 10,
+            cpus,
+        })
     };
     indices.iter().filter_map(node).collect()
 }
@@ -71,10 +80,16 @@ const FABRICS: [&str; 2] = ["class/infiniband", "class/cxi"];
 fn fabric_names(root: &Path) -> Vec<(String, std::path::PathBuf)> {
     let mut all = Vec::new();
     for class in FABRICS {
-        let entries = fs::read_dir(root.join(class)).into_iter().flatten().flatten();
-        all.extend(
-            entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path())),
-        );
+        let entries = fs::read_dir(root.join(class))
+            .into_iter()
+            .flatten()
+            .flatten();
+        all.extend(entries.map(|entry| {
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                entry.path(),
+            )
+        }));
     }
     all.sort();
     all
@@ -107,12 +122,17 @@ fn nics(root: &Path) -> Vec<Nic> {
             near: list(&device.join("local_cpulist")).unwrap_or_default(),
         })
     };
-    fabric_names(root).into_iter().filter_map(found_nic).collect()
+    fabric_names(root)
+        .into_iter()
+        .filter_map(found_nic)
+        .collect()
 }
 
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 fn list(file: &Path) -> Option<CpuSet> {
@@ -140,14 +160,32 @@ mod tests {
             ("devices/system/cpu/online".to_owned(), "0-3\n"),
             ("devices/system/node/online".to_owned(), "0-1\n"),
             ("devices/system/node/node0/cpulist".to_owned(), "0,2\n"),
-            ("devices/system/node/node0/meminfo".to_owned(), "Node 0 MemTotal:  1024 kB\n"),
+            (
+                "devices/system/node/node0/meminfo".to_owned(),
+                "Node 0 MemTotal:  1024 kB\n",
+            ),
             ("devices/system/node/node1/cpulist".to_owned(), "1,3\n"),
-            ("class/infiniband/mlx5_0/device/local_cpulist".to_owned(), "1,3\n"),
-            ("class/infiniband/mlx5_0/device/class".to_owned(), "0x020700\n"),
+            (
+                "class/infiniband/mlx5_0/device/local_cpulist".to_owned(),
+                "1,3\n",
+            ),
+            (
+                "class/infiniband/mlx5_0/device/class".to_owned(),
+                "0x020700\n",
+            ),
             ("class/infiniband/mlx5_0/device/net/ib0/mtu".to_owned(), ""),
-            ("class/infiniband/mlx5_0/ports/1/state".to_owned(), "1: DOWN\n"),
-            ("class/infiniband/mlx5_0/ports/2/state".to_owned(), "4: ACTIVE\n"),
-            ("class/infiniband/mlx5_1/ports/1/state".to_owned(), "1: DOWN\n"),
+            (
+                "class/infiniband/mlx5_0/ports/1/state".to_owned(),
+                "1: DOWN\n",
+            ),
+            (
+                "class/infiniband/mlx5_0/ports/2/state".to_owned(),
+                "4: ACTIVE\n",
+            ),
+            (
+                "class/infiniband/mlx5_1/ports/1/state".to_owned(),
+                "1: DOWN\n",
+            ),
             ("class/cxi/cxi0/device/local_cpulist".to_owned(), "0,2\n"),
         ];
         for (cpu, package) in [(0, "0,2\n"), (1, "1,3\n"), (2, "0,2\n"), (3, "1,3\n")] {
@@ -162,10 +200,15 @@ mod tests {
         let shown = |sets: &[CpuSet]| sets.iter().map(CpuSet::to_string).collect::<Vec<_>>();
         assert_eq!(shown(&topology.packages), ["0,2", "1,3"]);
         assert_eq!(shown(&topology.cores), ["0", "2", "1", "3"]);
-        assert_eq!((topology.numa[0].nbytes, topology.numa[1].index), (1 << 20, 1));
+        assert_eq!(
+            (topology.numa[0].nbytes, topology.numa[1].index),
+            (1 << 20, 1)
+        );
         assert!(topology.l3.is_empty());
         assert_eq!(topology.usable.to_string(), "0-3");
-        let [cxi, mlx] = &topology.nics[..] else { panic!("{:?}", topology.nics) };
+        let [cxi, mlx] = &topology.nics[..] else {
+            panic!("{:?}", topology.nics)
+        };
         assert_eq!((cxi.name.as_str(), cxi.ucx_device()), ("cxi0", None));
         assert_eq!(cxi.near.to_string(), "0,2");
         assert_eq!(mlx.ucx_device().as_deref(), Some("mlx5_0:2"));

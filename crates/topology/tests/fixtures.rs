@@ -31,7 +31,10 @@ fn four_cards() -> Topology {
 fn nics_of_pes(topology: &Topology, plan: &PlacementPlan) -> Vec<String> {
     let choice = topology.choice();
     let name = |nic: Option<usize>| choice[nic.expect("there are NICs")].name.clone();
-    plan.placements.iter().map(|place| name(place.nic)).collect()
+    plan.placements
+        .iter()
+        .map(|place| name(place.nic))
+        .collect()
 }
 
 fn bindings(plan: &PlacementPlan) -> Vec<String> {
@@ -42,15 +45,25 @@ fn bindings(plan: &PlacementPlan) -> Vec<String> {
 
 fn two_sockets_are_found_with_what_belongs_to_them() {
     let machine = eight_cards();
-    assert_eq!((machine.packages.len(), machine.numa.len(), machine.l3.len()), (2, 2, 2));
+    assert_eq!(
+        (machine.packages.len(), machine.numa.len(), machine.l3.len()),
+        (2, 2, 2)
+    );
     assert_eq!((machine.cores.len(), machine.usable.len()), (48, 96));
     assert_eq!(machine.numa[1].nbytes, 768 << 30);
-    let choice: Vec<String> = machine.choice().iter().filter_map(|nic| nic.ucx_device()).collect();
+    let choice: Vec<String> = machine
+        .choice()
+        .iter()
+        .filter_map(|nic| nic.ucx_device())
+        .collect();
     let expected: Vec<String> = (0..8).map(|index| format!("mlx5_{index}:1")).collect();
     assert_eq!(choice, expected);
     assert_eq!(machine.notes, ["mlx5_9 has no port that is up"]);
     let first = &machine.choice()[0].clone();
-    assert_eq!((first.pci.as_str(), first.interface.as_deref()), ("0000:17:00.0", Some("ib0")));
+    assert_eq!(
+        (first.pci.as_str(), first.interface.as_deref()),
+        ("0000:17:00.0", Some("ib0"))
+    );
     assert_eq!(first.near, machine.packages[0]);
 }
 
@@ -59,21 +72,38 @@ fn pes_of_a_socket_share_its_cards() {
     let nics_by =
         |n_pes, map_by| nics_of_pes(&machine, &plan(&machine, n_pes, map_by, BindTo::None));
     let named = |numbers: &[u32]| -> Vec<String> {
-        numbers.iter().map(|number| format!("mlx5_{number}")).collect()
+        numbers
+            .iter()
+            .map(|number| format!("mlx5_{number}"))
+            .collect()
     };
     assert_eq!(nics_by(8, MapBy::Spread), named(&[0, 1, 2, 3, 4, 5, 6, 7]));
     assert_eq!(nics_by(8, MapBy::Socket), named(&[0, 4, 1, 5, 2, 6, 3, 7]));
     assert_eq!(nics_by(6, MapBy::Core), named(&[0, 1, 2, 3, 0, 1]));
     let all = nics_by(48, MapBy::Spread);
-    assert!(machine.choice().iter().all(|nic| all.iter().filter(|n| **n == nic.name).count() == 6));
+    assert!(
+        machine
+            .choice()
+            .iter()
+            .all(|nic| all.iter().filter(|n| **n == nic.name).count() == 6)
+    );
 }
 
 fn pes_are_bound_where_they_were_dealt_to() {
     let machine = eight_cards();
     let bound = |map_by, bind_to| bindings(&plan(&machine, 4, map_by, bind_to));
-    assert_eq!(bound(MapBy::Spread, BindTo::Core), ["0,48", "12,60", "24,72", "36,84"]);
-    assert_eq!(bound(MapBy::Core, BindTo::Core), ["0,48", "1,49", "2,50", "3,51"]);
-    assert_eq!(bound(MapBy::Slot, BindTo::Core), ["0,48", "0,48", "1,49", "1,49"]);
+    assert_eq!(
+        bound(MapBy::Spread, BindTo::Core),
+        ["0,48", "12,60", "24,72", "36,84"]
+    );
+    assert_eq!(
+        bound(MapBy::Core, BindTo::Core),
+        ["0,48", "1,49", "2,50", "3,51"]
+    );
+    assert_eq!(
+        bound(MapBy::Slot, BindTo::Core),
+        ["0,48", "0,48", "1,49", "1,49"]
+    );
     let numa = ["0-23,48-71", "0-23,48-71", "24-47,72-95", "24-47,72-95"];
     assert_eq!(bound(MapBy::Spread, BindTo::Numa), numa);
     assert_eq!(BindTo::usual(&machine, 96, 96), BindTo::Numa);
@@ -81,24 +111,42 @@ fn pes_are_bound_where_they_were_dealt_to() {
 
 fn each_of_four_nodes_uses_its_slingshot_card() {
     let machine = four_cards();
-    assert_eq!((machine.numa.len(), machine.l3.len(), machine.cores.len()), (4, 8, 64));
+    assert_eq!(
+        (machine.numa.len(), machine.l3.len(), machine.cores.len()),
+        (4, 8, 64)
+    );
     // hwloc 2.9 shows only the network interfaces, from which the names of the fabric's devices
     // are derived.
-    let choice: Vec<_> = machine.choice().iter().map(|nic| nic.name.as_str()).collect();
+    let choice: Vec<_> = machine
+        .choice()
+        .iter()
+        .map(|nic| nic.name.as_str())
+        .collect();
     assert_eq!(choice, ["cxi1", "cxi0", "cxi2", "cxi3"]);
     assert_eq!(machine.choice()[0].interface.as_deref(), Some("hsn1"));
     assert_eq!(machine.choice()[0].ucx_device(), None);
-    let in_blocks = ["cxi2", "cxi2", "cxi1", "cxi1", "cxi3", "cxi3", "cxi0", "cxi0"];
-    let in_turn = ["cxi2", "cxi1", "cxi3", "cxi0", "cxi2", "cxi1", "cxi3", "cxi0"];
-    for (map_by, expected) in
-        [(MapBy::Spread, in_blocks), (MapBy::L3, in_blocks), (MapBy::Numa, in_turn)]
-    {
+    let in_blocks = [
+        "cxi2", "cxi2", "cxi1", "cxi1", "cxi3", "cxi3", "cxi0", "cxi0",
+    ];
+    let in_turn = [
+        "cxi2", "cxi1", "cxi3", "cxi0", "cxi2", "cxi1", "cxi3", "cxi0",
+    ];
+    for (map_by, expected) in [
+        (MapBy::Spread, in_blocks),
+        (MapBy::L3, in_blocks),
+        (MapBy::Numa, in_turn),
+    ] {
         let plan = plan(&machine, 8, map_by, BindTo::L3);
         assert_eq!(nics_of_pes(&machine, &plan), expected, "{map_by:?}");
     }
     let plan = plan(&machine, 8, MapBy::L3, BindTo::L3);
     assert_eq!(bindings(&plan)[..2], ["0-7,64-71", "8-15,72-79"]);
-    assert_eq!(machine.numa_of(&plan.placements[7].home).map(|numa| numa.index), Some(3));
+    assert_eq!(
+        machine
+            .numa_of(&plan.placements[7].home)
+            .map(|numa| numa.index),
+        Some(3)
+    );
 }
 
 fn machines_made_of_words() {
@@ -117,9 +165,15 @@ fn machines_made_of_words() {
 fn what_describes_no_machine_is_named() {
     needs_library(HWLOC);
     let refused = Topology::of_synthetic("many cores").expect_err("no description");
-    assert!(refused.starts_with("\"many cores\" is not a description of a machine"), "{refused}");
+    assert!(
+        refused.starts_with("\"many cores\" is not a description of a machine"),
+        "{refused}"
+    );
     let refused = Topology::of_xml("/no/such.xml".as_ref()).expect_err("no file");
-    assert!(refused.starts_with("/no/such.xml cannot be read"), "{refused}");
+    assert!(
+        refused.starts_with("/no/such.xml cannot be read"),
+        "{refused}"
+    );
     let refused = Topology::of_xml("/etc/os-release".as_ref()).expect_err("no description");
     assert!(refused.contains("/etc/os-release"), "{refused}");
 }
@@ -129,9 +183,16 @@ fn this_machine_has_what_this_process_may_use() {
     let at_once = rushmem_topology::cpus_at_once();
     assert!(machine.usable.len() >= at_once, "{machine:?}");
     let cores = machine.cpu_sets(Level::Core);
-    assert_eq!(cores.iter().map(|core| core.len()).sum::<usize>(), machine.usable.len());
+    assert_eq!(
+        cores.iter().map(|core| core.len()).sum::<usize>(),
+        machine.usable.len()
+    );
     let plan = plan(&machine, 2, MapBy::default(), BindTo::Core);
-    assert!(plan.placements.iter().all(|place| place.home.is_within(&machine.usable)));
+    assert!(
+        plan.placements
+            .iter()
+            .all(|place| place.home.is_within(&machine.usable))
+    );
 }
 
 testkit::tests! {

@@ -18,7 +18,12 @@ use crate::layout::Kind;
 /// When `out` fails.
 pub fn write(job: &JobTrace, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
-    let mut events = Events { job, start: job.times().0, out, is_first: true };
+    let mut events = Events {
+        job,
+        start: job.times().0,
+        out,
+        is_first: true,
+    };
     for (pe, trace) in job.pes.iter().enumerate() {
         events.name_tracks(pe)?;
         for i in 0..trace.records.len() {
@@ -34,7 +39,13 @@ pub fn write(job: &JobTrace, out: &mut impl Write) -> io::Result<()> {
         let mut binding = binding;
         binding["bp"] = "e".into();
         // The viewer binds the event to a slice only before the end of the slice.
-        events.put(flow.to, end.saturating_sub(1).max(to.begin), name, "f", binding)?;
+        events.put(
+            flow.to,
+            end.saturating_sub(1).max(to.begin),
+            name,
+            "f",
+            binding,
+        )?;
     }
     out.write_all(b"\n]}\n")
 }
@@ -100,7 +111,13 @@ impl<W: Write> Events<'_, W> {
         }
         if trace.dropped > 0 && !trace.records.is_empty() {
             let text = format!("{} older records were dropped", trace.dropped);
-            self.put((pe, 0), trace.records[0].begin, &text, "i", json!({"s": "t"}))?;
+            self.put(
+                (pe, 0),
+                trace.records[0].begin,
+                &text,
+                "i",
+                json!({"s": "t"}),
+            )?;
         }
         Ok(())
     }

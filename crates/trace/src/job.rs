@@ -68,14 +68,21 @@ impl JobTrace {
         let mut job: Option<JobTrace> = None;
         for pe in numbers(dir)? {
             match &mut job {
-                None => job = Some(JobTrace { pes: vec![read(pe)?] }),
+                None => {
+                    job = Some(JobTrace {
+                        pes: vec![read(pe)?],
+                    })
+                }
                 Some(job) if pe < job.n_pes() => job.add(read(pe)?),
                 // The file is of another job, with more PEs.
                 Some(_) => {}
             }
         }
         job.ok_or_else(|| {
-            format!("{} has no traces of PEs; name the directory of SHMEM_TRACE", dir.display())
+            format!(
+                "{} has no traces of PEs; name the directory of SHMEM_TRACE",
+                dir.display()
+            )
         })
     }
 
@@ -92,7 +99,10 @@ impl JobTrace {
     /// Returns the number of PEs that have no trace, and the first of them, or the number of all
     /// PEs if none is missing.
     pub fn missing(&self) -> (u32, u32) {
-        let n_first = (0..).zip(&self.pes).take_while(|(pe, trace)| *pe == trace.pe).count();
+        let n_first = (0..)
+            .zip(&self.pes)
+            .take_while(|(pe, trace)| *pe == trace.pe)
+            .count();
         (self.n_pes() - self.pes.len() as u32, n_first as u32)
     }
 
@@ -128,7 +138,10 @@ impl JobTrace {
     pub fn times(&self) -> (u64, u64) {
         let all = || self.record_indices().map(|index| self.record(index));
         let begin = all().map(|record| record.begin).min().unwrap_or(0);
-        let end = all().map(|record| record.end.unwrap_or(record.begin)).max().unwrap_or(0);
+        let end = all()
+            .map(|record| record.end.unwrap_or(record.begin))
+            .max()
+            .unwrap_or(0);
         (begin, end)
     }
 
@@ -172,12 +185,19 @@ impl JobTrace {
     /// sender to the receiver of data that a collective moves. Leaves out flows that would end
     /// before they begin, for example because clocks differ.
     pub fn flows(&self) -> Vec<Flow> {
-        let mut flows: Vec<Flow> =
-            self.causes().into_iter().map(|(to, from)| Flow { from, to }).collect();
+        let mut flows: Vec<Flow> = self
+            .causes()
+            .into_iter()
+            .map(|(to, from)| Flow { from, to })
+            .collect();
         flows.sort_by_key(|flow| self.record(flow.from).begin);
         flows.extend(self.moves());
         let begin = |flow: &Flow| self.record(flow.from).begin;
-        flows.retain(|flow| self.record(flow.to).end.is_none_or(|end| begin(flow) <= end));
+        flows.retain(|flow| {
+            self.record(flow.to)
+                .end
+                .is_none_or(|end| begin(flow) <= end)
+        });
         flows
     }
 
@@ -193,10 +213,19 @@ impl JobTrace {
                     return None;
                 }
                 let nanoseconds = record.end.unwrap_or(last).saturating_sub(record.begin);
-                Some(TracedWait { call, nanoseconds, cause: causes.get(&call).copied() })
+                Some(TracedWait {
+                    call,
+                    nanoseconds,
+                    cause: causes.get(&call).copied(),
+                })
             })
             .collect();
-        waits.sort_by_key(|wait| (self.record(wait.call).end.is_some(), Reverse(wait.nanoseconds)));
+        waits.sort_by_key(|wait| {
+            (
+                self.record(wait.call).end.is_some(),
+                Reverse(wait.nanoseconds),
+            )
+        });
         waits.truncate(n);
         waits
     }
@@ -204,7 +233,11 @@ impl JobTrace {
     /// Returns the totals of each PE that waited or for which others waited. PEs for which others
     /// waited the longest come first.
     pub fn wait_totals(&self) -> Vec<WaitTotals> {
-        let total = |pe: &PeTrace| WaitTotals { pe: pe.pe, waited: 0, made_wait: 0 };
+        let total = |pe: &PeTrace| WaitTotals {
+            pe: pe.pe,
+            waited: 0,
+            made_wait: 0,
+        };
         let mut totals: Vec<WaitTotals> = self.pes.iter().map(total).collect();
         for wait in self.longest_waits(usize::MAX) {
             totals[wait.call.0].waited += wait.nanoseconds;
@@ -226,7 +259,9 @@ impl JobTrace {
         let changes = self.changes();
         for to in self.record_indices() {
             let record = self.record(to);
-            let (Kind::Wait, Some(end)) = (record.kind, record.end) else { continue };
+            let (Kind::Wait, Some(end)) = (record.kind, record.end) else {
+                continue;
+            };
             let [first, nbytes] = record.subject;
             let behind = first.saturating_add(nbytes.max(1));
             let words = changes.range((self.pe(to), first)..(self.pe(to), behind));
@@ -243,7 +278,9 @@ impl JobTrace {
             for &member in &members {
                 // A member that enters after this one has left has not ended this one's wait. For
                 // example, the root of a broadcast may leave before others enter.
-                let Some(end) = self.record(member).end else { continue };
+                let Some(end) = self.record(member).end else {
+                    continue;
+                };
                 let n = members.partition_point(|other| self.record(*other).begin <= end);
                 if let Some(last) = members[..n].last().filter(|last| **last != member) {
                     causes.insert(member, *last);
@@ -264,17 +301,23 @@ impl JobTrace {
                 changes.entry(word).or_default().push((record.begin, index));
             }
         }
-        changes.values_mut().for_each(|changes| changes.sort_unstable());
+        changes
+            .values_mut()
+            .for_each(|changes| changes.sort_unstable());
         changes
     }
 
     /// Returns the records of the members of each collective, by ascending PE.
     fn collectives(&self) -> HashMap<[u64; 2], Vec<RecordIndex>> {
         let mut collectives: HashMap<[u64; 2], Vec<RecordIndex>> = HashMap::new();
-        for index in
-            self.record_indices().filter(|index| self.record(*index).kind == Kind::Collective)
+        for index in self
+            .record_indices()
+            .filter(|index| self.record(*index).kind == Kind::Collective)
         {
-            collectives.entry(self.record(index).subject).or_default().push(index);
+            collectives
+                .entry(self.record(index).subject)
+                .or_default()
+                .push(index);
         }
         collectives
     }
@@ -293,14 +336,22 @@ impl JobTrace {
                     around.insert(thread, record.subject);
                 }
                 (Kind::Move, Some(peer)) if peer != self.pe(own) => {
-                    let members = around.get(&thread).and_then(|subject| collectives.get(subject));
+                    let members = around
+                        .get(&thread)
+                        .and_then(|subject| collectives.get(subject));
                     let other = members.and_then(|members| {
                         let at = members.binary_search_by_key(&peer, |other| self.pe(*other));
                         Some(members[at.ok()?])
                     });
                     flows.extend(other.map(|other| match record.subject[0] {
-                        0 => Flow { from: own, to: other },
-                        _ => Flow { from: other, to: own },
+                        0 => Flow {
+                            from: own,
+                            to: other,
+                        },
+                        _ => Flow {
+                            from: other,
+                            to: own,
+                        },
                     }));
                 }
                 _ => {}
@@ -313,11 +364,18 @@ impl JobTrace {
 /// Returns the PEs that have a trace file in a directory, in ascending order.
 fn numbers(dir: &Path) -> Result<Vec<u32>, String> {
     let entries = fs::read_dir(dir).map_err(|error| {
-        format!("{}: {error}; name the directory of SHMEM_TRACE", dir.display())
+        format!(
+            "{}: {error}; name the directory of SHMEM_TRACE",
+            dir.display()
+        )
     })?;
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name();
-        name.to_str()?.strip_prefix("pe-")?.strip_suffix(".ring")?.parse().ok()
+        name.to_str()?
+            .strip_prefix("pe-")?
+            .strip_suffix(".ring")?
+            .parse()
+            .ok()
     };
     let mut numbers: Vec<u32> = entries.filter_map(Result::ok).filter_map(number).collect();
     numbers.sort_unstable();
@@ -331,29 +389,67 @@ mod tests {
     fn record(kind: Kind, peer: Option<u32>, times: (u64, u64), subject: [u64; 2]) -> TraceRecord {
         let (begin, end) = (times.0, Some(times.1));
         let (in_flight, name, thread, context, nbytes) = (true, 0, 0, 0, 8);
-        TraceRecord { kind, in_flight, name, peer, thread, context, begin, end, nbytes, subject }
+        TraceRecord {
+            kind,
+            in_flight,
+            name,
+            peer,
+            thread,
+            context,
+            begin,
+            end,
+            nbytes,
+            subject,
+        }
     }
 
     fn job(records: [Vec<TraceRecord>; 2]) -> JobTrace {
         let pe = |(pe, records)| {
             let (job, n_pes, node, dropped, names) = (1, 2, 0, 0, Vec::new());
-            PeTrace { job, pe, n_pes, node, dropped, records, names }
+            PeTrace {
+                job,
+                pe,
+                n_pes,
+                node,
+                dropped,
+                records,
+                names,
+            }
         };
-        JobTrace { pes: (0..).zip(records).map(pe).collect() }
+        JobTrace {
+            pes: (0..).zip(records).map(pe).collect(),
+        }
     }
 
     #[test]
     fn a_wait_ends_by_the_last_change_of_its_words() {
         let put = |begin, word| record(Kind::Put, Some(1), (begin, begin + 1), [word, 0]);
         let wait = record(Kind::Wait, None, (0, 50), [96, 16]);
-        let job = job([vec![put(10, 96), put(40, 104), put(45, 112), put(60, 96)], vec![wait]]);
-        assert_eq!(job.flows(), [Flow { from: (0, 1), to: (1, 0) }]);
+        let job = job([
+            vec![put(10, 96), put(40, 104), put(45, 112), put(60, 96)],
+            vec![wait],
+        ]);
+        assert_eq!(
+            job.flows(),
+            [Flow {
+                from: (0, 1),
+                to: (1, 0)
+            }]
+        );
         assert_eq!(job.matrix(1), [[0, 32], [0, 0]]);
         assert_eq!(job.matrix(2), [[32]]);
         let waits = job.longest_waits(1);
         assert_eq!((waits[0].nanoseconds, waits[0].cause), (50, Some((0, 1))));
-        let first = WaitTotals { pe: 0, waited: 0, made_wait: 40 };
-        let second = WaitTotals { pe: 1, waited: 50, made_wait: 0 };
+        let first = WaitTotals {
+            pe: 0,
+            waited: 0,
+            made_wait: 40,
+        };
+        let second = WaitTotals {
+            pe: 1,
+            waited: 50,
+            made_wait: 0,
+        };
         assert_eq!(job.wait_totals(), [first, second]);
     }
 
@@ -371,12 +467,28 @@ mod tests {
     #[test]
     fn a_root_that_has_left_did_not_wait_for_who_came_later() {
         let broadcast = |times| record(Kind::Collective, None, times, [7, 1]);
-        let root = vec![broadcast((0, 10)), record(Kind::Move, Some(1), (5, 6), [0; 2])];
+        let root = vec![
+            broadcast((0, 10)),
+            record(Kind::Move, Some(1), (5, 6), [0; 2]),
+        ];
         let late = job([root, vec![broadcast((30, 40))]]);
-        assert_eq!(late.flows(), [Flow { from: (0, 1), to: (1, 0) }]);
-        assert!(late.longest_waits(2).iter().all(|wait| wait.cause.is_none()));
+        assert_eq!(
+            late.flows(),
+            [Flow {
+                from: (0, 1),
+                to: (1, 0)
+            }]
+        );
+        assert!(
+            late.longest_waits(2)
+                .iter()
+                .all(|wait| wait.cause.is_none())
+        );
         // Data that move to the root cannot have ended its broadcast before they were sent.
-        let wrong = vec![broadcast((30, 40)), record(Kind::Move, Some(0), (35, 36), [0; 2])];
+        let wrong = vec![
+            broadcast((30, 40)),
+            record(Kind::Move, Some(0), (35, 36), [0; 2]),
+        ];
         assert_eq!(job([vec![broadcast((0, 10))], wrong]).flows(), []);
     }
 
@@ -388,8 +500,13 @@ mod tests {
         };
         let pe = || vec![collective(0, Some(90)), collective(100, None)];
         let waits = job([pe(), pe()]).longest_waits(3);
-        let seen = waits.iter().map(|wait| (wait.call.1, wait.nanoseconds, wait.cause));
-        assert_eq!(seen.collect::<Vec<_>>(), [(1, 0, None), (1, 0, None), (0, 90, Some((1, 0)))]);
+        let seen = waits
+            .iter()
+            .map(|wait| (wait.call.1, wait.nanoseconds, wait.cause));
+        assert_eq!(
+            seen.collect::<Vec<_>>(),
+            [(1, 0, None), (1, 0, None), (0, 90, Some((1, 0)))]
+        );
     }
 
     #[test]
@@ -397,7 +514,10 @@ mod tests {
         let put = |begin| record(Kind::Put, Some(1), (begin, begin + 1), [0; 2]);
         let quiet = record(Kind::Quiet, None, (20, 30), [0; 2]);
         let of_pe = |peer, end| record(Kind::Quiet, Some(peer), (11, end), [0; 2]);
-        let job = job([vec![put(10), of_pe(0, 13), quiet, put(40), of_pe(1, 50)], vec![]]);
+        let job = job([
+            vec![put(10), of_pe(0, 13), quiet, put(40), of_pe(1, 50)],
+            vec![],
+        ]);
         assert_eq!(job.completions(0)[0], Some(30));
         assert_eq!(job.completions(0)[3], Some(50));
     }

@@ -152,7 +152,15 @@ impl TraceRecord {
         let what = self.kind as u64 | u64::from(self.in_flight) << 8 | name << 16 | peer << 32;
         let who = u64::from(self.thread) | u64::from(self.context) << 32;
         let [first, second] = self.subject;
-        [what, who, self.begin, self.end.unwrap_or(0), self.nbytes, first, second]
+        [
+            what,
+            who,
+            self.begin,
+            self.end.unwrap_or(0),
+            self.nbytes,
+            first,
+            second,
+        ]
     }
 
     /// Returns true for an access to memory of a PE, also one that a collective makes.
@@ -205,7 +213,10 @@ mod tests {
         words[..record::NUMBER].copy_from_slice(&record.words());
         assert_eq!(TraceRecord::of_words(&words), Some(record));
         words[record::WHAT] = TraceRecord::renamed(words[record::WHAT], 5);
-        assert_eq!(TraceRecord::of_words(&words), Some(TraceRecord { name: 5, ..record }));
+        assert_eq!(
+            TraceRecord::of_words(&words),
+            Some(TraceRecord { name: 5, ..record })
+        );
         words[record::WHAT] = 200;
         assert_eq!(TraceRecord::of_words(&words), None);
     }

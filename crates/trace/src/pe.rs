@@ -29,12 +29,16 @@ impl PeTrace {
     /// A sentence that says why they are no trace.
     pub fn of_file(bytes: &[u8]) -> Result<PeTrace, String> {
         let words = bytes.as_chunks::<WORD>().0;
-        let header: Option<[u64; header::WORDS]> =
-            words.first_chunk().map(|words| words.map(u64::from_ne_bytes));
+        let header: Option<[u64; header::WORDS]> = words
+            .first_chunk()
+            .map(|words| words.map(u64::from_ne_bytes));
         let header = header.filter(|header| header[header::MAGIC] == MAGIC);
-        let (Some(header), Some((names, ring))) =
-            (header, words.split_at_checked(RECORDS).map(|(front, ring)| (&front[NAMES..], ring)))
-        else {
+        let (Some(header), Some((names, ring))) = (
+            header,
+            words
+                .split_at_checked(RECORDS)
+                .map(|(front, ring)| (&front[NAMES..], ring)),
+        ) else {
             return Err("it is not the trace of a PE of this version on such a machine".into());
         };
         let [pe, n_pes, node] =
@@ -60,9 +64,14 @@ impl PeTrace {
             record.end = record.end.map(|end| clock.aligned(end).max(record.begin));
         }
         records.sort_by_key(|record| {
-            (record.begin, std::cmp::Reverse(record.end.unwrap_or(u64::MAX)))
+            (
+                record.begin,
+                std::cmp::Reverse(record.end.unwrap_or(u64::MAX)),
+            )
         });
-        let names = names.chunks_exact(NAME_WORDS).map(|words| name(words.as_flattened()));
+        let names = names
+            .chunks_exact(NAME_WORDS)
+            .map(|words| name(words.as_flattened()));
         Ok(PeTrace {
             job: header[header::JOB],
             pe,
@@ -76,12 +85,17 @@ impl PeTrace {
 
     /// Returns the name of a record: the function, perhaps with the location of the call.
     pub fn name(&self, record: &TraceRecord) -> &str {
-        self.names.get(usize::from(record.name)).map_or("", String::as_str)
+        self.names
+            .get(usize::from(record.name))
+            .map_or("", String::as_str)
     }
 }
 
 fn name(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
@@ -97,8 +111,15 @@ struct Clock {
 impl Clock {
     fn of_words(words: &[u64]) -> Clock {
         let [begin, offset, end, last] = [0, 1, 2, 3].map(|i| words[i].cast_signed() as f64);
-        let drift = if end > begin { (last - offset) / (end - begin) } else { 0.0 };
-        Clock { first: (begin, offset), drift }
+        let drift = if end > begin {
+            (last - offset) / (end - begin)
+        } else {
+            0.0
+        };
+        Clock {
+            first: (begin, offset),
+            drift,
+        }
     }
 
     fn aligned(&self, time: u64) -> u64 {
@@ -116,7 +137,10 @@ mod tests {
     fn a_clock_that_drifts_is_aligned_in_proportion() {
         let offset = |number: i64| number.cast_unsigned();
         let clock = Clock::of_words(&[1000, offset(-100), 2000, offset(100)]);
-        assert_eq!([1000, 1500, 2000].map(|time| clock.aligned(time)), [900, 1500, 2100]);
+        assert_eq!(
+            [1000, 1500, 2000].map(|time| clock.aligned(time)),
+            [900, 1500, 2100]
+        );
         let clock = Clock::of_words(&[1000, offset(50), 0, 0]);
         assert_eq!(clock.aligned(5000), 5050);
     }

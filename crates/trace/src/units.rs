@@ -33,6 +33,9 @@ mod tests {
         let times = [999, 1_500, 2_500_000_000].map(time);
         assert_eq!(times, ["999 ns", "1.5 us", "2.50 s"]);
         let sizes = [728, 9_999, 20_480, 3 << 19, 5 << 30, 2 << 40].map(size);
-        assert_eq!(sizes, ["728", "9999", "20.0 KiB", "1.5 MiB", "5.0 GiB", "2.0 TiB"]);
+        assert_eq!(
+            sizes,
+            ["728", "9999", "20.0 KiB", "1.5 MiB", "5.0 GiB", "2.0 TiB"]
+        );
     }
 }

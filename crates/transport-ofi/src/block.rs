@@ -30,18 +30,28 @@ impl CellBlock {
         if base.is_null() {
             handle_alloc_error(layout);
         }
-        CellBlock { base, layout, shift: cell.ilog2() }
+        CellBlock {
+            base,
+            layout,
+            shift: cell.ilog2(),
+        }
     }
 
     pub(crate) fn whole(&self) -> LocalBuf {
-        LocalBuf { base: self.base, nbytes: self.layout.size() }
+        LocalBuf {
+            base: self.base,
+            nbytes: self.layout.size(),
+        }
     }
 
     #[inline]
     pub(crate) fn cell(&self, i: u32) -> LocalBuf {
         let offset = (i as usize) << self.shift;
         debug_assert!(offset < self.layout.size(), "a cell of the block");
-        LocalBuf { base: self.base.wrapping_add(offset), nbytes: 1 << self.shift }
+        LocalBuf {
+            base: self.base.wrapping_add(offset),
+            nbytes: 1 << self.shift,
+        }
     }
 
     /// Returns the cell that contains an address; `None` for an address outside.

@@ -110,7 +110,10 @@ impl Request {
             && let Some((names, list)) = &self.interfaces
             && !names.contains(&info.domain)
         {
-            return Some(format!("its interface is {}, but {INTERFACES} is {list}", info.domain));
+            return Some(format!(
+                "its interface is {}, but {INTERFACES} is {list}",
+                info.domain
+            ));
         }
         let short = || (info.key_bytes < 4).then(|| "its keys have less than 4 bytes".to_owned());
         quirks::defect(&info.provider, self.amos).or_else(short)
@@ -146,11 +149,17 @@ impl Request {
             let near = self.near.as_ref();
             near.is_some_and(|nic| nic.name == domain || nic.interface.as_deref() == Some(domain))
         };
-        let providers: Vec<String> =
-            fitting.iter().map(|(_, info)| info.provider.clone()).collect();
+        let providers: Vec<String> = fitting
+            .iter()
+            .map(|(_, info)| info.provider.clone())
+            .collect();
         fitting.sort_by_key(|(_, info)| {
             let rank = providers.iter().position(|name| *name == info.provider);
-            (rank, self.one_machine && !info.loopback, !is_near(&info.domain))
+            (
+                rank,
+                self.one_machine && !info.loopback,
+                !is_near(&info.domain),
+            )
         });
     }
 }
@@ -220,14 +229,22 @@ pub(crate) fn diagnose(
             _ => String::new(),
         };
         let is_for_many_pairs = info.scales();
-        let opened = if args.part.is_some() { open(args, list, info) } else { Ok(()) };
+        let opened = if args.part.is_some() {
+            open(args, list, info)
+        } else {
+            Ok(())
+        };
         all.push(match opened {
             Ok(()) => {
                 let reason = format!("{peers}{registrations}; {domain}");
                 let is_used = used.as_ref() == Some(&name);
                 let remedy = is_used.then(|| upgrade(library.version(), &name)).flatten();
                 let usable = Diagnosis::new(name, Verdict::Usable, reason);
-                Diagnosis { is_for_many_pairs, remedy, ..usable }
+                Diagnosis {
+                    is_for_many_pairs,
+                    remedy,
+                    ..usable
+                }
             }
             Err(why) => Diagnosis::new(name, Verdict::Refused, format!("on {domain}, {why}"))
                 .remedy(fabric::LOG),
@@ -297,7 +314,12 @@ fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
     let device = infos.first().filter(has_device);
     let description = match (infos.first(), device) {
         (None, _) => format!("{version}: no RDMA device"),
-        (_, Some(FiInfo { provider, domain, .. })) => format!("{version}: {provider} on {domain}"),
+        (
+            _,
+            Some(FiInfo {
+                provider, domain, ..
+            }),
+        ) => format!("{version}: {provider} on {domain}"),
         (Some(_), None) => {
             let mut others: Vec<&str> = infos.iter().map(|info| info.provider.as_str()).collect();
             others.dedup();
@@ -305,7 +327,11 @@ fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
         }
     };
     let hardware_amos = device.is_some_and(|info| info.has(Quirk::HardwareAmos));
-    Found { rdma: device.is_some(), hardware_amos, description }
+    Found {
+        rdma: device.is_some(),
+        hardware_amos,
+        description,
+    }
 }
 
 /// Returns the reason why nothing fits, the variables that restrict the choice, and the commands
@@ -317,7 +343,11 @@ fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
         true => one.verdict == Verdict::Refused,
         false => one.name == *provider,
     };
-    let reasons: Vec<String> = refused.iter().filter(is_said).map(Diagnosis::to_string).collect();
+    let reasons: Vec<String> = refused
+        .iter()
+        .filter(is_said)
+        .map(Diagnosis::to_string)
+        .collect();
     let why = if !reasons.is_empty() {
         reasons.join("; ")
     } else if provider.is_empty() {
@@ -332,18 +362,35 @@ fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
         let names = names.join(", ");
         format!("{PROVIDER} is {provider}, and there is no such provider: there are {names}")
     };
-    let amos = if request.amos == Amos::Network { request.amos.to_string() } else { String::new() };
+    let amos = if request.amos == Amos::Network {
+        request.amos.to_string()
+    } else {
+        String::new()
+    };
     let restrictions = [
-        ("FI_PROVIDER", std::env::var("FI_PROVIDER").unwrap_or_default()),
+        (
+            "FI_PROVIDER",
+            std::env::var("FI_PROVIDER").unwrap_or_default(),
+        ),
         (PROVIDER, provider.clone()),
         (DOMAIN, request.domain.clone()),
         (FABRIC, request.fabric.clone()),
-        (INTERFACES, request.interfaces.as_ref().map_or(String::new(), |(_, list)| list.clone())),
+        (
+            INTERFACES,
+            request
+                .interfaces
+                .as_ref()
+                .map_or(String::new(), |(_, list)| list.clone()),
+        ),
         ("SHMEM_AMOS", amos),
     ];
     let set = restrictions.iter().filter(|(_, value)| !value.is_empty());
     let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
-    let set = if set.is_empty() { String::new() } else { format!(" with {}", set.join(", ")) };
+    let set = if set.is_empty() {
+        String::new()
+    } else {
+        format!(" with {}", set.join(", "))
+    };
     format!(
         "libfabric has nothing that a job can use{set}: {why}; `shmem-info --doctor` explains all of its providers, \
          and `fi_info` lists them"
@@ -353,7 +400,10 @@ fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
 /// Returns the provider that has a fabric of this name.
 fn provider_of_fabric(library: &'static Libfabric, name: &str) -> Option<String> {
     let all = InfoList::of(library, &FiInfo::any()).ok()?;
-    let found = all.iter().map(|entry| FiInfo::of(entry, false)).find(|info| info.fabric == name);
+    let found = all
+        .iter()
+        .map(|entry| FiInfo::of(entry, false))
+        .find(|info| info.fabric == name);
     found.map(|info| info.provider)
 }
 
@@ -369,9 +419,14 @@ fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> 
         }
     }
     let refused = names.iter().filter(|name| !fits.contains(name));
-    let mut all: Vec<Diagnosis> = refused.map(|name| refusal(library, request, name)).collect();
-    let is_part =
-        |part: &String| names.iter().any(|name| name.split(';').any(|layer| layer == part));
+    let mut all: Vec<Diagnosis> = refused
+        .map(|name| refusal(library, request, name))
+        .collect();
+    let is_part = |part: &String| {
+        names
+            .iter()
+            .any(|name| name.split(';').any(|layer| layer == part))
+    };
     let idle = installed(library).into_iter();
     let idle = idle.filter(|name| !name.starts_with(LAYERS) && !is_part(name));
     all.extend(idle.map(|name| Diagnosis::new(name, Verdict::Absent, "no device of this kind")));
@@ -384,10 +439,16 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
     if !requested.is_empty() && requested != name {
         return Diagnosis::new(name, Verdict::Unused, format!("{PROVIDER} is {requested}"));
     }
-    let hints = FiInfo { provider: name.to_owned(), ..request.hints(false) };
+    let hints = FiInfo {
+        provider: name.to_owned(),
+        ..request.hints(false)
+    };
     let offer = |hints: &FiInfo| {
         let offers = InfoList::of(library, hints).ok()?;
-        offers.iter().map(|entry| FiInfo::of(entry, false)).find(|offer| offer.provider == name)
+        offers
+            .iter()
+            .map(|entry| FiInfo::of(entry, false))
+            .find(|offer| offer.provider == name)
     };
     let why = offer(&hints).and_then(|info| request.mismatch(&info));
     let why = why.or_else(|| refused_hints(&hints, offer));
@@ -399,7 +460,11 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
 /// any; the function that drops it from hints; and the function that names what the provider has
 /// instead. The latter takes the hints and the entry that the provider offers without this
 /// requirement, and may return an empty text.
-type Relaxation = (&'static str, fn(&mut FiInfo), fn(&FiInfo, &FiInfo) -> String);
+type Relaxation = (
+    &'static str,
+    fn(&mut FiInfo),
+    fn(&FiInfo, &FiInfo) -> String,
+);
 
 /// All requirements that can be dropped, in the order in which they are named.
 const RELAXATIONS: &[Relaxation] = &[
@@ -413,13 +478,21 @@ const RELAXATIONS: &[Relaxation] = &[
         |hints| hints.caps &= !(fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM),
         nothing,
     ),
-    ("FI_RMA (remote memory access)", |hints| hints.caps &= !fi::FI_RMA, nothing),
+    (
+        "FI_RMA (remote memory access)",
+        |hints| hints.caps &= !fi::FI_RMA,
+        nothing,
+    ),
     (
         "FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)",
         |hints| hints.caps &= !fi::FI_ATOMIC,
         nothing,
     ),
-    ("FI_MSG (messages)", |hints| hints.caps &= !fi::FI_MSG, nothing),
+    (
+        "FI_MSG (messages)",
+        |hints| hints.caps &= !fi::FI_MSG,
+        nothing,
+    ),
     (
         "FI_THREAD_SAFE",
         |hints| hints.threading = fi::FI_THREAD_UNSPEC,
@@ -462,16 +535,21 @@ const RELAXATIONS: &[Relaxation] = &[
     ),
 ];
 
-const ENDPOINTS: &[(&str, u32)] =
-    &[("FI_EP_MSG", fi::FI_EP_MSG), ("FI_EP_DGRAM", fi::FI_EP_DGRAM), ("FI_EP_RDM", fi::FI_EP_RDM)];
+const ENDPOINTS: &[(&str, u32)] = &[
+    ("FI_EP_MSG", fi::FI_EP_MSG),
+    ("FI_EP_DGRAM", fi::FI_EP_DGRAM),
+    ("FI_EP_RDM", fi::FI_EP_RDM),
+];
 const THREADING: &[(&str, u32)] = &[
     ("FI_THREAD_FID", fi::FI_THREAD_FID),
     ("FI_THREAD_DOMAIN", fi::FI_THREAD_DOMAIN),
     ("FI_THREAD_COMPLETION", fi::FI_THREAD_COMPLETION),
     ("FI_THREAD_ENDPOINT", fi::FI_THREAD_ENDPOINT),
 ];
-const PROGRESS: &[(&str, u32)] =
-    &[("FI_PROGRESS_AUTO", fi::FI_PROGRESS_AUTO), ("FI_PROGRESS_MANUAL", fi::FI_PROGRESS_MANUAL)];
+const PROGRESS: &[(&str, u32)] = &[
+    ("FI_PROGRESS_AUTO", fi::FI_PROGRESS_AUTO),
+    ("FI_PROGRESS_MANUAL", fi::FI_PROGRESS_MANUAL),
+];
 const RESOURCES: &[(&str, u32)] = &[("FI_RM_DISABLED", fi::FI_RM_DISABLED)];
 const REGISTRATION: &[(&str, u64)] = &[
     ("FI_MR_MMU_NOTIFY", fi::FI_MR_MMU_NOTIFY),
@@ -513,8 +591,10 @@ fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> O
         left
     };
     // Requirements that `hints` does not contain cannot be the reason.
-    let mut dropped: Vec<&Relaxation> =
-        RELAXATIONS.iter().filter(|one| without(&[one]) != *hints).collect();
+    let mut dropped: Vec<&Relaxation> = RELAXATIONS
+        .iter()
+        .filter(|one| without(&[one]) != *hints)
+        .collect();
     let mut offered = offer(&without(&dropped))?;
     // If the provider still makes an offer with a requirement put back, this one is not the reason.
     for i in (0..dropped.len()).rev() {
@@ -524,11 +604,16 @@ fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> O
             (dropped, offered) = (fewer, offer);
         }
     }
-    let reasons = dropped.iter().map(|(name, _, instead)| match instead(hints, &offered) {
-        none if none.is_empty() => (*name).to_owned(),
-        instead => format!("{name}: with {instead} it would do"),
-    });
-    Some(format!("refuses {}", reasons.collect::<Vec<_>>().join("; and ")))
+    let reasons = dropped
+        .iter()
+        .map(|(name, _, instead)| match instead(hints, &offered) {
+            none if none.is_empty() => (*name).to_owned(),
+            instead => format!("{name}: with {instead} it would do"),
+        });
+    Some(format!(
+        "refuses {}",
+        reasons.collect::<Vec<_>>().join("; and ")
+    ))
 }
 
 #[cfg(test)]

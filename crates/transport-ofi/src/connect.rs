@@ -36,7 +36,11 @@ impl Address {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_wire::Error> {
         let (provider, host, name) = decode(OFI_ADDRESS, bytes)?;
-        Ok(Address { provider, host, name })
+        Ok(Address {
+            provider,
+            host,
+            name,
+        })
     }
 }
 
@@ -70,13 +74,22 @@ impl PublishedSegment {
     pub(crate) fn decode(bytes: &[u8]) -> Result<PublishedSegment, rushmem_wire::Error> {
         let (base, nbytes, key, raw, whole) = decode::<(_, _, _, Option<_>, _)>(OFI_KEY, bytes)?;
         let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
-        Ok(PublishedSegment { segment: SegmentKey { base, nbytes, key }, raw, whole })
+        Ok(PublishedSegment {
+            segment: SegmentKey { base, nbytes, key },
+            raw,
+            whole,
+        })
     }
 
     /// Returns the key that operations of this PE use. Maps a raw key.
     fn usable(self, fabric: &Fabric) -> Result<SegmentKey, i32> {
-        let key = self.raw.map_or(Ok(self.segment.key), |raw| fabric.map(&raw))?;
-        Ok(SegmentKey { key, ..self.segment })
+        let key = self
+            .raw
+            .map_or(Ok(self.segment.key), |raw| fabric.map(&raw))?;
+        Ok(SegmentKey {
+            key,
+            ..self.segment
+        })
     }
 }
 
@@ -103,8 +116,10 @@ pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
 /// Decodes the segments of `pe` from its record.
 fn published(pe: Pe, record: PeRecord<'_>) -> Result<[PublishedSegment; Segment::COUNT], Error> {
     let mut published: [PublishedSegment; Segment::COUNT] = Default::default();
-    for (published, bytes) in
-        published.iter_mut().zip(record.keys).filter(|(_, bytes)| !bytes.is_empty())
+    for (published, bytes) in published
+        .iter_mut()
+        .zip(record.keys)
+        .filter(|(_, bytes)| !bytes.is_empty())
     {
         *published = PublishedSegment::decode(bytes).map_err(invalid(pe))?;
     }
@@ -135,7 +150,9 @@ impl Peer {
     /// Inserts the address of `pe` and maps its keys, from its record, which was checked.
     pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let address = address(pe, record)?;
-        let fi_addr = fabric.insert(&address.name).map_err(refused(fabric, "the address", pe))?;
+        let fi_addr = fabric
+            .insert(&address.name)
+            .map_err(refused(fabric, "the address", pe))?;
         rushmem_log::debug!(
             peer = pe.0,
             host = address.host,
@@ -146,9 +163,16 @@ impl Peer {
         let published = published(pe, record)?;
         let heap_bytes = published[Segment::Heap as usize].whole;
         for (key, published) in keys.iter_mut().zip(published) {
-            *key = published.usable(fabric).map_err(refused(fabric, "a key", pe))?;
+            *key = published
+                .usable(fabric)
+                .map_err(refused(fabric, "a key", pe))?;
         }
-        Ok(Peer { fi_addr, keys, heap_bytes, blocks: HeapBlocks::default() })
+        Ok(Peer {
+            fi_addr,
+            keys,
+            heap_bytes,
+            blocks: HeapBlocks::default(),
+        })
     }
 
     /// Returns the number of bytes of a segment.
@@ -173,9 +197,14 @@ impl Peer {
     ) -> Result<(), Error> {
         self.blocks.learn(pe, block, entry, |key| {
             let published = PublishedSegment::decode(key).map_err(invalid(pe))?;
-            let key = published.usable(fabric).map_err(refused(fabric, "a key", pe))?;
+            let key = published
+                .usable(fabric)
+                .map_err(refused(fabric, "a key", pe))?;
             // Operations add offsets in the heap, not in the block, to the base.
-            Ok(SegmentKey { base: key.base.wrapping_sub(block.start), ..key })
+            Ok(SegmentKey {
+                base: key.base.wrapping_sub(block.start),
+                ..key
+            })
         })
     }
 }
@@ -185,7 +214,9 @@ impl Peer {
 fn refused(fabric: &Fabric, what: &'static str, pe: Pe) -> impl Fn(i32) -> Error {
     move |code| {
         let (own, why) = (&fabric.info.provider, fabric.library.strerror(code));
-        Error::Unavailable(format!("libfabric ({own}) refused {what} of PE {pe}: {why}"))
+        Error::Unavailable(format!(
+            "libfabric ({own}) refused {what} of PE {pe}: {why}"
+        ))
     }
 }
 
@@ -195,14 +226,35 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        let address = Address { provider: "tcp".into(), host: "h".into(), name: vec![1, 2, 3] };
+        let address = Address {
+            provider: "tcp".into(),
+            host: "h".into(),
+            name: vec![1, 2, 3],
+        };
         let bytes = address.encode();
         assert_eq!(Address::decode(&bytes), Ok(address));
         assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
-        let segment = SegmentKey { base: 1 << 47, nbytes: 5, key: u64::MAX };
-        for raw in [None, Some(RawKey { base: 7, bytes: vec![1; 32] })] {
-            let published = PublishedSegment { segment, raw, whole: 7 };
-            assert_eq!(PublishedSegment::decode(&published.clone().encode().0), Ok(published));
+        let segment = SegmentKey {
+            base: 1 << 47,
+            nbytes: 5,
+            key: u64::MAX,
+        };
+        for raw in [
+            None,
+            Some(RawKey {
+                base: 7,
+                bytes: vec![1; 32],
+            }),
+        ] {
+            let published = PublishedSegment {
+                segment,
+                raw,
+                whole: 7,
+            };
+            assert_eq!(
+                PublishedSegment::decode(&published.clone().encode().0),
+                Ok(published)
+            );
         }
         assert!(PublishedSegment::decode(&[0; 23]).is_err());
     }

@@ -158,7 +158,10 @@ impl FiEndpoint {
         // SAFETY: shorter by one than the vector, which is not empty.
         unsafe { self.free.set_len(left) };
         // A free cell has `BufferUse::None`, so there is nothing to drop.
-        std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
+        std::mem::forget(std::mem::replace(
+            &mut self.ops[op as usize],
+            Op { pe, use_ },
+        ));
         Some(op)
     }
 
@@ -176,7 +179,11 @@ impl FiEndpoint {
     /// returned. Ends the operation if libfabric refused it.
     #[inline(always)]
     fn begun(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
-        if code == 0 { Ok(PostStatus::Started) } else { self.end_refused(code, op) }
+        if code == 0 {
+            Ok(PostStatus::Started)
+        } else {
+            self.end_refused(code, op)
+        }
     }
 
     #[cold]

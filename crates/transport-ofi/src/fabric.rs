@@ -149,7 +149,17 @@ impl Fabric {
         let av = unsafe { Fid::opened(code, av) }.map_err(refused("the address table"))?;
         let (list, keys) = (Mutex::new(list), AtomicU64::new(first_key));
         let (mapped, permits) = (MappedKeys::default(), Arc::default());
-        Ok(Fabric { av, domain, fabric, list, library, info, keys, mapped, permits })
+        Ok(Fabric {
+            av,
+            domain,
+            fabric,
+            list,
+            library,
+            info,
+            keys,
+            mapped,
+            permits,
+        })
     }
 
     /// Returns a completion queue, with a wait object if `sleep` and the provider has one.
@@ -174,9 +184,15 @@ impl Fabric {
             let mut fd = -1;
             // SAFETY: an open queue that was opened with a descriptor.
             let code = unsafe { fi::fi_getwait(cq.fid(), &mut fd) };
-            return Ok(Cq { cq, wait: (code == 0 && fd >= 0).then_some(fd) });
+            return Ok(Cq {
+                cq,
+                wait: (code == 0 && fd >= 0).then_some(fd),
+            });
         }
-        Ok(Cq { cq: open(fi::FI_WAIT_NONE)?, wait: None })
+        Ok(Cq {
+            cq: open(fi::FI_WAIT_NONE)?,
+            wait: None,
+        })
     }
 
     /// Returns an enabled endpoint with room for this number of receives.
@@ -289,7 +305,9 @@ impl Fabric {
 
     /// Returns how a thread can sleep until a queue has an event.
     pub(crate) fn wait_object<'a>(&self, cq: &'a Cq) -> WaitObject<'a> {
-        let Some(fd) = cq.wait else { return WaitObject::Absent };
+        let Some(fd) = cq.wait else {
+            return WaitObject::Absent;
+        };
         // SAFETY: an open fabric and an open queue with a descriptor.
         if unsafe { fi::fi_trywait(self.fabric.raw(), cq.cq.fid()) } != 0 {
             return WaitObject::Ready;

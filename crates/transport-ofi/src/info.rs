@@ -88,7 +88,11 @@ pub(crate) struct FabricNic {
 impl FiInfo {
     /// Returns requirements that any provider meets.
     pub(crate) fn any() -> FiInfo {
-        FiInfo { mode: u64::MAX, mr_mode: ANY_REGISTRATION, ..FiInfo::default() }
+        FiInfo {
+            mode: u64::MAX,
+            mr_mode: ANY_REGISTRATION,
+            ..FiInfo::default()
+        }
     }
 
     /// Returns the offer of an entry. `delivery` says whether the entry was offered for hints that
@@ -104,8 +108,10 @@ impl FiInfo {
         let domain = unsafe { &*entry.domain_attr };
         // SAFETY: an entry has this part.
         let fabric = unsafe { &*entry.fabric_attr };
-        let sockets =
-            matches!(entry.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
+        let sockets = matches!(
+            entry.addr_format,
+            fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6
+        );
         let provider = text(fabric.prov_name);
         FiInfo {
             domain: text(domain.name),
@@ -156,7 +162,11 @@ impl FiInfo {
         let fabric = unsafe { &mut *hints.fabric_attr };
         fabric.name = copy(&self.fabric)?;
         fabric.prov_name = copy(&self.provider)?;
-        let op_flags = if self.delivery { fi::FI_DELIVERY_COMPLETE } else { 0 };
+        let op_flags = if self.delivery {
+            fi::FI_DELIVERY_COMPLETE
+        } else {
+            0
+        };
         // SAFETY: a part of an entry that libfabric made.
         unsafe { &mut *hints.tx_attr }.op_flags = op_flags;
         Ok(())
@@ -254,7 +264,10 @@ impl InfoList {
     /// Returns the entries that libfabric offers for these requirements; the list may be empty.
     pub(crate) fn of(library: &'static Libfabric, hints: &FiInfo) -> Result<InfoList, String> {
         // SAFETY: null asks for an empty entry.
-        let filled = InfoList { library, first: unsafe { library.dupinfo(std::ptr::null()) } };
+        let filled = InfoList {
+            library,
+            first: unsafe { library.dupinfo(std::ptr::null()) },
+        };
         // SAFETY: the pointer is null, or to an entry that is owned here.
         let empty = unsafe { filled.first.as_mut() };
         hints.fill(empty.ok_or("libfabric has no memory for a query")?)?;
@@ -262,10 +275,14 @@ impl InfoList {
         // SAFETY: the hints are an entry that libfabric made and `fill` completed.
         match unsafe { library.getinfo(filled.first, &mut first) } {
             0 => Ok(InfoList { library, first }),
-            error if error == -fi::FI_ENODATA => Ok(InfoList { library, first: null_mut() }),
-            error => {
-                Err(format!("libfabric cannot list its providers: {}", library.strerror(error)))
-            }
+            error if error == -fi::FI_ENODATA => Ok(InfoList {
+                library,
+                first: null_mut(),
+            }),
+            error => Err(format!(
+                "libfabric cannot list its providers: {}",
+                library.strerror(error)
+            )),
         }
     }
 
@@ -296,7 +313,9 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     }
     let list = InfoList { library, first };
     // SAFETY: these entries have this part.
-    list.iter().map(|info| text(unsafe { &*info.fabric_attr }.prov_name)).collect()
+    list.iter()
+        .map(|info| text(unsafe { &*info.fabric_attr }.prov_name))
+        .collect()
 }
 
 /// Returns the NIC of an entry, if libfabric reports it.
@@ -340,5 +359,7 @@ fn text(string: *const c_char) -> String {
         return String::new();
     }
     // SAFETY: libfabric's strings end with zeros and live as long as the entry.
-    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(string) }
+        .to_string_lossy()
+        .into_owned()
 }

@@ -33,7 +33,11 @@ impl Message {
         bytes[..KIND].copy_from_slice(&tag.to_le_bytes());
         match self {
             Message::Request(request) | Message::Data(request) => {
-                bytes[KIND] = if matches!(self, Message::Data(_)) { DATA } else { REQUEST };
+                bytes[KIND] = if matches!(self, Message::Data(_)) {
+                    DATA
+                } else {
+                    REQUEST
+                };
                 bytes[START..].copy_from_slice(&request.encode());
             }
             Message::Reply(reply) => {
@@ -58,9 +62,9 @@ impl Message {
         let message = match head.get(KIND) {
             Some(&REQUEST) => Message::Request(Request::decode(content)?),
             Some(&DATA) => Message::Data(Request::decode(content)?),
-            Some(&REPLY) => {
-                Message::Reply(Reply::decode(content.get(..message::REPLY).unwrap_or(content))?)
-            }
+            Some(&REPLY) => Message::Reply(Reply::decode(
+                content.get(..message::REPLY).unwrap_or(content),
+            )?),
             _ => return Err(RefusedMessage::of_nobody(Violation::Unknown("message"))),
         };
         Ok(Some((message, body)))
@@ -83,22 +87,47 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded_and_other_bytes_are_refused() {
-        let reply = Reply { pe: Pe(9), ack: Ack { origin: 3, count: 4 }, old: Some((5, 6)) };
+        let reply = Reply {
+            pe: Pe(9),
+            ack: Ack {
+                origin: 3,
+                count: 4,
+            },
+            old: Some((5, 6)),
+        };
         let request = Request {
-            stream: Stream { pe: Pe(9), origin: 4 },
-            position: StreamPosition { number: 7, after: 6, asks: true },
+            stream: Stream {
+                pe: Pe(9),
+                origin: 4,
+            },
+            position: StreamPosition {
+                number: 7,
+                after: 6,
+                asks: true,
+            },
             ack: None,
             slot: None,
             update: None,
-            dest: RemoteAddr { segment: Segment::Static, offset: 1 << 40 },
+            dest: RemoteAddr {
+                segment: Segment::Static,
+                offset: 1 << 40,
+            },
         };
-        for message in [Message::Reply(reply), Message::Request(request), Message::Data(request)] {
+        for message in [
+            Message::Reply(reply),
+            Message::Request(request),
+            Message::Data(request),
+        ] {
             for body in [&[][..], &[1, 2, 3]] {
                 let bytes = [&message.encode(77), body].concat();
                 assert_eq!(Message::decode(&bytes, 77), Ok(Some((message, body))));
                 assert_eq!(message.sender(), Pe(9));
                 assert_eq!(Message::decode(&bytes, 78), Ok(None), "of another job");
-                assert_eq!(Message::decode(&bytes[..KIND - 1], 77), Ok(None), "of nobody");
+                assert_eq!(
+                    Message::decode(&bytes[..KIND - 1], 77),
+                    Ok(None),
+                    "of nobody"
+                );
                 let sender = |bytes: &[u8]| Message::decode(bytes, 77).expect_err("damaged").from;
                 assert_eq!(sender(&bytes[..START + 8]), Some(Pe(9)));
                 assert_eq!(sender(&bytes[..KIND]), None);

@@ -58,9 +58,11 @@ impl Native {
         let swaps = |&width: &AmoWidth| native.has(AmoOp::CompareSwap, width);
         match [AmoWidth::Four, AmoWidth::Eight].iter().all(swaps) {
             true => Ok(native),
-            false => Err("it has no compare-and-swap of 4 and 8 bytes; with SHMEM_AMOS=software \
+            false => Err(
+                "it has no compare-and-swap of 4 and 8 bytes; with SHMEM_AMOS=software \
                           the targets' CPUs carry atomic operations out"
-                .to_owned()),
+                    .to_owned(),
+            ),
         }
     }
 
@@ -86,12 +88,18 @@ mod tests {
     #[test]
     fn operations_are_distinguished() {
         let widths = [AmoWidth::Four, AmoWidth::Eight];
-        let bits = AmoOp::ALL.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
+        let bits = AmoOp::ALL
+            .iter()
+            .flat_map(|&op| widths.map(|width| bit(op, width)));
         assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 18);
         let swaps = Native(u32::MAX).compare_swap_only();
         for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
-                assert_eq!(swaps.has(op, width), op == AmoOp::CompareSwap, "{op:?} {width:?}");
+                assert_eq!(
+                    swaps.has(op, width),
+                    op == AmoOp::CompareSwap,
+                    "{op:?} {width:?}"
+                );
             }
         }
     }

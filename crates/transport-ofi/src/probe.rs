@@ -50,7 +50,10 @@ mod tests {
     fn names_of_sockets_are_understood() {
         let mut name = (libc::AF_INET as u16).to_ne_bytes().to_vec();
         name.extend([0x12, 0x34, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(socket(&name), Some("127.0.0.1:4660".parse().expect("an address")));
+        assert_eq!(
+            socket(&name),
+            Some("127.0.0.1:4660".parse().expect("an address"))
+        );
         let mut name = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
         name.extend([0, 80, 0, 0, 0, 0]);
         name.extend(Ipv6Addr::LOCALHOST.octets());

@@ -58,7 +58,10 @@ impl Issuing for Progress {
 
 impl Progress {
     pub(crate) fn new(shared: SharedState) -> Progress {
-        Progress { issuers: Issuers::default(), shared }
+        Progress {
+            issuers: Issuers::default(),
+            shared,
+        }
     }
 
     /// Works as [`Transport::wait`](rushmem_transport::Transport::wait).
@@ -135,7 +138,11 @@ impl Driver for Progress {
             // that sleep on it.
             let is_unsignaled = shared.local.amos == Amos::Network
                 || shared.stopped_polling.load(Ordering::Relaxed);
-            let at_most = if is_unsignaled { MAX_SLEEP_WITHOUT_WAIT_OBJECT } else { MAX_SLEEP };
+            let at_most = if is_unsignaled {
+                MAX_SLEEP_WITHOUT_WAIT_OBJECT
+            } else {
+                MAX_SLEEP
+            };
             sleeper.until(queue.as_slice(), at_most);
         }
     }

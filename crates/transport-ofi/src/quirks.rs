@@ -47,19 +47,31 @@ const QUIRKS: &[(&str, &[Quirk])] = &[
     // Completions for the target's memory are reported only when the target polls (1.17), and too
     // early once atomic operations are requested. Without such completions a read follows the
     // writes before it: the kernel carries out writes at once, or both are in the same queue.
-    ("shm", &[ByKernel, ReadsFollow, NeedsFirstThread, ReusesNames]),
+    (
+        "shm",
+        &[ByKernel, ReadsFollow, NeedsFirstThread, ReusesNames],
+    ),
     ("ofi_rxm", &[Connects, CutsMessages]),
     // Atomic operations failed (FI_ENOKEY) with 1.17 over a NIC in software, where rxm carries them
     // out. Closing crashed (1.17, seldom, seen in a core file): rxm takes completions of
     // connections that it has freed.
     (
         "verbs;ofi_rxm",
-        &[AmoDefect("lose keys of atomic operations (libfabric 1.17)"), FailsAtClose],
+        &[
+            AmoDefect("lose keys of atomic operations (libfabric 1.17)"),
+            FailsAtClose,
+        ],
     ),
     // A layer that makes datagrams reliable. When several PEs write to one at once, the target
     // sometimes completes a write although parts of it are missing ("Truncation error"): seen with
     // 1.17, and with libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
-    ("ofi_rxd", &[Defect("lose parts of writes (libfabric 1.17, 2.3)"), ByKernel]),
+    (
+        "ofi_rxd",
+        &[
+            Defect("lose parts of writes (libfabric 1.17, 2.3)"),
+            ByKernel,
+        ],
+    ),
     // The provider that became tcp in 1.18, as an experiment beside the tcp of 1.17.
     ("net", &[Defect("stall (libfabric 1.16, 1.17)"), Connects]),
     // Experimental (fi_mrail): with 1.17 over tcp;ofi_rxm, processes crash in it and transfers fail
@@ -108,7 +120,11 @@ const WITHOUT_NIC: [&CStr; 2] = [c"FI_OFI_RXM_BUFFER_SIZE=128", c"FI_UNIVERSE_SI
 /// Sets the variables that are not set.
 pub(crate) fn set_variables() {
     setting::set_defaults(&VARIABLES);
-    setting::set_defaults(if devices::any() { &WITH_NIC } else { &WITHOUT_NIC });
+    setting::set_defaults(if devices::any() {
+        &WITH_NIC
+    } else {
+        &WITHOUT_NIC
+    });
 }
 
 /// Returns the quirks of a provider, by the name that libfabric composes of its layers.
@@ -139,7 +155,9 @@ pub(crate) fn defect(provider: &str, amos: Amos) -> Option<String> {
         )),
         _ => None,
     };
-    quirks(provider).find_map(amo_defect).or_else(|| quirks(provider).find_map(defect))
+    quirks(provider)
+        .find_map(amo_defect)
+        .or_else(|| quirks(provider).find_map(defect))
 }
 
 /// Returns true if a provider sends messages of many kilobytes in one piece, provided that it need
@@ -172,7 +190,13 @@ mod tests {
         for amos in [Amos::Software, Amos::Network] {
             let refusal = defect("udp;ofi_rxd", amos);
             assert!(refusal.is_some_and(|why| why.starts_with("known to lose parts")));
-            for bad in ["verbs;ofi_rxd", "net", "net;ofi_rxm", "tcp;ofi_rxm;ofi_mrail", "lnx"] {
+            for bad in [
+                "verbs;ofi_rxd",
+                "net",
+                "net;ofi_rxm",
+                "tcp;ofi_rxm;ofi_mrail",
+                "lnx",
+            ] {
                 assert!(defect(bad, amos).is_some(), "{bad}");
             }
             for good in ["tcp;ofi_rxm", "tcp", "shm", "cxi", "efa", "psm3"] {
@@ -183,9 +207,18 @@ mod tests {
 
     #[test]
     fn rxm_sends_messages_whole_where_its_limit_can_be_set() {
-        for (version, whole) in [(112, false), (113, true), (119, true), (120, false), (204, false)]
-        {
-            assert_eq!(sends_whole("tcp;ofi_rxm", version << 16), whole, "{version}");
+        for (version, whole) in [
+            (112, false),
+            (113, true),
+            (119, true),
+            (120, false),
+            (204, false),
+        ] {
+            assert_eq!(
+                sends_whole("tcp;ofi_rxm", version << 16),
+                whole,
+                "{version}"
+            );
             assert!(sends_whole("tcp", version << 16));
         }
     }
@@ -194,7 +227,11 @@ mod tests {
     fn endpoints_of_shm_alone_get_other_names() {
         let prefix = format!("{}:", std::process::id());
         let names = [(); 2].map(|()| unused_name("shm").expect("a name"));
-        assert!(names.iter().all(|name| name.to_bytes().starts_with(prefix.as_bytes())));
+        assert!(
+            names
+                .iter()
+                .all(|name| name.to_bytes().starts_with(prefix.as_bytes()))
+        );
         assert_ne!(names[0], names[1]);
         assert_eq!(unused_name("tcp;ofi_rxm"), None);
     }

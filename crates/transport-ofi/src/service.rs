@@ -109,7 +109,10 @@ impl Service {
             return Err(failure);
         }
         self.post_receives().map_err(|code| {
-            let why = format!("a buffer for messages was refused: {}", self.ep.strerror(code));
+            let why = format!(
+                "a buffer for messages was refused: {}",
+                self.ep.strerror(code)
+            );
             EpFailure { pe: None, why }
         })?;
         if !self.backlog.is_empty() {
@@ -123,7 +126,9 @@ impl Service {
     fn flush(&mut self, peers: &Peers<Peer>) -> Result<(), EpFailure> {
         let backlog = &mut self.backlog;
         for _ in 0..backlog.len() {
-            let Some((pe, reply, bytes)) = backlog.pop_front() else { break };
+            let Some((pe, reply, bytes)) = backlog.pop_front() else {
+                break;
+            };
             let head = Message::Reply(reply).encode(self.tag);
             // The request of a faster peer may arrive before this PE is connected.
             let posted = match peers.get(Pe(pe)) {
@@ -136,13 +141,21 @@ impl Service {
                     unsafe { self.ep.send(pe, peer.fi_addr, &head, answers) }
                 }
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
-                Err(error) => return Err(EpFailure { pe: Some(pe), why: error.to_string() }),
+                Err(error) => {
+                    return Err(EpFailure {
+                        pe: Some(pe),
+                        why: error.to_string(),
+                    });
+                }
             };
             match posted {
                 Ok(PostStatus::Started) => {}
                 Ok(PostStatus::Again) => backlog.push_back((pe, reply, bytes)),
                 Err(code) => {
-                    return Err(EpFailure { pe: Some(pe), why: self.ep.why_refused(pe, code) });
+                    return Err(EpFailure {
+                        pe: Some(pe),
+                        why: self.ep.why_refused(pe, code),
+                    });
                 }
             }
         }
@@ -170,7 +183,11 @@ impl OfiServing<'_> {
             ReceiveOutcome::Truncated { start, nbytes } => handle_truncated(start, nbytes, tag),
             ReceiveOutcome::Failed { start, why } => {
                 let pe = sender(start, tag).unwrap_or_else(|message| message.from);
-                return Err(EpFailure { pe: pe.map(|pe| pe.0), why }.into());
+                return Err(EpFailure {
+                    pe: pe.map(|pe| pe.0),
+                    why,
+                }
+                .into());
             }
         };
         taken.map_err(ServiceFailure::Message)
@@ -186,7 +203,10 @@ impl OfiServing<'_> {
             return ignore(bytes.len());
         };
         let requested = |request: Request, body| {
-            let incoming = Incoming { request, reply_to: () };
+            let incoming = Incoming {
+                request,
+                reply_to: (),
+            };
             target.take(self, incoming, IncomingData::Here(body))
         };
         match message {
@@ -216,7 +236,9 @@ impl Serving for OfiServing<'_> {
         if answers.len() > self.longest_batch {
             return Err(Violation::TooMany);
         }
-        self.backlog.borrow_mut().push_back((request.stream.pe.0, reply, answers));
+        self.backlog
+            .borrow_mut()
+            .push_back((request.stream.pe.0, reply, answers));
         Ok(())
     }
 
@@ -260,11 +282,22 @@ mod tests {
 
     #[test]
     fn a_message_that_is_too_long_is_refused_if_it_is_of_this_job() {
-        let reply = Reply { pe: Pe(2), ack: Ack { origin: 0, count: 0 }, old: None };
+        let reply = Reply {
+            pe: Pe(2),
+            ack: Ack {
+                origin: 0,
+                count: 0,
+            },
+            old: None,
+        };
         let start = Message::Reply(reply).encode(7);
         let too_long = RefusedMessage::of(Pe(2), Violation::TooLong(70_000));
         assert_eq!(handle_truncated(&start, 70_000, 7), Err(too_long));
-        assert_eq!(handle_truncated(&start, 70_000, 8), Ok(()), "of another job");
+        assert_eq!(
+            handle_truncated(&start, 70_000, 8),
+            Ok(()),
+            "of another job"
+        );
         let unknown = handle_truncated(&[0; 8], 0, 7).expect_err("nothing of it has come");
         assert_eq!(unknown.from, None);
     }

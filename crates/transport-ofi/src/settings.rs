@@ -53,7 +53,10 @@ pub(crate) const ALL: &[Setting] = &[
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// File descriptors of an endpoint over sockets: its own, and a connection in each direction for
 /// each peer.
-pub(crate) const OF_ENDPOINT: PerEndpoint = PerEndpoint { own: 8, per_peer: 2 };
+pub(crate) const OF_ENDPOINT: PerEndpoint = PerEndpoint {
+    own: 8,
+    per_peer: 2,
+};
 /// The limit of file descriptors below which the transport does not open. It suffices for a small
 /// job.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
@@ -61,7 +64,11 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 /// Returns the message that this PE has no descriptor left.
 pub(crate) fn no_descriptors() -> String {
     let fewer = "lower, so that contexts share endpoints";
-    format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted_message(), ENDPOINTS.name)
+    format!(
+        "{}, or set {} {fewer}",
+        DESCRIPTORS.exhausted_message(),
+        ENDPOINTS.name
+    )
 }
 
 /// A waiter spins for some milliseconds, since the progress of a long transfer is not visible. Its
@@ -146,7 +153,11 @@ impl Tuning {
         let endpoints = endpoints.unwrap_or(usual.endpoints);
         // Three fifths: the rest is for ending the job, as for the loss of a silent PE.
         let connect_limit = host.host_limit() * 3 / 5;
-        Ok(Tuning { endpoints, connect_limit, ..usual })
+        Ok(Tuning {
+            endpoints,
+            connect_limit,
+            ..usual
+        })
     }
 
     /// Returns the limits reduced to those of a provider.
@@ -161,7 +172,9 @@ impl Tuning {
             max_bytes: self.max_bytes.min(info.max_message),
             longest_message,
             longest_batch_message,
-            receives: self.receives.min(MIN_RECEIVES.max(RECEIVE_BYTES / longest_message)),
+            receives: self
+                .receives
+                .min(MIN_RECEIVES.max(RECEIVE_BYTES / longest_message)),
             ..*self
         }
     }

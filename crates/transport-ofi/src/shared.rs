@@ -69,10 +69,19 @@ impl SharedState {
         service: Service,
         address: Address,
     ) -> io::Result<SharedState> {
-        let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
+        let Tuning {
+            copy_up_to,
+            copy_before_waiting_up_to,
+            max_bytes,
+            ..
+        } = tuning;
         let fabric = Arc::clone(&service.ep.fabric);
         let pins_copies = fabric.info.asks(fi::FI_MR_LOCAL);
-        let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
+        let before_waiting = if pins_copies {
+            copy_up_to
+        } else {
+            copy_before_waiting_up_to
+        };
         Ok(SharedState {
             registrations: Mutex::default(),
             replies: Arc::clone(&service.replies),
@@ -110,7 +119,9 @@ impl SharedState {
 
     /// Serves peers, if no other thread does.
     pub(crate) fn try_serve(&self) -> Result<Served, Error> {
-        let Some(mut service) = try_lock(&self.service) else { return Ok(Served::Contended) };
+        let Some(mut service) = try_lock(&self.service) else {
+            return Ok(Served::Contended);
+        };
         let worked = service.poll(&self.local, &self.peers);
         drop(service);
         // The provider itself may have written to this PE's memory, which is not signaled.
@@ -142,10 +153,14 @@ impl SharedState {
             _ if self.fabric.info.sockets && is_exhausted(self.local.state.timer()) => {
                 self.local.loss.of_self(&settings::no_descriptors())
             }
-            Some(pe) => self.lose(Pe(pe), &format!("libfabric ({provider}) says {}", failure.why)),
-            None => {
-                self.local.loss.of_self(&format!("libfabric ({provider}) says {}", failure.why))
-            }
+            Some(pe) => self.lose(
+                Pe(pe),
+                &format!("libfabric ({provider}) says {}", failure.why),
+            ),
+            None => self
+                .local
+                .loss
+                .of_self(&format!("libfabric ({provider}) says {}", failure.why)),
         }
     }
 
@@ -164,7 +179,11 @@ impl SharedState {
     /// source may be reused at once. `awaited` says that the call would otherwise wait for the
     /// target.
     pub(crate) fn copy_up_to(&self, awaited: bool) -> usize {
-        if awaited { self.copies_before_waiting_up_to } else { self.copies_up_to }
+        if awaited {
+            self.copies_before_waiting_up_to
+        } else {
+            self.copies_up_to
+        }
     }
 
     /// Returns the descriptor of the registered segment that contains `memory`, if there is one and
@@ -181,16 +200,25 @@ impl SharedState {
             return Some(*descriptor);
         }
         let block = self.own_heap.blocks.block(at.offset);
-        let descriptor =
-            if block.index == 0 { Some(descriptor) } else { self.own_heap.blocks.get(block) };
-        descriptor.filter(|_| at.offset + memory.nbytes as u64 <= block.end).copied()
+        let descriptor = if block.index == 0 {
+            Some(descriptor)
+        } else {
+            self.own_heap.blocks.get(block)
+        };
+        descriptor
+            .filter(|_| at.offset + memory.nbytes as u64 <= block.end)
+            .copied()
     }
 
     /// Checks that the process of a PE that has been silent for long exists. Returns a failure if
     /// it has ended; no failure if the addresses of the provider do not show that.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
-        let there = self.address_of(pe).and_then(|address| probe::socket(&address.name));
-        let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };
+        let there = self
+            .address_of(pe)
+            .and_then(|address| probe::socket(&address.name));
+        let (Some(own), Some(there)) = (self.socket, there) else {
+            return Ok(());
+        };
         // The same check of this PE's own address shows whether a process listens at the addresses
         // that this provider publishes at all.
         if probe::listens(there) == Some(false) && probe::listens(own) == Some(true) {
@@ -218,9 +246,18 @@ impl SharedState {
         let end = at.offset.checked_add(nbytes as u64)?;
         let key = &peer.keys[at.segment as usize];
         // A reference to the key, so that it stays in a register in the usual case.
-        let key = if end <= key.nbytes { key } else { key_of_block(peer, at, end)? };
+        let key = if end <= key.nbytes {
+            key
+        } else {
+            key_of_block(peer, at, end)?
+        };
         let address = key.base.wrapping_add(at.offset);
-        Some(Remote { pe: pe.0, fi_addr: peer.fi_addr, address, key: key.key })
+        Some(Remote {
+            pe: pe.0,
+            fi_addr: peer.fi_addr,
+            address,
+            key: key.key,
+        })
     }
 
     /// Returns any byte of a peer's memory that can be read; `None` if the peer was not used or has
@@ -228,7 +265,12 @@ impl SharedState {
     pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
         let peer = self.peers.known(Pe(pe))?;
         let key = peer.keys.iter().find(|key| key.nbytes > 0)?;
-        Some(Remote { pe, fi_addr: peer.fi_addr, address: key.base, key: key.key })
+        Some(Remote {
+            pe,
+            fi_addr: peer.fi_addr,
+            address: key.base,
+            key: key.key,
+        })
     }
 
     /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that
@@ -256,7 +298,9 @@ impl SharedState {
             WaitObject::Ready if try_lock(&self.service).is_none() => {
                 let at_most = at_most.min(FLUSH_DELAY);
                 let on = SleepOn::Shared(&[]);
-                self.local.state.sleep_until_event(on, awaited.unwrap_or_default(), at_most);
+                self.local
+                    .state
+                    .sleep_until_event(on, awaited.unwrap_or_default(), at_most);
                 true
             }
             WaitObject::Ready => true,
@@ -272,7 +316,9 @@ impl SharedState {
                     Some(_) => SleepOn::Shared(&queue),
                     None => SleepOn::Own(&queue),
                 };
-                self.local.state.sleep_until_event(on, awaited.unwrap_or_default(), at_most)
+                self.local
+                    .state
+                    .sleep_until_event(on, awaited.unwrap_or_default(), at_most)
             }
         }
     }
@@ -306,13 +352,17 @@ impl WireNetwork for SharedState {
 
     fn lose(&self, pe: Pe, why: &str) -> Error {
         let (own, there) = (&self.address, self.address_of(pe.0));
-        let shown = there.as_ref().map_or("an unknown address".to_owned(), Address::shown);
+        let shown = there
+            .as_ref()
+            .map_or("an unknown address".to_owned(), Address::shown);
         let why = format!(
             "{why} (provider {}, from {} to {shown}); see what PE {pe} said last, and whether both hosts let such \
              connections through (firewall, SHMEM_OFI_PROVIDER)",
             own.provider,
             own.shown()
         );
-        self.local.loss.of_peer(pe, there.as_ref().map(|there| &*there.host), &why)
+        self.local
+            .loss
+            .of_peer(pe, there.as_ref().map(|there| &*there.host), &why)
     }
 }

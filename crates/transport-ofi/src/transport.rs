@@ -80,7 +80,12 @@ fn open_entry(
         false => {
             let reads_follow = info.reads_follow || read_back;
             let delivery = info.delivery && !reads_follow;
-            FiInfo { delivery, reads_follow, ordered: false, ..info }
+            FiInfo {
+                delivery,
+                reads_follow,
+                ordered: false,
+                ..info
+            }
         }
     };
     if !info.delivery && !info.reads_follow {
@@ -90,20 +95,50 @@ fn open_entry(
     let n_pes = args.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, info, first_key, n_pes)?);
     let refused = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
-    let Tuning { receives, longest_message, connect_limit, .. } = tuning.limited_to(&fabric.info);
-    let (depth, cells) =
-        (receives + SENDS, BufferSizes { cell: longest_message, copy_up_to: 1, longest_message });
-    let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, connect_limit, true);
+    let Tuning {
+        receives,
+        longest_message,
+        connect_limit,
+        ..
+    } = tuning.limited_to(&fabric.info);
+    let (depth, cells) = (
+        receives + SENDS,
+        BufferSizes {
+            cell: longest_message,
+            copy_up_to: 1,
+            longest_message,
+        },
+    );
+    let ep = FiEndpoint::open(
+        Arc::clone(&fabric),
+        n_pes,
+        depth,
+        cells,
+        connect_limit,
+        true,
+    );
     let ep = ep.map_err(refused)?;
     let native = match args.amos {
         Amos::Software => Native::default(),
         Amos::Network => Native::of(&ep.endpoint)?,
     };
-    let native = if tuning.trust { native } else { native.compare_swap_only() };
+    let native = if tuning.trust {
+        native
+    } else {
+        native.compare_swap_only()
+    };
     let name = fabric.name(&ep.endpoint).map_err(refused)?;
     let provider = fabric.info.provider.clone();
-    let address = Address { provider, host: host_name(), name };
-    Ok(OpenedProvider { ep, native, address })
+    let address = Address {
+        provider,
+        host: host_name(),
+        name,
+    };
+    Ok(OpenedProvider {
+        ep,
+        native,
+        address,
+    })
 }
 
 /// Opens the transport with these limits.
@@ -129,7 +164,9 @@ pub(crate) fn parts(args: &Open) -> Result<Vec<String>, Error> {
 }
 
 fn open_ofi(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
-    DESCRIPTORS.require(args.n_pes, MIN_DESCRIPTORS).map_err(Error::Unavailable)?;
+    DESCRIPTORS
+        .require(args.n_pes, MIN_DESCRIPTORS)
+        .map_err(Error::Unavailable)?;
     let mut refusals = Vec::new();
     let mut found = None;
     for (list, info) in choice::candidates(args).map_err(Error::Unavailable)? {
@@ -145,7 +182,12 @@ fn open_ofi(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
             }
         }
     }
-    let Some(OpenedProvider { ep, native, address }) = found else {
+    let Some(OpenedProvider {
+        ep,
+        native,
+        address,
+    }) = found
+    else {
         return Err(Error::Unavailable(format!(
             "libfabric offers nothing that can be opened: {}; {}",
             refusals.join("; "),
@@ -171,7 +213,10 @@ fn open_ofi(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
         true => OF_ENDPOINT.fitting(args.n_pes, tuning.endpoints),
         false => tuning.endpoints,
     };
-    let tuning = Tuning { endpoints, ..tuning };
+    let tuning = Tuning {
+        endpoints,
+        ..tuning
+    };
     let [tag, _] = words(&args.secret);
     let library = ep.fabric.library;
     let mut service = Service::new(args.pe, ep, &tuning, tag);
@@ -216,14 +261,27 @@ impl Transport for Ofi {
         }
         let shared = self.shared();
         let in_blocks = segment == Segment::Heap && shared.fabric.info.heap_in_blocks();
-        let first = if in_blocks { shared.own_heap.begin(nbytes) } else { nbytes };
+        let first = if in_blocks {
+            shared.own_heap.begin(nbytes)
+        } else {
+            nbytes
+        };
         // SAFETY: the memory is valid until this transport is dropped, by the contract of
         // `Transport::register`.
         let (descriptor, published) = unsafe { self.register_part(segment, base, first) }?;
         // SAFETY: the memory is valid by contract until this transport is dropped, which then
         // serves no peer.
-        unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, descriptor) }?;
-        Ok(PublishedSegment { whole: nbytes as u64, ..published }.encode())
+        unsafe {
+            shared
+                .local
+                .segments
+                .register(segment, LocalBuf { base, nbytes }, descriptor)
+        }?;
+        Ok(PublishedSegment {
+            whole: nbytes as u64,
+            ..published
+        }
+        .encode())
     }
 
     fn extend_heap(
@@ -232,11 +290,13 @@ impl Transport for Ofi {
         prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let shared = self.shared();
-        shared.own_heap.extend(nbytes, &shared.local.segments, prepare, |memory| {
-            // SAFETY: a part of the heap, which is valid until this transport is dropped.
-            let part = unsafe { self.register_part(Segment::Heap, memory.base, memory.nbytes) };
-            part.map(|(descriptor, published)| (descriptor, published.encode()))
-        })
+        shared
+            .own_heap
+            .extend(nbytes, &shared.local.segments, prepare, |memory| {
+                // SAFETY: a part of the heap, which is valid until this transport is dropped.
+                let part = unsafe { self.register_part(Segment::Heap, memory.base, memory.nbytes) };
+                part.map(|(descriptor, published)| (descriptor, published.encode()))
+            })
     }
 
     fn address(&self) -> Vec<u8> {
@@ -249,7 +309,9 @@ impl Transport for Ofi {
             connect::check((shared.local.me, &shared.address), pe, directory.of(pe))?;
         }
         let fabric = Arc::clone(&shared.fabric);
-        shared.peers.connect(directory, move |pe, record| Peer::new(&fabric, pe, record))
+        shared
+            .peers
+            .connect(directory, move |pe, record| Peer::new(&fabric, pe, record))
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
@@ -310,16 +372,38 @@ impl Ofi {
             // the registration.
             unsafe { fabric.register(base, nbytes, access, &ep.endpoint) }
         });
-        let refused = |code| refusal(&fabric.info, segment, nbytes, &fabric.library.strerror(code));
+        let refused = |code| {
+            refusal(
+                &fabric.info,
+                segment,
+                nbytes,
+                &fabric.library.strerror(code),
+            )
+        };
         let mr = mr.map_err(refused)?;
         // SAFETY: an open registration.
         let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
         let raw = fabric.info.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
         let raw = raw.transpose().map_err(refused)?;
         lock(&shared.registrations).push(mr);
-        let base = if fabric.info.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
-        let segment = SegmentKey { base, nbytes: nbytes as u64, key };
-        Ok((mem_desc.addr(), PublishedSegment { segment, raw, whole: nbytes as u64 }))
+        let base = if fabric.info.asks(fi::FI_MR_VIRT_ADDR) {
+            base.addr() as u64
+        } else {
+            0
+        };
+        let segment = SegmentKey {
+            base,
+            nbytes: nbytes as u64,
+            key,
+        };
+        Ok((
+            mem_desc.addr(),
+            PublishedSegment {
+                segment,
+                raw,
+                whole: nbytes as u64,
+            },
+        ))
     }
 
     fn new_endpoint(&self) -> Result<WireEndpoint<Progress>, Error> {
@@ -332,8 +416,10 @@ impl Ofi {
             let wire = OfiWire::new(shared, ep, shared.replies.add());
             Ok((Origin::new(wire, shared), ()))
         };
-        let issuer =
-            self.progress.issuers.issuer((shared.tuning.endpoints, ENDPOINTS.name), make)?;
+        let issuer = self
+            .progress
+            .issuers
+            .issuer((shared.tuning.endpoints, ENDPOINTS.name), make)?;
         Ok(WireEndpoint::new(Arc::clone(&self.progress), issuer))
     }
 
@@ -341,14 +427,29 @@ impl Ofi {
         let shared = self.shared();
         let depth = shared.tuning.depth.min(shared.fabric.info.depth.max(1));
         let n_pes = shared.peers.n_pes();
-        let Tuning { longest_message, longest_batch_message, .. } = shared.tuning;
+        let Tuning {
+            longest_message,
+            longest_batch_message,
+            ..
+        } = shared.tuning;
         let copy_up_to = shared.copy_up_to(true);
         let cell = copy_up_to.max(longest_batch_message);
-        let cells = BufferSizes { cell, copy_up_to, longest_message };
+        let cells = BufferSizes {
+            cell,
+            copy_up_to,
+            longest_message,
+        };
         // shm of libfabric 2.5 cannot open an endpoint while another one is polled.
         let ep = self.shared().while_paused(|_| {
             let fabric = Arc::clone(&shared.fabric);
-            FiEndpoint::open(fabric, n_pes, depth, cells, shared.tuning.connect_limit, false)
+            FiEndpoint::open(
+                fabric,
+                n_pes,
+                depth,
+                cells,
+                shared.tuning.connect_limit,
+                false,
+            )
         });
         ep.map_err(|code| {
             let why = shared.fabric.library.strerror(code);

@@ -69,7 +69,12 @@ impl OfiWire {
             max_unanswered: tuning.max_requests,
             max_in_flight: usize::MAX,
         };
-        OfiWire { ep: Some(ep), replies, unflushed: Vec::new(), caps }
+        OfiWire {
+            ep: Some(ep),
+            replies,
+            unflushed: Vec::new(),
+            caps,
+        }
     }
 
     #[cfg(test)]
@@ -115,7 +120,9 @@ impl OfiWire {
         let Some(remote) = shared.remote(pe, to, source.nbytes) else {
             return Ok(PostOutcome::Uncovered);
         };
-        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else {
+            return Err(self.report_refusal(shared, pe, None));
+        };
         if copies {
             // SAFETY: the source is valid during this call, by the contract of `Wire::write`.
             let attempt = unsafe { ep.write_staged(remote, source) };
@@ -139,7 +146,9 @@ impl OfiWire {
         from: Remote,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = Pe(from.pe);
-        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else {
+            return Err(self.report_refusal(shared, pe, None));
+        };
         let attempt = ep.read_and_forget(from);
         self.posted(shared, pe, true, attempt)
     }
@@ -158,7 +167,10 @@ impl OfiWire {
 
 /// Returns the failure of an operation on a closed ep.
 fn given_up() -> EpFailure {
-    EpFailure { pe: None, why: "it was given up after another loss".to_owned() }
+    EpFailure {
+        pe: None,
+        why: "it was given up after another loss".to_owned(),
+    }
 }
 
 impl Wire for OfiWire {
@@ -193,7 +205,10 @@ impl Wire for OfiWire {
         block: HeapBlock,
         entry: &[u8; ENTRY],
     ) -> Result<(), Error> {
-        shared.peers.get(pe)?.learn(&shared.fabric, pe, block, entry)
+        shared
+            .peers
+            .get(pe)?
+            .learn(&shared.fabric, pe, block, entry)
     }
 
     #[inline(always)]
@@ -210,7 +225,9 @@ impl Wire for OfiWire {
         if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
             self.unflushed.push(pe);
         }
-        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else {
+            return Err(self.report_refusal(shared, pe, None));
+        };
         let copies = source.nbytes <= shared.copy_up_to(end.awaited);
         if copies && ep.injects(source.nbytes) {
             // SAFETY: the source is valid during this call, by the contract of `Wire::write`.
@@ -233,7 +250,9 @@ impl Wire for OfiWire {
             return Ok(PostOutcome::Uncovered);
         };
         let known = shared.descriptor_of(dest);
-        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else {
+            return Err(self.report_refusal(shared, pe, None));
+        };
         // SAFETY: `dest` is valid until the read completes, by the contract of `Wire::read`.
         let attempt = unsafe { ep.read(remote, dest, known) };
         self.posted(shared, pe, false, attempt)
@@ -259,7 +278,9 @@ impl Wire for OfiWire {
         let Some(remote) = shared.remote(pe, request.dest, request.width.nbytes()) else {
             return Ok(PostOutcome::Uncovered);
         };
-        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else {
+            return Err(self.report_refusal(shared, pe, None));
+        };
         // SAFETY: `fetched` is null or valid until the operation ends, by the contract of
         // `Wire::amo`.
         let attempt = unsafe { ep.atomic(remote, request, fetched) };
@@ -276,7 +297,9 @@ impl Wire for OfiWire {
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
         let to = shared.peers.get(pe)?.fi_addr;
-        let Some(ep) = &mut self.ep else { return Err(self.report_refusal(shared, pe, None)) };
+        let Some(ep) = &mut self.ep else {
+            return Err(self.report_refusal(shared, pe, None));
+        };
         let (head, data) = match payload {
             Payload::Batch(batch) => {
                 debug_assert!(ep.copies_data(batch.len()), "a batch is copied");
@@ -334,11 +357,21 @@ impl Wire for OfiWire {
     fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<bool, Error> {
         // Replies first: taking one is cheaper than polling the ep, which can wait for the next
         // poll.
-        if self.replies.take(take).map_err(|message| shared.refuse(&message))? > 0 {
+        if self
+            .replies
+            .take(take)
+            .map_err(|message| shared.refuse(&message))?
+            > 0
+        {
             return Ok(true);
         }
-        let polled = self.ep.as_mut().map_or_else(|| Err(given_up()), |ep| ep.poll(|_| ()));
-        polled.map(|n| n > 0).map_err(|failure| shared.fail(&failure))
+        let polled = self
+            .ep
+            .as_mut()
+            .map_or_else(|| Err(given_up()), |ep| ep.poll(|_| ()));
+        polled
+            .map(|n| n > 0)
+            .map_err(|failure| shared.fail(&failure))
     }
 
     fn serve(&self, shared: &SharedState, polls: u32, expects: bool) -> Result<bool, Error> {
@@ -354,9 +387,14 @@ impl Wire for OfiWire {
     /// If the PE is connected and nothing is in flight to it, also starts a read, which fails if
     /// the PE is gone: not every provider reports the loss of a message.
     fn confirm(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        shared.confirm(pe.0).map_err(|failure| shared.fail(&failure))?;
+        shared
+            .confirm(pe.0)
+            .map_err(|failure| shared.fail(&failure))?;
         let is_idle = |ep: &FiEndpoint| ep.pending(pe.0) == 0 && ep.is_connected(pe.0);
-        match shared.some_byte(pe.0).filter(|_| self.ep.as_ref().is_some_and(is_idle)) {
+        match shared
+            .some_byte(pe.0)
+            .filter(|_| self.ep.as_ref().is_some_and(is_idle))
+        {
             Some(from) => self.read_and_forget(shared, from).map(|_| ()),
             None => Ok(()),
         }

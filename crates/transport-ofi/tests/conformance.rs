@@ -38,7 +38,11 @@ fn requested(name: &'static str) -> Asks {
 }
 
 fn with(provider: &'static str, amos: Amos, open: &Open) -> Open {
-    Open { host: Arc::new(requested(provider)), amos, ..open.clone() }
+    Open {
+        host: Arc::new(requested(provider)),
+        amos,
+        ..open.clone()
+    }
 }
 
 /// The provider that is always tested.
@@ -149,7 +153,10 @@ fn too_few_atomic_operations_are_refused() {
     if let Err(error) = open(&few, Tuning::default()) {
         absent(error);
     }
-    let network = Open { amos: Amos::Network, ..few };
+    let network = Open {
+        amos: Amos::Network,
+        ..few
+    };
     let Err(Error::Unavailable(why)) = open(&network, Tuning::default()) else {
         panic!("it was opened")
     };
@@ -181,11 +188,20 @@ fn connections_are_avoided_where_there_would_be_too_many() {
     }
     let reason = |with: &Open| {
         let found = (PROVIDER.diagnose)(with).into_iter();
-        found.map(|one| one.reason).next().expect("a provider that can be used")
+        found
+            .map(|one| one.reason)
+            .next()
+            .expect("a provider that can be used")
     };
     let usual = reason(&few);
-    assert!(usual.starts_with("connects each pair of PEs; few-connections, "), "{usual}");
-    let many = reason(&Open { host: Arc::new(ManyPesPerNode), ..few });
+    assert!(
+        usual.starts_with("connects each pair of PEs; few-connections, "),
+        "{usual}"
+    );
+    let many = reason(&Open {
+        host: Arc::new(ManyPesPerNode),
+        ..few
+    });
     let preferred =
         "connectionless: preferred, since a node would connect 36864 pairs of PEs; copy, ";
     assert!(
@@ -203,6 +219,9 @@ fn main() -> ExitCode {
     let few = too_few_atomic_operations_are_refused;
     tests.push(Test::new("too_few_atomic_operations_are_refused", few));
     let avoided = connections_are_avoided_where_there_would_be_too_many;
-    tests.push(Test::new("connections_are_avoided_where_there_would_be_too_many", avoided));
+    tests.push(Test::new(
+        "connections_are_avoided_where_there_would_be_too_many",
+        avoided,
+    ));
     testkit::run(tests)
 }

@@ -37,7 +37,13 @@ const FEW: Asks = Asks("few-connections");
 const NONE: Asks = Asks("no-connections");
 
 fn over_few(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(&Open { host: Arc::new(FEW), ..with.clone() }, Tuning::default())
+    open(
+        &Open {
+            host: Arc::new(FEW),
+            ..with.clone()
+        },
+        Tuning::default(),
+    )
 }
 
 fn needs() {
@@ -95,7 +101,10 @@ fn connects_by_many_threads(member: &Member) {
 }
 
 const HEAP: usize = 4096;
-const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+const START: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: 0,
+};
 
 /// Returns the transports of two PEs in this process, which know each other.
 fn pair() -> [Box<dyn Transport>; 2] {
@@ -116,14 +125,20 @@ fn pair() -> [Box<dyn Transport>; 2] {
         let heap = vec![0u64; HEAP / 8].leak();
         // SAFETY: it is never freed.
         let key = unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), HEAP) };
-        (transport.address(), key.expect("memory that can be registered"))
+        (
+            transport.address(),
+            key.expect("memory that can be registered"),
+        )
     });
-    let records = published
-        .iter()
-        .map(|(address, key)| PeRecord { address, keys: [key.0.as_slice(), &[], &[]] });
+    let records = published.iter().map(|(address, key)| PeRecord {
+        address,
+        keys: [key.0.as_slice(), &[], &[]],
+    });
     let directory = Arc::new(Directory::new(Directory::encode(records)));
     for transport in &mut pair {
-        transport.connect(Arc::clone(&directory)).expect("a way to every PE");
+        transport
+            .connect(Arc::clone(&directory))
+            .expect("a way to every PE");
     }
     pair
 }
@@ -135,22 +150,44 @@ fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
     let mut endpoint: Box<dyn Endpoint> = transport.endpoint().expect("an endpoint");
     let word = 7u64.to_ne_bytes();
     let source = LocalBuf::source(word.as_ptr(), word.len());
-    let put = Put { dest: START, source, completion: Completion::AtQuiet };
+    let put = Put {
+        dest: START,
+        source,
+        completion: Completion::AtQuiet,
+    };
     // SAFETY: no write of the word is started, since there is no connection.
     let tried = unsafe { endpoint.put(Pe(1), put) };
-    let Err(Error::Lost(Pe(1), why)) = tried else { panic!("{tried:?}") };
+    let Err(Error::Lost(Pe(1), why)) = tried else {
+        panic!("{tried:?}")
+    };
     let found = why.split_once("(attempt ").expect(&why).1;
-    let n: u32 = found.split(',').next().and_then(|n| n.parse().ok()).expect(&why);
+    let n: u32 = found
+        .split(',')
+        .next()
+        .and_then(|n| n.parse().ok())
+        .expect(&why);
     assert!(n > 1, "{why}");
-    for words in ["from PE 0 on ", " to PE 1 on ", "SHMEM_OFI_PROVIDER", "SHMEM_HOST_LIMIT"] {
+    for words in [
+        "from PE 0 on ",
+        " to PE 1 on ",
+        "SHMEM_OFI_PROVIDER",
+        "SHMEM_HOST_LIMIT",
+    ] {
         assert!(why.contains(words), "{words}: {why}");
     }
 }
 
 /// Returns a test of a case with this many PEs.
 fn test(name: &'static str, sizes: &'static [u32], body: fn(&Member)) -> Test {
-    let case = Case { sizes, heap_bytes: 1 << 20, limit: LIMIT, body };
-    Test::new(name, move || conformance::run_where(needs, name, over_few, case))
+    let case = Case {
+        sizes,
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body,
+    };
+    Test::new(name, move || {
+        conformance::run_where(needs, name, over_few, case)
+    })
 }
 
 fn main() -> ExitCode {
@@ -158,8 +195,19 @@ fn main() -> ExitCode {
     unsafe { strict_fabric::offer(Path::new(env!("CARGO_TARGET_TMPDIR"))) };
     let refused = a_pe_that_refuses_is_tried_again_before_it_is_lost;
     testkit::run(vec![
-        test("what_follows_a_refusal_is_carried_out_once", &[2, 5], uses_all),
-        test("few_connections_are_made_at_once", &[6], connects_by_many_threads),
-        Test::new("a_pe_that_refuses_is_tried_again_before_it_is_lost", refused),
+        test(
+            "what_follows_a_refusal_is_carried_out_once",
+            &[2, 5],
+            uses_all,
+        ),
+        test(
+            "few_connections_are_made_at_once",
+            &[6],
+            connects_by_many_threads,
+        ),
+        Test::new(
+            "a_pe_that_refuses_is_tried_again_before_it_is_lost",
+            refused,
+        ),
     ])
 }

@@ -10,7 +10,13 @@ use std::sync::Arc;
 const HOST: Recorder = Recorder(&[("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
 
 fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(&Open { host: Arc::new(HOST), ..with.clone() }, Tuning::default())
+    open(
+        &Open {
+            host: Arc::new(HOST),
+            ..with.clone()
+        },
+        Tuning::default(),
+    )
 }
 
 fn needs() {
@@ -21,14 +27,24 @@ fn needs() {
 
 fn a_pe_that_dies_is_noticed_by_those_who_use_it() {
     let body = |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Fetches]);
-    let case = Case { sizes: &[3], heap_bytes: 2 << 20, limit: LIMIT, body };
+    let case = Case {
+        sizes: &[3],
+        heap_bytes: 2 << 20,
+        limit: LIMIT,
+        body,
+    };
     let test = "a_pe_that_dies_is_noticed_by_those_who_use_it";
     conformance::run_where(needs, test, recording, case);
 }
 
 fn a_request_that_cannot_be_carried_out_ends_the_wait_for_it() {
     let body = conformance::malformed::target_ends;
-    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body,
+    };
     let test = "a_request_that_cannot_be_carried_out_ends_the_wait_for_it";
     conformance::run_where(needs, test, recording, case);
 }

@@ -40,7 +40,11 @@ pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAdd
     let list = open.host.variable(INTERFACES).unwrap_or_default();
     let selection = Selection::parse(&list).map_err(Error::Unavailable)?;
     let near = open.host.nic().and_then(|nic| nic.interface);
-    let need = if open.one_machine { Need::ThisMachine } else { Need::Others };
+    let need = if open.one_machine {
+        Need::ThisMachine
+    } else {
+        Need::Others
+    };
     let mut own = rushmem_interfaces::addresses(need, selection.as_ref(), near.as_deref())
         .map_err(Error::Unavailable)?;
     own.truncate(MAX_ADDRESSES);
@@ -54,7 +58,11 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
         Ok(own) => own,
         Err(why) => return vec![Diagnosis::new("tcp", Verdict::Refused, why.to_string())],
     };
-    let rank = |ip| used.iter().position(|used| *used == ip).unwrap_or(used.len());
+    let rank = |ip| {
+        used.iter()
+            .position(|used| *used == ip)
+            .unwrap_or(used.len())
+    };
     let mut all = get_if_addrs().unwrap_or_default();
     all.sort_by_key(|interface| rank(interface.ip()));
     let diagnose = |interface: &Interface| {
@@ -62,10 +70,19 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
         let (verdict, why) = if used.contains(&ip) {
             (Verdict::Usable, "connects each pair of PEs")
         } else if args.one_machine && selection.is_none() {
-            (Verdict::Unused, "the job is on one machine, and uses loopback")
+            (
+                Verdict::Unused,
+                "the job is on one machine, and uses loopback",
+            )
         } else if interface.is_link_local() {
-            (Verdict::Unused, "a link-local address, to which there is no route")
-        } else if selection.as_ref().is_some_and(|selection| !selection.admits(interface)) {
+            (
+                Verdict::Unused,
+                "a link-local address, to which there is no route",
+            )
+        } else if selection
+            .as_ref()
+            .is_some_and(|selection| !selection.admits(interface))
+        {
             (Verdict::Unused, "SHMEM_TCP_INTERFACE leaves it out")
         } else if interface.is_loopback() {
             (Verdict::Unused, "no other machine reaches it")
@@ -86,8 +103,11 @@ pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
         return vec![*only];
     }
     let own = get_if_addrs().unwrap_or_default();
-    let mut reachable: Vec<SocketAddr> =
-        peer.iter().copied().filter(|address| routed(*address)).collect();
+    let mut reachable: Vec<SocketAddr> = peer
+        .iter()
+        .copied()
+        .filter(|address| routed(*address))
+        .collect();
     reachable.sort_by_key(|address| rank(&own, address.ip()));
     reachable
 }
@@ -154,8 +174,9 @@ mod tests {
             interface([172, 17, 0, 1], [255, 255, 0, 0]),
             interface([10, 1, 2, 3], [255, 255, 255, 0]),
         ];
-        let mut peer: Vec<IpAddr> =
-            [[172, 17, 0, 1], [192, 0, 2, 9], [10, 1, 2, 4]].map(IpAddr::from).to_vec();
+        let mut peer: Vec<IpAddr> = [[172, 17, 0, 1], [192, 0, 2, 9], [10, 1, 2, 4]]
+            .map(IpAddr::from)
+            .to_vec();
         peer.sort_by_key(|ip| rank(&own, *ip));
         let expected = [[10, 1, 2, 4], [192, 0, 2, 9], [172, 17, 0, 1]].map(IpAddr::from);
         assert_eq!(peer, expected);

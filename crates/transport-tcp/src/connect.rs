@@ -43,7 +43,9 @@ impl ConnectFailure {
     /// Returns true if the peer has closed the connection. A connection with unread data is reset
     /// then.
     fn is_hang_up(&self) -> bool {
-        let ConnectFailure::Socket(error) = self else { return false };
+        let ConnectFailure::Socket(error) = self else {
+            return false;
+        };
         matches!(
             error.kind(),
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
@@ -57,7 +59,11 @@ impl ConnectFailure {
 fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> ConnectRefusal {
     let untried = |at: &&SocketAddr| round.iter().all(|(tried, _)| tried != *at);
     let without_route = || ConnectFailure::Socket(ErrorKind::NetworkUnreachable.into());
-    let untried: Vec<_> = all.iter().filter(untried).map(|at| (*at, without_route())).collect();
+    let untried: Vec<_> = all
+        .iter()
+        .filter(untried)
+        .map(|at| (*at, without_route()))
+        .collect();
     round.extend(untried);
     let mut answers: Vec<(String, String)> = Vec::new();
     for (at, failure) in &round {
@@ -73,7 +79,9 @@ fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> 
             None => answers.push((at.to_string(), answer)),
         }
     }
-    let answers = answers.into_iter().map(|(addresses, answer)| format!("{addresses}: {answer}"));
+    let answers = answers
+        .into_iter()
+        .map(|(addresses, answer)| format!("{addresses}: {answer}"));
     ConnectRefusal::Peer(answers.collect::<Vec<_>>().join("; "))
 }
 
@@ -135,7 +143,11 @@ pub(crate) fn connect(
     may_stop: impl Fn() -> bool,
 ) -> Result<Option<TcpStream>, ConnectRefusal> {
     let order = addresses::by_route(&address.sockets);
-    let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
+    let mut limit = if order.len() > 1 {
+        FIRST_ATTEMPT
+    } else {
+        ATTEMPT
+    };
     let mut attempts = Attempts::new(Instant::now());
     loop {
         let (mut silent, mut hung_up) = (false, false);
@@ -168,7 +180,11 @@ pub(crate) fn connect(
         }
         // A PE that hangs up exists. It may lack descriptors, and reports that itself if this
         // lasts.
-        let longest = if hung_up { tuning.connect_limit } else { tuning.refusal_limit };
+        let longest = if hung_up {
+            tuning.connect_limit
+        } else {
+            tuning.refusal_limit
+        };
         let now = Instant::now();
         if !attempts.record_refusal(now, longest) {
             return Err(match refusal(round, &address.sockets) {
@@ -243,7 +259,14 @@ mod tests {
                     stream.peek(&mut [0; CLAIM]).expect("a claim");
                 }
             });
-            let tried = attempt([7; 32], Pe(1), Pe(0), socket, LONGEST_ATTEMPT, &Tuning::default());
+            let tried = attempt(
+                [7; 32],
+                Pe(1),
+                Pe(0),
+                socket,
+                LONGEST_ATTEMPT,
+                &Tuning::default(),
+            );
             tried.expect_err("nobody lets it in").to_string()
         })
     }
@@ -253,7 +276,13 @@ mod tests {
         let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
         let at = SocketAddr::try_from(getsockname(&bound).expect("bound")).expect("of IPv4");
-        (bound, Address { host: "a".to_owned(), sockets: vec![at] })
+        (
+            bound,
+            Address {
+                host: "a".to_owned(),
+                sockets: vec![at],
+            },
+        )
     }
 
     fn tuning(refusal: u64, connect: u64) -> Tuning {
@@ -269,18 +298,36 @@ mod tests {
         let (_bound, address) = bound();
         let refused = |tuning: &Tuning, may_stop: &dyn Fn() -> bool| {
             let tried = connect([7; 32], Pe(1), Pe(0), &address, tuning, may_stop);
-            let Err(ConnectRefusal::Peer(why)) = tried else { panic!("{tried:?}") };
+            let Err(ConnectRefusal::Peer(why)) = tried else {
+                panic!("{tried:?}")
+            };
             why
         };
         let why = refused(&tuning(1, 30), &|| false);
-        for words in ["refused", "PE 1 has tried ", " times within 1.", "SHMEM_HOST_LIMIT"] {
+        for words in [
+            "refused",
+            "PE 1 has tried ",
+            " times within 1.",
+            "SHMEM_HOST_LIMIT",
+        ] {
             assert!(why.contains(words), "{words}: {why}");
         }
         let elsewhere = SocketAddr::from(([127, 0, 0, 2], address.sockets[0].port()));
-        let several = Address { sockets: vec![address.sockets[0], elsewhere], ..address.clone() };
+        let several = Address {
+            sockets: vec![address.sockets[0], elsewhere],
+            ..address.clone()
+        };
         let tried = connect([7; 32], Pe(1), Pe(0), &several, &tuning(1, 30), || false);
-        let Err(ConnectRefusal::Peer(why)) = tried else { panic!("{tried:?}") };
-        assert!(several.sockets.iter().all(|at| why.contains(&at.to_string())), "{why}");
+        let Err(ConnectRefusal::Peer(why)) = tried else {
+            panic!("{tried:?}")
+        };
+        assert!(
+            several
+                .sockets
+                .iter()
+                .all(|at| why.contains(&at.to_string())),
+            "{why}"
+        );
         assert_eq!(why.matches("refused").count(), 1, "{why}");
         let rounds = Cell::new(0);
         let stops_late = || rounds.replace(rounds.get() + 1) == 10;
@@ -297,7 +344,9 @@ mod tests {
         let mut claim = [0; CLAIM];
         stream.read_exact(&mut claim).expect("a claim");
         assert_eq!(acceptor.check(&claim).expect("the secret of the job"), 1);
-        stream.write_all(&acceptor.answer(HandshakeAnswer::Welcome)).expect("room for it");
+        stream
+            .write_all(&acceptor.answer(HandshakeAnswer::Welcome))
+            .expect("room for it");
     }
 
     #[test]
@@ -315,7 +364,14 @@ mod tests {
                 }
                 false
             };
-            let tried = connect([7; 32], Pe(1), Pe(0), &address, &tuning(30, 30), after_refusal);
+            let tried = connect(
+                [7; 32],
+                Pe(1),
+                Pe(0),
+                &address,
+                &tuning(30, 30),
+                after_refusal,
+            );
             assert!(matches!(tried, Ok(Some(_))), "{tried:?}");
         });
         assert_eq!(refusals.get(), 3);
@@ -324,7 +380,10 @@ mod tests {
     #[test]
     fn a_dropped_connection_is_reported() {
         for waits_for_a_claim in [false, true] {
-            assert_eq!(dropped(waits_for_a_claim), "it hung up during the handshake");
+            assert_eq!(
+                dropped(waits_for_a_claim),
+                "it hung up during the handshake"
+            );
         }
     }
 }

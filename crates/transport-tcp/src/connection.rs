@@ -159,7 +159,11 @@ impl Connection {
             let (requests, replies) = (&mut self.requests.queue, &mut self.target.replies);
             let both = !requests.is_empty() && !replies.is_empty();
             let next = if self.replies_turn { replies } else { requests };
-            let up_to = if both { UpTo::EndOfMemory } else { UpTo::Everything };
+            let up_to = if both {
+                UpTo::EndOfMemory
+            } else {
+                UpTo::Everything
+            };
             match next.flush(&self.socket, up_to) {
                 Ok(true) => {}
                 Ok(false) => {
@@ -182,7 +186,11 @@ impl Connection {
             let whole = self.direct(&receiving.local.segments)?;
             let is_bounced = self.reader.body().is_some() && whole.nbytes == 0;
             let buffer = match is_bounced {
-                true => &mut *large.get_or_insert_with(|| receiving.buffers.borrow()).bytes,
+                true => {
+                    &mut *large
+                        .get_or_insert_with(|| receiving.buffers.borrow())
+                        .bytes
+                }
                 false => &mut small,
             };
             match self.receive_once(receiving, whole, buffer)? {
@@ -195,7 +203,10 @@ impl Connection {
             }
         }
         self.has_received |= has_arrived;
-        let rest = self.reader.body().map_or(0, |(head, done)| head.body() - done);
+        let rest = self
+            .reader
+            .body()
+            .map_or(0, |(head, done)| head.body() - done);
         let followed = self.low_water.follow(&self.socket, rest);
         followed.map_err(|error| end(&error))?;
         Ok(has_arrived)
@@ -207,12 +218,18 @@ impl Connection {
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
             Some((Frame::Request(_), _)) if self.has_said_bye => return Err(AFTER_FAREWELL),
-            Some((Frame::Request(RequestFrame::Put { dest, nbytes, in_parts: true }), _)) => {
-                range(segments, dest, nbytes as usize)?
-            }
-            Some((Frame::Reply(ReplyFrame::Data { seq, nbytes }), _)) => {
-                self.requests.private_destination(seq, nbytes)?.unwrap_or(LocalBuf::EMPTY)
-            }
+            Some((
+                Frame::Request(RequestFrame::Put {
+                    dest,
+                    nbytes,
+                    in_parts: true,
+                }),
+                _,
+            )) => range(segments, dest, nbytes as usize)?,
+            Some((Frame::Reply(ReplyFrame::Data { seq, nbytes }), _)) => self
+                .requests
+                .private_destination(seq, nbytes)?
+                .unwrap_or(LocalBuf::EMPTY),
             _ => LocalBuf::EMPTY,
         })
     }
@@ -241,7 +258,11 @@ impl Connection {
         };
         let nbytes = match received {
             Ok(0) if self.has_said_bye => return Err(ConnectionEnd::Bye),
-            Ok(0) => return Err(ConnectionEnd::Broken("its connection was closed".to_owned())),
+            Ok(0) => {
+                return Err(ConnectionEnd::Broken(
+                    "its connection was closed".to_owned(),
+                ));
+            }
             Ok(nbytes) => nbytes,
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
@@ -268,15 +289,16 @@ impl Connection {
         let (requests, target, bye) =
             (&mut self.requests, &mut self.target, &mut self.has_said_bye);
         let from = (receiving, self.peer);
-        self.reader.feed(bytes, |Piece { head, done, bytes }| match head {
-            Frame::Reply(reply) => requests.take(from, reply, done, bytes),
-            Frame::Request(_) if *bye => Err(AFTER_FAREWELL),
-            Frame::Request(RequestFrame::Bye) => {
-                *bye = true;
-                Ok(())
-            }
-            Frame::Request(request) => target.take(&receiving.local, request, done, bytes),
-        })?;
+        self.reader
+            .feed(bytes, |Piece { head, done, bytes }| match head {
+                Frame::Reply(reply) => requests.take(from, reply, done, bytes),
+                Frame::Request(_) if *bye => Err(AFTER_FAREWELL),
+                Frame::Request(RequestFrame::Bye) => {
+                    *bye = true;
+                    Ok(())
+                }
+                Frame::Request(request) => target.take(&receiving.local, request, done, bytes),
+            })?;
         if answers_all && self.target.replies.unsent() >= LONG {
             self.replies_turn = false;
         } else if !self.target.replies.is_empty() {
@@ -284,7 +306,11 @@ impl Connection {
         }
         self.target.check_waiting()?;
         let is_all = nbytes < direct.nbytes + buffer.len() && self.reader.body().is_none();
-        Ok(if is_all { Received::All } else { Received::MoreToCome })
+        Ok(if is_all {
+            Received::All
+        } else {
+            Received::MoreToCome
+        })
     }
 
     /// Says goodbye to the peer.

@@ -29,7 +29,11 @@ pub(crate) struct Expected {
 impl Expected {
     /// Records that data arrived from a peer.
     pub(crate) fn record(&mut self, pe: Pe) {
-        self.n_right = if self.next == Some(pe) { self.n_right.saturating_add(1) } else { 0 };
+        self.n_right = if self.next == Some(pe) {
+            self.n_right.saturating_add(1)
+        } else {
+            0
+        };
         // Predicts the peer that sent next after `pe` the last time, if the ring still has that.
         let before = (0..REMEMBERED - 1)
             .map(|back| (self.last + REMEMBERED - back) % REMEMBERED)
@@ -42,7 +46,8 @@ impl Expected {
     /// Begins a turn. Returns the only peer to poll in it, or `None` if all are to be polled.
     pub(crate) fn begin_turn(&mut self) -> Option<Pe> {
         self.turns = (self.turns + 1) % TURNS;
-        self.next.filter(|_| self.turns != 0 && self.n_right >= RELIABLE)
+        self.next
+            .filter(|_| self.turns != 0 && self.n_right >= RELIABLE)
     }
 }
 

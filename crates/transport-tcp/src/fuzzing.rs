@@ -44,7 +44,10 @@ fn requests(input: &[u8]) -> bool {
         return false;
     };
     let cut = target(cuts, stream);
-    assert!(cut == target(&[u8::MAX; CUTS], stream), "a cut changed what was done");
+    assert!(
+        cut == target(&[u8::MAX; CUTS], stream),
+        "a cut changed what was done"
+    );
     cut.0.is_ok()
 }
 
@@ -53,8 +56,17 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     let local = ReceivingPe::for_tests().local;
     let base = memory.as_mut_ptr().wrapping_add(GUARD).cast();
     // SAFETY: the vector outlives the segments, and nothing else uses it meanwhile.
-    unsafe { local.segments.register(Segment::Heap, LocalBuf { base, nbytes: WORDS * 8 }, ()) }
-        .expect("the first");
+    unsafe {
+        local.segments.register(
+            Segment::Heap,
+            LocalBuf {
+                base,
+                nbytes: WORDS * 8,
+            },
+            (),
+        )
+    }
+    .expect("the first");
     let mut served = Target::new(Pe(1));
     let fed = feed(cuts, stream, |Piece { head, done, bytes }| match head {
         Frame::Request(RequestFrame::Bye) | Frame::Reply(_) => Ok(()),
@@ -62,7 +74,10 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     });
     drop((served, local));
     let guards = memory[..GUARD].iter().chain(&memory[GUARD + WORDS..]);
-    assert!(guards.into_iter().all(|word| *word == 0), "memory beside the segment was changed");
+    assert!(
+        guards.into_iter().all(|word| *word == 0),
+        "memory beside the segment was changed"
+    );
     (fed, memory)
 }
 
@@ -88,7 +103,9 @@ fn replies(input: &[u8]) -> bool {
     let mut answered = 0;
     // A piece that is refused ends a connection.
     let fed = feed(cuts, stream, |Piece { head, done, bytes }| {
-        let Frame::Reply(reply) = head else { return Err(Violation::Unrequested) };
+        let Frame::Reply(reply) = head else {
+            return Err(Violation::Unrequested);
+        };
         let before = ledger.n_unanswered();
         let is_whole = done + bytes.len() == head.body();
         match reply {
@@ -96,7 +113,11 @@ fn replies(input: &[u8]) -> bool {
                 let room = ledger.data(seq, nbytes)?.len();
                 assert!(done + bytes.len() <= room, "within what was requested");
                 if is_whole {
-                    assert_eq!(ledger.complete(reply)?.len(), head.body(), "what was requested");
+                    assert_eq!(
+                        ledger.complete(reply)?.len(),
+                        head.body(),
+                        "what was requested"
+                    );
                 }
             }
             ReplyFrame::Message { .. } => ledger.message()?,
@@ -125,7 +146,11 @@ fn feed(
         if rest.is_empty() {
             break;
         }
-        let length = if cut == u8::MAX { rest.len() } else { 1 + usize::from(cut) };
+        let length = if cut == u8::MAX {
+            rest.len()
+        } else {
+            1 + usize::from(cut)
+        };
         let (now, later) = rest.split_at(length.min(rest.len()));
         reader.feed(now, &mut take)?;
         rest = later;
@@ -137,7 +162,10 @@ fn feed(
 fn unauthenticated(input: &[u8]) {
     let (secret, nonce) = ([1; 32], [2; 32]);
     if let Some(claim) = input.first_chunk::<CLAIM>() {
-        assert!(Acceptor::new(secret, 0, 4, nonce).check(claim).is_err(), "a forged claim");
+        assert!(
+            Acceptor::new(secret, 0, 4, nonce).check(claim).is_err(),
+            "a forged claim"
+        );
     }
     if let Some((greeting, rest)) = input.split_first_chunk::<GREETING>() {
         let mut connector = Connector::new(secret, 1, 0, nonce);

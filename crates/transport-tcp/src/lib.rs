@@ -63,7 +63,11 @@ pub const PROVIDER: Provider = Provider {
     network_amos: false,
     available: |_| {
         let description = "sockets of the kernel's TCP".to_owned();
-        Ok(Found { rdma: false, hardware_amos: false, description })
+        Ok(Found {
+            rdma: false,
+            hardware_amos: false,
+            description,
+        })
     },
     parts: None,
     diagnose: addresses::diagnose,

@@ -37,7 +37,11 @@ impl LowWater {
     /// Returns the next low-water mark. Only the service thread, which will sleep (`sleeps`),
     /// raises it, for long bodies.
     fn next(&self, rest: usize, sleeps: bool) -> usize {
-        let most = if sleeps && rest >= AT_ONCE { AT_ONCE } else { self.0 };
+        let most = if sleeps && rest >= AT_ONCE {
+            AT_ONCE
+        } else {
+            self.0
+        };
         rest.min(most).max(1)
     }
 }
@@ -50,8 +54,16 @@ mod tests {
     fn no_more_is_awaited_than_comes() {
         let (low, high) = (LowWater(1), LowWater(AT_ONCE));
         assert_eq!(low.next(AT_ONCE, true), AT_ONCE);
-        assert_eq!(low.next(AT_ONCE - 1, true), 1, "a short body comes at once anyway");
-        assert_eq!(low.next(10 * AT_ONCE, false), 1, "a thread that polls asks by itself");
+        assert_eq!(
+            low.next(AT_ONCE - 1, true),
+            1,
+            "a short body comes at once anyway"
+        );
+        assert_eq!(
+            low.next(10 * AT_ONCE, false),
+            1,
+            "a thread that polls asks by itself"
+        );
         for sleeps in [false, true] {
             assert_eq!(high.next(10 * AT_ONCE, sleeps), AT_ONCE);
             assert_eq!(high.next(100, sleeps), 100, "the end of a body");

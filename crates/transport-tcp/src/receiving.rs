@@ -28,7 +28,10 @@ impl ReceivingPe {
     /// Returns the state of a PE that is opened with these arguments, on host `own_host`.
     pub(crate) fn new(open: &Open, own_host: String) -> io::Result<ReceivingPe> {
         // This CPU carries out the operations of peers.
-        let open = Open { amos: Amos::Software, ..open.clone() };
+        let open = Open {
+            amos: Amos::Software,
+            ..open.clone()
+        };
         Ok(ReceivingPe {
             local: NetworkPe::new(&open, own_host, &LIMITS)?,
             replies: ReplyTable::default(),
@@ -108,7 +111,10 @@ impl WholeWords {
     /// # Safety
     /// The destination of the whole body is valid for writes.
     pub(crate) unsafe fn write(&mut self, rest: LocalBuf, bytes: &[u8]) {
-        assert!(bytes.len() <= rest.nbytes, "a body is no longer than its destination");
+        assert!(
+            bytes.len() <= rest.nbytes,
+            "a body is no longer than its destination"
+        );
         let is_last = bytes.len() == rest.nbytes;
         let (mut rest, mut bytes) = (rest, bytes);
         if self.n_held > 0 {
@@ -127,7 +133,11 @@ impl WholeWords {
             unsafe { mem::copy_bytes::<VolatileLoads>(to, from.as_ptr(), n_held) };
         }
         let end = rest.base.addr().wrapping_add(bytes.len());
-        let cut = if is_last { 0 } else { bytes.len().min(end % WORD) };
+        let cut = if is_last {
+            0
+        } else {
+            bytes.len().min(end % WORD)
+        };
         let (whole, cut) = bytes.split_at(bytes.len() - cut);
         // SAFETY: the start of `rest`, valid by contract; a slice is valid for reads.
         unsafe { mem::copy_bytes::<VolatileLoads>(rest.base, whole.as_ptr(), whole.len()) };

@@ -85,7 +85,14 @@ impl Requests {
         (copy, in_parts): (bool, bool),
     ) -> u64 {
         let nbytes = source.nbytes as u32;
-        self.queue.push(&RequestFrame::Put { dest, nbytes, in_parts }.encode());
+        self.queue.push(
+            &RequestFrame::Put {
+                dest,
+                nbytes,
+                in_parts,
+            }
+            .encode(),
+        );
         if copy {
             // SAFETY: the source is valid during the call, by the contract of this function.
             unsafe { self.queue.push_copy::<mem::VolatileLoads>(source) };
@@ -108,8 +115,19 @@ impl Requests {
         (is_shared, in_parts): (bool, bool),
     ) -> u64 {
         let nbytes = dest.nbytes as u32;
-        self.queue.push(&RequestFrame::Get { source, nbytes, in_parts }.encode());
-        let to = if is_shared { AnswerDest::Shared(dest) } else { AnswerDest::Private(dest) };
+        self.queue.push(
+            &RequestFrame::Get {
+                source,
+                nbytes,
+                in_parts,
+            }
+            .encode(),
+        );
+        let to = if is_shared {
+            AnswerDest::Shared(dest)
+        } else {
+            AnswerDest::Private(dest)
+        };
         self.ledger.expect(ExpectedReply::Data(nbytes), to)
     }
 
@@ -123,7 +141,8 @@ impl Requests {
             Payload::Data(data) => (false, data.nbytes),
         };
         let nbytes = (REQUEST + nbytes) as u32;
-        self.queue.push(&RequestFrame::Message { nbytes, is_batch }.encode());
+        self.queue
+            .push(&RequestFrame::Message { nbytes, is_batch }.encode());
         self.queue.push(&request.encode());
         match payload {
             Payload::Batch(batch) => self.queue.push_all(batch),
@@ -138,7 +157,11 @@ impl Requests {
         }
         let has_answers = is_batch && request.slot.is_some();
         self.n_answered_batches += usize::from(has_answers);
-        let to = if has_answers { AnswerDest::OriginOfBatch } else { AnswerDest::Origin };
+        let to = if has_answers {
+            AnswerDest::OriginOfBatch
+        } else {
+            AnswerDest::Origin
+        };
         self.ledger.expect(ExpectedReply::Message, to);
     }
 
@@ -207,17 +230,24 @@ impl Requests {
 
 /// Passes a reply of a peer to the origin that it names.
 fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violation> {
-    let (head, answers) = body.split_at_checked(REPLY).ok_or(Violation::Unknown("reply"))?;
+    let (head, answers) = body
+        .split_at_checked(REPLY)
+        .ok_or(Violation::Unknown("reply"))?;
     let reply = Reply::decode(head).map_err(|_| Violation::Unknown("reply"))?;
     if reply.pe != pe {
         return Err(Violation::Unrequested);
     }
-    receiving.replies.deliver(&receiving.local.acks, reply, answers)
+    receiving
+        .replies
+        .deliver(&receiving.local.acks, reply, answers)
 }
 
 /// Copies received bytes to the start of a private destination.
 fn store(to: LocalBuf, bytes: &[u8]) {
-    assert!(bytes.len() <= to.nbytes, "an answer is as long as was requested");
+    assert!(
+        bytes.len() <= to.nbytes,
+        "an answer is as long as was requested"
+    );
     // SAFETY: the bytes fit the destination, which is valid until its request is answered.
     unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, bytes.as_ptr(), bytes.len()) };
 }

@@ -114,7 +114,8 @@ impl SendQueue {
             let mut copy = vec![0; range.base.addr() % WORD];
             // SAFETY: the range is valid for these reads, by the contract of this function.
             unsafe { append::<L>(&mut copy, range) };
-            self.own.extend_from_slice(&copy[range.base.addr() % WORD..]);
+            self.own
+                .extend_from_slice(&copy[range.base.addr() % WORD..]);
         } else {
             // SAFETY: the range is valid for these reads, by the contract of this function.
             unsafe { append::<L>(&mut self.own, range) };

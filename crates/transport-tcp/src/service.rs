@@ -133,7 +133,10 @@ impl Service {
     /// Polls all sockets once. Events of a link that another thread is using are left to that
     /// thread.
     pub(crate) fn poll_all(&mut self, shared: &SharedState) -> Served {
-        let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
+        let none = Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        };
         let mut events = [none; EVENTS];
         let now = timespec(Duration::ZERO);
         let n = epoll::wait(&shared.epoll, &mut events, Some(&now)).unwrap_or(0);
@@ -234,8 +237,10 @@ impl Service {
 
     /// Drops the oldest unauthenticated connection, if it is older than `age`.
     fn drop_oldest_if_older(&mut self, age: Duration) {
-        let all =
-            self.unauthenticated.iter().map(|(number, connection)| (connection.since, *number));
+        let all = self
+            .unauthenticated
+            .iter()
+            .map(|(number, connection)| (connection.since, *number));
         if let Some((since, number)) = all.min()
             && since.elapsed() > age
         {
@@ -244,7 +249,9 @@ impl Service {
     }
 
     fn read_claim(&mut self, shared: &SharedState, number: u32) {
-        let Some(connection) = self.unauthenticated.get_mut(&number) else { return };
+        let Some(connection) = self.unauthenticated.get_mut(&number) else {
+            return;
+        };
         let claim = connection.read_claim();
         if matches!(claim, Claim::Incomplete) {
             return;
@@ -257,7 +264,9 @@ impl Service {
 
     /// Answers a peer that has proved its identity.
     fn answer(&mut self, shared: &SharedState, pe: Pe, connection: Unauthenticated) {
-        let Some(answer) = shared.answer(pe) else { return };
+        let Some(answer) = shared.answer(pe) else {
+            return;
+        };
         let is_reserved = answer == HandshakeAnswer::Welcome;
         if is_reserved {
             // A peer that claims again has given up its last connection.
@@ -284,7 +293,9 @@ impl Service {
     /// Opens the connection that was reserved for a peer if the peer has sent on it, or frees it if
     /// the peer has closed it.
     fn check_reserved(&mut self, shared: &SharedState, number: u32) {
-        let Some(reserved) = self.reserved.get(&number) else { return };
+        let Some(reserved) = self.reserved.get(&number) else {
+            return;
+        };
         let peeked = sys::peek(&reserved.socket);
         if matches!(peeked, Ok(None)) {
             return;
@@ -328,7 +339,8 @@ impl Service {
     pub(crate) fn check_limits(&mut self, shared: &SharedState) {
         let now = Instant::now();
         let limit = shared.tuning.handshake_limit;
-        self.unauthenticated.retain(|_, connection| now.duration_since(connection.since) <= limit);
+        self.unauthenticated
+            .retain(|_, connection| now.duration_since(connection.since) <= limit);
         // If it fails, the next round tries again.
         let _ = self.unmute(shared);
         for (pe, peer) in shared.peers.iter() {
@@ -367,6 +379,8 @@ fn is_waiting(listener: &TcpListener) -> bool {
 fn lose_by(shared: &SharedState, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
         let why = DESCRIPTORS.explain(error);
-        shared.local().loss.of_self(&format!("it cannot accept the connection of PE {pe}: {why}"));
+        shared.local().loss.of_self(&format!(
+            "it cannot accept the connection of PE {pe}: {why}"
+        ));
     }
 }

@@ -115,7 +115,13 @@ impl Tuning {
         let most = limit * 3 / 5;
         let (silence_limit, refusal_limit) = (most, most);
         let (connect_limit, round) = (limit, limit / 20);
-        Tuning { silence_limit, refusal_limit, connect_limit, round, ..Tuning::default() }
+        Tuning {
+            silence_limit,
+            refusal_limit,
+            connect_limit,
+            round,
+            ..Tuning::default()
+        }
     }
 
     /// Returns limits so small that operations soon have to wait for room, for tests.

@@ -41,10 +41,17 @@ impl Peer {
     /// Returns the entry of PE `pe`, without a connection, from its record in the directory.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut sizes = [0; Segment::COUNT];
-        for (size, key) in sizes.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
+        for (size, key) in sizes
+            .iter_mut()
+            .zip(record.keys)
+            .filter(|(_, key)| !key.is_empty())
+        {
             *size = u64::from_le_bytes(key.try_into().map_err(|_| damaged(pe, "key"))?);
         }
-        Ok(Peer { sizes, link: Mutex::default() })
+        Ok(Peer {
+            sizes,
+            link: Mutex::default(),
+        })
     }
 }
 
@@ -127,7 +134,9 @@ impl SharedState {
             "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \
              SHMEM_TCP_INTERFACE)"
         );
-        self.local().loss.of_peer(pe, self.host_of(pe).as_deref(), &why)
+        self.local()
+            .loss
+            .of_peer(pe, self.host_of(pe).as_deref(), &why)
     }
 
     /// Connects to a PE, which blocks the caller, unless another thread or the peer is connecting.
@@ -155,10 +164,18 @@ impl SharedState {
             !is_awaited || self.local().loss.check().is_err()
         };
         let address = address_of(pe, self.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
-        let connected =
-            connect::connect(self.secret, self.local().me, pe, &address, &self.tuning, may_stop);
+        let connected = connect::connect(
+            self.secret,
+            self.local().me,
+            pe,
+            &address,
+            &self.tuning,
+            may_stop,
+        );
         let mut link = lock(&peer.link);
-        let PeerLink::Unconnected(establishment) = &mut *link else { return Ok(true) };
+        let PeerLink::Unconnected(establishment) = &mut *link else {
+            return Ok(true);
+        };
         establishment.defer(Instant::now() + DEFERRED);
         match connected {
             Ok(Some(socket)) => {
@@ -171,9 +188,10 @@ impl SharedState {
             }
             Ok(None) => Ok(false),
             Err(_) if establishment.is_reserved() => Ok(false),
-            Err(ConnectRefusal::Own(why)) => {
-                Err(self.local().loss.of_self(&format!("it cannot connect to PE {pe}: {why}")))
-            }
+            Err(ConnectRefusal::Own(why)) => Err(self
+                .local()
+                .loss
+                .of_self(&format!("it cannot connect to PE {pe}: {why}"))),
             Err(ConnectRefusal::Peer(why)) => Err(self.lose(pe, &why)),
         }
     }
@@ -189,7 +207,9 @@ impl SharedState {
     /// be no connection to it any more.
     pub(crate) fn answer(&self, pe: Pe) -> Option<HandshakeAnswer> {
         // Before this PE has the directory, the peer must try again.
-        let Ok(peer) = self.peers.get(pe) else { return Some(HandshakeAnswer::Deferral) };
+        let Ok(peer) = self.peers.get(pe) else {
+            return Some(HandshakeAnswer::Deferral);
+        };
         match &mut *lock(&peer.link) {
             PeerLink::Unconnected(establishment) => Some(establishment.answer(self.local().me, pe)),
             PeerLink::Open(_) => Some(HandshakeAnswer::Deferral),
@@ -200,13 +220,19 @@ impl SharedState {
     /// Ends the reservation for a connection from a peer: opens the link with `socket`, or, if that
     /// is `None` because the connection failed, allows other connections.
     pub(crate) fn end_reservation(&self, pe: Pe, socket: Option<TcpStream>) {
-        let Some(peer) = self.peers.known(pe) else { return };
+        let Some(peer) = self.peers.known(pe) else {
+            return;
+        };
         let mut link = lock(&peer.link);
-        let PeerLink::Unconnected(establishment) = &mut *link else { return };
+        let PeerLink::Unconnected(establishment) = &mut *link else {
+            return;
+        };
         match socket {
             Some(socket) => {
                 self.watch(&socket, Token::Link(pe.0), false);
-                let from = socket.peer_addr().map_or_else(|e| e.to_string(), |at| at.to_string());
+                let from = socket
+                    .peer_addr()
+                    .map_or_else(|e| e.to_string(), |at| at.to_string());
                 rushmem_log::debug!(peer = pe.0, "accepted its connection from {from}");
                 self.open(pe, &mut link, socket);
             }
@@ -242,7 +268,11 @@ impl SharedState {
     pub(crate) fn confirm(&self, pe: Pe) -> Result<(), Error> {
         // A temporary guard: the lock is released before `with_link` waits for it.
         let is_unconnected = matches!(*lock(&self.peers.get(pe)?.link), PeerLink::Unconnected(_));
-        if is_unconnected { Ok(()) } else { self.with_link(pe, |_| Ok(())) }
+        if is_unconnected {
+            Ok(())
+        } else {
+            self.with_link(pe, |_| Ok(()))
+        }
     }
 
     /// Closes a link that is in use, and reports the loss. Returns the first loss, which may be
@@ -252,16 +282,20 @@ impl SharedState {
         rushmem_log::debug!(peer = pe.0, "the connection ends: {why}");
         let error = match end {
             ConnectionEnd::Bye | ConnectionEnd::Broken(_) => self.lose(pe, &why),
-            ConnectionEnd::Own(why) => {
-                self.local().loss.of_self(&format!("at the connection to PE {pe} {why}"))
-            }
+            ConnectionEnd::Own(why) => self
+                .local()
+                .loss
+                .of_self(&format!("at the connection to PE {pe} {why}")),
         };
         *link = match (std::mem::take(link), end) {
             // This PE is the cause, and reports it. The socket stays open, so that the peer does
             // not report the loss of this PE.
             (PeerLink::Open(connection), ConnectionEnd::Own(_)) => {
                 self.unwatch(&connection.socket);
-                PeerLink::Closed { why, _unused: Some(connection) }
+                PeerLink::Closed {
+                    why,
+                    _unused: Some(connection),
+                }
             }
             _ => PeerLink::closed(why),
         };
@@ -279,7 +313,11 @@ impl SharedState {
         }
         if connection.is_blocked() != connection.watches_room {
             connection.watches_room = connection.is_blocked();
-            self.watch(&connection.socket, Token::Link(pe.0), connection.watches_room);
+            self.watch(
+                &connection.socket,
+                Token::Link(pe.0),
+                connection.watches_room,
+            );
         }
         let is_sent_later = connection.is_blocked() || connection.sends_next;
         if connection.has_unsent() && !is_sent_later && !connection.is_listed {
@@ -304,7 +342,9 @@ impl SharedState {
     /// connections.
     fn unwatched(&self, error: Errno) -> Error {
         let why = DESCRIPTORS.explain(&error.into());
-        self.local().loss.of_self(&format!("the kernel refused to watch a connection: {why}"))
+        self.local()
+            .loss
+            .of_self(&format!("the kernel refused to watch a connection: {why}"))
     }
 
     /// Ends the watch of a socket.
@@ -315,13 +355,18 @@ impl SharedState {
 
     /// Ends the use of a link, so that the memory of its requests is not accessed any more.
     pub(crate) fn abandon(&self, pe: Pe) {
-        let Some(peer) = self.peers.known(pe) else { return };
+        let Some(peer) = self.peers.known(pe) else {
+            return;
+        };
         let mut link = lock(&peer.link);
         let why = "it was given up after another loss".to_owned();
         *link = match std::mem::take(&mut *link) {
             PeerLink::Open(connection) => {
                 self.unwatch(&connection.socket);
-                PeerLink::Closed { why, _unused: Some(connection) }
+                PeerLink::Closed {
+                    why,
+                    _unused: Some(connection),
+                }
             }
             other => other,
         };
@@ -354,9 +399,13 @@ impl SharedState {
         pe: Pe,
         work: impl FnOnce(&mut Connection) -> Result<bool, ConnectionEnd>,
     ) -> Option<bool> {
-        let Some(peer) = self.peers.known(pe) else { return Some(false) };
+        let Some(peer) = self.peers.known(pe) else {
+            return Some(false);
+        };
         let mut link = try_lock(&peer.link)?;
-        let PeerLink::Open(connection) = &mut *link else { return Some(false) };
+        let PeerLink::Open(connection) = &mut *link else {
+            return Some(false);
+        };
         match work(connection) {
             Ok(worked) => {
                 self.follow_up(pe, connection);
@@ -386,7 +435,9 @@ impl SharedState {
     /// thread has received.
     pub(crate) fn sleep(&self, awaited: &[AwaitedWord], at_most: Duration) -> bool {
         let sockets = [self.epoll.as_fd()];
-        self.local().state.sleep_until_event(SleepOn::Shared(&sockets), awaited, at_most)
+        self.local()
+            .state
+            .sleep_until_event(SleepOn::Shared(&sockets), awaited, at_most)
     }
 }
 

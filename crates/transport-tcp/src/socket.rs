@@ -60,7 +60,9 @@ const OF_THE_PEER: [i32; 12] = [
 /// errors, for example if it lacks memory. The standard library returns errors without a code, such
 /// as that of a stream that has ended early.
 pub(crate) fn is_of_peer(error: &io::Error) -> bool {
-    error.raw_os_error().is_none_or(|code| OF_THE_PEER.contains(&code))
+    error
+        .raw_os_error()
+        .is_none_or(|code| OF_THE_PEER.contains(&code))
 }
 
 /// Returns random bytes for a handshake.
@@ -105,7 +107,10 @@ mod tests {
         for (from, is_probed) in [([127, 0, 0, 1], false), ([127, 0, 0, 2], true)] {
             let (_listener, stream) = connection(from, [127, 0, 0, 1]);
             prepare(&stream, &Tuning::default()).expect("it is connected");
-            assert_eq!(sockopt::socket_keepalive(&stream).expect("a socket"), is_probed);
+            assert_eq!(
+                sockopt::socket_keepalive(&stream).expect("a socket"),
+                is_probed
+            );
         }
     }
 }

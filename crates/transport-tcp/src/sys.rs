@@ -20,7 +20,10 @@ use std::time::Duration;
 /// count also synchronizes with earlier senders.
 static SENDS: AtomicU32 = AtomicU32::new(0);
 
-const NONE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+const NONE: libc::iovec = libc::iovec {
+    iov_base: std::ptr::null_mut(),
+    iov_len: 0,
+};
 
 fn message<const N: usize>(
     ranges: impl Iterator<Item = LocalBuf>,
@@ -28,7 +31,10 @@ fn message<const N: usize>(
 ) -> libc::msghdr {
     let mut n = 0;
     for (vector, range) in vectors.iter_mut().zip(ranges) {
-        *vector = libc::iovec { iov_base: range.base.cast(), iov_len: range.nbytes };
+        *vector = libc::iovec {
+            iov_base: range.base.cast(),
+            iov_len: range.nbytes,
+        };
         n += 1;
     }
     // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
@@ -77,7 +83,10 @@ pub(crate) unsafe fn receive(
     memory: LocalBuf,
     buffer: &mut [MaybeUninit<u8>],
 ) -> io::Result<usize> {
-    let buffer = LocalBuf { base: buffer.as_mut_ptr().cast(), nbytes: buffer.len() };
+    let buffer = LocalBuf {
+        base: buffer.as_mut_ptr().cast(),
+        nbytes: buffer.len(),
+    };
     let mut vectors = [NONE; 2];
     let mut message = message([memory, buffer].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
@@ -109,7 +118,11 @@ pub(crate) fn peek(socket: impl AsFd) -> io::Result<Option<bool>> {
 /// Sends bytes of the caller as far as the kernel has room. Does not block, and raises no signal.
 pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     SENDS.fetch_add(1, Ordering::Release);
-    Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
+    Ok(rustix::net::send(
+        socket,
+        bytes,
+        SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+    )?)
 }
 
 /// Has the kernel report data only once this number of bytes has arrived. It reports fewer if its
@@ -126,7 +139,11 @@ pub(crate) fn set_low_water(socket: impl AsFd, nbytes: usize) -> io::Result<()> 
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Returns the time since the kernel last received data or an acknowledgment from the other host,

@@ -74,7 +74,11 @@ impl Target {
         bytes: &[u8],
     ) -> Result<(), Violation> {
         match request {
-            RequestFrame::Put { dest, nbytes, in_parts } => {
+            RequestFrame::Put {
+                dest,
+                nbytes,
+                in_parts,
+            } => {
                 let rest = range(&local.segments, dest, nbytes as usize)?.skip(done);
                 if in_parts {
                     // SAFETY: `rest` is in a segment and has room for the bytes, which are at most
@@ -88,14 +92,19 @@ impl Target {
             RequestFrame::Message { nbytes, is_batch } => {
                 return self.take_message(local, nbytes as usize, is_batch, bytes);
             }
-            RequestFrame::Get { source, nbytes, in_parts } => {
+            RequestFrame::Get {
+                source,
+                nbytes,
+                in_parts,
+            } => {
                 let from = range(&local.segments, source, nbytes as usize)?;
                 self.done += 1;
                 self.push_data(from, in_parts);
             }
             RequestFrame::Sync => {
                 self.done += 1;
-                self.replies.push(&ReplyFrame::Ack { seq: self.done }.encode());
+                self.replies
+                    .push(&ReplyFrame::Ack { seq: self.done }.encode());
             }
             RequestFrame::Bye => {}
         }
@@ -120,7 +129,13 @@ impl Target {
     /// Queues the reply to a get.
     fn push_data(&mut self, from: LocalBuf, in_parts: bool) {
         let nbytes = from.nbytes as u32;
-        self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
+        self.replies.push(
+            &ReplyFrame::Data {
+                seq: self.done,
+                nbytes,
+            }
+            .encode(),
+        );
         let few = self.replies.own_bytes() < MAX_COPIED;
         if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
             // SAFETY: the range is in a segment, so it is valid for reads.
@@ -144,7 +159,9 @@ impl Target {
         bytes: &[u8],
     ) -> Result<(), Violation> {
         let mut message = std::mem::take(&mut self.message);
-        let done = message.take(nbytes, bytes, |message| self.carry_out(local, message, is_batch));
+        let done = message.take(nbytes, bytes, |message| {
+            self.carry_out(local, message, is_batch)
+        });
         self.message = message;
         done.unwrap_or(Ok(()))
     }
@@ -159,7 +176,12 @@ impl Target {
         let unknown = Violation::Unknown("request");
         let (head, data) = message.split_at_checked(REQUEST).ok_or(unknown)?;
         let request = Request::decode(head).map_err(|_| unknown)?;
-        let Request { stream, position, slot, .. } = request;
+        let Request {
+            stream,
+            position,
+            slot,
+            ..
+        } = request;
         if stream.pe != self.peer || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
         }
@@ -176,12 +198,23 @@ impl Target {
         }
         self.done += 1;
         self.has_changed_memory |= request.update.is_some() || !data.is_empty();
-        let body = if is_batch { Body::Batch(data) } else { Body::Data(data) };
+        let body = if is_batch {
+            Body::Batch(data)
+        } else {
+            Body::Data(data)
+        };
         let mut answers = Vec::new();
         let old = request.carry_out(body, &local.segments, &*local.host, &mut answers)?;
         if position.asks || slot.is_some() {
-            let ack = Ack { origin: stream.origin, count: position.number };
-            let reply = Reply { pe: local.me, ack, old: slot.map(|slot| (slot, old)) };
+            let ack = Ack {
+                origin: stream.origin,
+                count: position.number,
+            };
+            let reply = Reply {
+                pe: local.me,
+                ack,
+                old: slot.map(|slot| (slot, old)),
+            };
             let nbytes = (REPLY + answers.len()) as u32;
             self.replies.push(&ReplyFrame::Message { nbytes }.encode());
             self.replies.push(&reply.encode());
@@ -199,7 +232,9 @@ pub(crate) fn range(
     at: RemoteAddr,
     nbytes: usize,
 ) -> Result<LocalBuf, Violation> {
-    segments.bytes(at, nbytes).ok_or(Violation::Address(at.offset))
+    segments
+        .bytes(at, nbytes)
+        .ok_or(Violation::Address(at.offset))
 }
 
 #[cfg(test)]
@@ -212,20 +247,40 @@ mod tests {
     fn words_are_copied_however_many_answers_wait() {
         let mut words = vec![0u64; 512];
         let local = ReceivingPe::for_tests().local;
-        let memory = LocalBuf { base: words.as_mut_ptr().cast(), nbytes: 4096 };
+        let memory = LocalBuf {
+            base: words.as_mut_ptr().cast(),
+            nbytes: 4096,
+        };
         // SAFETY: the vector outlives the segments.
-        assert_eq!(unsafe { local.segments.register(Segment::Heap, memory, ()) }, Ok(()));
+        assert_eq!(
+            unsafe { local.segments.register(Segment::Heap, memory, ()) },
+            Ok(())
+        );
         let get = |nbytes| RequestFrame::Get {
-            source: RemoteAddr { segment: Segment::Heap, offset: 0 },
+            source: RemoteAddr {
+                segment: Segment::Heap,
+                offset: 0,
+            },
             nbytes,
             in_parts: false,
         };
         let mut target = Target::new(Pe(1));
         for _ in 0..10_000 {
-            target.take(&local, get(8), 0, &[]).expect("within the segment");
+            target
+                .take(&local, get(8), 0, &[])
+                .expect("within the segment");
         }
-        assert_eq!((target.replies.n_unsent(), target.replies.own_bytes()), (1, 10_000 * 24));
-        target.take(&local, get(4096), 0, &[]).expect("within the segment");
-        assert_eq!(target.replies.n_unsent(), 2, "a large answer goes by reference then");
+        assert_eq!(
+            (target.replies.n_unsent(), target.replies.own_bytes()),
+            (1, 10_000 * 24)
+        );
+        target
+            .take(&local, get(4096), 0, &[])
+            .expect("within the segment");
+        assert_eq!(
+            target.replies.n_unsent(),
+            2,
+            "a large answer goes by reference then"
+        );
     }
 }

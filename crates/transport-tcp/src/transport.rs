@@ -58,22 +58,37 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     }
     if let ([], Some(error)) = (&listeners[..], failed) {
         let why = DESCRIPTORS.explain(&error);
-        return Err(Error::Unavailable(format!("no socket can listen on any of {ips:?}: {why}")));
+        return Err(Error::Unavailable(format!(
+            "no socket can listen on any of {ips:?}: {why}"
+        )));
     }
     rushmem_log::debug!("listens on {sockets:?}");
-    let address = Address { host: host_name(), sockets };
+    let address = Address {
+        host: host_name(),
+        sockets,
+    };
     let shared = SharedState::new(open, tuning, address).map_err(refused)?;
     let mut service = Service::new(listeners);
     service.unmute(&shared).map_err(|e| refused(e.into()))?;
-    let network = Network { shared, service: Mutex::new(service) };
-    let progress = Arc::new(Progress { issuers: Issuers::default(), network });
+    let network = Network {
+        shared,
+        service: Mutex::new(service),
+    };
+    let progress = Arc::new(Progress {
+        issuers: Issuers::default(),
+        network,
+    });
     let thread = ServiceThread::start("rushmem-tcp", &progress)?;
     Ok(Box::new(Tcp { progress, thread }))
 }
 
 impl Transport for Tcp {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: true, wakes_waits: true, ..Caps::default() }
+        Caps {
+            amos_compose_with_cpu: true,
+            wakes_waits: true,
+            ..Caps::default()
+        }
     }
 
     unsafe fn register(
@@ -84,7 +99,12 @@ impl Transport for Tcp {
     ) -> Result<Key, Error> {
         // SAFETY: the memory is valid by contract until this transport is dropped, which then
         // serves no peer.
-        unsafe { self.shared().local().segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
+        unsafe {
+            self.shared()
+                .local()
+                .segments
+                .register(segment, LocalBuf { base, nbytes }, ())
+        }?;
         Ok(Key((nbytes as u64).to_le_bytes().to_vec()))
     }
 
@@ -158,10 +178,15 @@ impl Tcp {
             let wire = TcpWire::new(network, network.shared.receiving.replies.add());
             Ok((Origin::new(wire, network), ()))
         };
-        let issuer =
-            self.progress.issuers.issuer((MAX_ORIGINS as usize, "streams of requests"), make)?;
+        let issuer = self
+            .progress
+            .issuers
+            .issuer((MAX_ORIGINS as usize, "streams of requests"), make)?;
         lock(&issuer.origin).wire().in_parts = in_parts;
-        Ok(Box::new(WireEndpoint::new(Arc::clone(&self.progress), issuer)))
+        Ok(Box::new(WireEndpoint::new(
+            Arc::clone(&self.progress),
+            issuer,
+        )))
     }
 }
 

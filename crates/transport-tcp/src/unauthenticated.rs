@@ -38,7 +38,13 @@ impl Unauthenticated {
         socket.set_nodelay(true)?;
         // The buffer of a new socket has room for the greeting.
         (&socket).write_all(&acceptor.greeting())?;
-        Ok(Unauthenticated { socket, acceptor, claim: [0; CLAIM], have: 0, since: Instant::now() })
+        Ok(Unauthenticated {
+            socket,
+            acceptor,
+            claim: [0; CLAIM],
+            have: 0,
+            since: Instant::now(),
+        })
     }
 
     /// Reads the bytes of the message that have arrived, and checks the message once it is

@@ -154,7 +154,9 @@ impl Wire for TcpWire {
             let is_sent = connection.requests.queue.sent() == position;
             Ok(Some((number, position, is_sent)))
         })?;
-        let Some((number, position, is_sent)) = written else { return Ok(self.full(pe)) };
+        let Some((number, position, is_sent)) = written else {
+            return Ok(self.full(pe));
+        };
         self.record_started(pe, number, false, !is_sent);
         if copy || is_sent || !awaited {
             return Ok(PostOutcome::Done);
@@ -185,7 +187,9 @@ impl Wire for TcpWire {
             }
             Ok(Some((number, connection.has_unsent())))
         })?;
-        let Some((number, is_unsent)) = read else { return Ok(self.full(pe)) };
+        let Some((number, is_unsent)) = read else {
+            return Ok(self.full(pe));
+        };
         self.record_started(pe, number, awaited, is_unsent);
         if !awaited {
             return Ok(PostOutcome::Done);
@@ -219,7 +223,9 @@ impl Wire for TcpWire {
             }
             Ok(Some(connection.has_unsent()))
         })?;
-        let Some(is_unsent) = is_unsent else { return Ok(self.full(pe)) };
+        let Some(is_unsent) = is_unsent else {
+            return Ok(self.full(pe));
+        };
         self.hold(pe, is_unsent);
         if request.slot.is_some() || request.position.asks {
             self.expected = Some(pe);
@@ -299,14 +305,23 @@ impl Wire for TcpWire {
     /// kernel which of all connections have data.
     fn poll(&mut self, network: &Network, take: TakeReply<'_>) -> Result<bool, Error> {
         let shared = &network.shared;
-        let take_replies =
-            |take: TakeReply<'_>| self.replies.take(take).map_err(|reply| network.refuse(&reply));
+        let take_replies = |take: TakeReply<'_>| {
+            self.replies
+                .take(take)
+                .map_err(|reply| network.refuse(&reply))
+        };
         if take_replies(&mut *take)? > 0 {
             return Ok(true);
         }
-        let Some(pe) = self.expected else { return Ok(false) };
+        let Some(pe) = self.expected else {
+            return Ok(false);
+        };
         // When PEs outnumber the CPUs, the peer may need this CPU to answer.
-        let polls = if shared.local().state.oversubscribed() { 1 } else { POLLS };
+        let polls = if shared.local().state.oversubscribed() {
+            1
+        } else {
+            POLLS
+        };
         for _ in 0..polls {
             let received = shared.try_link(pe, |connection| {
                 if connection.has_unsent() {

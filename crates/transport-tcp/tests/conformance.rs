@@ -24,6 +24,11 @@ fn tiny_in_sessions(with: &Open) -> Result<Box<dyn Transport>, Error> {
 
 fn main() -> ExitCode {
     let mut tests = suite("", usual, tiny, || ());
-    tests.extend(suite("session_", usual_in_sessions, tiny_in_sessions, || ()));
+    tests.extend(suite(
+        "session_",
+        usual_in_sessions,
+        tiny_in_sessions,
+        || (),
+    ));
     testkit::run(tests)
 }

@@ -18,7 +18,14 @@ impl Host for Chosen {
 
 fn over(interface: &'static str, with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let host = Arc::new(Chosen(interface));
-    open(&Open { host, one_machine: false, ..with.clone() }, tuning)
+    open(
+        &Open {
+            host,
+            one_machine: false,
+            ..with.clone()
+        },
+        tuning,
+    )
 }
 
 fn by_name(with: &Open) -> Result<Box<dyn Transport>, Error> {
@@ -31,31 +38,54 @@ fn some_traffic(member: &Member) {
 }
 
 fn an_interface_chosen_by_name() {
-    let case = Case { sizes: &[1, 3], heap_bytes: 8 << 20, limit: LIMIT, body: some_traffic };
+    let case = Case {
+        sizes: &[1, 3],
+        heap_bytes: 8 << 20,
+        limit: LIMIT,
+        body: some_traffic,
+    };
     conformance::run("an_interface_chosen_by_name", by_name, case);
 }
 
 fn impatient(with: &Open) -> Result<Box<dyn Transport>, Error> {
     let silence_limit = Duration::from_secs(2);
-    over("lo", with, Tuning { silence_limit, ..Tuning::default() })
+    over(
+        "lo",
+        with,
+        Tuning {
+            silence_limit,
+            ..Tuning::default()
+        },
+    )
 }
 
 /// PE 0 puts, sets the network interface down, and puts again until that fails.
 fn cut_off(member: &Member) {
-    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let at = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
     let mut endpoint = member.transport().endpoint().expect("one");
     let mut put = || verbs::put(&mut *endpoint, Pe(1), at, &[1; 8]).and_then(|()| endpoint.quiet());
     if member.me() == 0 {
         put().expect("the network is up");
-        let down = Command::new("ip").args(["link", "set", "lo", "down"]).status();
+        let down = Command::new("ip")
+            .args(["link", "set", "lo", "down"])
+            .status();
         assert!(down.expect("the tool ran before").success());
         let error = loop {
             if let Err(error) = put() {
                 break error.to_string();
             }
         };
-        assert!(error.contains("PE 1") && error.contains("PE 0 on"), "{error}");
-        assert!(error.contains("silent") || error.contains("unreachable"), "{error}");
+        assert!(
+            error.contains("PE 1") && error.contains("PE 0 on"),
+            "{error}"
+        );
+        assert!(
+            error.contains("silent") || error.contains("unreachable"),
+            "{error}"
+        );
     }
     member.barrier();
     std::process::exit(0);
@@ -66,7 +96,12 @@ const INSIDE: &str = "RUSHMEM_IN_NAMESPACE";
 fn a_network_that_goes_away_is_noticed() {
     let name = "a_network_that_goes_away_is_noticed";
     if std::env::var_os(INSIDE).is_some() {
-        let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: cut_off };
+        let case = Case {
+            sizes: &[2],
+            heap_bytes: 1 << 20,
+            limit: LIMIT,
+            body: cut_off,
+        };
         conformance::run(name, impatient, case);
         return;
     }
@@ -76,17 +111,28 @@ fn a_network_that_goes_away_is_noticed() {
         command
     };
     let up = "ip link set lo up && ";
-    if !inside(&format!("{up} true")).output().is_ok_and(|output| output.status.success()) {
+    if !inside(&format!("{up} true"))
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
         testkit::absent("there are no network namespaces");
     }
     let this = std::env::current_exe().expect("the test binary");
     let run = inside(&format!("{up} exec \"$0\" \"$@\""))
         .arg(this)
-        .args(["a_network_that_goes_away_is_noticed", "--exact", "--nocapture"])
+        .args([
+            "a_network_that_goes_away_is_noticed",
+            "--exact",
+            "--nocapture",
+        ])
         .env(INSIDE, "1")
         .output()
         .expect("it ran before");
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
 }
 
 testkit::tests! {

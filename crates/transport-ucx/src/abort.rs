@@ -111,7 +111,9 @@ mod tests {
 
     /// Makes another process send the signal to this one.
     fn send(pid: u32) -> ! {
-        let status = Command::new("kill").args(["-s", "ABRT", &pid.to_string()]).status();
+        let status = Command::new("kill")
+            .args(["-s", "ABRT", &pid.to_string()])
+            .status();
         panic!("the signal has not ended the process: {status:?}")
     }
 
@@ -121,14 +123,22 @@ mod tests {
             end(&how);
         }
         let this = std::env::current_exe().expect("a test program knows its path");
-        for (how, says_so) in [("within", true), ("elsewhere", false), ("from_outside", false)] {
+        for (how, says_so) in [
+            ("within", true),
+            ("elsewhere", false),
+            ("from_outside", false),
+        ] {
             let test = "abort::tests::an_abort_within_ucx_waits_and_names_the_pe";
             let mut command = Command::new(&this);
             command.args([test, "--exact", "--nocapture"]).env(HOW, how);
             let output = command.output().expect("it runs");
             assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
             let stderr = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(stderr.contains("PE 3: UCX ended this process"), says_so, "{stderr}");
+            assert_eq!(
+                stderr.contains("PE 3: UCX ended this process"),
+                says_so,
+                "{stderr}"
+            );
         }
     }
 }

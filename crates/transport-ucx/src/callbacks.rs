@@ -129,14 +129,22 @@ impl CallbackState {
     /// Forgets the destinations of old values after a loss, so that no callback writes to memory of
     /// callers. UCX itself may still do so until its operations have ended.
     pub(crate) fn forget_fetched(&self) {
-        self.slots.borrow().iter().for_each(|slot| slot.fetched.set(null_mut()));
+        self.slots
+            .borrow()
+            .iter()
+            .for_each(|slot| slot.fetched.set(null_mut()));
     }
 }
 
 impl ConnectionState {
     pub(crate) fn new(ucp: &'static Ucp, callbacks: &Rc<CallbackState>) -> ConnectionState {
         let callbacks = Rc::clone(callbacks);
-        ConnectionState { ucp, callbacks, transfers: Cell::new(0), broken: Cell::new(None) }
+        ConnectionState {
+            ucp,
+            callbacks,
+            transfers: Cell::new(0),
+            broken: Cell::new(None),
+        }
     }
 
     pub(crate) fn transfers(&self) -> usize {

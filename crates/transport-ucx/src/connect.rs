@@ -41,13 +41,22 @@ pub(crate) struct MemoryKey {
 
 impl MemoryKey {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode(UCX_KEY, &(self.base, self.nbytes, &self.packed, self.covered))
+        encode(
+            UCX_KEY,
+            &(self.base, self.nbytes, &self.packed, self.covered),
+        )
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<MemoryKey, rushmem_wire::Error> {
         let (base, nbytes, packed, covered): (u64, u64, _, _) = decode(UCX_KEY, bytes)?;
-        base.checked_add(nbytes).ok_or(rushmem_wire::Error::Damaged(UCX_KEY))?;
-        Ok(MemoryKey { base, nbytes, packed, covered })
+        base.checked_add(nbytes)
+            .ok_or(rushmem_wire::Error::Damaged(UCX_KEY))?;
+        Ok(MemoryKey {
+            base,
+            nbytes,
+            packed,
+            covered,
+        })
     }
 }
 
@@ -69,7 +78,9 @@ fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
 }
 
 fn no_segment(pe: Pe, segment: Segment) -> Error {
-    Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
+    Error::Invalid(format!(
+        "PE {pe} has no segment {segment:?} that others may use"
+    ))
 }
 
 /// Decodes the address of `pe` from its record.
@@ -89,12 +100,22 @@ impl Peer {
     /// Returns a peer from its record.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut segments = [None; Segment::COUNT];
-        for (segment, key) in
-            segments.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty())
+        for (segment, key) in segments
+            .iter_mut()
+            .zip(record.keys)
+            .filter(|(_, key)| !key.is_empty())
         {
-            let MemoryKey { base, nbytes, covered, .. } =
-                MemoryKey::decode(key).map_err(invalid(pe))?;
-            *segment = Some(PeerSegment { base, nbytes, covered });
+            let MemoryKey {
+                base,
+                nbytes,
+                covered,
+                ..
+            } = MemoryKey::decode(key).map_err(invalid(pe))?;
+            *segment = Some(PeerSegment {
+                base,
+                nbytes,
+                covered,
+            });
         }
         Ok(Peer(segments))
     }
@@ -127,7 +148,10 @@ mod tests {
 
     #[test]
     fn an_address_comes_as_it_was_sent() {
-        let address = Address { host: "a-host".into(), worker: vec![7; 99] };
+        let address = Address {
+            host: "a-host".into(),
+            worker: vec![7; 99],
+        };
         let bytes = address.encode();
         assert_eq!(Address::decode(&bytes), Ok(address));
         assert!(Address::decode(&bytes[..7]).is_err());
@@ -136,10 +160,23 @@ mod tests {
 
     #[test]
     fn a_key_comes_as_it_was_sent() {
-        let key = MemoryKey { base: 4096, nbytes: 100, packed: vec![1, 2, 3], covered: 64 };
+        let key = MemoryKey {
+            base: 4096,
+            nbytes: 100,
+            packed: vec![1, 2, 3],
+            covered: 64,
+        };
         assert_eq!(MemoryKey::decode(&key.encode()), Ok(key.clone()));
         assert!(MemoryKey::decode(&[0; 15]).is_err());
-        let beyond = MemoryKey { base: u64::MAX, nbytes: 2, packed: Vec::new(), covered: 2 };
-        assert_eq!(MemoryKey::decode(&beyond.encode()), Err(rushmem_wire::Error::Damaged(UCX_KEY)));
+        let beyond = MemoryKey {
+            base: u64::MAX,
+            nbytes: 2,
+            packed: Vec::new(),
+            covered: 2,
+        };
+        assert_eq!(
+            MemoryKey::decode(&beyond.encode()),
+            Err(rushmem_wire::Error::Damaged(UCX_KEY))
+        );
     }
 }

@@ -11,7 +11,10 @@ use std::sync::Arc;
 /// order of precedence. Devices are checked before transports: without a restriction of transports
 /// UCX has shared memory, whatever the devices.
 const RESTRICTIONS: &[(&str, &[&str])] = &[
-    ("NET_DEVICES", &["UCX_NET_DEVICES", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"]),
+    (
+        "NET_DEVICES",
+        &["UCX_NET_DEVICES", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"],
+    ),
     ("TLS", &["UCX_TLS", TLS]),
 ];
 
@@ -36,7 +39,10 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
         Err(why) => return vec![Diagnosis::new(name, Verdict::Refused, why)],
     };
     let mut found: Vec<Diagnosis> = Vec::new();
-    let to_others = context.resources().into_iter().filter(|(transport, _)| transport != ITSELF);
+    let to_others = context
+        .resources()
+        .into_iter()
+        .filter(|(transport, _)| transport != ITSELF);
     for (transport, device) in to_others {
         if let Some(known) = found.iter_mut().find(|known| known.name == transport) {
             known.reason += &format!(", {device}");
@@ -47,7 +53,11 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
             true => "connectionless",
             false => "connects each pair of PEs",
         };
-        let rdma = if is_one_sided(&transport) { ", by the NIC alone" } else { "" };
+        let rdma = if is_one_sided(&transport) {
+            ", by the NIC alone"
+        } else {
+            ""
+        };
         let reason = format!("{name}, {peers}{rdma}; {device}");
         found.push(Diagnosis::new(transport, Verdict::Usable, reason));
     }
@@ -71,13 +81,18 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
     let culprit = RESTRICTIONS.iter().find_map(|(name, variables)| {
         let all = [changes.as_slice(), &[(*name, "all".to_owned())]].concat();
         let context = UcpContext::open(n_pes, &all).ok().filter(reaches)?;
-        let variable = variables.iter().find_map(|name| Some((name, host.variable(name)?)));
+        let variable = variables
+            .iter()
+            .find_map(|name| Some((name, host.variable(name)?)));
         let ours = || changes.iter().rev().find(|(changed, _)| changed == name);
         let restriction = match variable {
             Some((variable, value)) => format!("{variable} is {value}"),
             None => format!("Rushmem asks for {name}={}", ours()?.1),
         };
-        Some(format!("{restriction}, but UCX has {}", names_of(name, &context)))
+        Some(format!(
+            "{restriction}, but UCX has {}",
+            names_of(name, &context)
+        ))
     });
     let remedy = match culprit {
         Some(culprit) => format!("{culprit}: change or unset that"),

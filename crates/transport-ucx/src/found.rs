@@ -68,18 +68,29 @@ pub(crate) fn changes(
     let transports = unless_set("UCX_TLS", host.variable(TLS).or(others));
     let loopback = one_machine && (major, minor) != LOOPBACK_UNREACHED;
     let selection = Selection::parse(&host.variable(INTERFACES).unwrap_or_default())?;
-    let chosen = selection.map(|selection| interface_names(&selection)).transpose()?;
-    let sockets = chosen.map(|names| names.join(",")).or_else(|| loopback.then(|| "lo".to_owned()));
+    let chosen = selection
+        .map(|selection| interface_names(&selection))
+        .transpose()?;
+    let sockets = chosen
+        .map(|names| names.join(","))
+        .or_else(|| loopback.then(|| "lo".to_owned()));
     let with_ports = |sockets| {
         let mut devices = devices::active_ports();
         devices.push(sockets);
         devices.join(",")
     };
     // A NIC whose port is unknown is no device name of UCX, which then chooses by itself.
-    let preferred = host.nic().and_then(|nic| Some(format!("{}:{}", nic.name, nic.port?)));
-    let devices = unless_set("UCX_NET_DEVICES", preferred.or_else(|| sockets.map(with_ports)));
+    let preferred = host
+        .nic()
+        .and_then(|nic| Some(format!("{}:{}", nic.name, nic.port?)));
+    let devices = unless_set(
+        "UCX_NET_DEVICES",
+        preferred.or_else(|| sockets.map(with_ports)),
+    );
     let changes = [("TLS", transports), ("NET_DEVICES", devices)].into_iter();
-    Ok(changes.filter_map(|(name, value)| Some((name, value?))).collect())
+    Ok(changes
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect())
 }
 
 /// Describes UCX from the transports that it may use, in pairs with their devices, such as
@@ -95,7 +106,9 @@ fn decide(
     let is_active = |name: &str| {
         let device = name.split(':').next().unwrap_or(name);
         devices.iter().any(|active| active == device)
-            && !IMITATIONS.iter().any(|imitation| device.starts_with(imitation))
+            && !IMITATIONS
+                .iter()
+                .any(|imitation| device.starts_with(imitation))
     };
     let is_rdma = |(t, device): &&(String, String)| is_one_sided(t) && is_active(device);
     let rdma = resources.iter().filter(is_rdma);
@@ -110,7 +123,11 @@ fn decide(
             format!("{version}: no RDMA device for it; {}", others.join(", "))
         }
     };
-    Found { rdma: !rdma.is_empty(), hardware_amos, description }
+    Found {
+        rdma: !rdma.is_empty(),
+        hardware_amos,
+        description,
+    }
 }
 
 #[cfg(test)]

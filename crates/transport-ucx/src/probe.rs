@@ -88,7 +88,10 @@ fn try_all(
             )
         };
         let wrong = |why: &str| {
-            format!("UCX's atomic operation {op:?} on {} bytes is wrong: {why}", width.nbytes())
+            format!(
+                "UCX's atomic operation {op:?} on {} bytes is wrong: {why}",
+                width.nbytes()
+            )
         };
         if let Some(request) = started(begun)
             .map_err(|status| ProbeFault::Wrong(wrong(&status_string(context.ucp, status))))?
@@ -107,7 +110,10 @@ fn try_all(
             match ended {
                 Some(Ok(())) => {}
                 Some(Err(status)) => {
-                    return Err(ProbeFault::Wrong(wrong(&status_string(context.ucp, status))));
+                    return Err(ProbeFault::Wrong(wrong(&status_string(
+                        context.ucp,
+                        status,
+                    ))));
                 }
                 None => {
                     return Err(ProbeFault::Endless(wrong(&format!(

@@ -24,7 +24,10 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(shared: SharedState) -> Progress {
-        Progress { issuers: Issuers::default(), shared }
+        Progress {
+            issuers: Issuers::default(),
+            shared,
+        }
     }
 
     /// Returns an issuer for a new endpoint, and counts the endpoint among its users.
@@ -39,12 +42,14 @@ impl Progress {
             let efd = efd.map_err(|e| Error::Unavailable(format!("the kernel refused: {e}")))?;
             Ok((Origin::new(wire, shared), efd))
         };
-        self.issuers.issuer((shared.tuning.max_workers, WORKERS.name), make)
+        self.issuers
+            .issuer((shared.tuning.max_workers, WORKERS.name), make)
     }
 
     /// Prepares all wires for the end of their workers.
     pub(crate) fn leave(&self) {
-        self.issuers.each(|issuer| lock(&issuer.origin).wire().leave());
+        self.issuers
+            .each(|issuer| lock(&issuer.origin).wire().leave());
     }
 }
 
@@ -107,6 +112,10 @@ impl Driver for Progress {
 
     /// Shorter while data are in flight: over sockets, UCX moves data only while it is polled.
     fn longest_backoff(&self) -> Duration {
-        if self.issuers.moves_data() { MAX_SLEEP_IN_FLIGHT } else { MAX_SLEEP_IN_WAIT }
+        if self.issuers.moves_data() {
+            MAX_SLEEP_IN_FLIGHT
+        } else {
+            MAX_SLEEP_IN_WAIT
+        }
     }
 }

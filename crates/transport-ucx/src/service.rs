@@ -110,7 +110,11 @@ impl UcxTarget {
     /// Returns the number of bytes that the answers of sent replies still take.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
-        self.spare.borrow().iter().map(|reply| reply.answers.capacity()).sum()
+        self.spare
+            .borrow()
+            .iter()
+            .map(|reply| reply.answers.capacity())
+            .sum()
     }
 
     fn refuse(&self, message: RefusedMessage) {
@@ -122,7 +126,10 @@ impl UcxTarget {
     /// have left the job.
     fn record_sent(&self, mut answer: Box<SentReply>, status: ucs_status_t) {
         if status != UCS_OK {
-            let why = format!("a reply to it was not sent: {}", status_string(self.ucp, status));
+            let why = format!(
+                "a reply to it was not sent: {}",
+                status_string(self.ucp, status)
+            );
             match answer.awaited_by {
                 Some(pe) => self.refuse(RefusedMessage::of(pe, why)),
                 None => rushmem_log::debug!("an acknowledgment was not sent: {why}"),
@@ -186,7 +193,10 @@ impl Serving for UcxTarget {
     }
 
     fn fetch(&self, incoming: Incoming<ucp_ep_h>, descriptor: *mut c_void, dest: LocalBuf) {
-        let deferred = Box::into_raw(Box::new(Deferred { incoming, target: self }));
+        let deferred = Box::into_raw(Box::new(Deferred {
+            incoming,
+            target: self,
+        }));
         let mut params = plain_params();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         params.cb.recv_am = Some(fetched);
@@ -195,7 +205,8 @@ impl Serving for UcxTarget {
         // SAFETY: the descriptor of the message, whose data are fetched once, and room for `nbytes`
         // bytes in a segment.
         let begun = unsafe {
-            self.ucp.ucp_am_recv_data_nbx(self.worker, descriptor, to, nbytes, &raw const params)
+            self.ucp
+                .ucp_am_recv_data_nbx(self.worker, descriptor, to, nbytes, &raw const params)
         };
         match started(begun) {
             Ok(Some(_)) => {}
@@ -220,8 +231,10 @@ impl Deferred {
         let target = unsafe { &*this.target };
         let stream = this.incoming.request.stream;
         if status != UCS_OK {
-            let why =
-                format!("its data could not be fetched: {}", status_string(target.ucp, status));
+            let why = format!(
+                "its data could not be fetched: {}",
+                status_string(target.ucp, status)
+            );
             return target.refuse(RefusedMessage::of(stream.pe, why));
         }
         target.worked.set(true);
@@ -233,7 +246,12 @@ impl Deferred {
 
 impl SentReply {
     fn new(target: *const UcxTarget) -> SentReply {
-        SentReply { bytes: [0; REPLY], answers: Vec::new(), target, awaited_by: None }
+        SentReply {
+            bytes: [0; REPLY],
+            answers: Vec::new(),
+            target,
+            awaited_by: None,
+        }
     }
 }
 
@@ -263,19 +281,26 @@ unsafe extern "C" fn requested<const IS_BATCH: bool>(
         (Err(message), _) => Err(message),
         (Ok(request), Some(reply_to)) if !(IS_BATCH && is_there) => {
             target.worked.set(true);
-            let taken = target.target.take(target, Incoming { request, reply_to }, data);
+            let taken = target
+                .target
+                .take(target, Incoming { request, reply_to }, data);
             taken.map_err(|violation| RefusedMessage::of(request.stream.pe, violation))
         }
-        (Ok(request), _) => {
-            Err(RefusedMessage::of(request.stream.pe, Violation::Unknown("kind of message")))
-        }
+        (Ok(request), _) => Err(RefusedMessage::of(
+            request.stream.pe,
+            Violation::Unknown("kind of message"),
+        )),
     };
     match taken {
         Ok(()) if is_there => UCS_INPROGRESS,
         Ok(()) => UCS_OK,
         Err(message) => {
             target.refuse(message);
-            if is_there { UCS_ERR_INVALID_PARAM } else { UCS_OK }
+            if is_there {
+                UCS_ERR_INVALID_PARAM
+            } else {
+                UCS_OK
+            }
         }
     }
 }

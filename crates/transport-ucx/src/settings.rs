@@ -39,7 +39,10 @@ pub(crate) const ALL: &[Setting] = &[
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// File descriptors of a worker over sockets: its own, and a connection in each direction for each
 /// peer.
-pub(crate) const OF_WORKER: PerEndpoint = PerEndpoint { own: 6, per_peer: 2 };
+pub(crate) const OF_WORKER: PerEndpoint = PerEndpoint {
+    own: 6,
+    per_peer: 2,
+};
 /// The limit of file descriptors below which the transport does not open, since UCX would crash. It
 /// suffices for a small job.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
@@ -47,7 +50,11 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 /// Returns the message that this PE has no descriptor left.
 pub(crate) fn no_descriptors() -> String {
     let fewer = "lower, so that contexts share workers";
-    format!("{}, or set {} {fewer}", DESCRIPTORS.exhausted_message(), WORKERS.name)
+    format!(
+        "{}, or set {} {fewer}",
+        DESCRIPTORS.exhausted_message(),
+        WORKERS.name
+    )
 }
 
 /// Maximum number of bytes of a batch: with its headers it fits one segment of UCX.
@@ -99,7 +106,11 @@ impl Tuning {
         let max_workers = max_workers.unwrap_or(usual.max_workers);
         // Three fifths: the rest is for ending the job, as for the loss of a silent PE.
         let connect_limit = host.host_limit() * 3 / 5;
-        Ok(Tuning { max_workers, connect_limit, ..usual })
+        Ok(Tuning {
+            max_workers,
+            connect_limit,
+            ..usual
+        })
     }
 
     /// Returns the maximum number of unacknowledged requests of a worker to one PE.
@@ -124,7 +135,12 @@ impl Default for Tuning {
 impl Tuning {
     /// Returns limits so small that operations soon have to wait for room, for tests.
     pub fn tiny() -> Tuning {
-        Tuning { max_in_flight: 2, max_workers: 2, heap_in_blocks: true, ..Tuning::default() }
+        Tuning {
+            max_in_flight: 2,
+            max_workers: 2,
+            heap_in_blocks: true,
+            ..Tuning::default()
+        }
     }
 }
 

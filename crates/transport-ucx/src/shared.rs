@@ -54,8 +54,10 @@ impl SharedState {
     /// message names UCX's devices, since users cannot read its addresses.
     pub(crate) fn give_up(&self, pe: Pe, why: &str) {
         let resources = self.context.resources();
-        let used: Vec<String> =
-            resources.iter().map(|(t, device)| format!("{t} on {device}")).collect();
+        let used: Vec<String> = resources
+            .iter()
+            .map(|(t, device)| format!("{t} on {device}"))
+            .collect();
         let why = format!(
             "{why} (UCX with {}); see whether both hosts let such connections through, or name other devices or \
              transports (UCX_NET_DEVICES, SHMEM_UCX_TLS)",
@@ -73,7 +75,9 @@ impl SharedState {
 
     /// Serves peers, if no other thread does.
     pub(crate) fn try_serve(&self) -> Served {
-        let Some(service) = try_lock(&self.service) else { return Served::Contended };
+        let Some(service) = try_lock(&self.service) else {
+            return Served::Contended;
+        };
         let worked = service.poll();
         let refused = service.target.take_refused();
         drop(service);
@@ -116,10 +120,18 @@ impl SharedState {
         // If another thread holds the service, it takes the events, but may have no CPU at present.
         // To wake for its events would keep the CPU from it.
         let service = armed.is_some().then(|| self.service_efd());
-        let at_most = if service.is_some() { at_most } else { at_most.min(FLUSH_DELAY) };
+        let at_most = if service.is_some() {
+            at_most
+        } else {
+            at_most.min(FLUSH_DELAY)
+        };
         let fds = service.into_iter().chain(worker.map(Worker::efd));
         let fds: Vec<BorrowedFd<'_>> = fds.collect();
-        let on = if worker.is_some() { SleepOn::Own(&fds) } else { SleepOn::Shared(&fds) };
+        let on = if worker.is_some() {
+            SleepOn::Own(&fds)
+        } else {
+            SleepOn::Shared(&fds)
+        };
         self.local.state.sleep_until_event(on, awaited, at_most);
     }
 }
@@ -145,7 +157,10 @@ impl WireNetwork for SharedState {
     fn lose(&self, pe: Pe, why: &str) -> Error {
         match self.context.copies && is_exhausted(self.service_efd()) {
             true => self.local.loss.of_self(&settings::no_descriptors()),
-            false => self.local.loss.of_peer(pe, self.host_of(pe).as_deref(), why),
+            false => self
+                .local
+                .loss
+                .of_peer(pe, self.host_of(pe).as_deref(), why),
         }
     }
 }

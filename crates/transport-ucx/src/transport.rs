@@ -44,7 +44,13 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let progress = Arc::new(progress);
     let thread = ServiceThread::start("rushmem-ucx", &progress)?;
     let (memory, own_heap) = (Mutex::default(), OwnHeap::default());
-    Ok(Box::new(Ucx { thread, address, progress, memory, own_heap }))
+    Ok(Box::new(Ucx {
+        thread,
+        address,
+        progress,
+        memory,
+        own_heap,
+    }))
 }
 
 /// Opens UCX and the service worker. Returns the driver of the service thread, and this PE's
@@ -71,13 +77,20 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     let refused = |error: io::Error| format!("the kernel refused a descriptor: {error}");
     let local = Arc::new(NetworkPe::new(open, host_name(), &LIMITS).map_err(refused)?);
     let service = Service::new(&context, Arc::clone(&local))?;
-    let address = Address { host: host_name(), worker: service.worker.address()? }.encode();
+    let address = Address {
+        host: host_name(),
+        worker: service.worker.address()?,
+    }
+    .encode();
     // Only connections over sockets take file descriptors.
     let max_workers = match context.copies {
         true => OF_WORKER.fitting(open.n_pes, tuning.max_workers),
         false => tuning.max_workers,
     };
-    let tuning = Tuning { max_workers, ..tuning };
+    let tuning = Tuning {
+        max_workers,
+        ..tuning
+    };
     let shared = SharedState::new(open, tuning, local, context, service).map_err(refused)?;
     Ok((Progress::new(shared), address))
 }
@@ -112,7 +125,11 @@ impl Transport for Ucx {
     ) -> Result<Key, Error> {
         let shared = &self.progress.shared;
         let in_blocks = segment == Segment::Heap && self.heap_in_blocks();
-        let covered = if in_blocks { self.own_heap.begin(nbytes) } else { nbytes };
+        let covered = if in_blocks {
+            self.own_heap.begin(nbytes)
+        } else {
+            nbytes
+        };
         let mut key = MemoryKey {
             base: base.addr() as u64,
             nbytes: nbytes as u64,
@@ -126,7 +143,12 @@ impl Transport for Ucx {
         }
         // SAFETY: the memory is valid by contract until this transport is dropped, which then
         // serves no peer.
-        unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
+        unsafe {
+            shared
+                .local
+                .segments
+                .register(segment, LocalBuf { base, nbytes }, ())
+        }?;
         Ok(Key(key.encode()))
     }
 
@@ -135,13 +157,27 @@ impl Transport for Ucx {
         nbytes: usize,
         prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.own_heap.extend(nbytes, &self.progress.shared.local.segments, prepare, |part| {
-            let LocalBuf { base, nbytes } = part;
-            // SAFETY: a part of the heap, which is valid until this transport is dropped.
-            let packed = unsafe { self.register_part(Segment::Heap, base, nbytes) }?;
-            let (base, nbytes) = (base.addr() as u64, nbytes as u64);
-            Ok(((), Key(MemoryKey { base, nbytes, packed, covered: nbytes }.encode())))
-        })
+        self.own_heap.extend(
+            nbytes,
+            &self.progress.shared.local.segments,
+            prepare,
+            |part| {
+                let LocalBuf { base, nbytes } = part;
+                // SAFETY: a part of the heap, which is valid until this transport is dropped.
+                let packed = unsafe { self.register_part(Segment::Heap, base, nbytes) }?;
+                let (base, nbytes) = (base.addr() as u64, nbytes as u64);
+                Ok((
+                    (),
+                    Key(MemoryKey {
+                        base,
+                        nbytes,
+                        packed,
+                        covered: nbytes,
+                    }
+                    .encode()),
+                ))
+            },
+        )
     }
 
     fn address(&self) -> Vec<u8> {
@@ -159,7 +195,10 @@ impl Transport for Ucx {
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        Ok(Box::new(WireEndpoint::new(Arc::clone(&self.progress), self.progress.issuer()?)))
+        Ok(Box::new(WireEndpoint::new(
+            Arc::clone(&self.progress),
+            self.progress.issuer()?,
+        )))
     }
 
     fn progress(&self) -> Result<bool, Error> {

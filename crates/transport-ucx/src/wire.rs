@@ -104,7 +104,15 @@ impl UcxWire {
         // SAFETY: the callback takes a `CallbackState`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
         let (routes, closed, given_up) = (PeMap::new(n_pes), Vec::new(), Vec::new());
-        Ok(UcxWire { worker, routes, callbacks, closed, given_up, window, max_in_flight })
+        Ok(UcxWire {
+            worker,
+            routes,
+            callbacks,
+            closed,
+            given_up,
+            window,
+            max_in_flight,
+        })
     }
 
     pub(crate) fn worker(&self) -> &Worker {
@@ -136,7 +144,10 @@ impl UcxWire {
         at: RemoteAddr,
         nbytes: usize,
     ) -> Result<Option<UcxRemote>, Error> {
-        let OpenRoute { endpoint, connection } = self.open_route(pe)?;
+        let OpenRoute {
+            endpoint,
+            connection,
+        } = self.open_route(pe)?;
         if let Some(status) = connection.broken() {
             return Err(self.loss_reporter(shared, pe)(status));
         }
@@ -169,9 +180,14 @@ impl UcxWire {
         segment: Segment,
     ) -> Result<(ucp_ep_h, ucp_rkey_h), Error> {
         let ucp = self.ucp();
-        let open = self.routes[pe].open.as_mut().ok_or(Error::Unreachable(pe))?;
+        let open = self.routes[pe]
+            .open
+            .as_mut()
+            .ok_or(Error::Unreachable(pe))?;
         let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
-        let key = open.endpoint.unpack(ucp, &connect::key(pe, record, segment)?.packed);
+        let key = open
+            .endpoint
+            .unpack(ucp, &connect::key(pe, record, segment)?.packed);
         let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
         open.endpoint.keys[segment as usize] = key;
         Ok((open.endpoint.handle, key))
@@ -199,7 +215,9 @@ impl UcxWire {
             let params = tracked_params(connection);
             let begun = start(self.ucp(), remote, &raw const params);
             let began = connection.count_started(begun);
-            return began.map(|()| PostOutcome::Done).map_err(self.loss_reporter(shared, pe));
+            return began
+                .map(|()| PostOutcome::Done)
+                .map_err(self.loss_reporter(shared, pe));
         }
         let params = plain_params();
         let begun = start(self.ucp(), remote, &raw const params);
@@ -224,7 +242,8 @@ impl UcxWire {
 
     /// Closes an endpoint by force, and keeps it for callbacks that UCX may still call.
     fn close(&mut self, open: OpenRoute) {
-        self.given_up.extend(self.worker.close_by_force(&open.endpoint));
+        self.given_up
+            .extend(self.worker.close_by_force(&open.endpoint));
         self.closed.push(open);
     }
 
@@ -365,7 +384,14 @@ impl Wire for UcxWire {
         request: &AmoRequest,
         fetched: *mut u8,
     ) -> Result<PostOutcome<UcxToken>, Error> {
-        let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
+        let AmoRequest {
+            dest: word,
+            width,
+            op,
+            operand,
+            condition,
+            ..
+        } = *request;
         if self.is_full() {
             return Ok(PostOutcome::Full);
         }
@@ -392,7 +418,10 @@ impl Wire for UcxWire {
                 PostOutcome::Done
             }
         };
-        connection.count_started(begun).map(|()| posted).map_err(self.loss_reporter(shared, pe))
+        connection
+            .count_started(begun)
+            .map(|()| posted)
+            .map_err(self.loss_reporter(shared, pe))
     }
 
     #[inline]
@@ -407,7 +436,10 @@ impl Wire for UcxWire {
         if self.is_full() {
             return Ok(PostOutcome::Full);
         }
-        let OpenRoute { endpoint, connection } = self.open_route(pe)?;
+        let OpenRoute {
+            endpoint,
+            connection,
+        } = self.open_route(pe)?;
         if let Some(status) = connection.broken() {
             return Err(self.loss_reporter(shared, pe)(status));
         }
@@ -472,7 +504,9 @@ impl Wire for UcxWire {
     }
 
     fn forget(&mut self, token: UcxToken) {
-        let UcxToken::Request(request, slot) = token else { return };
+        let UcxToken::Request(request, slot) = token else {
+            return;
+        };
         if request.status(self.ucp()).is_none() {
             return self.given_up.push(request);
         }
@@ -488,14 +522,19 @@ impl Wire for UcxWire {
         if self.callbacks.transfers() > 0 {
             return Ok(false);
         }
-        let fenced = self.worker.fence().map_err(|why| shared.local.loss.of_self(&why));
+        let fenced = self
+            .worker
+            .fence()
+            .map_err(|why| shared.local.loss.of_self(&why));
         fenced.map(|()| true)
     }
 
     fn begin_flush(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         let ucp = self.ucp();
         let route = &mut self.routes[pe];
-        let Some(open) = &route.open else { return Ok(()) };
+        let Some(open) = &route.open else {
+            return Ok(());
+        };
         if let Some(older) = route.flush.take() {
             older.free(ucp);
         }
@@ -509,14 +548,24 @@ impl Wire for UcxWire {
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let ucp = self.ucp();
         let route = &mut self.routes[pe];
-        if route.open.as_ref().is_some_and(|open| open.connection.transfers() > 0) {
+        if route
+            .open
+            .as_ref()
+            .is_some_and(|open| open.connection.transfers() > 0)
+        {
             return Ok(false);
         }
-        let Some(flush) = route.flush else { return Ok(true) };
-        let Some(status) = flush.status(ucp) else { return Ok(false) };
+        let Some(flush) = route.flush else {
+            return Ok(true);
+        };
+        let Some(status) = flush.status(ucp) else {
+            return Ok(false);
+        };
         flush.free(ucp);
         route.flush = None;
-        status.map(|()| true).map_err(|status| shared.lose(pe, &status_string(ucp, status)))
+        status
+            .map(|()| true)
+            .map_err(|status| shared.lose(pe, &status_string(ucp, status)))
     }
 
     #[inline]
@@ -525,7 +574,8 @@ impl Wire for UcxWire {
     }
 
     fn in_flight_to(&self, pe: Pe) -> usize {
-        self.open_route(pe).map_or(0, |open| open.connection.transfers())
+        self.open_route(pe)
+            .map_or(0, |open| open.connection.transfers())
     }
 
     #[inline]
@@ -577,7 +627,10 @@ impl Wire for UcxWire {
         for route in self.routes.iter_mut() {
             self.given_up.extend(route.flush.take());
             if self.worker.context.notices_failures {
-                let tried = route.connecting.take().and_then(|connecting| connecting.tried);
+                let tried = route
+                    .connecting
+                    .take()
+                    .and_then(|connecting| connecting.tried);
                 let (connecting, flush) = tried.unzip();
                 self.given_up.extend(flush);
                 opened.extend(route.open.take().into_iter().chain(connecting));

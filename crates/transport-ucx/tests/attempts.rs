@@ -19,7 +19,13 @@ impl Host for Asks {
 }
 
 fn over_tcp(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(&Open { host: Arc::new(Asks), ..with.clone() }, Tuning::default())
+    open(
+        &Open {
+            host: Arc::new(Asks),
+            ..with.clone()
+        },
+        Tuning::default(),
+    )
 }
 
 fn needs() {
@@ -39,7 +45,10 @@ fn has_no_descriptors_at_first(member: &Member) {
     if member.me() == 0 {
         let usual = getrlimit(Resource::Nofile);
         let lowest_free = File::open("/dev/null").expect("a descriptor").as_raw_fd();
-        let none = Rlimit { current: Some(lowest_free as u64), ..usual };
+        let none = Rlimit {
+            current: Some(lowest_free as u64),
+            ..usual
+        };
         setrlimit(Resource::Nofile, none).expect("it is lower");
         File::open("/dev/null").expect_err("there is no descriptor");
         let raise = thread::spawn(move || {
@@ -49,7 +58,10 @@ fn has_no_descriptors_at_first(member: &Member) {
         });
         endpoint.put_word(1, 0, 7);
         endpoint.quiet();
-        raise.join().expect("no panic").expect("it is as high as before");
+        raise
+            .join()
+            .expect("no panic")
+            .expect("it is as high as before");
     }
     member.barrier();
     assert!(member.me() == 0 || member.fetch::<u64>(0) == 7);
@@ -57,7 +69,12 @@ fn has_no_descriptors_at_first(member: &Member) {
 
 fn a_later_attempt_connects() {
     let body = has_no_descriptors_at_first;
-    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body,
+    };
     conformance::run_where(needs, "a_later_attempt_connects", over_tcp, case);
 }
 

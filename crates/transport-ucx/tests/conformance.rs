@@ -25,7 +25,14 @@ fn with(
     with: &Open,
     tuning: Tuning,
 ) -> Result<Box<dyn Transport>, Error> {
-    open(&Open { host: Arc::new(Asks(transports)), amos, ..with.clone() }, tuning)
+    open(
+        &Open {
+            host: Arc::new(Asks(transports)),
+            amos,
+            ..with.clone()
+        },
+        tuning,
+    )
 }
 
 /// Ignores the test if UCX is absent.

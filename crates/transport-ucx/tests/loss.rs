@@ -10,7 +10,13 @@ use std::sync::Arc;
 const HOST: Recorder = Recorder(&[("SHMEM_UCX_TLS", "tcp,self")]);
 
 fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(&Open { host: Arc::new(HOST), ..with.clone() }, Tuning::default())
+    open(
+        &Open {
+            host: Arc::new(HOST),
+            ..with.clone()
+        },
+        Tuning::default(),
+    )
 }
 
 /// Ignores the test unless there is a UCX that survives the loss of a peer.
@@ -29,24 +35,42 @@ fn needs() {
 
 fn a_pe_that_dies_is_noticed_by_those_who_use_it() {
     let body = |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Gets, LossCase::PutsNbi]);
-    let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body };
+    let case = Case {
+        sizes: &[4],
+        heap_bytes: 2 << 20,
+        limit: LIMIT,
+        body,
+    };
     let test = "a_pe_that_dies_is_noticed_by_those_who_use_it";
     conformance::run_where(needs, test, recording, case);
 }
 
 fn leaves(member: &Member) {
     let mut heap = vec![0u64; 512];
-    one_leaves(member, open_beside(member, &mut heap, Arc::new(HOST), recording));
+    one_leaves(
+        member,
+        open_beside(member, &mut heap, Arc::new(HOST), recording),
+    );
 }
 
 fn a_pe_that_leaves_is_no_loss() {
-    let case = Case { sizes: &[2, 3], heap_bytes: 1 << 20, limit: LIMIT, body: leaves };
+    let case = Case {
+        sizes: &[2, 3],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: leaves,
+    };
     conformance::run_where(needs, "a_pe_that_leaves_is_no_loss", recording, case);
 }
 
 fn a_request_that_cannot_be_carried_out_ends_the_wait_for_it() {
     let body = conformance::malformed::target_ends;
-    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body,
+    };
     let test = "a_request_that_cannot_be_carried_out_ends_the_wait_for_it";
     conformance::run_where(needs, test, recording, case);
 }

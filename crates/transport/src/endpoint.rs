@@ -44,7 +44,11 @@ pub trait Endpoint: Send {
     /// When the PE cannot be reached.
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         for (dest, source) in blocks.each() {
-            let put = Put { dest, source, completion: Completion::Now };
+            let put = Put {
+                dest,
+                source,
+                completion: Completion::Now,
+            };
             // SAFETY: a block, which is valid for reads while `put` waits, by contract.
             unsafe { self.put(pe, put) }?;
         }
@@ -60,7 +64,11 @@ pub trait Endpoint: Send {
     /// When the PE cannot be reached.
     unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         for (source, dest) in blocks.each() {
-            let get = Get { dest, source, completion: Completion::AtQuiet };
+            let get = Get {
+                dest,
+                source,
+                completion: Completion::AtQuiet,
+            };
             // SAFETY: a block, which is valid for writes until the next quiet, by contract.
             unsafe { self.get(pe, get) }?;
         }

@@ -73,7 +73,15 @@ mod tests {
             Error::refused_memory("UCX", segment, 536_870_912, why, limit).to_string()
         };
         let limited = refused(Some(65_536));
-        for word in ["UCX", "536870912", "Heap", "Cannot", "RLIMIT_MEMLOCK", "65536", "ulimit -l"] {
+        for word in [
+            "UCX",
+            "536870912",
+            "Heap",
+            "Cannot",
+            "RLIMIT_MEMLOCK",
+            "65536",
+            "ulimit -l",
+        ] {
             assert!(limited.contains(word), "{limited}");
         }
         assert!(limited.contains("SHMEM_SYMMETRIC_SIZE"), "{limited}");

@@ -20,7 +20,11 @@ pub const PROVIDER: Provider = Provider {
     without_rdma: false,
     network_amos: false,
     available: |_| {
-        Ok(Found { rdma: false, hardware_amos: false, description: "nothing".to_owned() })
+        Ok(Found {
+            rdma: false,
+            hardware_amos: false,
+            description: "nothing".to_owned(),
+        })
     },
     parts: None,
     diagnose: |_| Vec::new(),
@@ -29,7 +33,9 @@ pub const PROVIDER: Provider = Provider {
 
 /// Returns a transport of the template that has at most `most` endpoints, for tests.
 pub fn with_endpoints(most: usize) -> Box<dyn Transport> {
-    Box::new(Null { endpoints: AtomicUsize::new(most) })
+    Box::new(Null {
+        endpoints: AtomicUsize::new(most),
+    })
 }
 
 struct Null {
@@ -57,9 +63,14 @@ impl Transport for Null {
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        match self.endpoints.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
+        match self
+            .endpoints
+            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
+        {
             Ok(_) => Ok(Box::new(Nowhere)),
-            Err(_) => Err(Error::Unavailable("the network has no more endpoints".into())),
+            Err(_) => Err(Error::Unavailable(
+                "the network has no more endpoints".into(),
+            )),
         }
     }
 
@@ -103,15 +114,34 @@ mod tests {
         let open = Open::for_tests();
         (PROVIDER.available)(&*open.host).expect("the template is always available");
         let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
-        let directory =
-            Arc::new(Directory::new(Directory::encode([PeRecord::default(); 2].into_iter())));
-        assert!(matches!(transport.connect(directory), Err(Error::Unavailable(_))));
+        let directory = Arc::new(Directory::new(Directory::encode(
+            [PeRecord::default(); 2].into_iter(),
+        )));
+        assert!(matches!(
+            transport.connect(directory),
+            Err(Error::Unavailable(_))
+        ));
         let mut endpoint = transport.endpoint().expect("an endpoint");
-        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-        let put = Put { dest: at, source: LocalBuf::EMPTY, completion: Completion::Now };
+        let at = RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        };
+        let put = Put {
+            dest: at,
+            source: LocalBuf::EMPTY,
+            completion: Completion::Now,
+        };
         // SAFETY: nothing is read for zero bytes.
-        assert_eq!(unsafe { endpoint.put(Pe(1), put) }, Err(Error::Unreachable(Pe(1))));
-        let signal = SignalUpdate { dest: at, op: AmoOp::Set, value: 1, follows: Follows::All };
+        assert_eq!(
+            unsafe { endpoint.put(Pe(1), put) },
+            Err(Error::Unreachable(Pe(1)))
+        );
+        let signal = SignalUpdate {
+            dest: at,
+            op: AmoOp::Set,
+            value: 1,
+            follows: Follows::All,
+        };
         // SAFETY: nothing is read for zero bytes.
         let with_signal = unsafe { endpoint.put_signal(Pe(1), put, signal) };
         assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));

@@ -57,7 +57,10 @@ pub struct PeMap<T> {
 impl<T: Default> PeMap<T> {
     /// Returns a table without entries for a job of `n_pes` PEs.
     pub fn new(n_pes: usize) -> PeMap<T> {
-        PeMap { indices: vec![0; n_pes], entries: vec![(Pe(u32::MAX), T::default())] }
+        PeMap {
+            indices: vec![0; n_pes],
+            entries: vec![(Pe(u32::MAX), T::default())],
+        }
     }
 
     /// Returns the number of PEs of the job.
@@ -186,7 +189,9 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
 
     /// Returns the PEs that have entries, with the entries.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
-        (0..self.n_pes as u32).map(Pe).filter_map(|pe| Some((pe, self.get(pe)?)))
+        (0..self.n_pes as u32)
+            .map(Pe)
+            .filter_map(|pe| Some((pe, self.get(pe)?)))
     }
 }
 
@@ -211,7 +216,9 @@ impl<T: fmt::Debug, const BLOCK: usize> fmt::Debug for SharedPeMap<T, BLOCK> {
 impl<T, const BLOCK: usize> Drop for SharedPeMap<T, BLOCK> {
     fn drop(&mut self) {
         for pe in (0..self.n_pes).step_by(BLOCK) {
-            let block = self.block(Pe(pe as u32)).map(|block| block.load(Ordering::Acquire));
+            let block = self
+                .block(Pe(pe as u32))
+                .map(|block| block.load(Ordering::Acquire));
             if let Some(block) = block.filter(|block| !block.is_null()) {
                 // SAFETY: a box of `insert`, whose references have ended with the borrow of the
                 // table.
@@ -236,7 +243,10 @@ mod tests {
         *map.get_or_insert_with(Pe(1), || 8) += 1;
         assert_eq!(*map.get_or_insert_with(Pe(3), || 6), 7);
         assert_eq!([0, 1, 2, 3].map(|pe| map[Pe(pe)]), [0, 9, 0, 7]);
-        assert_eq!([0, 1, 7].map(|pe| map.get(Pe(pe)).copied()), [None, Some(9), None]);
+        assert_eq!(
+            [0, 1, 7].map(|pe| map.get(Pe(pe)).copied()),
+            [None, Some(9), None]
+        );
         map.iter_mut().for_each(|entry| *entry += 1);
         assert!(map.iter().eq([(Pe(3), &8), (Pe(1), &10)]));
         assert_eq!(map[Pe(0)], 0, "the default value stays");
@@ -248,12 +258,19 @@ mod tests {
         let blocks = [3, 4].map(|value| [Arc::new(value), Arc::new(value + 10)]);
         let counted = blocks[0][0].clone();
         for block in blocks {
-            assert_eq!(map.insert(Pe(3), block).map(|entry| **entry), Some(13), "the first one");
+            assert_eq!(
+                map.insert(Pe(3), block).map(|entry| **entry),
+                Some(13),
+                "the first one"
+            );
         }
         assert_eq!(map.get(Pe(2)).map(|entry| **entry), Some(3), "a neighbor");
         assert_eq!(map.get_or_default(Pe(4)).map(|entry| **entry), Some(0));
         assert!(map.get(Pe(0)).is_none() && map.get(Pe(5)).is_none());
-        assert!(map.get_or_default(Pe(5)).is_none(), "no such PE, although its block has room");
+        assert!(
+            map.get_or_default(Pe(5)).is_none(),
+            "no such PE, although its block has room"
+        );
         assert!(map.iter().map(|(pe, _)| pe.0).eq([2, 3, 4]));
         assert_eq!(Arc::strong_count(&counted), 2);
         drop(map);

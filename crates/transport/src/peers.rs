@@ -28,7 +28,11 @@ impl<T: Send + Sync> Peers<T> {
     /// Returns a table without entries for a job of `n_pes` PEs.
     pub fn new(n_pes: u32) -> Peers<T> {
         let (connected, making) = (OnceLock::new(), Mutex::default());
-        Peers { entries: SharedPeMap::new(n_pes as usize), connected, making }
+        Peers {
+            entries: SharedPeMap::new(n_pes as usize),
+            connected,
+            making,
+        }
     }
 
     /// Returns the number of PEs of the job.
@@ -47,12 +51,16 @@ impl<T: Send + Sync> Peers<T> {
         find: impl Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync + 'static,
     ) -> Result<(), Error> {
         let again = |_| Error::Invalid("the transport is connected already".to_owned());
-        self.connected.set((directory, Box::new(find))).map_err(again)
+        self.connected
+            .set((directory, Box::new(find)))
+            .map_err(again)
     }
 
     /// Returns the record of a PE; `None` if it has none, or before the transport is connected.
     pub fn record(&self, pe: Pe) -> Option<PeRecord<'_>> {
-        self.connected.get().and_then(|(directory, _)| directory.of(pe))
+        self.connected
+            .get()
+            .and_then(|(directory, _)| directory.of(pe))
     }
 
     /// Returns the entry of a PE. Makes it at the first use.
@@ -161,7 +169,12 @@ pub struct Attempts {
 impl Attempts {
     /// Returns a record without attempts.
     pub fn new(now: Instant) -> Attempts {
-        Attempts { first: now, n: 0, pause: FIRST_PAUSE, next: now }
+        Attempts {
+            first: now,
+            n: 0,
+            pause: FIRST_PAUSE,
+            next: now,
+        }
     }
 
     /// Records a refusal, and sets the time of the next attempt. Returns false if `limit` has
@@ -208,8 +221,15 @@ mod tests {
     #[test]
     fn a_pe_is_known_once_it_is_used() {
         let peers = Peers::new(3);
-        assert_eq!(peers.get(Pe(1)), Err(Error::Unreachable(Pe(1))), "not connected");
-        let records = [b"a", b"b"].map(|address| PeRecord { address, ..PeRecord::default() });
+        assert_eq!(
+            peers.get(Pe(1)),
+            Err(Error::Unreachable(Pe(1))),
+            "not connected"
+        );
+        let records = [b"a", b"b"].map(|address| PeRecord {
+            address,
+            ..PeRecord::default()
+        });
         let directory = Arc::new(Directory::new(Directory::encode(records.into_iter())));
         let made = Arc::new(Mutex::new(Vec::new()));
         let find = |made: Arc<Mutex<Vec<u32>>>| {
@@ -218,24 +238,40 @@ mod tests {
                 Ok(record.address.to_vec())
             }
         };
-        peers.connect(Arc::clone(&directory), find(Arc::clone(&made))).expect("the first time");
-        assert!(peers.connect(directory, find(Arc::clone(&made))).is_err(), "again");
+        peers
+            .connect(Arc::clone(&directory), find(Arc::clone(&made)))
+            .expect("the first time");
+        assert!(
+            peers.connect(directory, find(Arc::clone(&made))).is_err(),
+            "again"
+        );
         assert_eq!((peers.known(Pe(1)), peers.iter().count()), (None, 0));
         for _ in 0..2 {
             assert_eq!(peers.get(Pe(1)), Ok(&b"b".to_vec()));
         }
         assert_eq!(*lock(&made), [1], "once, and no other");
         assert!(peers.iter().eq([(Pe(1), &b"b".to_vec())]));
-        assert_eq!(peers.get(Pe(2)), Err(Error::Unreachable(Pe(2))), "it published nothing");
-        assert_eq!(peers.get(Pe(3)), Err(Error::Unreachable(Pe(3))), "no such PE");
+        assert_eq!(
+            peers.get(Pe(2)),
+            Err(Error::Unreachable(Pe(2))),
+            "it published nothing"
+        );
+        assert_eq!(
+            peers.get(Pe(3)),
+            Err(Error::Unreachable(Pe(3))),
+            "no such PE"
+        );
     }
 
     #[test]
     fn what_cannot_be_used_is_tried_again() {
         let peers: Peers<u8> = Peers::new(1);
-        let directory =
-            Arc::new(Directory::new(Directory::encode([PeRecord::default()].into_iter())));
-        peers.connect(directory, |pe, _| Err(damaged(pe, "key"))).expect("the first time");
+        let directory = Arc::new(Directory::new(Directory::encode(
+            [PeRecord::default()].into_iter(),
+        )));
+        peers
+            .connect(directory, |pe, _| Err(damaged(pe, "key")))
+            .expect("the first time");
         for _ in 0..2 {
             assert!(matches!(peers.get(Pe(0)), Err(Error::Invalid(_))));
         }
@@ -244,10 +280,15 @@ mod tests {
 
     #[test]
     fn only_what_lies_within_passes() {
-        let at = |offset| RemoteAddr { segment: Segment::Heap, offset };
+        let at = |offset| RemoteAddr {
+            segment: Segment::Heap,
+            offset,
+        };
         assert_eq!(check_range(Pe(1), at(31), 1, 32), Ok(()));
         for (offset, nbytes) in [(31, 2), (u64::MAX, 2), (33, 0)] {
-            let text = check_range(Pe(1), at(offset), nbytes, 32).expect_err("beyond").to_string();
+            let text = check_range(Pe(1), at(offset), nbytes, 32)
+                .expect_err("beyond")
+                .to_string();
             assert!(text.contains("32 bytes of segment Heap of PE 1"), "{text}");
         }
         assert_eq!(check_aligned(Pe(1), at(20), AmoWidth::Four), Ok(()));

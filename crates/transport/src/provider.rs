@@ -224,7 +224,11 @@ impl Caps {
     /// Returns the number of bytes of a heap of `nbytes` bytes that
     /// [`register`](Transport::register) registers.
     pub fn registered_at_init(&self, nbytes: usize) -> usize {
-        if self.heap_in_blocks { nbytes.min(heap_blocks::FIRST) } else { nbytes }
+        if self.heap_in_blocks {
+            nbytes.min(heap_blocks::FIRST)
+        } else {
+            nbytes
+        }
     }
 }
 
@@ -369,7 +373,9 @@ pub enum Amos {
 impl Amos {
     /// Returns the variant of a name, which is a value of `SHMEM_AMOS`.
     pub fn named(name: &str) -> Option<Amos> {
-        [Amos::Software, Amos::Network].into_iter().find(|amos| amos.name() == name)
+        [Amos::Software, Amos::Network]
+            .into_iter()
+            .find(|amos| amos.name() == name)
     }
 
     /// Returns the name, which is a value of `SHMEM_AMOS`.
@@ -422,12 +428,21 @@ impl Diagnosis {
     /// Returns a diagnosis without a remedy.
     pub fn new(name: impl Into<String>, verdict: Verdict, reason: impl Into<String>) -> Diagnosis {
         let (name, reason) = (name.into(), reason.into());
-        Diagnosis { name, verdict, reason, remedy: None, is_for_many_pairs: false }
+        Diagnosis {
+            name,
+            verdict,
+            reason,
+            remedy: None,
+            is_for_many_pairs: false,
+        }
     }
 
     /// Returns the diagnosis with this remedy.
     pub fn remedy(self, remedy: impl Into<String>) -> Diagnosis {
-        Diagnosis { remedy: Some(remedy.into()), ..self }
+        Diagnosis {
+            remedy: Some(remedy.into()),
+            ..self
+        }
     }
 }
 
@@ -445,7 +460,9 @@ impl fmt::Display for Verdict {
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.reason)?;
-        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+        self.remedy
+            .as_ref()
+            .map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }
 

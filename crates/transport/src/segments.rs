@@ -46,12 +46,16 @@ impl<T> Segments<T> {
         extra: T,
     ) -> Result<(), Error> {
         let again = |_| Error::Invalid(format!("segment {segment:?} is registered already"));
-        self.0[segment as usize].set(RegisteredSegment { memory, extra }).map_err(again)
+        self.0[segment as usize]
+            .set(RegisteredSegment { memory, extra })
+            .map_err(again)
     }
 
     /// Returns the size of a segment in bytes; 0 before it is registered.
     pub fn nbytes(&self, segment: Segment) -> u64 {
-        self.0[segment as usize].get().map_or(0, |of| of.memory.nbytes as u64)
+        self.0[segment as usize]
+            .get()
+            .map_or(0, |of| of.memory.nbytes as u64)
     }
 
     /// Returns the `nbytes` bytes at an address, which are valid for reads and writes; `None` if
@@ -78,7 +82,10 @@ impl<T> Segments<T> {
             let of = self.0[segment as usize].get()?;
             let offset = memory.base.addr().checked_sub(of.memory.base.addr())?;
             let end = offset.checked_add(memory.nbytes)?;
-            let at = RemoteAddr { segment, offset: offset as u64 };
+            let at = RemoteAddr {
+                segment,
+                offset: offset as u64,
+            };
             (end <= of.memory.nbytes).then_some((at, &of.extra))
         })
     }
@@ -97,7 +104,9 @@ impl<T> Segments<T> {
     /// The source is valid for reads.
     #[inline]
     pub unsafe fn write_from(&self, dest: RemoteAddr, source: LocalBuf) -> bool {
-        let Some(to) = self.bytes(dest, source.nbytes) else { return false };
+        let Some(to) = self.bytes(dest, source.nbytes) else {
+            return false;
+        };
         fence(Ordering::Release);
         // SAFETY: the source is valid by contract, the destination lies within a segment.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, source.base, source.nbytes) };
@@ -110,7 +119,9 @@ impl<T> Segments<T> {
     /// The destination is valid for writes.
     #[inline]
     pub unsafe fn read_into(&self, source: RemoteAddr, dest: LocalBuf) -> bool {
-        let Some(from) = self.bytes(source, dest.nbytes) else { return false };
+        let Some(from) = self.bytes(source, dest.nbytes) else {
+            return false;
+        };
         // SAFETY: the destination is valid by contract, the source lies within a segment.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.base, from.base, dest.nbytes) };
         true
@@ -126,7 +137,15 @@ impl<T> Segments<T> {
         let start = bytes.len();
         bytes.resize(start + nbytes, 0);
         // SAFETY: the `nbytes` bytes that the vector has just got.
-        unsafe { self.read_into(source, LocalBuf { base: bytes[start..].as_mut_ptr(), nbytes }) }
+        unsafe {
+            self.read_into(
+                source,
+                LocalBuf {
+                    base: bytes[start..].as_mut_ptr(),
+                    nbytes,
+                },
+            )
+        }
     }
 
     /// Carries out an atomic operation by this CPU, after all earlier writes of this thread.
@@ -134,7 +153,14 @@ impl<T> Segments<T> {
     /// word does not lie within the segment or is not aligned.
     #[inline]
     pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
-        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        let &AmoRequest {
+            dest,
+            width,
+            op,
+            operand,
+            condition,
+            ..
+        } = request;
         let word = self.word(dest, width)?;
         fence(Ordering::Release);
         // SAFETY: within a segment, and aligned.
@@ -148,17 +174,29 @@ mod tests {
     use crate::{AmoOp, OldValue};
 
     fn at(offset: u64) -> RemoteAddr {
-        RemoteAddr { segment: Segment::Heap, offset }
+        RemoteAddr {
+            segment: Segment::Heap,
+            offset,
+        }
     }
 
     #[test]
     fn only_what_lies_within_has_an_address() {
         let mut memory = [0u64; 4];
-        let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: 32 };
+        let whole = LocalBuf {
+            base: memory.as_mut_ptr().cast(),
+            nbytes: 32,
+        };
         let segments = Segments::default();
-        assert!(segments.bytes(at(0), 0).is_none(), "nothing is registered yet");
+        assert!(
+            segments.bytes(at(0), 0).is_none(),
+            "nothing is registered yet"
+        );
         // SAFETY: the memory outlives the table.
-        assert_eq!(unsafe { segments.register(Segment::Heap, whole, 'a') }, Ok(()));
+        assert_eq!(
+            unsafe { segments.register(Segment::Heap, whole, 'a') },
+            Ok(())
+        );
         // SAFETY: it is refused.
         assert!(unsafe { segments.register(Segment::Heap, whole, 'b') }.is_err());
         assert!(segments.bytes(at(31), 1).is_some());
@@ -168,26 +206,44 @@ mod tests {
         assert!(segments.word(at(20), AmoWidth::Eight).is_none());
         assert!(segments.word(at(20), AmoWidth::Four).is_some());
         assert_eq!(segments.holding(whole.skip(8)), Some((at(8), &'a')));
-        assert_eq!(segments.holding(LocalBuf { nbytes: 33, ..whole }), None);
+        assert_eq!(
+            segments.holding(LocalBuf {
+                nbytes: 33,
+                ..whole
+            }),
+            None
+        );
     }
 
     #[test]
     fn what_peers_ask_happens_within_the_segment_alone() {
         let mut memory = [1u64, 2, 3];
-        let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: 16 };
+        let whole = LocalBuf {
+            base: memory.as_mut_ptr().cast(),
+            nbytes: 16,
+        };
         let segments = Segments::default();
         // SAFETY: the memory outlives the table.
         unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
         let (op, width, old) = (AmoOp::Add, AmoWidth::Eight, OldValue::Ignored);
-        let add =
-            |offset| AmoRequest { dest: at(offset), width, op, operand: 5, condition: 0, old };
+        let add = |offset| AmoRequest {
+            dest: at(offset),
+            width,
+            op,
+            operand: 5,
+            condition: 0,
+            old,
+        };
         assert_eq!(segments.apply(&add(8)), Some(2));
         assert_eq!(segments.apply(&add(16)), None);
         assert_eq!(segments.apply(&add(4)), None);
         assert!(segments.write(at(0), &9u64.to_ne_bytes()));
         assert!(!segments.write(at(9), &[0; 8]));
         let mut found = [0u8; 8];
-        let dest = LocalBuf { base: found.as_mut_ptr(), nbytes: 8 };
+        let dest = LocalBuf {
+            base: found.as_mut_ptr(),
+            nbytes: 8,
+        };
         // SAFETY: a live local.
         assert!(unsafe { segments.read_into(at(8), dest) });
         assert_eq!(u64::from_ne_bytes(found), 7);

@@ -41,10 +41,16 @@ impl Setting {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<usize>, Invalid> {
-        let Some((name, value)) = self.find(lookup) else { return Ok(None) };
+        let Some((name, value)) = self.find(lookup) else {
+            return Ok(None);
+        };
         match value.parse() {
             Ok(number) if number > 0 => Ok(Some(number)),
-            _ => Err(Invalid { name, value, expected: "a number above 0" }),
+            _ => Err(Invalid {
+                name,
+                value,
+                expected: "a number above 0",
+            }),
         }
     }
 
@@ -76,7 +82,9 @@ impl Setting {
                 Some((value, ValueSource::Oshrun(name)))
             }
             Some((name, value)) => Some((value, ValueSource::Environment(name))),
-            None => self.default.map(|default| (default.to_owned(), ValueSource::Default)),
+            None => self
+                .default
+                .map(|default| (default.to_owned(), ValueSource::Default)),
         }
     }
 }
@@ -130,7 +138,11 @@ pub struct Invalid {
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Invalid { name, value, expected } = self;
+        let Invalid {
+            name,
+            value,
+            expected,
+        } = self;
         let value = if value.is_empty() { "empty" } else { value };
         write!(f, "{name} is {value}, but it must be {expected}")
     }
@@ -163,7 +175,9 @@ pub fn set_defaults(ours: &[&'static CStr]) {
     loop {
         // SAFETY: the environment of a process is a list of strings with a null at the end. The C
         // library frees none of the strings.
-        let Some(longer) = (unsafe { with_ours(before, ours) }) else { return };
+        let Some(longer) = (unsafe { with_ours(before, ours) }) else {
+            return;
+        };
         // Never freed, since a thread may go on reading it.
         let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
         match environ.compare_exchange(before, longer, Ordering::AcqRel, Ordering::Acquire) {
@@ -199,11 +213,18 @@ unsafe fn with_ours(environ: *mut *mut c_char, ours: &[&'static CStr]) -> Option
         entries.push(entry);
         at = at.wrapping_add(1);
     }
-    let name =
-        |entry: &CStr| entry.to_bytes().split(|&byte| byte == b'=').next().map(<[u8]>::to_vec);
+    let name = |entry: &CStr| {
+        entry
+            .to_bytes()
+            .split(|&byte| byte == b'=')
+            .next()
+            .map(<[u8]>::to_vec)
+    };
     // SAFETY: entries are strings that are never freed.
-    let names: Vec<_> =
-        entries.iter().map(|&entry| name(unsafe { CStr::from_ptr(entry) })).collect();
+    let names: Vec<_> = entries
+        .iter()
+        .map(|&entry| name(unsafe { CStr::from_ptr(entry) }))
+        .collect();
     let n = entries.len();
     let missing = ours.iter().filter(|&ours| !names.contains(&name(ours)));
     entries.extend(missing.map(|ours| ours.as_ptr().cast_mut()));
@@ -219,13 +240,32 @@ mod tests {
     #[test]
     fn what_the_user_says_stays() {
         let ours = [c"ONE=1", c"TWO=2"];
-        let mut environ = [c"A=b".as_ptr().cast_mut(), c"TWO=7".as_ptr().cast_mut(), null_mut()];
+        let mut environ = [
+            c"A=b".as_ptr().cast_mut(),
+            c"TWO=7".as_ptr().cast_mut(),
+            null_mut(),
+        ];
         // SAFETY: a list of strings with a null at the end.
         let entries = unsafe { with_ours(environ.as_mut_ptr(), &ours) }.expect("ONE is missing");
-        assert_eq!(entries, [environ[0], environ[1], ours[0].as_ptr().cast_mut(), null_mut()]);
+        assert_eq!(
+            entries,
+            [
+                environ[0],
+                environ[1],
+                ours[0].as_ptr().cast_mut(),
+                null_mut()
+            ]
+        );
         // SAFETY: null.
         let entries = unsafe { with_ours(null_mut(), &ours) }.expect("both are missing");
-        assert_eq!(entries, [ours[0].as_ptr().cast_mut(), ours[1].as_ptr().cast_mut(), null_mut()]);
+        assert_eq!(
+            entries,
+            [
+                ours[0].as_ptr().cast_mut(),
+                ours[1].as_ptr().cast_mut(),
+                null_mut()
+            ]
+        );
         // SAFETY: the list above.
         assert_eq!(unsafe { with_ours(environ.as_mut_ptr(), &ours[1..]) }, None);
     }
@@ -233,7 +273,11 @@ mod tests {
     #[test]
     fn they_stay() {
         const NAME: &str = "RUSHMEM_TEST_OF_VARIABLES";
-        assert_eq!(std::env::var(NAME).ok(), None, "a variable that this test needs unset");
+        assert_eq!(
+            std::env::var(NAME).ok(),
+            None,
+            "a variable that this test needs unset"
+        );
         set_defaults(&[c"RUSHMEM_TEST_OF_VARIABLES=7"]);
         set_defaults(&[c"RUSHMEM_TEST_OF_VARIABLES=8"]);
         assert_eq!(std::env::var(NAME).as_deref(), Ok("7"));

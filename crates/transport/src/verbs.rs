@@ -51,25 +51,37 @@ unsafe impl Send for LocalBuf {}
 
 impl LocalBuf {
     /// An empty range.
-    pub const EMPTY: LocalBuf = LocalBuf { base: std::ptr::null_mut(), nbytes: 0 };
+    pub const EMPTY: LocalBuf = LocalBuf {
+        base: std::ptr::null_mut(),
+        nbytes: 0,
+    };
 
     /// Returns a range that is only read.
     #[inline]
     pub fn source(base: *const u8, nbytes: usize) -> LocalBuf {
-        LocalBuf { base: base.cast_mut(), nbytes }
+        LocalBuf {
+            base: base.cast_mut(),
+            nbytes,
+        }
     }
 
     /// Returns the range without its first `nbytes` bytes.
     #[inline]
     pub fn skip(self, nbytes: usize) -> LocalBuf {
         debug_assert!(nbytes <= self.nbytes, "a part of the range");
-        LocalBuf { base: self.base.wrapping_add(nbytes), nbytes: self.nbytes - nbytes }
+        LocalBuf {
+            base: self.base.wrapping_add(nbytes),
+            nbytes: self.nbytes - nbytes,
+        }
     }
 
     /// Returns the first bytes of the range, at most `max_bytes`.
     #[inline]
     pub fn first(self, max_bytes: usize) -> LocalBuf {
-        LocalBuf { nbytes: self.nbytes.min(max_bytes), ..self }
+        LocalBuf {
+            nbytes: self.nbytes.min(max_bytes),
+            ..self
+        }
     }
 }
 
@@ -125,7 +137,9 @@ impl StridedBlocks {
     /// Returns the number of bytes from the start of the first block to the end of the last one at
     /// the PE. Saturates at a value that fits no segment.
     pub fn remote_nbytes(&self) -> usize {
-        self.remote_stride.saturating_mul(self.n - 1).saturating_add(self.local.nbytes)
+        self.remote_stride
+            .saturating_mul(self.n - 1)
+            .saturating_add(self.local.nbytes)
     }
 
     /// Returns the remote and the local address of each block.
@@ -137,7 +151,12 @@ impl StridedBlocks {
     pub fn in_parts(self, n: usize) -> impl Iterator<Item = StridedBlocks> {
         (0..self.n).step_by(n).map(move |first| {
             let (remote, local) = self.block(first);
-            StridedBlocks { remote, local, n: n.min(self.n - first), ..self }
+            StridedBlocks {
+                remote,
+                local,
+                n: n.min(self.n - first),
+                ..self
+            }
         })
     }
 
@@ -145,7 +164,13 @@ impl StridedBlocks {
     fn block(&self, i: usize) -> (RemoteAddr, LocalBuf) {
         let offset = self.remote.offset + (i * self.remote_stride) as u64;
         let base = self.local.base.wrapping_add(i * self.local_stride);
-        (RemoteAddr { offset, ..self.remote }, LocalBuf { base, ..self.local })
+        (
+            RemoteAddr {
+                offset,
+                ..self.remote
+            },
+            LocalBuf { base, ..self.local },
+        )
     }
 }
 
@@ -205,7 +230,9 @@ impl SignalUpdate {
     /// Returns the signal as an atomic operation.
     #[inline]
     pub fn amo(self) -> AmoRequest {
-        let SignalUpdate { dest, op, value, .. } = self;
+        let SignalUpdate {
+            dest, op, value, ..
+        } = self;
         AmoRequest {
             dest,
             width: AmoWidth::Eight,

@@ -60,7 +60,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const FORMAT: Format = Format { name: "thing", version: 3 };
+    const FORMAT: Format = Format {
+        name: "thing",
+        version: 3,
+    };
     type Record = (u64, Option<String>, Vec<(u8, [u8; 4])>);
 
     proptest! {
@@ -83,7 +86,13 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        let bytes = encode(Format { version: 2, ..FORMAT }, &7u32);
+        let bytes = encode(
+            Format {
+                version: 2,
+                ..FORMAT
+            },
+            &7u32,
+        );
         let error = decode::<u32>(FORMAT, &bytes).expect_err("another version");
         assert_eq!(error, Error::Version(FORMAT, 2));
         let text = error.to_string();

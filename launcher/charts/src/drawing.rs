@@ -93,7 +93,11 @@ pub fn path(places: impl IntoIterator<Item = (f64, f64)>) -> String {
 pub fn shortened(text: &str, letters: usize) -> String {
     match text.chars().count() <= letters {
         true => text.to_owned(),
-        false => text.chars().take(letters.saturating_sub(1)).chain(['\u{2026}']).collect(),
+        false => text
+            .chars()
+            .take(letters.saturating_sub(1))
+            .chain(['\u{2026}'])
+            .collect(),
     }
 }
 
@@ -110,7 +114,10 @@ mod tests {
 
     #[test]
     fn lengths_and_texts_are_short() {
-        assert_eq!([1.0, 0.25, 12.34].map(|x| px(x).to_string()), ["1", "0.3", "12.3"]);
+        assert_eq!(
+            [1.0, 0.25, 12.34].map(|x| px(x).to_string()),
+            ["1", "0.3", "12.3"]
+        );
         assert_eq!(shortened("host", 4), "host");
         assert_eq!(shortened("host-name", 5), "host\u{2026}");
     }

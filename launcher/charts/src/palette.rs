@@ -16,7 +16,9 @@ pub const FLOOR: &str = "#8b929a";
 /// Cells of a map without a value, and times without records in a timeline.
 pub const ABSENT: &str = "#e3e6ea";
 /// The series of a chart.
-pub const SERIES: [&str; 6] = ["#0067a5", "#d1500b", "#00875f", "#b3478d", "#b98300", "#33383f"];
+pub const SERIES: [&str; 6] = [
+    "#0067a5", "#d1500b", "#00875f", "#b3478d", "#b98300", "#33383f",
+];
 
 /// Outliers and invalid floors. It is the same in the light and the dark form.
 pub const RED: &str = "#d11a2a";
@@ -39,7 +41,11 @@ pub fn step(value: f64, (bad, good): (f64, f64)) -> usize {
 
 /// Returns a color of text that is legible on a step.
 pub fn on_step(step: usize) -> &'static str {
-    if step * 2 >= STEPS { "#10151b" } else { "white" }
+    if step * 2 >= STEPS {
+        "#10151b"
+    } else {
+        "white"
+    }
 }
 
 #[cfg(test)]

@@ -27,8 +27,12 @@ const PAGES: [(&str, &str); 7] = [
 /// Prints the man page or the completions if the command line requests them. Returns false if it
 /// does not, or if `--generate` has another argument.
 pub fn print_if_requested(command: impl FnOnce() -> Command) -> bool {
-    let Some(what) = requested(std::env::args_os().skip(1)) else { return false };
-    let Some(text) = text(command(), &what) else { return false };
+    let Some(what) = requested(std::env::args_os().skip(1)) else {
+        return false;
+    };
+    let Some(text) = text(command(), &what) else {
+        return false;
+    };
     // The reader may close the pipe early.
     let _ = io::stdout().write_all(&text);
     true
@@ -37,7 +41,9 @@ pub fn print_if_requested(command: impl FnOnce() -> Command) -> bool {
 /// Returns the argument of `--generate`, if the command line consists of these two words.
 fn requested(mut words: impl Iterator<Item = OsString>) -> Option<String> {
     let (option, what) = (words.next()?, words.next()?);
-    (option == "--generate" && words.next().is_none()).then(|| what.into_string().ok()).flatten()
+    (option == "--generate" && words.next().is_none())
+        .then(|| what.into_string().ok())
+        .flatten()
 }
 
 fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
@@ -55,13 +61,27 @@ fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
 /// Writes the man page. The installation replaces `@DATE@` by its date.
 fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_name().to_owned();
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let after = command
+        .get_after_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let purpose = about.split(". ").next().unwrap_or(&about).to_owned();
     let version = command.get_version().unwrap_or_default();
     // If a command has a long description, clap's own text distinguishes -h from --help.
-    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
-    let command = command.clone().disable_help_flag(true).arg(help).after_help(None::<&str>);
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::Help)
+        .help("Print help");
+    let command = command
+        .clone()
+        .disable_help_flag(true)
+        .arg(help)
+        .after_help(None::<&str>);
     let man = Man::new(command.clone().about(purpose).long_about(about))
         .source(format!("Rushmem {version}"))
         .manual("OpenSHMEM")
@@ -80,7 +100,9 @@ fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> 
     if command.get_overridden_usage().is_some() || shown(command).next().is_none() {
         return man.render_synopsis_section(text);
     }
-    let options = Command::new("").bin_name(command.get_name()).disable_help_flag(true);
+    let options = Command::new("")
+        .bin_name(command.get_name())
+        .disable_help_flag(true);
     Man::new(options.args(command.get_arguments().cloned())).render_synopsis_section(text)?;
     let mut page = Roff::new();
     for (term, _) in shown(command) {
@@ -96,18 +118,32 @@ fn subcommands(command: &Command) -> String {
         page.control("SH", ["COMMANDS"]);
     }
     for (term, about) in shown(command) {
-        page.control("TP", []).text([bold(term)]).text([roman(about)]);
+        page.control("TP", [])
+            .text([bold(term)])
+            .text([roman(about)]);
     }
     page.to_roff()
 }
 
 /// Returns the subcommands that are not hidden: the words to type, and the description.
 fn shown(command: &Command) -> impl Iterator<Item = (String, String)> {
-    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(|subcommand| {
-        let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
-        let words = subcommand.get_positionals().map(|word| format!(" {word}")).collect::<String>();
-        (format!("{} {}{words}", command.get_name(), subcommand.get_name()), about)
-    })
+    command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set())
+        .map(|subcommand| {
+            let about = subcommand
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let words = subcommand
+                .get_positionals()
+                .map(|word| format!(" {word}"))
+                .collect::<String>();
+            (
+                format!("{} {}{words}", command.get_name(), subcommand.get_name()),
+                about,
+            )
+        })
 }
 
 /// Converts the text after the options in the help. A part with a heading becomes a section whose
@@ -119,7 +155,8 @@ fn sections(after: &str) -> String {
             page.control("PP", []).text([roman(part)]);
             continue;
         };
-        page.control("SH", [title.to_uppercase().as_str()]).control("nf", []);
+        page.control("SH", [title.to_uppercase().as_str()])
+            .control("nf", []);
         for line in lines.lines() {
             page.text([roman(line)]);
         }
@@ -146,7 +183,11 @@ mod tests {
         Command::new("shmem-info")
             .version("1")
             .about("Show it. Without an option, show all")
-            .subcommand(Command::new("trace").about("Show a trace").arg(Arg::new("DIR")))
+            .subcommand(
+                Command::new("trace")
+                    .about("Show a trace")
+                    .arg(Arg::new("DIR")),
+            )
             .subcommand(Command::new("hidden").hide(true))
             .after_help("Exit status:\n  0  all\n  1  none\n\nMore of it.")
     }
@@ -155,14 +196,23 @@ mod tests {
     fn a_page_has_the_purpose_the_sections_and_other_pages() {
         let page = String::from_utf8(text(program(), "man").unwrap()).unwrap();
         assert!(page.contains("\nshmem\\-info \\- Show it\n"), "{page}");
-        assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n  0  all\n  1  none\n.fi\n"), "{page}");
+        assert!(
+            page.contains(".SH \"EXIT STATUS\"\n.nf\n  0  all\n  1  none\n.fi\n"),
+            "{page}"
+        );
         let command = ".TP\n\\fBshmem\\-info trace [DIR]\\fR\nShow a trace\n";
         assert!(page.contains(command) && !page.contains("hidden"), "{page}");
         let synopsis = "help\\fR] \n.br\n\\fBshmem\\-info trace [DIR]\\fR\n";
-        assert!(page.contains(synopsis) && !page.contains("subcommands"), "{page}");
+        assert!(
+            page.contains(synopsis) && !page.contains("subcommands"),
+            "{page}"
+        );
         assert!(page.contains("\\fBoshrun\\fR(1)\n"), "{page}");
         assert!(page.contains("\nPrint help\n"), "{page}");
-        assert!(!page.contains("EXTRA") && !page.contains("\\fBshmem\\-info\\fR(1)"), "{page}");
+        assert!(
+            !page.contains("EXTRA") && !page.contains("\\fBshmem\\-info\\fR(1)"),
+            "{page}"
+        );
     }
 
     #[test]
@@ -173,8 +223,14 @@ mod tests {
         };
         assert_eq!(words(b"man").as_deref(), Some("man"));
         assert_eq!(words(b"\xff"), None);
-        assert_eq!(requested([OsString::from_vec(b"\xff".to_vec())].into_iter()), None);
-        assert_eq!(requested(["-n", "2", "./a"].map(OsString::from).into_iter()), None);
+        assert_eq!(
+            requested([OsString::from_vec(b"\xff".to_vec())].into_iter()),
+            None
+        );
+        assert_eq!(
+            requested(["-n", "2", "./a"].map(OsString::from).into_iter()),
+            None
+        );
     }
 
     #[test]

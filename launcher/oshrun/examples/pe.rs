@@ -79,7 +79,9 @@ impl Pe {
             "waits" => self.waits(number(rest)),
             "statuses" => {
                 let stride = STATUS_BYTES as u64;
-                self.session().report_statuses(stride, STATUSES).expect("oshrun is there");
+                self.session()
+                    .report_statuses(stride, STATUSES)
+                    .expect("oshrun is there");
             }
             "descriptors" => descriptors(),
             "print" => println!("{rest}"),
@@ -127,7 +129,11 @@ impl Pe {
                 self.aborting = Some(thread);
             }
             "join" => {
-                let sent = self.aborting.take().expect("after abort_from_thread").join();
+                let sent = self
+                    .aborting
+                    .take()
+                    .expect("after abort_from_thread")
+                    .join();
                 assert!(sent.expect("no panic"), "oshrun has the message");
             }
             _ => panic!("no step {step:?}"),
@@ -143,8 +149,11 @@ impl Pe {
     }
 
     fn exchange(&mut self, round: u64) {
-        let record =
-            |pe: u32| format!("round {round} of PE {pe}").repeat(pe as usize + 1).into_bytes();
+        let record = |pe: u32| {
+            format!("round {round} of PE {pe}")
+                .repeat(pe as usize + 1)
+                .into_bytes()
+        };
         let session = self.session();
         let records = session.exchange(&record(session.pe())).expect("exchange");
         assert_eq!(records, (0..session.n_pes()).map(record).collect());
@@ -159,7 +168,10 @@ impl Pe {
         std::os::unix::fs::FileExt::write_at(&memory, &[pe as u8 + 1], u64::from(local))
             .expect("write");
         session.barrier().expect("barrier");
-        let members: Vec<u8> = nodes.members(nodes.node_of(pe)).map(|pe| pe as u8 + 1).collect();
+        let members: Vec<u8> = nodes
+            .members(nodes.node_of(pe))
+            .map(|pe| pe as u8 + 1)
+            .collect();
         let mut bytes = vec![0; members.len() + 1];
         let nbytes = std::os::unix::fs::FileExt::read_at(&memory, &mut bytes, 0).expect("read");
         assert_eq!(&bytes[..nbytes], members);
@@ -170,10 +182,20 @@ impl Pe {
         let session = self.session.as_mut().expect("after init");
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let since = (now.tv_sec as u64).saturating_sub(seconds) * 1_000_000_000;
-        let members = Members::Strided { start: 0, stride: 1, n: session.n_pes() };
+        let members = Members::Strided {
+            start: 0,
+            stride: 1,
+            n: session.n_pes(),
+        };
         let (team, number) = ("SHMEM_TEAM_WORLD".to_string(), 1);
-        let subject =
-            Collective { team, is_active_set: false, number, members, nth: 1, awaited: None };
+        let subject = Collective {
+            team,
+            is_active_set: false,
+            number,
+            members,
+            nth: 1,
+            awaited: None,
+        };
         let wait = Wait {
             thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
             call: "shmem_barrier_all".to_string(),
@@ -205,7 +227,8 @@ impl Pe {
 }
 
 fn number(text: &str) -> u64 {
-    text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
+    text.parse()
+        .unwrap_or_else(|_| panic!("{text:?} is no number"))
 }
 
 /// Behaves as the runtime does after an abort: sleeps until oshrun kills the process. Exits after a
@@ -221,7 +244,11 @@ fn await_the_end(is_sent: bool, status: i32) {
 fn descriptors() {
     for entry in std::fs::read_dir("/proc/self/fd").expect("/proc") {
         let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a number").to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .expect("a number")
+            .to_string_lossy()
+            .into_owned();
         // The descriptor of this directory itself may be closed by now.
         if let Ok(target) = std::fs::read_link(&path) {
             println!("descriptor {name} {}", target.display());

@@ -49,7 +49,13 @@ impl Daemons {
     /// Returns an empty list. `limit` is that of `--host-limit`; `arrivals` receives the events of
     /// daemons.
     pub fn new(limit: Duration, arrivals: DaemonEvents) -> Daemons {
-        Daemons { list: Vec::new(), command: None, limit, arrivals, since: Instant::now() }
+        Daemons {
+            list: Vec::new(),
+            command: None,
+            limit,
+            arrivals,
+            since: Instant::now(),
+        }
     }
 
     /// Starts a daemon for the PEs of each of these hosts.
@@ -64,16 +70,20 @@ impl Daemons {
         self.since = Instant::now();
         let started = hosts.into_iter().try_for_each(|local| {
             let host = local.host.clone();
-            let job = HostJob { spec: spec.clone(), local };
-            self.start_one(&command, job, processes, output).map_err(|error| {
-                let (name, reason) = (command.agent.name(), reason(&error));
-                let remedy = match error.kind() {
-                    io::ErrorKind::NotFound => "; name another command with --launch-agent",
-                    _ => "",
-                };
-                let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
-                StartFailure::general(sentence)
-            })
+            let job = HostJob {
+                spec: spec.clone(),
+                local,
+            };
+            self.start_one(&command, job, processes, output)
+                .map_err(|error| {
+                    let (name, reason) = (command.agent.name(), reason(&error));
+                    let remedy = match error.kind() {
+                        io::ErrorKind::NotFound => "; name another command with --launch-agent",
+                        _ => "",
+                    };
+                    let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
+                    StartFailure::general(sentence)
+                })
         });
         self.command = Some(command);
         started
@@ -95,7 +105,11 @@ impl Daemons {
         let theirs = (theirs.into(), out.into(), err);
         let pid = spawn::start_agent(agent, theirs, processes.guard())?;
         processes.add(Child::Daemon(number), pid);
-        let streams = AgentStreams { stdin, stdout, stderr: stderr.into() };
+        let streams = AgentStreams {
+            stdin,
+            stdout,
+            stderr: stderr.into(),
+        };
         let relay = |orders: &_| output.relay(orders);
         let daemon = RemoteDaemon::new(number, job.local.clone(), streams, relay, &self.arrivals)?;
         daemon.orders.send(&DaemonOrder::Start(Box::new(job)));
@@ -110,7 +124,10 @@ impl Daemons {
 
     /// Returns the hosts with PEs that have not ended. Lost hosts are not among them.
     pub fn busy(&self) -> impl Iterator<Item = &str> {
-        self.list.iter().filter(|daemon| !daemon.is_idle()).map(|daemon| daemon.host.as_str())
+        self.list
+            .iter()
+            .filter(|daemon| !daemon.is_idle())
+            .map(|daemon| daemon.host.as_str())
     }
 
     /// Sends a message to the daemon of `pe`.
@@ -124,7 +141,9 @@ impl Daemons {
     pub fn broadcast(&self, message: &DaemonOrder) {
         if !self.list.is_empty() {
             let frame: Arc<[u8]> = proto::encode(message).into();
-            self.list.iter().for_each(|daemon| daemon.orders.send_frame(frame.clone()));
+            self.list
+                .iter()
+                .for_each(|daemon| daemon.orders.send_frame(frame.clone()));
         }
     }
 
@@ -147,7 +166,9 @@ impl Daemons {
         match arrival {
             DaemonEvent::Greeted if daemon.stage == DaemonStage::Starting => {
                 daemon.stage = DaemonStage::Running;
-                return Some(HostEvent::Greeted { pe: daemon.pes.start });
+                return Some(HostEvent::Greeted {
+                    pe: daemon.pes.start,
+                });
             }
             DaemonEvent::Message(HostEvent::Idle) if daemon.stage == DaemonStage::Running => {
                 daemon.stage = DaemonStage::Idle;
@@ -250,7 +271,10 @@ impl Daemons {
         let sentence = match had_started {
             true => format!("host {host} was lost: {cause}"),
             false => {
-                format!("cannot start the PEs of host {host}: {cause}{}", remedy(daemon, command))
+                format!(
+                    "cannot start the PEs of host {host}: {cause}{}",
+                    remedy(daemon, command)
+                )
             }
         };
         Some(HostEvent::failed(sentence))
@@ -263,7 +287,11 @@ fn describe_end(agent: &str, daemon: &RemoteDaemon, had_started: bool) -> String
         Some(exit) => format!("{agent} {exit}"),
         None => format!("the connection through {agent} has ended"),
     };
-    let start = if had_started { "its daemon has ended; " } else { "" };
+    let start = if had_started {
+        "its daemon has ended; "
+    } else {
+        ""
+    };
     match daemon.agent_error() {
         Some(error) => format!("{start}{exit}: {error}"),
         None => format!("{start}{exit}"),
@@ -278,7 +306,10 @@ fn remedy(daemon: &RemoteDaemon, command: &DaemonCommand) -> String {
             format!("; {oshrun} must exist there: install it, or name its directory with --prefix")
         }
         Some(Exit::Status(255)) if command.agent.name() == "ssh" => {
-            format!("; check that ssh {} true works without asking a question", daemon.host)
+            format!(
+                "; check that ssh {} true works without asking a question",
+                daemon.host
+            )
         }
         _ => String::new(),
     }

@@ -26,12 +26,18 @@ pub struct StartFailure {
 impl StartFailure {
     /// Returns a failure with status 1.
     pub fn general(sentence: String) -> StartFailure {
-        StartFailure { status: 1, sentence }
+        StartFailure {
+            status: 1,
+            sentence,
+        }
     }
 
     /// Returns the failure of an invalid command line, with status 2 as in shells.
     pub fn usage(sentence: String) -> StartFailure {
-        StartFailure { status: 2, sentence }
+        StartFailure {
+            status: 2,
+            sentence,
+        }
     }
 }
 

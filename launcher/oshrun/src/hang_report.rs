@@ -103,7 +103,11 @@ impl Explainer {
             awaited: (0..server.n_pes()).filter(|pe| server.runs(*pe)).collect(),
             deadline: Instant::now()
                 + SNAPSHOT_LIMIT
-                + if with_stacks { stacks::LIMIT } else { Duration::ZERO },
+                + if with_stacks {
+                    stacks::LIMIT
+                } else {
+                    Duration::ZERO
+                },
         });
         Some(SnapshotRequest {
             number: self.number,
@@ -169,7 +173,12 @@ impl Explainer {
         let open = self.collection.as_ref()?;
         let is_late = Instant::now() >= open.deadline && !open.awaited.is_empty();
         let (number, statuses) = (self.number, server.statuses());
-        is_late.then_some(SnapshotRequest { number, statuses, at_once: true, with_stacks: false })
+        is_late.then_some(SnapshotRequest {
+            number,
+            statuses,
+            at_once: true,
+            with_stacks: false,
+        })
     }
 
     /// Returns the explanation once all snapshots have arrived or the deadline has passed. That of
@@ -192,11 +201,18 @@ impl Explainer {
     }
 
     fn compose(&mut self, open: Collection, server: &Server) -> String {
-        let Collection { purpose, mut snapshots, awaited, .. } = open;
+        let Collection {
+            purpose,
+            mut snapshots,
+            awaited,
+            ..
+        } = open;
         let current: HashMap<WaitId, Duration> =
             snapshots.values().flat_map(PeSnapshot::waits).collect();
         let is_long = |limit: Duration| {
-            current.iter().any(|(id, age)| *age >= limit && !self.explained.contains(id))
+            current
+                .iter()
+                .any(|(id, age)| *age >= limit && !self.explained.contains(id))
         };
         let is_wanted = match purpose {
             Purpose::Loss => is_long(LONG_WAIT),
@@ -220,7 +236,9 @@ impl Explainer {
                 snapshot.process = ProcessState::Ended(exit.to_string());
             }
             let (pid, stage) = server.progress(pe);
-            snapshot.status.get_or_insert_with(|| Status::new(pid, stage));
+            snapshot
+                .status
+                .get_or_insert_with(|| Status::new(pid, stage));
         }
         let snapshots: Vec<PeSnapshot> = snapshots.into_values().collect();
         let mut text = match purpose {

@@ -27,10 +27,15 @@ pub struct Hosts {
 
 /// Finds the hosts, and distributes the PEs to them. Without `-n`, there is one PE per slot.
 pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
-    let mut agent = options.launch_agent.clone().map(|words| Agent::Remote(words.0));
+    let mut agent = options
+        .launch_agent
+        .clone()
+        .map(|words| Agent::Remote(words.0));
     let listed = match (&options.hosts, &options.hostfile) {
         (Some(_), Some(_)) => {
-            return Err(StartFailure::usage("use either -H or --hostfile, not both".to_string()));
+            return Err(StartFailure::usage(
+                "use either -H or --hostfile, not both".to_string(),
+            ));
         }
         (Some(text), None) => Some(list::parse_option("-H", text).map_err(StartFailure::usage)?),
         (None, Some(file)) => {
@@ -54,13 +59,20 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
                 is_strict = false;
                 hosts
             }
-            (None, None) => vec![HostSlots { name: own_name(), slots: None }],
+            (None, None) => vec![HostSlots {
+                name: own_name(),
+                slots: None,
+            }],
         },
     };
     let parts = distribute(distinct(hosts), options.n_pes, options.ppn, is_strict)
         .map_err(StartFailure::usage)?;
     let local = parts.iter().position(|part| is_own(&part.host));
-    Ok(Hosts { parts, local, agent: agent.unwrap_or_else(Agent::ssh) })
+    Ok(Hosts {
+        parts,
+        local,
+        agent: agent.unwrap_or_else(Agent::ssh),
+    })
 }
 
 /// Returns each host once. A host that is listed twice is one node with the slots of both entries.
@@ -84,7 +96,10 @@ fn distinct(listed: Vec<HostSlots>) -> Vec<HostSlots> {
 
 /// Returns the name of this machine.
 fn own_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Returns true if a host is this machine.
@@ -95,7 +110,8 @@ fn is_own(host: &str) -> bool {
         return true;
     }
     // A socket can be bound only to an address of this machine.
-    host.parse::<IpAddr>().is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
+    host.parse::<IpAddr>()
+        .is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
 }
 
 /// Returns true if two names are equal, or equal without the domain that one of them lacks.
@@ -140,9 +156,18 @@ fn distribute(
     };
     let mut first = 0_u32;
     let mut parts = Vec::new();
-    for (node, count) in nodes.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
-        let end = first.checked_add(count).ok_or("a job has fewer than 2^32 PEs")?;
-        parts.push(HostPes { host: node.name, pes: first..end });
+    for (node, count) in nodes
+        .into_iter()
+        .zip(counts)
+        .filter(|(_, count)| *count > 0)
+    {
+        let end = first
+            .checked_add(count)
+            .ok_or("a job has fewer than 2^32 PEs")?;
+        parts.push(HostPes {
+            host: node.name,
+            pes: first..end,
+        });
         first = end;
     }
     Ok(parts)
@@ -161,7 +186,9 @@ fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
 
 /// Returns the same number for every host, and one more for the first hosts.
 fn spread(n_pes: u32, n_hosts: u32) -> Vec<u32> {
-    (0..n_hosts).map(|host| n_pes / n_hosts + u32::from(host < n_pes % n_hosts)).collect()
+    (0..n_hosts)
+        .map(|host| n_pes / n_hosts + u32::from(host < n_pes % n_hosts))
+        .collect()
 }
 
 #[cfg(test)]
@@ -217,7 +244,10 @@ mod tests {
         assert!(error.starts_with("4 PEs do not fit the 3 slots"), "{error}");
         assert!(distributed("a,b", Some(5), Some(2), true).is_err());
         assert!(distributed("a:1,b:1", Some(5), Some(2), false).is_err());
-        assert_eq!(distributed("a:1,b:1", Some(5), None, false).as_deref(), Ok("a:0-3 b:3-5"));
+        assert_eq!(
+            distributed("a:1,b:1", Some(5), None, false).as_deref(),
+            Ok("a:0-3 b:3-5")
+        );
         assert!(distributed("a:4294967295,b:1", None, None, true).is_err());
     }
 }

@@ -29,7 +29,10 @@ pub fn terminal_input() -> io::Result<Option<PipeReader>> {
     let (read, write) = io::pipe()?;
     // SAFETY: Stdin is always descriptor 0, which is open and is neither closed nor replaced here.
     let terminal = unsafe { AsyncFd::register_with_interest(stdin, Interest::READABLE) }?;
-    tokio::spawn(forward_lines(terminal, Sender::from_owned_fd(write.into())?));
+    tokio::spawn(forward_lines(
+        terminal,
+        Sender::from_owned_fd(write.into())?,
+    ));
     Ok(Some(read))
 }
 
@@ -52,7 +55,9 @@ impl JobInput {
             Some(pipe) => pipe.into(),
             None => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?,
         };
-        Ok(JobInput { pieces: Some(pieces(source)?) })
+        Ok(JobInput {
+            pieces: Some(pieces(source)?),
+        })
     }
 
     /// Waits for a permit of the window and for the next piece, and uses up the permit. An empty

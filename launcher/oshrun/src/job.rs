@@ -87,7 +87,10 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         interrupted: false,
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
-    let notices = plan.local.as_ref().map(|(_, start)| start.placements.notices.join("\noshrun: "));
+    let notices = plan
+        .local
+        .as_ref()
+        .map(|(_, start)| start.placements.notices.join("\noshrun: "));
     if let Some(notices) = notices.filter(|notices| !notices.is_empty()) {
         job.output.message(&format!("oshrun: {notices}"));
     }
@@ -96,8 +99,14 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     job.timings.mark("daemons and own PEs started");
     let limit = options.timeout.map(|limit| Instant::now() + limit);
     while !job.supervisor.is_idle() && job.end != Termination::GivenUp {
-        let deadline = job.end.deadline().or(limit.filter(|_| job.expired.is_none()));
-        let explanation = job.explainer.deadline().filter(|_| job.end == Termination::Open);
+        let deadline = job
+            .end
+            .deadline()
+            .or(limit.filter(|_| job.expired.is_none()));
+        let explanation = job
+            .explainer
+            .deadline()
+            .filter(|_| job.end == Termination::Open);
         let window = job.input_window.clone();
         tokio::select! {
             event = job.supervisor.next() => job.handle(event),
@@ -187,11 +196,15 @@ impl Job {
     /// Starts the daemons, which take longer, and then the PEs of this host. A failure becomes an
     /// event, behind the events of the PEs that were started before it.
     fn start(&mut self, plan: &JobPlan) {
-        let Job { supervisor, output, .. } = self;
-        let started = supervisor.start_daemons(plan, output).and_then(|()| match &plan.local {
-            Some((_, start)) => supervisor.start_pes(start, output),
-            None => Ok(()),
-        });
+        let Job {
+            supervisor, output, ..
+        } = self;
+        let started = supervisor
+            .start_daemons(plan, output)
+            .and_then(|()| match &plan.local {
+                Some((_, start)) => supervisor.start_pes(start, output),
+                None => Ok(()),
+            });
         if let Err(StartFailure { status, sentence }) = started {
             supervisor.report(HostEvent::Failed { status, sentence });
         }
@@ -204,22 +217,26 @@ impl Job {
             HostEvent::Started { pe, pid } => {
                 self.server.started(pe, pid);
                 self.progress_line.record_start(pe);
-                self.timings.record_phase(Phase::Started, self.server.host(pe));
+                self.timings
+                    .record_phase(Phase::Started, self.server.host(pe));
             }
             HostEvent::Frames { pe, bytes } if self.end == Termination::Open => {
                 let n_initialized = self.server.initialized();
                 let decisions = self.server.received(pe, &bytes);
                 if self.server.initialized() > n_initialized {
-                    self.timings.record_phase(Phase::Initialized, self.server.host(pe));
+                    self.timings
+                        .record_phase(Phase::Initialized, self.server.host(pe));
                 }
                 self.execute(decisions);
                 if self.server.has_pending() {
-                    self.print_at.get_or_insert_with(|| Instant::now() + MESSAGE_DELAY);
+                    self.print_at
+                        .get_or_insert_with(|| Instant::now() + MESSAGE_DELAY);
                 }
                 self.watch_for_long_waits();
             }
             HostEvent::Exited { pe, exit } => {
-                self.timings.record_phase(Phase::Ended, self.server.host(pe));
+                self.timings
+                    .record_phase(Phase::Ended, self.server.host(pe));
                 let decision = self.server.exited(pe, exit);
                 self.explainer.record_exit(pe);
                 self.request_explanation_of_loss(decision.as_ref());
@@ -296,7 +313,9 @@ impl Job {
     fn advance_explanation(&mut self) {
         if let Some(request) = self.explainer.late_request(&self.server) {
             let batches = self.supervisor.make_snapshots(&request);
-            batches.into_iter().for_each(|batch| self.explainer.add(batch));
+            batches
+                .into_iter()
+                .for_each(|batch| self.explainer.add(batch));
         }
         if let Some((purpose, text)) = self.explainer.finish(&self.server) {
             self.print_explanation(purpose, text);
@@ -362,8 +381,10 @@ impl Job {
         match request {
             SignalRequest::Forward(libc::SIGINT) if self.interrupted => {
                 let message = "oshrun: the job was killed by a second SIGINT";
-                let decision =
-                    self.server.end(Exit::Signal(libc::SIGINT).status(), Some(message.to_string()));
+                let decision = self.server.end(
+                    Exit::Signal(libc::SIGINT).status(),
+                    Some(message.to_string()),
+                );
                 self.execute(decision);
                 self.kill();
             }
@@ -394,7 +415,9 @@ impl Job {
                 self.end = Termination::GivenUp;
                 let (pes, hosts) = self.supervisor.remains();
                 let pes = pes.into_iter().map(|pe| self.server.name(pe));
-                let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
+                let hosts = hosts
+                    .into_iter()
+                    .map(|host| format!("what runs on host {host}"));
                 for what in pes.chain(hosts) {
                     self.output
                         .message(&format!("oshrun: {what} has been killed, but does not end"));
@@ -413,7 +436,11 @@ impl Job {
     async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> i32 {
         self.print_warnings();
         self.supervisor
-            .finish(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
+            .finish(if self.end == Termination::GivenUp {
+                FINAL_LIMIT
+            } else {
+                KILL_LIMIT
+            })
             .await;
         let lost = match self.forward_rest(signals, limit).await {
             Ok(lost) => lost,
@@ -438,7 +465,12 @@ impl Job {
         signals: &mut Signals,
         limit: Option<Instant>,
     ) -> Result<Option<String>, i32> {
-        let Job { supervisor, output, server, .. } = self;
+        let Job {
+            supervisor,
+            output,
+            server,
+            ..
+        } = self;
         let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
         let mut written = std::pin::pin!(output.finish());
         loop {

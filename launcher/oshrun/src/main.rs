@@ -75,7 +75,9 @@ fn apply_files() {
     let own = program::own_file();
     let prefix = own.parent().and_then(std::path::Path::parent);
     let (variables, mistakes) = config::defaults(lookup, prefix);
-    mistakes.iter().for_each(|mistake| complain(&format!("oshrun: warning: {mistake}")));
+    mistakes
+        .iter()
+        .for_each(|mistake| complain(&format!("oshrun: warning: {mistake}")));
     for (name, value) in &variables {
         // SAFETY: `main` has started no thread that could read the environment meanwhile.
         unsafe { std::env::set_var(OsStr::new(name), value) };

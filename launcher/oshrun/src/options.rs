@@ -170,27 +170,44 @@ pub struct Options {
 impl Options {
     /// Returns the requested placement.
     pub fn placement(&self) -> PlacementRequest {
-        let Options { map_by, bind_to, report_bindings: report, .. } = *self;
+        let Options {
+            map_by,
+            bind_to,
+            report_bindings: report,
+            ..
+        } = *self;
         let map_by = match map_by {
             Some(MapRequest::Place(place)) => Some(place),
             Some(MapRequest::PerHost(_)) | None => None,
         };
-        PlacementRequest { map_by, bind_to, report }
+        PlacementRequest {
+            map_by,
+            bind_to,
+            report,
+        }
     }
 
     /// Carries out `--doctor`: replaces this process by `shmem-info`, which is installed beside it
     /// and examines the hosts of this job. Returns only if that fails.
     pub fn examine(&self) -> StartFailure {
         let options = |all: Vec<(&str, Option<OsString>)>| -> Vec<OsString> {
-            let given = all.into_iter().filter_map(|(name, value)| Some([name.into(), value?]));
+            let given = all
+                .into_iter()
+                .filter_map(|(name, value)| Some([name.into(), value?]));
             given.flatten().collect()
         };
         let number = |number: Option<u32>| number.map(|number| number.to_string().into());
-        let agent = self.launch_agent.as_ref().map(|words| words.0.join(OsStr::new(" ")));
+        let agent = self
+            .launch_agent
+            .as_ref()
+            .map(|words| words.0.join(OsStr::new(" ")));
         let seconds = |limit: Duration| limit.as_secs_f64().to_string().into();
         let mut hosts = vec![
             ("-H", self.hosts.clone().map(OsString::from)),
-            ("--hostfile", self.hostfile.clone().map(PathBuf::into_os_string)),
+            (
+                "--hostfile",
+                self.hostfile.clone().map(PathBuf::into_os_string),
+            ),
             ("--launch-agent", agent),
             ("--prefix", self.prefix.clone().map(PathBuf::into_os_string)),
             ("--host-limit", self.requested_host_limit.map(seconds)),
@@ -206,7 +223,10 @@ impl Options {
             .arg(own)
             .args(options(hosts))
             .exec();
-        cannot(&format!("run {}, which --doctor needs", doctor.display()), &error)
+        cannot(
+            &format!("run {}, which --doctor needs", doctor.display()),
+            &error,
+        )
     }
 }
 
@@ -230,7 +250,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     {
         Ok(options) => options,
         Err(error)
-            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
+            if matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            ) =>
         {
             return error
                 .print()
@@ -253,21 +276,31 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         options.ppn.get_or_insert(n);
     }
     if options.verbose > 0 {
-        options.foreign.ignored().iter().for_each(|line| eprintln!("oshrun: {line}"));
+        options
+            .foreign
+            .ignored()
+            .iter()
+            .for_each(|line| eprintln!("oshrun: {line}"));
     }
     // PEs get the same limit as oshrun. Variables of -x have precedence.
     let limit = options
         .requested_host_limit
         .map(|limit| limit.as_secs_f64().to_string())
         .map(|limit| Ok((env::HOST_LIMIT.into(), limit.into())));
-    let explained = options.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
+    let explained = options
+        .explain_after
+        .map(|_| Ok((env::EXPLAINED.into(), "1".into())));
     let given = options
         .foreign
         .exported()
         .into_iter()
         .chain(options.export.iter().cloned())
         .map(assignment);
-    options.exported = limit.into_iter().chain(explained).chain(given).collect::<Result<_, _>>()?;
+    options.exported = limit
+        .into_iter()
+        .chain(explained)
+        .chain(given)
+        .collect::<Result<_, _>>()?;
     options.host_limit = match options.requested_host_limit {
         Some(limit) => limit,
         None => default_host_limit(std::env::var_os(env::HOST_LIMIT))?,
@@ -280,19 +313,26 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
 fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     let has_name = |arg: &clap::Arg, name: &str| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
-        arg.get_long().into_iter().chain(aliases).any(|long| long == name)
+        arg.get_long()
+            .into_iter()
+            .chain(aliases)
+            .any(|long| long == name)
     };
     // The number of words that follow as the values of an option.
     let values = |word: &OsStr| {
         let takes_word =
             |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
         let is_named = |arg: &&clap::Arg| {
-            let short = arg.get_short().is_some_and(|short| word == format!("-{short}").as_str());
+            let short = arg
+                .get_short()
+                .is_some_and(|short| word == format!("-{short}").as_str());
             let long = word.to_str().and_then(|word| word.strip_prefix("--"));
             short || long.is_some_and(|name| has_name(arg, name))
         };
         let arg = command.get_arguments().filter(takes_word).find(is_named);
-        arg.map_or(0, |arg| arg.get_num_args().map_or(1, |range| range.min_values()))
+        arg.map_or(0, |arg| {
+            arg.get_num_args().map_or(1, |range| range.min_values())
+        })
     };
     let is_long = |word: &str| {
         let name = word[1..].split('=').next().filter(|name| name.len() > 1);
@@ -320,7 +360,10 @@ fn usage(text: &str) -> StartFailure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
     let tips = text.lines().filter_map(|line| line.strip_prefix("  tip: "));
-    let line = std::iter::once(line).chain(tips).collect::<Vec<_>>().join("; ");
+    let line = std::iter::once(line)
+        .chain(tips)
+        .collect::<Vec<_>>()
+        .join("; ");
     StartFailure::usage(format!("{line}; oshrun --help lists the options"))
 }
 
@@ -330,7 +373,11 @@ pub struct AgentCommand(pub Vec<OsString>);
 
 fn words(text: &str) -> Result<AgentCommand, String> {
     let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
-    if words.is_empty() { Err("no command is given".to_string()) } else { Ok(AgentCommand(words)) }
+    if words.is_empty() {
+        Err("no command is given".to_string())
+    } else {
+        Ok(AgentCommand(words))
+    }
 }
 
 fn n_pes(text: &str) -> Result<u32, String> {
@@ -385,14 +432,17 @@ fn default_host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
 fn assignment(word: OsString) -> Result<(OsString, OsString), StartFailure> {
     let bytes = word.as_bytes();
     let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
-        Some(end) => (&bytes[..end], Some(OsStr::from_bytes(&bytes[end + 1..]).to_os_string())),
+        Some(end) => (
+            &bytes[..end],
+            Some(OsStr::from_bytes(&bytes[end + 1..]).to_os_string()),
+        ),
         None => (bytes, std::env::var_os(&word)),
     };
     let shown = word.to_string_lossy();
     match value {
-        _ if name.is_empty() => {
-            Err(StartFailure::usage(format!("-x {shown}: the name of the variable is missing")))
-        }
+        _ if name.is_empty() => Err(StartFailure::usage(format!(
+            "-x {shown}: the name of the variable is missing"
+        ))),
         Some(value) => Ok((OsStr::from_bytes(name).to_os_string(), value)),
         None => Err(StartFailure::usage(format!(
             "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
@@ -406,7 +456,9 @@ mod tests {
     use std::time::Instant;
 
     fn parsed(line: &str) -> Result<Options, StartFailure> {
-        let words = std::iter::once("oshrun").chain(line.split_whitespace()).map(OsString::from);
+        let words = std::iter::once("oshrun")
+            .chain(line.split_whitespace())
+            .map(OsString::from);
         parse(words).map(|options| options.expect("neither help nor version"))
     }
 
@@ -423,7 +475,11 @@ mod tests {
             "-n 3 -- p",
         ] {
             let options = parsed(line).expect(line);
-            assert_eq!((options.n_pes, options.program), (Some(3), "p".into()), "{line}");
+            assert_eq!(
+                (options.n_pes, options.program),
+                (Some(3), "p".into()),
+                "{line}"
+            );
         }
         assert_eq!(parsed("p").expect("options").n_pes, None);
     }
@@ -433,20 +489,30 @@ mod tests {
         let options = parsed("--tag-output -x A=1=2 --timeout 1.5 -x B= p -np 4 --help -- -n")
             .expect("options");
         assert_eq!(options.arguments, ["-np", "4", "--help", "--", "-n"]);
-        assert_eq!(options.exported, [("A".into(), "1=2".into()), ("B".into(), "".into())]);
+        assert_eq!(
+            options.exported,
+            [("A".into(), "1=2".into()), ("B".into(), "".into())]
+        );
         assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
         assert!(options.tag_output);
         assert_eq!(parsed("--gdb p").expect("options").gdb, Some(Debugged::All));
         let some = parsed("--gdb=1,3 --timings p").expect("options");
-        assert_eq!((some.gdb, some.timings), (Some(Debugged::Some(vec![1, 3])), true));
+        assert_eq!(
+            (some.gdb, some.timings),
+            (Some(Debugged::Some(vec![1, 3])), true)
+        );
         assert_eq!(parsed("-- -p").expect("options").program, "-p");
     }
 
     #[test]
     fn hosts_are_named_in_every_spelling() {
-        for line in
-            ["-H a,b:2 p", "--host a,b:2 p", "--hosts=a,b:2 p", "-host a,b:2 p", "-Ha,b:2 p"]
-        {
+        for line in [
+            "-H a,b:2 p",
+            "--host a,b:2 p",
+            "--hosts=a,b:2 p",
+            "-host a,b:2 p",
+            "-Ha,b:2 p",
+        ] {
             let options = parsed(line).expect(line);
             assert_eq!(options.hosts.as_deref(), Some("a,b:2"), "{line}");
             assert_eq!(options.program, "p", "{line}");
@@ -459,14 +525,20 @@ mod tests {
             "--hostfile f --map-by ppr:3:node p",
         ] {
             let options = parsed(line).expect(line);
-            assert_eq!((options.hostfile, options.ppn), (Some("f".into()), Some(3)), "{line}");
+            assert_eq!(
+                (options.hostfile, options.ppn),
+                (Some("f".into()), Some(3)),
+                "{line}"
+            );
         }
         let options = parsed("p").expect("options");
         assert!(options.hosts.is_none() && options.hostfile.is_none() && options.ppn.is_none());
         assert!(options.launch_agent.is_none());
         let agent = ["--launch-agent", "my ssh -q", "p"].map(OsString::from);
         let words = std::iter::once("oshrun".into()).chain(agent);
-        let options = parse(words).expect("options").expect("neither help nor version");
+        let options = parse(words)
+            .expect("options")
+            .expect("neither help nor version");
         let expected = ["my", "ssh", "-q"].map(OsString::from).to_vec();
         assert_eq!(options.launch_agent.map(|words| words.0), Some(expected));
     }
@@ -477,10 +549,25 @@ mod tests {
         let [with, alone] = ["--map-by numa:OVERSUBSCRIBE p", "--map-by :oversubscribe p"]
             .map(|line| parsed(line).expect(line).placement().map_by);
         assert_eq!((with, alone), (Some(MapBy::Numa), Some(MapBy::default())));
-        assert_eq!(parsed("--map-by ppr:3:node:OVERSUBSCRIBE p").expect("options").ppn, Some(3));
+        assert_eq!(
+            parsed("--map-by ppr:3:node:OVERSUBSCRIBE p")
+                .expect("options")
+                .ppn,
+            Some(3)
+        );
         let (map_by, bind_to) = (Some(MapBy::Numa), Some(BindTo::Core));
-        assert_eq!(options.placement(), PlacementRequest { map_by, bind_to, report: true });
-        assert_eq!(parsed("p").expect("options").placement(), PlacementRequest::default());
+        assert_eq!(
+            options.placement(),
+            PlacementRequest {
+                map_by,
+                bind_to,
+                report: true
+            }
+        );
+        assert_eq!(
+            parsed("p").expect("options").placement(),
+            PlacementRequest::default()
+        );
     }
 
     #[test]
@@ -491,10 +578,16 @@ mod tests {
         assert_eq!((options.n_pes, options.tag_output), (Some(2), true));
         assert_eq!(options.arguments, ["--mca", "e", "f"]);
         let exported = [("A", "-1"), ("B", "2"), ("C", "3")];
-        assert_eq!(options.exported, exported.map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(
+            options.exported,
+            exported.map(|(name, value)| (name.into(), value.into()))
+        );
         let ignored = options.foreign.ignored();
         assert_eq!(ignored.len(), 6, "{ignored:?}");
-        assert!(ignored[0].starts_with("--mca btl self,vader: "), "{ignored:?}");
+        assert!(
+            ignored[0].starts_with("--mca btl self,vader: "),
+            "{ignored:?}"
+        );
         assert!(parsed("p").expect("options").foreign.ignored().is_empty());
     }
 
@@ -518,11 +611,20 @@ mod tests {
             ("--bind-to board p", "one of none, core, l3, numa, socket"),
             ("--map-by ppr:2:socket p", "ppr:N:node"),
             ("--map-by slot:PE=2 p", "one of spread, slot"),
-            ("--tag-outptu p", "a similar argument exists: '--tag-output'"),
+            (
+                "--tag-outptu p",
+                "a similar argument exists: '--tag-output'",
+            ),
             ("-c 4 p", "-n N is the number of PEs"),
-            ("-genvlist OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),
+            (
+                "-genvlist OSHRUN_TEST_UNSET p",
+                "OSHRUN_TEST_UNSET is not set",
+            ),
             ("--mca btl", "--mca"),
-            ("--map-by node p", "one of spread, slot, core, l3, numa, socket"),
+            (
+                "--map-by node p",
+                "one of spread, slot, core, l3, numa, socket",
+            ),
         ] {
             let failure = parsed(line).expect_err(line);
             assert_eq!(failure.status, 2, "{line}");
@@ -540,7 +642,10 @@ mod tests {
         let exported = ["2.5", "3"].map(|value| ("SHMEM_HOST_LIMIT".into(), value.into()));
         assert_eq!(options.exported, exported);
         assert_eq!(default_host_limit(None), Ok(Duration::from_secs(10)));
-        assert_eq!(default_host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
+        assert_eq!(
+            default_host_limit(Some("7".into())),
+            Ok(Duration::from_secs(7))
+        );
         let longest = default_host_limit(Some("1e19".into())).expect("it is a number");
         assert!(Instant::now().checked_add(3 * longest).is_some());
         let failure = default_host_limit(Some("long".into())).expect_err("no number");
@@ -552,9 +657,15 @@ mod tests {
     fn the_help_has_groups_and_fits_a_terminal() {
         let help = command().term_width(80).render_long_help().to_string();
         for heading in [HOSTS, OUTPUT, TIME, TROUBLE] {
-            assert!(help.contains(&format!("\n{heading}:\n")), "{heading}\n{help}");
+            assert!(
+                help.contains(&format!("\n{heading}:\n")),
+                "{heading}\n{help}"
+            );
         }
-        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 80),
+            "{help}"
+        );
     }
 
     #[test]

@@ -66,20 +66,36 @@ impl Output {
             Ok::<_, io::Error>(Arc::new(Mutex::new(Sink::Stream(stream))))
         };
         let stdout = sink("standard output", out)?;
-        let stderr = if is_same(out, err) { stdout.clone() } else { sink("standard error", err)? };
+        let stderr = if is_same(out, err) {
+            stdout.clone()
+        } else {
+            sink("standard error", err)?
+        };
         let prompts = rustix::termios::isatty(rustix::stdio::stdin());
         let output = Output::new(stdout, stderr, tags, prompts, (loss_sender, losses));
-        Ok(Output { writer_ends, ..output })
+        Ok(Output {
+            writer_ends,
+            ..output
+        })
     }
 
     /// Creates the output of a daemon, to oshrun. `windows` limit the bytes of each stream in
     /// flight. With `prompts`, PE 0 may print prompts on oshrun's terminal.
     pub fn to_parent(events: &EventSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
         let sink = |window: &Arc<Semaphore>| {
-            Arc::new(Mutex::new(Sink::Parent(ParentSink::new(window.clone(), events.clone()))))
+            Arc::new(Mutex::new(Sink::Parent(ParentSink::new(
+                window.clone(),
+                events.clone(),
+            ))))
         };
         let losses = mpsc::unbounded_channel();
-        Output::new(sink(&windows[0]), sink(&windows[1]), Tags::default(), prompts, losses)
+        Output::new(
+            sink(&windows[0]),
+            sink(&windows[1]),
+            Tags::default(),
+            prompts,
+            losses,
+        )
     }
 
     fn new(
@@ -87,7 +103,10 @@ impl Output {
         stderr: Arc<Mutex<Sink>>,
         tags: Tags,
         prompts: bool,
-        (loss_sender, losses): (mpsc::UnboundedSender<String>, mpsc::UnboundedReceiver<String>),
+        (loss_sender, losses): (
+            mpsc::UnboundedSender<String>,
+            mpsc::UnboundedReceiver<String>,
+        ),
     ) -> Output {
         Output {
             stdout,
@@ -123,8 +142,12 @@ impl Output {
                     self.files.insert(writer).clone()
                 }
             };
-            let sink =
-                |file| Arc::new(Mutex::new(Sink::Stream(OutputStream::new(file, writer.clone()))));
+            let sink = |file| {
+                Arc::new(Mutex::new(Sink::Stream(OutputStream::new(
+                    file,
+                    writer.clone(),
+                ))))
+            };
             sinks = files.files(pe).map(sink);
             (tag, prompts) = (Vec::new(), false);
         }
@@ -160,14 +183,22 @@ impl Output {
     /// Starts forwarding the output of a daemon, until the returned queues are dropped. Reports to
     /// the daemon how much was written.
     pub fn relay(&mut self, daemon: &OrderSender) -> RelayQueues {
-        [(StdStream::Out, self.stdout.clone()), (StdStream::Err, self.stderr.clone())].map(
-            |(stream, sink)| {
-                let (queue, arrivals) = mpsc::unbounded_channel();
-                let (tags, daemon) = (self.tags.clone(), daemon.clone());
-                self.tasks.spawn(relay(Relay { arrivals, sink, stream, tags, daemon }));
-                queue
-            },
-        )
+        [
+            (StdStream::Out, self.stdout.clone()),
+            (StdStream::Err, self.stderr.clone()),
+        ]
+        .map(|(stream, sink)| {
+            let (queue, arrivals) = mpsc::unbounded_channel();
+            let (tags, daemon) = (self.tags.clone(), daemon.clone());
+            self.tasks.spawn(relay(Relay {
+                arrivals,
+                sink,
+                stream,
+                tags,
+                daemon,
+            }));
+            queue
+        })
     }
 
     /// Prints a message of oshrun or of a PE on stderr. A message of one line is wrapped at the

@@ -70,7 +70,9 @@ impl LocalPes {
     ) -> Result<(), StartFailure> {
         self.first = launch.pes.start;
         // If this fails, hang reports lack the statuses of PEs.
-        self.memory = rustix::io::fcntl_dupfd_cloexec(&launch.memory, 0).ok().map(Arc::new);
+        self.memory = rustix::io::fcntl_dupfd_cloexec(&launch.memory, 0)
+            .ok()
+            .map(Arc::new);
         for pe in launch.pes.clone() {
             let started = self.start_one(launch, pe, consumed, processes, output);
             let pid = started.map_err(|error| failure(launch, pe, &error))?;
@@ -112,7 +114,8 @@ impl LocalPes {
 
     /// Returns true if this PE was started on this host.
     pub fn has(&self, pe: u32) -> bool {
-        pe.checked_sub(self.first).is_some_and(|index| (index as usize) < self.sockets.len())
+        pe.checked_sub(self.first)
+            .is_some_and(|index| (index as usize) < self.sockets.len())
     }
 
     /// Returns the index on its node of a PE of this host.
@@ -125,7 +128,12 @@ impl LocalPes {
     pub fn collector(&self, statuses: Option<Statuses>) -> NodeCollector {
         let memory = NodeMemfd(statuses.and_then(|_| self.memory.clone()));
         let (at, stride) = statuses.map_or((0, 0), |statuses| (statuses.offset, statuses.stride));
-        NodeCollector { memory, at, stride, demangle: demangled }
+        NodeCollector {
+            memory,
+            at,
+            stride,
+            demangle: demangled,
+        }
     }
 
     /// Sends a frame to a PE of this host.
@@ -141,7 +149,11 @@ impl LocalPes {
             Receivers::All => self.sockets.len(),
             Receivers::FirstOfNode => 1,
         };
-        self.sockets.iter().take(n_pes).flatten().for_each(|socket| socket.send(frame.clone()));
+        self.sockets
+            .iter()
+            .take(n_pes)
+            .flatten()
+            .for_each(|socket| socket.send(frame.clone()));
     }
 
     /// Sends a piece of input to PE 0, if it is on this host. An empty piece ends the input.
@@ -229,7 +241,10 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
         _ => "",
     };
-    StartFailure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}") }
+    StartFailure {
+        status,
+        sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}"),
+    }
 }
 
 /// Detects that the kernel has killed a PE for lack of memory. The SIGKILL alone may have another
@@ -245,7 +260,12 @@ impl MemoryKills {
             let n_killed = limit.n_killed();
             (limit, n_killed)
         };
-        MemoryKills(GroupLimit::of_memory().into_iter().map(with_count).collect())
+        MemoryKills(
+            GroupLimit::of_memory()
+                .into_iter()
+                .map(with_count)
+                .collect(),
+        )
     }
 
     /// Returns the limit that has led to a new kill, if there is one, and counts one kill as known.
@@ -253,6 +273,10 @@ impl MemoryKills {
         let grown = |(group, before): &&mut (GroupLimit, u64)| group.n_killed() > *before;
         let (group, before) = self.0.iter_mut().find(grown)?;
         *before += 1;
-        Some(format!("{} MiB ({})", group.limit >> 20, group.file.display()))
+        Some(format!(
+            "{} MiB ({})",
+            group.limit >> 20,
+            group.file.display()
+        ))
     }
 }

@@ -47,7 +47,13 @@ impl ProgressLine {
         let hosts = (0..).zip(names).map(host).collect();
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         let is_terminal = rustix::termios::isatty(rustix::stdio::stderr()) && !is_dumb;
-        ProgressLine { nodes, hosts, shown: Instant::now(), is_visible: false, is_terminal }
+        ProgressLine {
+            nodes,
+            hosts,
+            shown: Instant::now(),
+            is_visible: false,
+            is_terminal,
+        }
     }
 
     fn host_of(&mut self, pe: u32) -> &mut HostStart {
@@ -89,13 +95,27 @@ impl ProgressLine {
 
     /// Returns the text: how many PEs have started, and the host that is farthest behind, if any.
     fn text(&self) -> String {
-        let counts = format!("{} of {} PEs have started", self.n_started(), self.nodes.n_pes());
+        let counts = format!(
+            "{} of {} PEs have started",
+            self.n_started(),
+            self.nodes.n_pes()
+        );
         let behind = self.hosts.iter().filter(|host| host.started < host.n_pes);
         match behind.min_by_key(|host| (host.started, host.greeted)) {
-            Some(HostStart { name, greeted: false, started: 0, .. }) => {
+            Some(HostStart {
+                name,
+                greeted: false,
+                started: 0,
+                ..
+            }) => {
                 format!("{counts}; host {name} has not answered yet")
             }
-            Some(HostStart { name, n_pes, started, .. }) => {
+            Some(HostStart {
+                name,
+                n_pes,
+                started,
+                ..
+            }) => {
                 format!("{counts}; host {name} has started {started} of {n_pes} PEs")
             }
             None => counts,
@@ -153,7 +173,13 @@ impl Timings {
     /// Creates an empty table; times are relative to this call.
     pub fn new() -> Timings {
         let (since, marks) = (std::time::Instant::now(), Vec::new());
-        Timings { since, marks, n_pes: 0, counts: [0; 3], n_exchanges: 0 }
+        Timings {
+            since,
+            marks,
+            n_pes: 0,
+            counts: [0; 3],
+            n_exchanges: 0,
+        }
     }
 
     /// Records that the job is planned, with this number of PEs.
@@ -210,11 +236,20 @@ mod tests {
         let nodes = NodeMap::from_runs([(0, 1), (1, 2)]).expect("no empty node");
         let mut line = ProgressLine::new(nodes, &["a".to_owned(), "b".to_owned()]);
         line.record_start(0);
-        assert_eq!(line.text(), "1 of 3 PEs have started; host b has not answered yet");
+        assert_eq!(
+            line.text(),
+            "1 of 3 PEs have started; host b has not answered yet"
+        );
         line.record_daemon(1);
-        assert_eq!(line.text(), "1 of 3 PEs have started; host b has started 0 of 2 PEs");
+        assert_eq!(
+            line.text(),
+            "1 of 3 PEs have started; host b has started 0 of 2 PEs"
+        );
         line.record_start(2);
-        assert_eq!(line.text(), "2 of 3 PEs have started; host b has started 1 of 2 PEs");
+        assert_eq!(
+            line.text(),
+            "2 of 3 PEs have started; host b has started 1 of 2 PEs"
+        );
         line.record_start(1);
         assert_eq!(line.text(), "3 of 3 PEs have started");
     }
@@ -223,13 +258,19 @@ mod tests {
     fn the_first_and_the_last_count() {
         let mut timings = Timings::new();
         timings.record_plan(3);
-        ["a", "b", "a"].iter().for_each(|host| timings.record_phase(Phase::Started, host));
-        ["b", "a"].iter().for_each(|host| timings.record_phase(Phase::Initialized, host));
+        ["a", "b", "a"]
+            .iter()
+            .for_each(|host| timings.record_phase(Phase::Started, host));
+        ["b", "a"]
+            .iter()
+            .for_each(|host| timings.record_phase(Phase::Initialized, host));
         (0..3).for_each(|_| timings.record_exchange());
         timings.record_phase(Phase::Ended, "a");
         let table = timings.table();
-        let phases: Vec<&str> =
-            table.lines().map(|line| line.split(" s  ").nth(1).expect("a phase")).collect();
+        let phases: Vec<&str> = table
+            .lines()
+            .map(|line| line.split(" s  ").nth(1).expect("a phase"))
+            .collect();
         assert_eq!(
             phases,
             [

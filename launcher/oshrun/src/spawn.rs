@@ -82,26 +82,45 @@ impl PreparedStart {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let local = pe - self.pes.start;
         let placement = self.placements.placement(local);
-        command.envs(placement.variables.iter().map(|(name, value)| (name, value)));
+        command.envs(
+            placement
+                .variables
+                .iter()
+                .map(|(name, value)| (name, value)),
+        );
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
         command.env(env::LIVENESS, liveness.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, local.to_string());
-        let set: Vec<&OsStr> =
-            placement.variables.iter().map(|(name, _)| name.as_os_str()).collect();
+        let set: Vec<&OsStr> = placement
+            .variables
+            .iter()
+            .map(|(name, _)| name.as_os_str())
+            .collect();
         if !set.is_empty() {
             command.env(env::SET_BY_OSHRUN, set.join(OsStr::new(" ")));
         }
         command.env(mark::VARIABLE, end_mechanisms.mark.value());
-        command.stdin(stdin).stdout(out).stderr(err).process_group(0);
+        command
+            .stdin(stdin)
+            .stdout(out)
+            .stderr(err)
+            .process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];
-        let (guard, limit) = (raw(end_mechanisms.guard.pipe()), limits::inherited_descriptors());
+        let (guard, limit) = (
+            raw(end_mechanisms.guard.pipe()),
+            limits::inherited_descriptors(),
+        );
         // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
         // between fork and exec.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &placement)) };
         let child = command.spawn()?;
         let streams = [stdout.into(), stderr.into()];
-        Ok(StartedPe { pid: pid_of(child.id()), socket, streams })
+        Ok(StartedPe {
+            pid: pid_of(child.id()),
+            socket,
+            streams,
+        })
     }
 
     /// Returns the command of a PE: the program, or a debugger that runs it.
@@ -134,14 +153,19 @@ pub fn prepare(
     let variable = |name: &str| {
         let set = spec.forwarded.iter().chain(&spec.exported);
         let last = set.rev().find(|(set, _)| set == name);
-        last.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
+        last.map(|(_, value)| value.clone())
+            .or_else(|| std::env::var_os(name))
     };
     let file = program::find(&spec.program, variable("PATH").as_deref())?;
     let n_pes = pes.len() as u32;
     limits::check_capacity(n_pes)?;
     limits::check_descriptors(n_pes, n_daemons, spec.output_files.is_some())?;
-    let mut variables: Vec<(OsString, OsString)> =
-        spec.forwarded.iter().chain(&spec.exported).cloned().collect();
+    let mut variables: Vec<(OsString, OsString)> = spec
+        .forwarded
+        .iter()
+        .chain(&spec.exported)
+        .cloned()
+        .collect();
     let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
     if let Some(path) = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref()) {
         variables.push((OsStr::new(LIBRARY_PATH).to_os_string(), path));
@@ -150,7 +174,10 @@ pub fn prepare(
         Some(debugged) => {
             program::find(OsStr::new("gdb"), variable("PATH").as_deref())?;
             let (display, path) = (variable("DISPLAY"), variable("PATH"));
-            Some((debugged.clone(), program::has_display(display.as_deref(), path.as_deref())))
+            Some((
+                debugged.clone(),
+                program::has_display(display.as_deref(), path.as_deref()),
+            ))
         }
         None => None,
     };
@@ -209,7 +236,11 @@ pub fn start_agent(
     (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
     guard: &GuardProcess,
 ) -> io::Result<Pid> {
-    command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
+    command
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
+        .process_group(0);
     let (guard, limit) = (raw(guard.pipe()), limits::inherited_descriptors());
     let before_exec = move || {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
@@ -237,7 +268,10 @@ fn before_exec(
     placement: &Placement,
 ) -> io::Result<()> {
     // The first step registers the process, so that the guard knows every one that runs a program.
-    let pid = rustix::process::getpid().as_raw_nonzero().get().to_ne_bytes();
+    let pid = rustix::process::getpid()
+        .as_raw_nonzero()
+        .get()
+        .to_ne_bytes();
     rustix::io::write(borrow(guard), &pid)?;
     // Ends the PE with oshrun even if the guard is killed. The kernel sends the signal when the
     // thread that forked exits: the main thread, which lives as long as oshrun.

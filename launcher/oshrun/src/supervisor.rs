@@ -89,7 +89,8 @@ impl Supervisor {
         output: &mut Output,
     ) -> Result<(), StartFailure> {
         let (command, hosts) = (plan.command.clone(), plan.others.clone());
-        self.daemons.start(command, &plan.spec, hosts, &mut self.processes, output)
+        self.daemons
+            .start(command, &plan.spec, hosts, &mut self.processes, output)
     }
 
     /// Starts the PEs of this host.
@@ -99,7 +100,8 @@ impl Supervisor {
         output: &mut Output,
     ) -> Result<(), StartFailure> {
         let (consumed, processes) = (self.consumed.as_ref(), &mut self.processes);
-        self.local_pes.start(launch, consumed, processes, output, &mut self.events)
+        self.local_pes
+            .start(launch, consumed, processes, output, &mut self.events)
     }
 
     /// Adds an event, which follows those that are pending.
@@ -148,7 +150,8 @@ impl Supervisor {
     /// Takes the pending events, including those that have arrived from daemons.
     pub fn take_events(&mut self) -> VecDeque<HostEvent> {
         while let Ok((number, arrival)) = self.arrivals.try_recv() {
-            self.events.extend(self.daemons.handle(number, arrival, &self.processes));
+            self.events
+                .extend(self.daemons.handle(number, arrival, &self.processes));
         }
         std::mem::take(&mut self.events)
     }
@@ -163,7 +166,8 @@ impl Supervisor {
             match child {
                 Child::Pe(pe) => self.local_pes.add_exit(pe, exit, &mut self.events),
                 Child::Daemon(number) => {
-                    self.events.extend(self.daemons.record_exit(number, exit, &self.processes));
+                    self.events
+                        .extend(self.daemons.record_exit(number, exit, &self.processes));
                 }
             }
         }
@@ -174,7 +178,13 @@ impl Supervisor {
         if self.local_pes.has(pe) {
             self.local_pes.send(pe, frame);
         } else if !self.daemons.is_empty() {
-            self.daemons.send_toward(pe, &DaemonOrder::Frame { pe, frame: frame.to_vec() });
+            self.daemons.send_toward(
+                pe,
+                &DaemonOrder::Frame {
+                    pe,
+                    frame: frame.to_vec(),
+                },
+            );
         }
     }
 
@@ -182,7 +192,10 @@ impl Supervisor {
     pub fn send_all(&self, to: Receivers, frame: &Arc<[u8]>) {
         self.local_pes.send_all(to, frame);
         if !self.daemons.is_empty() {
-            self.daemons.broadcast(&DaemonOrder::FrameToAll { to, frame: frame.to_vec() });
+            self.daemons.broadcast(&DaemonOrder::FrameToAll {
+                to,
+                frame: frame.to_vec(),
+            });
         }
     }
 
@@ -191,7 +204,8 @@ impl Supervisor {
         self.daemons.broadcast(&DaemonOrder::MakeSnapshots(request));
         if request.at_once {
             let batches = self.make_snapshots(&request);
-            self.events.extend(batches.into_iter().map(HostEvent::Snapshots));
+            self.events
+                .extend(batches.into_iter().map(HostEvent::Snapshots));
             return;
         }
         let task = self.snapshot_task(request.statuses);
@@ -220,7 +234,8 @@ impl Supervisor {
     /// Begins to search the statuses once per second for waits longer than `limit`. Each new one is
     /// reported as an event.
     pub fn watch(&mut self, statuses: Statuses, limit: Duration) {
-        self.daemons.broadcast(&DaemonOrder::Watch { statuses, limit });
+        self.daemons
+            .broadcast(&DaemonOrder::Watch { statuses, limit });
         self.watch = Some(Watch::new(self.local_pes.collector(Some(statuses)), limit));
     }
 
@@ -251,7 +266,8 @@ impl Supervisor {
             Signal::USR1 => self.processes.signal_takers(signal),
             _ => self.processes.signal(signal),
         }
-        self.daemons.broadcast(&DaemonOrder::Signal(signal.as_raw()));
+        self.daemons
+            .broadcast(&DaemonOrder::Signal(signal.as_raw()));
         if signal == Signal::KILL {
             self.daemons.abandon(&self.processes);
         }

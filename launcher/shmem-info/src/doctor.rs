@@ -23,14 +23,20 @@ pub use pe::{Role, run};
 /// the report gives the reason for each part of a transport that is not used.
 pub fn this_machine(says_why: bool) -> Result<(String, bool), String> {
     let sections = transports::with_host()?;
-    let text: String = sections.iter().map(|section| section.text(says_why)).collect();
+    let text: String = sections
+        .iter()
+        .map(|section| section.text(says_why))
+        .collect();
     let bad: Vec<&Finding> = sections
         .iter()
         .flat_map(|section| &section.findings)
         .filter(|finding| finding.grade == Grade::Bad)
         .collect();
     let verdict = match bad.first() {
-        None => verdict(true, ": this machine can run jobs; `oshrun --doctor` tries one"),
+        None => verdict(
+            true,
+            ": this machine can run jobs; `oshrun --doctor` tries one",
+        ),
         Some(first) => verdict(false, &format!(": repair first {first}")),
     };
     Ok((format!("{verdict}\n{text}"), bad.is_empty()))

@@ -70,8 +70,15 @@ fn answer(flags: InfoFlags) -> Result<Answer, String> {
         return doctor::this_machine(flags.why).map(of_doctor);
     }
     if !flags.doctor_job.is_empty() {
-        let layout = flags.doctor_layout.split_whitespace().map(str::to_owned).collect();
-        let examined = doctor::Examined { oshrun: flags.doctor_job, layout };
+        let layout = flags
+            .doctor_layout
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+        let examined = doctor::Examined {
+            oshrun: flags.doctor_job,
+            layout,
+        };
         return doctor::examine(&examined).map(of_doctor);
     }
     let text = match flags.command {
@@ -111,7 +118,10 @@ fn text(flags: &InfoFlags) -> Result<String, String> {
 
 fn print(text: &str) -> Result<(), String> {
     let mut stdout = anstream::stdout();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         // A reader that closes the pipe early is no failure.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(format!("the output cannot be written: {error}"))
@@ -147,13 +157,19 @@ fn topology(flags: &InfoFlags) -> Result<String, String> {
         (None, Some(words)) => (Topology::of_synthetic(words)?, None),
         (None, None) => (Topology::of_this_machine(), Some(cpus_at_once())),
     };
-    let n_pes = flags.n_pes.unwrap_or(machine.cpu_sets(Level::Core).len() as u32);
+    let n_pes = flags
+        .n_pes
+        .unwrap_or(machine.cpu_sets(Level::Core).len() as u32);
     let map_by = flags.map_by.unwrap_or_default();
     let at_once = at_once.unwrap_or(machine.usable.len());
-    let bind_to = flags.bind_to.unwrap_or_else(|| BindTo::usual(&machine, n_pes, at_once));
+    let bind_to = flags
+        .bind_to
+        .unwrap_or_else(|| BindTo::usual(&machine, n_pes, at_once));
     let plan = plan(&machine, n_pes, map_by, bind_to);
     let map = MachineMap::new(&machine, &plan, map_by, bind_to);
-    let Some(file) = &flags.svg else { return Ok(map::text(&map)) };
+    let Some(file) = &flags.svg else {
+        return Ok(map::text(&map));
+    };
     let drawn = svg::draw(&map);
     if file.as_os_str() == "-" {
         return Ok(drawn);

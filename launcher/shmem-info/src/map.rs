@@ -63,8 +63,11 @@ impl MachineMap {
         map_by: MapBy,
         bind_to: BindTo,
     ) -> MachineMap {
-        let mut nics: Vec<NicBox> =
-            machine.nics.iter().map(|nic| nic_box(machine, plan, nic)).collect();
+        let mut nics: Vec<NicBox> = machine
+            .nics
+            .iter()
+            .map(|nic| nic_box(machine, plan, nic))
+            .collect();
         let counts = [
             counted(machine.cpu_sets(Level::Package).len(), "socket"),
             counted(machine.numa.len(), "NUMA node"),
@@ -80,15 +83,24 @@ impl MachineMap {
         ];
         let notes = machine.notes.iter().chain(&plan.notes).cloned().collect();
         let sockets = (0..).zip(machine.cpu_sets(Level::Package));
-        let sockets =
-            sockets.map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut nics)).collect();
-        MachineMap { head, notes, sockets, nics }
+        let sockets = sockets
+            .map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut nics))
+            .collect();
+        MachineMap {
+            head,
+            notes,
+            sockets,
+            nics,
+        }
     }
 }
 
 /// Returns the word of the command line for a value.
 fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words.iter().find(|(_, own)| *own == value).map_or("", |(word, _)| word)
+    words
+        .iter()
+        .find(|(_, own)| *own == value)
+        .map_or("", |(word, _)| word)
 }
 
 /// Returns a number with its noun.
@@ -134,14 +146,23 @@ fn socket(
     }
     if nodes.is_empty() {
         let groups = groups(machine, plan, cpus);
-        nodes.push(Node { title: "memory of the machine".to_owned(), groups, nics: Vec::new() });
+        nodes.push(Node {
+            title: "memory of the machine".to_owned(),
+            groups,
+            nics: Vec::new(),
+        });
     }
-    PackageMap { title: format!("socket {at}"), nodes, nics: take_near(nics, cpus) }
+    PackageMap {
+        title: format!("socket {at}"),
+        nodes,
+        nics: take_near(nics, cpus),
+    }
 }
 
 /// Removes and returns the NICs that are near CPUs in `cpus` and near no others.
 fn take_near(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
-    nics.extract_if(.., |nic| !nic.near.is_empty() && nic.near.is_within(cpus)).collect()
+    nics.extract_if(.., |nic| !nic.near.is_empty() && nic.near.is_within(cpus))
+        .collect()
 }
 
 fn node(
@@ -166,13 +187,21 @@ fn node(
 fn groups(machine: &Topology, plan: &PlacementPlan, cpus: &CpuSet) -> Vec<CacheGroup> {
     let all = machine.cpu_sets(Level::Core);
     let cores = |within: &CpuSet| -> Vec<CoreMap> {
-        let inside = all.iter().filter(|core| core.meets(within) && core.meets(cpus));
+        let inside = all
+            .iter()
+            .filter(|core| core.meets(within) && core.meets(cpus));
         inside.map(|core| self::core(plan, core)).collect()
     };
     if machine.l3.is_empty() {
-        return vec![CacheGroup { title: None, cores: cores(cpus) }];
+        return vec![CacheGroup {
+            title: None,
+            cores: cores(cpus),
+        }];
     }
-    let l3 = machine.cpu_sets(Level::L3).into_iter().filter(|group| group.meets(cpus));
+    let l3 = machine
+        .cpu_sets(Level::L3)
+        .into_iter()
+        .filter(|group| group.meets(cpus));
     l3.map(|group| CacheGroup {
         title: Some(format!("L3, CPUs {}", group.and(cpus))),
         cores: cores(&group),
@@ -185,7 +214,11 @@ fn core(plan: &PlacementPlan, cpus: &CpuSet) -> CoreMap {
         |(pe, place): (u32, &rushmem_topology::PePlacement)| (place.home == *cpus).then_some(pe);
     let pes: Vec<u32> = (0..).zip(&plan.placements).filter_map(here).collect();
     let nic = pes.first().and_then(|pe| plan.placements[*pe as usize].nic);
-    CoreMap { cpus: cpus.clone(), pes, nic }
+    CoreMap {
+        cpus: cpus.clone(),
+        pes,
+        nic,
+    }
 }
 
 /// Returns numbers of PEs as ranges, such as `0-3,8`.
@@ -212,9 +245,18 @@ pub fn text(map: &MachineMap) -> String {
             for group in &node.groups {
                 lines.extend(group_lines(group));
             }
-            lines.extend(node.nics.iter().map(|line| format!("    {}", nic_line(line))));
+            lines.extend(
+                node.nics
+                    .iter()
+                    .map(|line| format!("    {}", nic_line(line))),
+            );
         }
-        lines.extend(socket.nics.iter().map(|line| format!("  {}", nic_line(line))));
+        lines.extend(
+            socket
+                .nics
+                .iter()
+                .map(|line| format!("  {}", nic_line(line))),
+        );
     }
     lines.extend(map.nics.iter().map(nic_line));
     lines.extend(map.notes.iter().map(|note| format!("note: {note}")));
@@ -222,11 +264,19 @@ pub fn text(map: &MachineMap) -> String {
 }
 
 fn group_lines(group: &CacheGroup) -> Vec<String> {
-    let mut lines: Vec<String> = group.title.iter().map(|title| format!("    {title}")).collect();
+    let mut lines: Vec<String> = group
+        .title
+        .iter()
+        .map(|title| format!("    {title}"))
+        .collect();
     let used = group.cores.iter().filter(|core| !core.pes.is_empty());
     lines
         .extend(used.map(|core| format!("      core of CPUs {}: {}", core.cpus, named(&core.pes))));
-    let idle = group.cores.iter().filter(|core| core.pes.is_empty()).count();
+    let idle = group
+        .cores
+        .iter()
+        .filter(|core| core.pes.is_empty())
+        .count();
     match idle {
         0 => {}
         1 => lines.push("      1 core without a PE".to_owned()),

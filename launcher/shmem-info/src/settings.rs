@@ -13,7 +13,11 @@ use crate::terminal::wrapped;
 
 /// Returns the settings of the library and of its transports.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    settings::ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
+    settings::ALL.iter().chain(
+        rushmem_providers::ALL
+            .iter()
+            .flat_map(|provider| provider.settings),
+    )
 }
 
 /// Returns the version, the settings that are set, those that have their defaults, the names of
@@ -29,7 +33,9 @@ pub fn values() -> String {
                 defaults += &format!("  {:width$}  {value}\n", row.name);
             }
             Some(_) => {
-                let default = row.default.map(|default| format!("; the default is {default}"));
+                let default = row
+                    .default
+                    .map(|default| format!("; the default is {default}"));
                 let (state, default) = (settings::state(row), default.unwrap_or_default());
                 set += &format!("  {name}{:width$}{name:#}  {state}{default}\n", row.name);
             }
@@ -38,7 +44,10 @@ pub fn values() -> String {
     if set.is_empty() {
         set += "  nothing\n";
     }
-    let place: String = settings::place_in_job().iter().map(|line| format!("  {line}\n")).collect();
+    let place: String = settings::place_in_job()
+        .iter()
+        .map(|line| format!("  {line}\n"))
+        .collect();
     let place = match place.as_str() {
         "" => place,
         _ => format!("Place in a job that SHMEM_JOB names:\n{place}\n"),
@@ -66,7 +75,9 @@ pub fn descriptions(word: &str) -> Result<String, String> {
         })
         .collect();
     match text.is_empty() {
-        true => Err(format!("no setting has {wanted} in its name; shmem-info lists all")),
+        true => Err(format!(
+            "no setting has {wanted} in its name; shmem-info lists all"
+        )),
         false => Ok(text),
     }
 }
@@ -84,9 +95,16 @@ pub fn page() -> String {
         `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
         .to_owned();
     for row in all() {
-        let default = row.default.map(|default| format!("`{default}`")).unwrap_or_default();
+        let default = row
+            .default
+            .map(|default| format!("`{default}`"))
+            .unwrap_or_default();
         let old: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
-        let old = if old.is_empty() { String::new() } else { format!(" (or {})", old.join(", ")) };
+        let old = if old.is_empty() {
+            String::new()
+        } else {
+            format!(" (or {})", old.join(", "))
+        };
         text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
     }
     text

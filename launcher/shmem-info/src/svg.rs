@@ -29,8 +29,16 @@ pub fn draw(map: &MachineMap) -> String {
     let mut parts: Vec<Drawn> = map.head.iter().map(|line| words(line, "head")).collect();
     parts.push(grid(map.sockets.iter().map(socket).collect(), 2));
     parts.extend(nics(&map.nics, parts.last().map_or(0, |above| above.width)));
-    parts.extend(map.notes.iter().map(|note| words(&format!("note: {note}"), "small")));
-    let Drawn { width, height, body } = stack(parts);
+    parts.extend(
+        map.notes
+            .iter()
+            .map(|note| words(&format!("note: {note}"), "small")),
+    );
+    let Drawn {
+        width,
+        height,
+        body,
+    } = stack(parts);
     let (width, height) = (width + 2 * GAP, height + 2 * GAP);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -46,15 +54,26 @@ pub fn draw(map: &MachineMap) -> String {
 fn socket(socket: &PackageMap) -> Drawn {
     let nodes = grid(socket.nodes.iter().map(node).collect(), 2);
     let nics = nics(&socket.nics, nodes.width);
-    frame(&socket.title, "#f2f2f2", [nodes].into_iter().chain(nics).collect())
+    frame(
+        &socket.title,
+        "#f2f2f2",
+        [nodes].into_iter().chain(nics).collect(),
+    )
 }
 
 fn node(node: &Node) -> Drawn {
     // Several groups, usually of 8 cores, are drawn beside each other, so each is narrower.
     let columns = if node.groups.len() > 1 { 4 } else { 8 };
-    let groups = grid(node.groups.iter().map(|all| group(all, columns)).collect(), 2);
+    let groups = grid(
+        node.groups.iter().map(|all| group(all, columns)).collect(),
+        2,
+    );
     let nics = nics(&node.nics, groups.width);
-    frame(&node.title, "#fffbe8", [groups].into_iter().chain(nics).collect())
+    frame(
+        &node.title,
+        "#fffbe8",
+        [groups].into_iter().chain(nics).collect(),
+    )
 }
 
 fn group(group: &CacheGroup, columns: usize) -> Drawn {
@@ -85,7 +104,11 @@ fn core(core: &CoreMap) -> Drawn {
     let mut body = rectangle(WIDTH, HEIGHT, fill);
     body += &text(WIDTH / 2, 16, "middle", &label);
     body += &text(WIDTH / 2, 30, "small middle", &cpus);
-    Drawn { width: WIDTH, height: HEIGHT, body }
+    Drawn {
+        width: WIDTH,
+        height: HEIGHT,
+        body,
+    }
 }
 
 fn nic(nic: &NicBox) -> Drawn {
@@ -103,7 +126,11 @@ fn nic(nic: &NicBox) -> Drawn {
     let mut body = rectangle(WIDTH, HEIGHT, fill);
     body += &text(6, 16, "", &title);
     body += &text(6, 31, "small", &nic.about);
-    Drawn { width: WIDTH, height: HEIGHT, body }
+    Drawn {
+        width: WIDTH,
+        height: HEIGHT,
+        body,
+    }
 }
 
 /// Draws NICs in rows of this width, that of the objects above them, but at least one in a row.
@@ -116,7 +143,11 @@ fn nics(nics: &[NicBox], width: usize) -> Option<Drawn> {
 
 /// Draws a line of text.
 fn words(line: &str, class: &str) -> Drawn {
-    Drawn { width: line.len() * LETTER, height: 14, body: text(0, 12, class, line) }
+    Drawn {
+        width: line.len() * LETTER,
+        height: 14,
+        body: text(0, 12, class, line),
+    }
 }
 
 /// Draws a box with a title around parts, which are placed below each other.
@@ -127,7 +158,11 @@ fn frame(title: &str, fill: &str, parts: Vec<Drawn>) -> Drawn {
     let mut body = rectangle(width, height, fill);
     body += &text(GAP, GAP + 10, "", title);
     body += &moved(GAP, GAP + TITLE, &inner.body);
-    Drawn { width, height, body }
+    Drawn {
+        width,
+        height,
+        body,
+    }
 }
 
 /// Places parts below each other.
@@ -147,7 +182,11 @@ fn grid(parts: Vec<Drawn>, columns: usize) -> Drawn {
         top += row.iter().map(|part| part.height).max().unwrap_or(0) + GAP;
     }
     let width = columns * (width + GAP) - GAP;
-    Drawn { width, height: top.saturating_sub(GAP), body }
+    Drawn {
+        width,
+        height: top.saturating_sub(GAP),
+        body,
+    }
 }
 
 fn moved(x: usize, y: usize, body: &str) -> String {
@@ -159,6 +198,9 @@ fn rectangle(width: usize, height: usize, fill: &str) -> String {
 }
 
 fn text(x: usize, y: usize, class: &str, words: &str) -> String {
-    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let words = words
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     format!("<text x=\"{x}\" y=\"{y}\" class=\"{class}\">{words}</text>\n")
 }

@@ -45,8 +45,12 @@ pub fn show(dir: &Path) -> Result<String, String> {
         let file = file.display().to_string();
         move |error: std::io::Error| format!("{file} cannot be written: {error}")
     };
-    let mut out = File::create(&trace).map(BufWriter::new).map_err(failed(&trace))?;
-    chrome::write(&job, &mut out).and_then(|()| out.flush()).map_err(failed(&trace))?;
+    let mut out = File::create(&trace)
+        .map(BufWriter::new)
+        .map_err(failed(&trace))?;
+    chrome::write(&job, &mut out)
+        .and_then(|()| out.flush())
+        .map_err(failed(&trace))?;
     std::fs::write(&page, self::page(&job)).map_err(failed(&page))?;
     let missing = match job.missing() {
         (0, _) => String::new(),
@@ -56,12 +60,17 @@ pub fn show(dir: &Path) -> Result<String, String> {
         ),
     };
     let (trace, page) = (trace.display(), page.display());
-    let waits =
-        job.longest_waits(SHOWN).iter().map(|wait| sentence(wait, &job)).collect::<String>();
+    let waits = job
+        .longest_waits(SHOWN)
+        .iter()
+        .map(|wait| sentence(wait, &job))
+        .collect::<String>();
     let dropped = dropped(&job).map_or_else(String::new, |sentence| sentence + "\n");
     let lines = format!("{missing}{dropped}{waits}{}", totals(&job));
     let lines: String = lines.lines().map(|line| wrapped(line, 2) + "\n").collect();
-    Ok(format!("{lines}The trace for Perfetto is in {trace}, the page in {page}.\n"))
+    Ok(format!(
+        "{lines}The trace for Perfetto is in {trace}, the page in {page}.\n"
+    ))
 }
 
 /// Returns a sentence about records for which the rings of PEs had no room.
@@ -74,7 +83,11 @@ fn dropped(job: &JobTrace) -> Option<String> {
 
 /// Returns lines about the PEs for which others waited the longest.
 fn totals(job: &JobTrace) -> String {
-    let blamed = job.wait_totals().into_iter().filter(|of| of.made_wait > 0).take(SHOWN);
+    let blamed = job
+        .wait_totals()
+        .into_iter()
+        .filter(|of| of.made_wait > 0)
+        .take(SHOWN);
     let longest = job.longest_waits(usize::MAX);
     let line = |of: WaitTotals| {
         let (pe, made_wait, waited) = (of.pe, time(of.made_wait), time(of.waited));
@@ -155,7 +168,12 @@ fn matrix(job: &JobTrace) -> Drawing {
             (hit((index(to, LEFT), index(to + 1, LEFT)), (index(from, top), index(from + 1, top)), &tip))
         }
     };
-    Drawing { width: LEFT + WIDTH, height: top + side + 10.0, content, hits }
+    Drawing {
+        width: LEFT + WIDTH,
+        height: top + side + 10.0,
+        content,
+        hits,
+    }
 }
 
 /// Returns the color of a kind of call, and its name in the legend.
@@ -170,7 +188,14 @@ fn color(kind: Kind) -> (&'static str, &'static str) {
 }
 
 fn legend(job: &JobTrace) -> Markup {
-    let kinds = [Kind::Put, Kind::Collective, Kind::Wait, Kind::Lock, Kind::Quiet].map(color);
+    let kinds = [
+        Kind::Put,
+        Kind::Collective,
+        Kind::Wait,
+        Kind::Lock,
+        Kind::Quiet,
+    ]
+    .map(color);
     html! {
         p .note {
             @for (color, name) in kinds {
@@ -208,7 +233,11 @@ fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap:
         let (left, right) = span(record);
         let right = right.max(left + 1.0);
         let (color, _) = color(record.kind);
-        match last.get(color).map(|at| &mut bars[*at]).filter(|bar| left < bar.right + gap) {
+        match last
+            .get(color)
+            .map(|at| &mut bars[*at])
+            .filter(|bar| left < bar.right + gap)
+        {
             Some(bar) => {
                 bar.right = bar.right.max(right);
                 bar.n += 1;
@@ -216,7 +245,14 @@ fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap:
             None => {
                 last.insert(color, bars.len());
                 let is_access = record.is_access();
-                bars.push(Bar { color, left, right, is_access, first, n: 1 });
+                bars.push(Bar {
+                    color,
+                    left,
+                    right,
+                    is_access,
+                    first,
+                    n: 1,
+                });
             }
         }
     }
@@ -226,7 +262,10 @@ fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap:
 /// Returns the PEs in the timeline: all, or those of the longest waits and the first others.
 fn shown(job: &JobTrace) -> Vec<&PeTrace> {
     let waits = job.longest_waits(WAITS);
-    let of_waits = waits.iter().flat_map(|wait| [Some(wait.call), wait.cause]).flatten();
+    let of_waits = waits
+        .iter()
+        .flat_map(|wait| [Some(wait.call), wait.cause])
+        .flatten();
     let mut shown: Vec<usize> = Vec::new();
     for pe in of_waits.map(|(pe, _)| pe).chain(0..job.pes.len()) {
         if shown.len() < ROWS && !shown.contains(&pe) {
@@ -292,7 +331,12 @@ fn timeline(job: &JobTrace) -> Drawing {
             }
         }
     };
-    Drawing { width: LEFT + WIDTH + 34.0, height: bottom + 26.0, content, hits }
+    Drawing {
+        width: LEFT + WIDTH + 34.0,
+        height: bottom + 26.0,
+        content,
+        hits,
+    }
 }
 
 /// Returns the table of how long PEs waited and made others wait, for [`ROWS`] PEs at most.
@@ -347,7 +391,10 @@ fn sentence(wait: &TracedWait, job: &JobTrace) -> String {
     let cause = wait.cause.map_or_else(String::new, |cause| {
         format!(", until PE {} called {}", job.pe(cause), job.name(cause))
     });
-    format!("PE {pe} was in {call} for {}{cause}.\n", time(wait.nanoseconds))
+    format!(
+        "PE {pe} was in {call} for {}{cause}.\n",
+        time(wait.nanoseconds)
+    )
 }
 
 fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
@@ -397,11 +444,27 @@ mod tests {
     #[test]
     fn calls_of_one_color_without_a_gap_are_one_bar() {
         let collectives = [(0, 10), (10, 12), (100, 101)];
-        let mut records: Vec<_> =
-            collectives.iter().map(|&(begin, end)| record(Kind::Collective, begin, end)).collect();
+        let mut records: Vec<_> = collectives
+            .iter()
+            .map(|&(begin, end)| record(Kind::Collective, begin, end))
+            .collect();
         records.push(record(Kind::Wait, 101, 110));
-        let bars = bars(&records, |of| (of.begin as f64, of.end.unwrap_or(0) as f64), 1.0);
-        let seen: Vec<_> = bars.iter().map(|bar| (bar.left, bar.right, bar.first, bar.n)).collect();
-        assert_eq!(seen, [(0.0, 12.0, 0, 2), (100.0, 101.0, 2, 1), (101.0, 110.0, 3, 1)]);
+        let bars = bars(
+            &records,
+            |of| (of.begin as f64, of.end.unwrap_or(0) as f64),
+            1.0,
+        );
+        let seen: Vec<_> = bars
+            .iter()
+            .map(|bar| (bar.left, bar.right, bar.first, bar.n))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (0.0, 12.0, 0, 2),
+                (100.0, 101.0, 2, 1),
+                (101.0, 110.0, 3, 1)
+            ]
+        );
     }
 }

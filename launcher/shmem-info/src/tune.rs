@@ -33,7 +33,8 @@ pub fn run(flags: &TuneFlags) {
     let outcome = match me {
         0 => output(flags).and_then(|mut file| {
             let text = measure_teams(flags, n)?;
-            file.write_all(text.as_bytes()).map_err(|error| format!("it cannot write: {error}"))
+            file.write_all(text.as_bytes())
+                .map_err(|error| format!("it cannot write: {error}"))
         }),
         _ => measure_teams(flags, n).map(drop),
     };
@@ -45,7 +46,9 @@ pub fn run(flags: &TuneFlags) {
 
 /// Opens the destination of the rows: the file of `--output`, or else stdout.
 fn output(flags: &TuneFlags) -> Result<Box<dyn Write>, String> {
-    let Some(path) = &flags.output else { return Ok(Box::new(std::io::stdout())) };
+    let Some(path) = &flags.output else {
+        return Ok(Box::new(std::io::stdout()));
+    };
     match File::create(path) {
         Ok(file) => Ok(Box::new(file)),
         Err(error) => Err(format!("{} cannot be written: {error}", path.display())),
@@ -73,7 +76,11 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
             for &operation in Table::OPERATIONS {
                 let times = measure_operation(flags, &arrays, operation, team, &facts);
                 if !times.is_empty() {
-                    let measured = MeasuredRow { operation, facts, times };
+                    let measured = MeasuredRow {
+                        operation,
+                        facts,
+                        times,
+                    };
                     text += "\n";
                     text += &measured.rows(least, size == n);
                 }
@@ -88,7 +95,9 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
 
 /// Returns the powers of two below `n`, and `n`: a team of one has no choice.
 fn sizes(n: u32) -> impl Iterator<Item = u32> {
-    let powers = (1..).map(|log| 1 << log).take_while(move |&power| power < n);
+    let powers = (1..)
+        .map(|log| 1 << log)
+        .take_while(move |&power| power < n);
     powers.chain((n > 1).then_some(n))
 }
 
@@ -123,8 +132,10 @@ fn measure_operation(
             }
         }
         if usable.len() > 1 {
-            times
-                .push((nbytes, measure_algorithms(flags, arrays, operation, team, nbytes, usable)));
+            times.push((
+                nbytes,
+                measure_algorithms(flags, arrays, operation, team, nbytes, usable),
+            ));
         }
     }
     times
@@ -141,8 +152,10 @@ fn measure_algorithms(
 ) -> Vec<(&'static str, f64)> {
     let enough = flags.time as f64 * 1e-3;
     let mut count = 1;
-    let mut best: Vec<(&'static str, f64)> =
-        usable.iter().map(|&(name, _)| (name, f64::INFINITY)).collect();
+    let mut best: Vec<(&'static str, f64)> = usable
+        .iter()
+        .map(|&(name, _)| (name, f64::INFINITY))
+        .collect();
     for pass in 0..PASSES {
         for (&(_, table), (_, best)) in usable.iter().zip(&mut best) {
             // No PE is in a collective of the team, and all members use the same table in the next

@@ -21,7 +21,10 @@ fn info(words: &[&str]) -> Output {
 fn printed(words: &[&str]) -> String {
     let output = info(words);
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && stderr.is_empty(), "{words:?}: {stderr}");
+    assert!(
+        output.status.success() && stderr.is_empty(),
+        "{words:?}: {stderr}"
+    );
     String::from_utf8(output.stdout).expect("plain text")
 }
 
@@ -29,7 +32,11 @@ fn printed(words: &[&str]) -> String {
 fn map(fixture: &str, words: &[&str]) -> String {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/fixtures/topology");
     let file = dir.join(fixture);
-    let all = [&["--topology", "--xml", file.to_str().expect("a plain path")], words].concat();
+    let all = [
+        &["--topology", "--xml", file.to_str().expect("a plain path")],
+        words,
+    ]
+    .concat();
     needs_library("libhwloc.so.15");
     printed(&all)
 }
@@ -37,9 +44,16 @@ fn map(fixture: &str, words: &[&str]) -> String {
 fn output_that_is_lost_is_a_failure() {
     for words in [&[][..], &["--json"], &["--doctor"]] {
         let full = std::fs::File::create("/dev/full").expect("a device of Linux");
-        let output = command().args(words).stdout(full).output().expect("shmem-info starts");
+        let output = command()
+            .args(words)
+            .stdout(full)
+            .output()
+            .expect("shmem-info starts");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.contains("shmem-info: the output cannot be written: No space"), "{stderr}");
+        assert!(
+            stderr.contains("shmem-info: the output cannot be written: No space"),
+            "{stderr}"
+        );
         assert_eq!(output.status.code(), Some(1), "{words:?}");
     }
 }
@@ -101,7 +115,10 @@ fn the_drawing_has_every_core_pe_and_card() {
     let drawn = map("four-numa-four-nics.xml", &words);
     let count = |what: &str| drawn.matches(what).count();
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"));
-    assert_eq!((count("<g "), count("<text ")), (count("</g>"), count("</text>")));
+    assert_eq!(
+        (count("<g "), count("<text ")),
+        (count("</g>"), count("</text>"))
+    );
     // The sheet, a socket, 4 nodes, 8 groups, 64 cores, 4 NICs.
     assert_eq!(count("<rect "), 1 + 1 + 4 + 8 + 64 + 4);
     for pe in 0..64 {
@@ -115,8 +132,10 @@ fn words_in_a_drawing_are_no_markup() {
     let dir = std::env::temp_dir();
     let named = |end| dir.join(format!("shmem-info-{}-<&>.{end}", std::process::id()));
     let (xml, svg) = (named("xml"), named("svg"));
-    let fixture =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology/four-numa-four-nics.xml");
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../ci/fixtures/topology/four-numa-four-nics.xml"
+    );
     std::fs::copy(fixture, &xml).expect("a copy");
     let [from, to] = [&xml, &svg].map(|path| path.to_str().expect("a plain path"));
     let silent = printed(&["--topology", "--xml", from, "--svg", to]);
@@ -125,14 +144,20 @@ fn words_in_a_drawing_are_no_markup() {
         std::fs::remove_file(path).expect("own file");
     }
     assert_eq!(silent, "");
-    assert!(drawn.contains("-&lt;&amp;&gt;.xml: 1 socket") && !drawn.contains("<&"), "{drawn}");
+    assert!(
+        drawn.contains("-&lt;&amp;&gt;.xml: 1 socket") && !drawn.contains("<&"),
+        "{drawn}"
+    );
 }
 
 fn what_is_no_machine_is_said_in_one_sentence() {
     let refused = info(&["--topology", "--xml", "/no/such/machine.xml"]);
     let sentence = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1));
-    assert!(sentence.starts_with("shmem-info: ") && sentence.lines().count() == 1, "{sentence}");
+    assert!(
+        sentence.starts_with("shmem-info: ") && sentence.lines().count() == 1,
+        "{sentence}"
+    );
 }
 
 fn this_machine_has_a_map() {
@@ -143,38 +168,71 @@ fn this_machine_has_a_map() {
 
 fn transports_say_whether_they_can_work() {
     let text = printed(&["--transports"]);
-    assert!(text.lines().any(|line| line.starts_with("tcp: available: ")), "{text}");
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with("tcp: available: ")),
+        "{text}"
+    );
     let states = [": available: ", ": not available: ", "atomic operations: "];
-    assert!(text.lines().all(|line| states.iter().any(|state| line.contains(state))), "{text}");
+    assert!(
+        text.lines()
+            .all(|line| states.iter().any(|state| line.contains(state))),
+        "{text}"
+    );
 }
 
 fn descriptions_come_on_request_and_fit_the_terminal() {
     let narrow = |words: &[&str]| {
-        let output = command().args(words).env("COLUMNS", "80").output().expect("it starts");
+        let output = command()
+            .args(words)
+            .env("COLUMNS", "80")
+            .output()
+            .expect("it starts");
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).expect("plain text")
     };
     let values = narrow(&[]);
-    assert!(values.starts_with("Rushmem ") && !values.contains("bytes of"), "{values}");
+    assert!(
+        values.starts_with("Rushmem ") && !values.contains("bytes of"),
+        "{values}"
+    );
     let all = narrow(&["--describe"]);
-    for name in ["SHMEM_SYMMETRIC_SIZE (or SMA_SYMMETRIC_SIZE)", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"]
-    {
-        assert!(all.lines().any(|line| line.trim() == name), "{name}:\n{all}");
+    for name in [
+        "SHMEM_SYMMETRIC_SIZE (or SMA_SYMMETRIC_SIZE)",
+        "SHMEM_NIC",
+        "SHMEM_TCP_INTERFACE",
+    ] {
+        assert!(
+            all.lines().any(|line| line.trim() == name),
+            "{name}:\n{all}"
+        );
     }
     let one = narrow(&["--describe", "debug"]);
-    assert!(one.starts_with("  SHMEM_DEBUG (or SMA_DEBUG)\n") && all.contains(&one), "{one}");
+    assert!(
+        one.starts_with("  SHMEM_DEBUG (or SMA_DEBUG)\n") && all.contains(&one),
+        "{one}"
+    );
     assert!(one.split_whitespace().count() < 70, "{one}");
     for text in [values, all, narrow(&["--help"]), narrow(&["--doctor"])] {
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
     }
     let refused = info(&["--describe", "nosuch"]);
     let sentence = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(sentence.contains("no setting has NOSUCH in its name"), "{sentence}");
+    assert!(
+        sentence.contains("no setting has NOSUCH in its name"),
+        "{sentence}"
+    );
 }
 
 fn colors_are_for_terminals() {
     let shown = |variable: &str| {
-        let output = command().env(variable, "1").env("SHMEM_CHECK", "1").output();
+        let output = command()
+            .env(variable, "1")
+            .env("SHMEM_CHECK", "1")
+            .output();
         String::from_utf8(output.expect("it starts").stdout).expect("plain text")
     };
     assert!(shown("CLICOLOR_FORCE").contains("\x1b[1mSHMEM_CHECK"));
@@ -183,15 +241,22 @@ fn colors_are_for_terminals() {
 
 fn the_place_in_a_job_without_a_launcher_is_shown_but_not_its_secret() {
     let mut command = command();
-    command.env("SHMEM_JOB", "node1:5000").env("SHMEM_JOB_SECRET", "hidden");
-    command.env("JOB_COMPLETION_INDEX", "3").env("SHMEM_SIZE", "8");
+    command
+        .env("SHMEM_JOB", "node1:5000")
+        .env("SHMEM_JOB_SECRET", "hidden");
+    command
+        .env("JOB_COMPLETION_INDEX", "3")
+        .env("SHMEM_SIZE", "8");
     let output = command.output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout);
     for line in [
         "rank 3 from JOB_COMPLETION_INDEX, as Kubernetes sets it",
         "number of processes 8 from SHMEM_SIZE",
     ] {
-        assert!(text.lines().any(|found| found.trim() == line), "{line}:\n{text}");
+        assert!(
+            text.lines().any(|found| found.trim() == line),
+            "{line}:\n{text}"
+        );
     }
     assert!(
         text.contains("\"a secret\" from SHMEM_JOB_SECRET") && !text.contains("hidden"),
@@ -222,8 +287,14 @@ fn a_setting_is_shown_with_where_it_comes_from() {
     ] {
         assert!((set..defaults).contains(&at(line)), "{text}");
     }
-    assert!((defaults..unset).contains(&at("SHMEM_HOST_LIMIT 10s")), "{text}");
-    assert!(lines[unset + 1..].concat().contains("SHMEM_VIRTUAL_NODES"), "{text}");
+    assert!(
+        (defaults..unset).contains(&at("SHMEM_HOST_LIMIT 10s")),
+        "{text}"
+    );
+    assert!(
+        lines[unset + 1..].concat().contains("SHMEM_VIRTUAL_NODES"),
+        "{text}"
+    );
 }
 
 fn a_value_of_a_file_is_shown_with_its_line() {
@@ -235,13 +306,24 @@ fn a_value_of_a_file_is_shown_with_its_line() {
     .expect("a file");
     let with_file = |words: &[&str]| {
         let mut command = command();
-        command.args(words).env("SHMEM_CONFIG", &file).env("SHMEM_STATS", "0");
+        command
+            .args(words)
+            .env("SHMEM_CONFIG", &file)
+            .env("SHMEM_STATS", "0");
         command.env("SHMEM_NICS", "eth0");
-        let output = command.env_remove("SHMEM_CHECK").output().expect("shmem-info starts");
+        let output = command
+            .env_remove("SHMEM_CHECK")
+            .output()
+            .expect("shmem-info starts");
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        let said =
-            format!("shmem-info: warning: {}:4: SHMEM is no line of the form", file.display());
-        assert!(stderr.starts_with(&said) && stderr.lines().count() == 4, "{stderr}");
+        let said = format!(
+            "shmem-info: warning: {}:4: SHMEM is no line of the form",
+            file.display()
+        );
+        assert!(
+            stderr.starts_with(&said) && stderr.lines().count() == 4,
+            "{stderr}"
+        );
         for line in [
             ":5: there is no setting SHMEM_NOSUCH\n",
             ":6: there is no setting SHMEM_TRANSPROT; did you mean SHMEM_TRANSPORT?\n",
@@ -252,12 +334,24 @@ fn a_value_of_a_file_is_shown_with_its_line() {
         String::from_utf8(output.stdout).expect("plain text")
     };
     let text = with_file(&[]);
-    let line =
-        |name: &str| text.lines().find(|line| line.trim().starts_with(name)).expect("a line");
-    assert!(line("SHMEM_CHECK").contains(&format!("\"1\" from {}:2;", file.display())), "{text}");
-    assert!(line("SHMEM_STATS").contains("\"0\" from SHMEM_STATS"), "{text}");
+    let line = |name: &str| {
+        text.lines()
+            .find(|line| line.trim().starts_with(name))
+            .expect("a line")
+    };
+    assert!(
+        line("SHMEM_CHECK").contains(&format!("\"1\" from {}:2;", file.display())),
+        "{text}"
+    );
+    assert!(
+        line("SHMEM_STATS").contains("\"0\" from SHMEM_STATS"),
+        "{text}"
+    );
     let json = with_file(&["--json"]);
-    assert!(json.contains(&format!("\"origin\": \"{}:2\"", file.display())), "{json}");
+    assert!(
+        json.contains(&format!("\"origin\": \"{}:2\"", file.display())),
+        "{json}"
+    );
 }
 
 fn programs_read_the_same_as_json() {
@@ -272,7 +366,10 @@ fn programs_read_the_same_as_json() {
         .env("SHMEM_NIC", "mlx5_0:1");
     let output = command.output().expect("shmem-info starts");
     let all: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert!(all["name"].as_str().expect("a name").starts_with("Rushmem"), "{all}");
+    assert!(
+        all["name"].as_str().expect("a name").starts_with("Rushmem"),
+        "{all}"
+    );
     let settings = all["settings"].as_array().expect("a list");
     let of = |name: &str| {
         let row = settings.iter().find(|row| row["name"] == name)?;
@@ -283,20 +380,40 @@ fn programs_read_the_same_as_json() {
     assert_eq!(of("SHMEM_ONNODE"), Some(("on", "default")));
     assert_eq!(of("SHMEM_VIRTUAL_NODES"), None);
     let transports = all["transports"].as_array().expect("a list");
-    assert!(transports.iter().any(|one| one["name"] == "tcp" && one["found"].is_string()), "{all}");
+    assert!(
+        transports
+            .iter()
+            .any(|one| one["name"] == "tcp" && one["found"].is_string()),
+        "{all}"
+    );
 }
 
 /// Runs the doctor with these variables. Returns its stdout, and true if a job can run.
 fn doctor_of(words: &[&str], variables: &[(&str, &str)]) -> (String, bool) {
     let mut command = command();
-    for name in ["SHMEM_TRANSPORT", "SHMEM_TCP_INTERFACE", "SHMEM_AMOS", "UCX_TLS"] {
+    for name in [
+        "SHMEM_TRANSPORT",
+        "SHMEM_TCP_INTERFACE",
+        "SHMEM_AMOS",
+        "UCX_TLS",
+    ] {
         command.env_remove(name);
     }
-    let output = command.arg("--doctor").args(words).envs(variables.iter().copied()).output();
+    let output = command
+        .arg("--doctor")
+        .args(words)
+        .envs(variables.iter().copied())
+        .output();
     let output = output.expect("shmem-info starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(!stderr.contains("panicked") && !stderr.contains("shmem-info:"), "{stderr}");
-    (String::from_utf8(output.stdout).expect("plain text"), output.status.success())
+    assert!(
+        !stderr.contains("panicked") && !stderr.contains("shmem-info:"),
+        "{stderr}"
+    );
+    (
+        String::from_utf8(output.stdout).expect("plain text"),
+        output.status.success(),
+    )
 }
 
 fn doctor(variables: &[(&str, &str)]) -> (String, bool) {
@@ -309,23 +426,37 @@ fn line<'a>(text: &'a str, grade: &str, name: &str) -> &'a str {
         let rest = line.trim_start().strip_prefix(grade);
         rest.is_some_and(|rest| rest.trim_start().starts_with(&format!("{name}: ")))
     };
-    text.lines().find(is_it).unwrap_or_else(|| panic!("no {grade} of {name}:\n{text}"))
+    text.lines()
+        .find(is_it)
+        .unwrap_or_else(|| panic!("no {grade} of {name}:\n{text}"))
 }
 
 fn the_doctor_finds_that_this_machine_can_run_jobs() {
     let (text, is_ok) = doctor(&[]);
-    assert!(is_ok && text.starts_with("verdict: ok: ") && text.contains("tries one\n"), "{text}");
+    assert!(
+        is_ok && text.starts_with("verdict: ok: ") && text.contains("tries one\n"),
+        "{text}"
+    );
     for name in ["memory", "shared memory", "open files (RLIMIT_NOFILE)"] {
         line(&text, "ok", name);
     }
-    assert!(text.contains("\nhost ") && text.contains("\ntransport tcp: "), "{text}");
+    assert!(
+        text.contains("\nhost ") && text.contains("\ntransport tcp: "),
+        "{text}"
+    );
 }
 
 fn the_doctor_says_which_requirement_a_provider_refuses() {
     needs_library("libfabric.so.1");
     let (short, _) = doctor(&[]);
-    let folded = short.lines().find(|line| line.contains("udp, ")).expect("a line");
-    assert!(folded.starts_with("  unused  ") && folded.contains("shm"), "{short}");
+    let folded = short
+        .lines()
+        .find(|line| line.contains("udp, "))
+        .expect("a line");
+    assert!(
+        folded.starts_with("  unused  ") && folded.contains("shm"),
+        "{short}"
+    );
     assert!(!short.contains("refuses"), "{short}");
     let (text, _) = doctor_of(&["--why"], &[]);
     let [datagrams, connections] = ["udp", "tcp"].map(|name| line(&text, "unused", name));
@@ -340,7 +471,10 @@ fn the_doctor_says_which_requirement_a_provider_refuses() {
     );
     assert!(line(&text, "ok", "tcp;ofi_rxm").contains("connects each pair of PEs"));
     // This machine may have a NIC with a provider of its own.
-    let many = text.lines().find(|line| line.contains(" connections: ")).expect("a line");
+    let many = text
+        .lines()
+        .find(|line| line.contains(" connections: "))
+        .expect("a line");
     assert!(many.contains("with more than 64 PEs each"), "{many}");
 }
 
@@ -361,15 +495,30 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
     };
     let (text, is_ok) = with("cxi");
     let offered = "connectionless, at most 4096 registrations; cxi";
-    assert!(is_ok && line(&text, "ok", "strict").ends_with(offered), "{text}");
+    assert!(
+        is_ok && line(&text, "ok", "strict").ends_with(offered),
+        "{text}"
+    );
     let many = line(&text, "ok", "connections");
-    assert!(many.ends_with("there, strict is used, which needs no connections"), "{many}");
+    assert!(
+        many.ends_with("there, strict is used, which needs no connections"),
+        "{many}"
+    );
     let (text, is_ok) = with("efa");
     let refused = "refuses FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)";
-    assert!(!is_ok && line(&text, "unused", "strict").ends_with(refused), "{text}");
-    assert!(text.contains("verdict: not ok: repair first ofi: SHMEM_TRANSPORT is ofi"), "{text}");
+    assert!(
+        !is_ok && line(&text, "unused", "strict").ends_with(refused),
+        "{text}"
+    );
+    assert!(
+        text.contains("verdict: not ok: repair first ofi: SHMEM_TRANSPORT is ofi"),
+        "{text}"
+    );
     let (text, is_ok) = with("nosuch");
-    assert!(!is_ok && line(&text, "unused", "strict").contains("SHMEM_OFI_DOMAIN"), "{text}");
+    assert!(
+        !is_ok && line(&text, "unused", "strict").contains("SHMEM_OFI_DOMAIN"),
+        "{text}"
+    );
 }
 
 /// Also checks that the doctor names `SHMEM_OFI_FABRIC` if there is no such fabric.
@@ -378,17 +527,33 @@ fn the_doctor_survives_a_provider_that_crashes() {
     let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
     let dir = dir.to_str().expect("a plain path");
     let with = |name: &'static str, value: &'static str| {
-        doctor(&[("FI_PROVIDER_PATH", dir), ("SHMEM_TRANSPORT", "ofi"), (name, value)])
+        doctor(&[
+            ("FI_PROVIDER_PATH", dir),
+            ("SHMEM_TRANSPORT", "ofi"),
+            (name, value),
+        ])
     };
     let (text, is_ok) = with("SHMEM_OFI_FABRIC", "crashes");
     let crashed = "it fails (signal: 6 (SIGABRT)) when it is opened, and so do jobs that use it; select another one";
-    assert!(line(&text, "warning", "strict").ends_with(crashed), "{text}");
-    assert!(!is_ok && text.contains("verdict: not ok: repair first ofi: "), "{text}");
+    assert!(
+        line(&text, "warning", "strict").ends_with(crashed),
+        "{text}"
+    );
+    assert!(
+        !is_ok && text.contains("verdict: not ok: repair first ofi: "),
+        "{text}"
+    );
     assert!(text.contains("\ntransport tcp: "), "{text}");
     let (text, is_ok) = with("SHMEM_OFI_FABRIC", "psm3");
-    assert!(is_ok && line(&text, "ok", "strict").ends_with("; psm3"), "{text}");
+    assert!(
+        is_ok && line(&text, "ok", "strict").ends_with("; psm3"),
+        "{text}"
+    );
     let (text, is_ok) = with("SHMEM_OFI_FABRIC", "nosuch");
-    assert!(!is_ok && line(&text, "unused", "strict").contains("SHMEM_OFI_FABRIC"), "{text}");
+    assert!(
+        !is_ok && line(&text, "unused", "strict").contains("SHMEM_OFI_FABRIC"),
+        "{text}"
+    );
 }
 
 fn the_doctor_says_which_variable_keeps_ucx_from_all() {
@@ -400,31 +565,48 @@ fn the_doctor_says_which_variable_keeps_ucx_from_all() {
     ] {
         let (text, is_ok) = doctor(&[(variable, value), ("SHMEM_TRANSPORT", "ucx")]);
         assert!(!is_ok, "{text}");
-        for word in [&format!("{variable} is {value}, but "), has, "change or unset that"] {
+        for word in [
+            &format!("{variable} is {value}, but "),
+            has,
+            "change or unset that",
+        ] {
             assert!(text.contains(word), "{word}\n{text}");
         }
     }
 }
 
 fn the_doctor_names_an_interface_that_is_not_there() {
-    let named = [("SHMEM_TCP_INTERFACE", "nosuch0"), ("SHMEM_TRANSPORT", "tcp")];
+    let named = [
+        ("SHMEM_TCP_INTERFACE", "nosuch0"),
+        ("SHMEM_TRANSPORT", "tcp"),
+    ];
     let (text, is_ok) = doctor(&named);
     assert!(
         !is_ok && text.contains("SHMEM_TCP_INTERFACE is nosuch0, but there is no nosuch0 here"),
         "{text}"
     );
-    assert!(text.contains("; there are ") && text.contains("lo"), "{text}");
+    assert!(
+        text.contains("; there are ") && text.contains("lo"),
+        "{text}"
+    );
 }
 
 fn the_doctor_names_what_is_missing_of_libraries_and_files() {
     let this = env!("CARGO_BIN_EXE_shmem-info");
     let limited = format!("export COLUMNS=10000; ulimit -f 8; ulimit -n 100; exec {this} --doctor");
-    let output = Command::new("sh").arg("-c").arg(limited).output().expect("a shell");
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(limited)
+        .output()
+        .expect("a shell");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(line(&text, "bad", "shared memory").contains("`ulimit -f unlimited`"));
     assert!(line(&text, "bad", "open files (RLIMIT_NOFILE)").contains("`ulimit -n`"));
-    assert!(text.contains("verdict: not ok: repair first shared memory: "), "{text}");
+    assert!(
+        text.contains("verdict: not ok: repair first shared memory: "),
+        "{text}"
+    );
 }
 
 testkit::tests! {

@@ -52,7 +52,11 @@ impl ShadowKind {
         writes: bool,
     ) -> ShadowKind {
         let width = (nbytes.trailing_zeros() as u8 & 3) << ShadowKind::WIDTH;
-        let library = if domain == AtomicityDomain::Language { 0 } else { ShadowKind::LIBRARY };
+        let library = if domain == AtomicityDomain::Language {
+            0
+        } else {
+            ShadowKind::LIBRARY
+        };
         let float = if is_float { ShadowKind::FLOAT } else { 0 };
         let domain = (domain as u8) << ShadowKind::DOMAIN;
         ShadowKind(ShadowKind::ATOMIC | width | float | domain | library | u8::from(writes))
@@ -71,7 +75,11 @@ impl ShadowKind {
     /// Returns the kind without the difference between the program's accesses to its own PE's
     /// memory and to that of others.
     fn to_any(self) -> ShadowKind {
-        if self.is_of_library() { self } else { ShadowKind(self.0 & !ShadowKind::TO_PEER) }
+        if self.is_of_library() {
+            self
+        } else {
+            ShadowKind(self.0 & !ShadowKind::TO_PEER)
+        }
     }
 
     /// Returns true if it changes the bytes.
@@ -136,7 +144,14 @@ impl ShadowRecord {
     /// Returns the record as two words: the actor, epoch, mask and kind from the upper bits down,
     /// and the site and the number of bytes.
     pub fn words(self) -> [u64; 2] {
-        let ShadowRecord { actor, epoch, mask, kind, site, nbytes } = self;
+        let ShadowRecord {
+            actor,
+            epoch,
+            mask,
+            kind,
+            site,
+            nbytes,
+        } = self;
         let first = u64::from(actor) << 48
             | u64::from(epoch) << 16
             | u64::from(mask) << 8

@@ -53,7 +53,11 @@ impl ActorInfo {
             2 => ActorRole::InFlight(word as u32),
             _ => ActorRole::Fetching,
         };
-        ActorInfo { pe: (word >> 40) as u32, role, on_context: word >> 39 & 1 != 0 }
+        ActorInfo {
+            pe: (word >> 40) as u32,
+            role,
+            on_context: word >> 39 & 1 != 0,
+        }
     }
 
     /// Adds this actor to the table of the job, and returns its number. `None` if the table is
@@ -145,9 +149,11 @@ impl Flight {
     ) -> Option<&'a mut Flight> {
         Some(match entry {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(free) => {
-                free.insert(Flight { actor: info.enroll(areas)?, last: 0, fences: Vec::new() })
-            }
+            Entry::Vacant(free) => free.insert(Flight {
+                actor: info.enroll(areas)?,
+                last: 0,
+                fences: Vec::new(),
+            }),
         })
     }
 
@@ -181,7 +187,10 @@ const MAX_SIGNALS: usize = 64;
 impl ContextFlights {
     /// Returns the state of context `ctx`, without operations in flight.
     pub fn new(ctx: u64) -> ContextFlights {
-        ContextFlights { is_default: ctx == 0, ..ContextFlights::default() }
+        ContextFlights {
+            is_default: ctx == 0,
+            ..ContextFlights::default()
+        }
     }
 
     /// Returns the puts to a PE that the signal at address `signal` covers; with 0, the puts
@@ -193,23 +202,50 @@ impl ContextFlights {
         pe: u32,
         signal: usize,
     ) -> Option<&mut Flight> {
-        let signal = if signal == 0 { 0 } else { 1 + signal / 8 % MAX_SIGNALS };
+        let signal = if signal == 0 {
+            0
+        } else {
+            1 + signal / 8 % MAX_SIGNALS
+        };
         let (role, on_context) = (ActorRole::InFlight(pe), !self.is_default);
-        Flight::find(self.puts.entry((pe, signal)), areas, ActorInfo { pe: me, role, on_context })
+        Flight::find(
+            self.puts.entry((pe, signal)),
+            areas,
+            ActorInfo {
+                pe: me,
+                role,
+                on_context,
+            },
+        )
     }
 
     /// Returns the gets from a PE; `None` if there are too many actors.
     pub fn gets(&mut self, areas: &SharedAreas, me: u32, pe: u32) -> Option<&mut Flight> {
         let (role, on_context) = (ActorRole::Fetching, !self.is_default);
-        Flight::find(self.gets.entry(pe), areas, ActorInfo { pe: me, role, on_context })
+        Flight::find(
+            self.gets.entry(pe),
+            areas,
+            ActorInfo {
+                pe: me,
+                role,
+                on_context,
+            },
+        )
     }
 
     /// Returns, for each actor of puts to a PE, the last operation before a fence that `clock`
     /// includes.
     pub fn fenced(&self, pe: u32, clock: &VectorClock) -> Vec<(Actor, Epoch)> {
-        let to_pe = self.puts.iter().filter(|((to, _), _)| *to == pe).map(|(_, flight)| flight);
+        let to_pe = self
+            .puts
+            .iter()
+            .filter(|((to, _), _)| *to == pe)
+            .map(|(_, flight)| flight);
         let known = |flight: &Flight| {
-            let known = flight.fences.iter().filter(|(_, by, when)| clock.of(*by) >= *when);
+            let known = flight
+                .fences
+                .iter()
+                .filter(|(_, by, when)| clock.of(*by) >= *when);
             Some((flight.actor, known.map(|(last, ..)| *last).max()?))
         };
         to_pe.filter_map(known).collect()
@@ -218,7 +254,10 @@ impl ContextFlights {
     /// Returns the first epoch in which a thread ordered an operation in flight by a fence.
     pub fn fenced_in(&self, (actor, epoch): (Actor, Epoch), thread: Actor) -> Option<Epoch> {
         let flight = self.puts.values().find(|flight| flight.actor == actor)?;
-        let after = flight.fences.iter().filter(|(last, by, _)| *last >= epoch && *by == thread);
+        let after = flight
+            .fences
+            .iter()
+            .filter(|(last, by, _)| *last >= epoch && *by == thread);
         after.map(|(.., when)| *when).min()
     }
 
@@ -226,10 +265,16 @@ impl ContextFlights {
     pub fn fence(&mut self, thread: &Thread) {
         for flight in self.puts.values_mut() {
             // Earlier fences are kept, since the clocks of other threads may include only those.
-            let own = flight.fences.iter().filter(|(_, by, _)| *by == thread.actor).count();
+            let own = flight
+                .fences
+                .iter()
+                .filter(|(_, by, _)| *by == thread.actor)
+                .count();
             if own >= FENCES
-                && let Some(oldest) =
-                    flight.fences.iter().position(|(_, by, _)| *by == thread.actor)
+                && let Some(oldest) = flight
+                    .fences
+                    .iter()
+                    .position(|(_, by, _)| *by == thread.actor)
             {
                 flight.fences.remove(oldest);
             }
@@ -238,7 +283,9 @@ impl ContextFlights {
                 .last()
                 .is_none_or(|(last, by, _)| (*last, *by) != (flight.last, thread.actor))
             {
-                flight.fences.push((flight.last, thread.actor, thread.epoch()));
+                flight
+                    .fences
+                    .push((flight.last, thread.actor, thread.epoch()));
             }
         }
     }
@@ -257,7 +304,10 @@ impl ContextFlights {
         let issued = self.quiets.remove(&thread.actor).unwrap_or_default();
         let puts = self.puts.iter().map(|((to, _), flight)| (*to, flight));
         let gets = self.gets.iter().map(|(from, flight)| (*from, flight));
-        for (_, flight) in puts.chain(gets).filter(|(other, _)| pe.is_none_or(|pe| pe == *other)) {
+        for (_, flight) in puts
+            .chain(gets)
+            .filter(|(other, _)| pe.is_none_or(|pe| pe == *other))
+        {
             let last = issued.get(&flight.actor).copied().unwrap_or(0);
             thread.clock.raise(flight.actor, last);
         }

@@ -91,7 +91,10 @@ impl SharedAreas {
     ];
 
     fn pages([heap_bytes, static_bytes]: [usize; 2]) -> [usize; 2] {
-        [heap_bytes.div_ceil(PAGE), (heap_bytes.div_ceil(PAGE)) + static_bytes.div_ceil(PAGE)]
+        [
+            heap_bytes.div_ceil(PAGE),
+            (heap_bytes.div_ceil(PAGE)) + static_bytes.div_ceil(PAGE),
+        ]
     }
 
     /// Returns the number of words of the shared memory.
@@ -109,8 +112,17 @@ impl SharedAreas {
             rest = after;
             part
         };
-        let [head, actors, sites, modules, pairs, sync_locks, sync, collectives, arena] =
-            SharedAreas::SIZES.map(&mut next);
+        let [
+            head,
+            actors,
+            sites,
+            modules,
+            pairs,
+            sync_locks,
+            sync,
+            collectives,
+            arena,
+        ] = SharedAreas::SIZES.map(&mut next);
         let [pages_of_heap, pages_of_pe] = SharedAreas::pages(segments);
         let arena = Arena::new(arena);
         let shadow = Shadow::new(rest);
@@ -136,7 +148,11 @@ impl SharedAreas {
     }
 
     fn page_index(&self, place: ShadowPlace) -> usize {
-        let of_segment = if place.segment == ShadowSegment::Heap { 0 } else { self.pages_of_heap };
+        let of_segment = if place.segment == ShadowSegment::Heap {
+            0
+        } else {
+            self.pages_of_heap
+        };
         place.pe as usize * self.pages_of_pe + of_segment + place.offset / PAGE
     }
 
@@ -152,7 +168,10 @@ pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Ran
     let end = offset + nbytes;
     (offset / PAGE..end.div_ceil(PAGE)).map(move |page| {
         let start = page * PAGE;
-        (start, offset.max(start) - start..end.min(start + PAGE) - start)
+        (
+            start,
+            offset.max(start) - start..end.min(start + PAGE) - start,
+        )
     })
 }
 

@@ -54,7 +54,10 @@ const LENGTH_BITS: u32 = 17;
 impl SharedClock<'_> {
     fn block(&self) -> (u64, usize) {
         let word = self.0.load(Relaxed);
-        (word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize)
+        (
+            word >> LENGTH_BITS,
+            (word & ((1 << LENGTH_BITS) - 1)) as usize,
+        )
     }
 
     /// Raises each entry to that of `clock`, if it is lower. Returns false if the arena has no
@@ -68,7 +71,9 @@ impl SharedClock<'_> {
         if clock.0.len() <= len {
             return true;
         }
-        let Some(grown) = arena.allocate(clock.0.len()) else { return false };
+        let Some(grown) = arena.allocate(clock.0.len()) else {
+            return false;
+        };
         let block = arena.block(grown, clock.0.len());
         for (i, (word, other)) in block.iter().zip(&clock.0).enumerate() {
             let own = own.get(i).map_or(0, |word| word.load(Relaxed));
@@ -77,7 +82,8 @@ impl SharedClock<'_> {
         if len > 0 {
             arena.free(at, len);
         }
-        self.0.store(grown << LENGTH_BITS | clock.0.len() as u64, Relaxed);
+        self.0
+            .store(grown << LENGTH_BITS | clock.0.len() as u64, Relaxed);
         true
     }
 

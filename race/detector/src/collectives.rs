@@ -27,19 +27,32 @@ fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option
     let mut free = None;
     let all = areas.collectives.chunks_exact(COLLECTIVE_WORDS);
     let first = key as usize >> 8 & (MAX_COLLECTIVES - 1);
-    let found = all.clone().skip(first).chain(all.take(first)).take(64).find(|words| {
-        let other = words[0].load(Relaxed);
-        if other == 0 && free.is_none() {
-            free = Some(*words);
-        }
-        other == key
-    });
+    let found = all
+        .clone()
+        .skip(first)
+        .chain(all.take(first))
+        .take(64)
+        .find(|words| {
+            let other = words[0].load(Relaxed);
+            if other == 0 && free.is_none() {
+                free = Some(*words);
+            }
+            other == key
+        });
     let words = found.or(free.filter(|_| make))?;
-    let entry = MemberClocks { key: &words[0], left: &words[1], clocks: &words[2] };
+    let entry = MemberClocks {
+        key: &words[0],
+        left: &words[1],
+        clocks: &words[2],
+    };
     if found.is_none() {
         let n = collective.n as usize;
         let clocks = areas.arena.allocate(n)?;
-        areas.arena.block(clocks, n).iter().for_each(|word| word.store(0, Relaxed));
+        areas
+            .arena
+            .block(clocks, n)
+            .iter()
+            .for_each(|word| word.store(0, Relaxed));
         entry.key.store(key, Relaxed);
         entry.left.store(0, Relaxed);
         entry.clocks.store(clocks, Relaxed);
@@ -51,7 +64,9 @@ fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option
 pub fn enter(areas: &SharedAreas, collective: &CollectiveEvent, clock: &VectorClock) {
     let _held = lock(areas.counter(Counter::Collectives));
     let joined = find(areas, collective, true).is_some_and(|entry| {
-        let clocks = areas.arena.block(entry.clocks.load(Relaxed), collective.n as usize);
+        let clocks = areas
+            .arena
+            .block(entry.clocks.load(Relaxed), collective.n as usize);
         SharedClock(&clocks[collective.me as usize]).join(areas.arena, clock)
     });
     if !joined {
@@ -68,14 +83,18 @@ pub fn leave(
     clock: &mut VectorClock,
 ) {
     let _held = lock(areas.counter(Counter::Collectives));
-    let Some(entry) = find(areas, collective, false) else { return };
+    let Some(entry) = find(areas, collective, false) else {
+        return;
+    };
     let (at, n) = (entry.clocks.load(Relaxed), collective.n as usize);
     let clocks = areas.arena.block(at, n);
     for member in members {
         SharedClock(&clocks[member as usize]).join_into(areas.arena, clock);
     }
     if entry.left.fetch_add(1, Relaxed) + 1 == u64::from(collective.n) {
-        clocks.iter().for_each(|word| SharedClock(word).clear(areas.arena));
+        clocks
+            .iter()
+            .for_each(|word| SharedClock(word).clear(areas.arena));
         areas.arena.free(at, n);
         entry.key.store(0, Relaxed);
     }

@@ -173,7 +173,11 @@ fn locate(addr: usize) -> (usize, u64) {
 fn bits(addr: usize, nbytes: usize, kind: ShadowKind) -> u64 {
     let first = if kind == ShadowKind::STORE { STORES } else { 0 };
     // An access of eight bytes begins at a multiple of eight, since it is within eight bytes.
-    let bytes = if nbytes == 8 { 0xff } else { ((1 << nbytes) - 1) << (addr % 8) & 0xff };
+    let bytes = if nbytes == 8 {
+        0xff
+    } else {
+        ((1 << nbytes) - 1) << (addr % 8) & 0xff
+    };
     bytes << first
 }
 
@@ -191,11 +195,17 @@ pub fn has(addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
 /// Adds a load or store of bytes, which are within eight, to the table.
 #[inline]
 pub fn add(addr: usize, nbytes: usize, kind: ShadowKind) {
-    let Some(known) = table().or_else(new_table) else { return };
+    let Some(known) = table().or_else(new_table) else {
+        return;
+    };
     let (index, upper) = locate(addr);
     let entry = &known.entries[index];
     let own = upper | known.epoch.get();
-    let before = if (entry.get() ^ own) & !BYTES == 0 { entry.get() } else { own | BYTES };
+    let before = if (entry.get() ^ own) & !BYTES == 0 {
+        entry.get()
+    } else {
+        own | BYTES
+    };
     entry.set(before & !bits(addr, nbytes, kind));
 }
 
@@ -207,7 +217,11 @@ pub fn forget() {
         return known.epoch.set(next);
     }
     // Entries of zeros are not stored to: this would allocate the pages that were never used.
-    known.entries.iter().filter(|entry| entry.get() != 0).for_each(|entry| entry.set(0));
+    known
+        .entries
+        .iter()
+        .filter(|entry| entry.get() != 0)
+        .for_each(|entry| entry.set(0));
     known.epoch.set(1 << EPOCH);
 }
 
@@ -394,7 +408,10 @@ mod tests {
         // count as known.
         table().expect("it was made").epoch.set(1 << EPOCH);
         add(AT, 8, store);
-        table().expect("it was made").epoch.set((1 << ADDRESS) - (1 << EPOCH));
+        table()
+            .expect("it was made")
+            .epoch
+            .set((1 << ADDRESS) - (1 << EPOCH));
         forget();
         assert!(table().is_some_and(|t| t.epoch.get() == 1 << EPOCH) && !has(AT, 8, store));
         assert!(take_uncounted() > 0);

@@ -26,7 +26,11 @@ static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 
 /// that contain all mapped heaps and static data of other PEs.
 pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
     let of = |segment, range: &Range<usize>| {
-        let shadow = areas.from(ShadowPlace { pe, segment, offset: 0 });
+        let shadow = areas.from(ShadowPlace {
+            pe,
+            segment,
+            offset: 0,
+        });
         (range.start, range.len(), shadow)
     };
     let heap = of(ShadowSegment::Heap, &ranges[0]);
@@ -52,10 +56,12 @@ pub fn may_be_symmetric(addr: usize) -> bool {
 #[inline(always)]
 pub fn find(addr: usize) -> Option<(&'static Shadow<'static>, usize)> {
     let own = OWN.get()?;
-    [&own.heap, &own.statics].into_iter().find_map(|(start, len, shadow)| {
-        let offset = addr.wrapping_sub(*start);
-        (offset < *len).then_some((shadow, offset))
-    })
+    [&own.heap, &own.statics]
+        .into_iter()
+        .find_map(|(start, len, shadow)| {
+            let offset = addr.wrapping_sub(*start);
+            (offset < *len).then_some((shadow, offset))
+        })
 }
 
 /// Returns true if an access within eight bytes at an offset of a page is recorded in the shadow

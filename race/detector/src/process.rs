@@ -72,7 +72,11 @@ pub fn mark_instrumented() {
 /// Returns the detector between init and finalize; otherwise, and in a forked child, `None`.
 #[inline]
 pub fn active() -> Option<&'static ProcessDetector> {
-    if IS_ACTIVE.load(Relaxed) { PROCESS.get() } else { None }
+    if IS_ACTIVE.load(Relaxed) {
+        PROCESS.get()
+    } else {
+        None
+    }
 }
 
 /// Resumes the detection after a finalize. Returns false if there was no detector before.
@@ -123,7 +127,14 @@ impl AccessSite {
     /// sets it for each eight bytes of the access.
     fn record(self, actor: Actor, epoch: Epoch) -> ShadowRecord {
         let nbytes = self.nbytes.try_into().unwrap_or(u32::MAX);
-        ShadowRecord { actor, epoch, mask: 0, kind: self.kind, site: self.site, nbytes }
+        ShadowRecord {
+            actor,
+            epoch,
+            mask: 0,
+            kind: self.kind,
+            site: self.site,
+            nbytes,
+        }
     }
 }
 
@@ -140,7 +151,12 @@ impl ProcessDetector {
         let of = |starts: &[usize], nbytes: usize, segment| {
             let range = |start: usize| start..start + nbytes;
             let all = (0..).zip(starts).filter(|(_, start)| **start != 0);
-            all.map(|(pe, start)| Mapped { addresses: range(*start), pe, segment }).collect()
+            all.map(|(pe, start)| Mapped {
+                addresses: range(*start),
+                pe,
+                segment,
+            })
+            .collect()
         };
         let mut mapped: Vec<Mapped> = of(heaps, nbytes[0], ShadowSegment::Heap);
         mapped.extend::<Vec<Mapped>>(of(statics, nbytes[1], ShadowSegment::Static));
@@ -164,13 +180,21 @@ impl ProcessDetector {
         let range = |is_own: bool, segment| {
             let is_one =
                 |mapped: &&Mapped| (mapped.pe == me) == is_own && mapped.segment == segment;
-            let ranges = process.mapped.iter().filter(is_one).map(|mapped| &mapped.addresses);
+            let ranges = process
+                .mapped
+                .iter()
+                .filter(is_one)
+                .map(|mapped| &mapped.addresses);
             let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
             start..ranges.map(|range| range.end).max().unwrap_or(0)
         };
         let [heap, statics] = [ShadowSegment::Heap, ShadowSegment::Static];
-        let ranges =
-            [range(true, heap), range(true, statics), range(false, heap), range(false, statics)];
+        let ranges = [
+            range(true, heap),
+            range(true, statics),
+            range(false, heap),
+            range(false, statics),
+        ];
         own_memory::watch(&areas, me, ranges);
         let _ = PROCESS.set(process);
         IS_ACTIVE.store(true, Relaxed);
@@ -181,12 +205,16 @@ impl ProcessDetector {
         self.accesses.fetch_add(known::take_uncounted(), Relaxed);
         IS_ACTIVE.store(false, Relaxed);
         let count = |counter, n: &AtomicU64| {
-            self.areas.counter(counter).fetch_add(n.swap(0, Relaxed), Relaxed);
+            self.areas
+                .counter(counter)
+                .fetch_add(n.swap(0, Relaxed), Relaxed);
         };
         count(Counter::Operations, &self.operations);
         count(Counter::Accesses, &self.accesses);
         let is_instrumented = u64::from(IS_INSTRUMENTED.load(Relaxed));
-        self.areas.counter(Counter::Instrumented).fetch_add(is_instrumented, Relaxed);
+        self.areas
+            .counter(Counter::Instrumented)
+            .fetch_add(is_instrumented, Relaxed);
         let closed = self.areas.counter(Counter::Closed).fetch_add(1, Relaxed) + 1;
         if !closed.is_multiple_of(u64::from(self.n_pes)) {
             return;
@@ -217,12 +245,24 @@ impl ProcessDetector {
     /// private.
     #[inline]
     fn find(&self, addr: usize) -> AccessedMemory {
-        let index = self.mapped.partition_point(|mapped| mapped.addresses.start <= addr);
-        let mapped = index.checked_sub(1).and_then(|index| self.mapped.get(index));
+        let index = self
+            .mapped
+            .partition_point(|mapped| mapped.addresses.start <= addr);
+        let mapped = index
+            .checked_sub(1)
+            .and_then(|index| self.mapped.get(index));
         match mapped.filter(|mapped| mapped.addresses.contains(&addr)) {
-            Some(Mapped { addresses, pe, segment }) => {
+            Some(Mapped {
+                addresses,
+                pe,
+                segment,
+            }) => {
                 let offset = addr - addresses.start;
-                AccessedMemory::Symmetric(ShadowPlace { pe: *pe, segment: *segment, offset })
+                AccessedMemory::Symmetric(ShadowPlace {
+                    pe: *pe,
+                    segment: *segment,
+                    offset,
+                })
             }
             None => AccessedMemory::Private(addr),
         }
@@ -265,9 +305,15 @@ impl ProcessDetector {
     /// Begins the bits of the thread's epoch in a page. If they have begun, compares them with the
     /// records added since, and reports races.
     fn begin_page(&self, place: ShadowPlace, thread: &Thread) {
-        let view = View { clock: &thread.clock, fenced: &[] };
+        let view = View {
+            clock: &thread.clock,
+            fenced: &[],
+        };
         for (at, new, old) in self.areas.page(place).begin(thread.stamp(), view) {
-            let memory = ShadowPlace { offset: place.offset + at, ..place };
+            let memory = ShadowPlace {
+                offset: place.offset + at,
+                ..place
+            };
             self.reporter.race(Memory::Symmetric(memory), &new, &old);
         }
     }
@@ -283,8 +329,11 @@ impl ProcessDetector {
             let mut thread = thread.try_borrow_mut().ok()?;
             if thread.actor == 0 {
                 let number = self.threads.fetch_add(1, Relaxed);
-                let info =
-                    ActorInfo { pe: self.me, role: ActorRole::Thread(number), on_context: false };
+                let info = ActorInfo {
+                    pe: self.me,
+                    role: ActorRole::Thread(number),
+                    on_context: false,
+                };
                 let actor = info.enroll(&self.areas)?;
                 thread.actor = actor;
                 thread.number = number;
@@ -325,7 +374,10 @@ impl ProcessDetector {
                 thread.clock.join(known);
             }
             f(thread);
-            locked(&self.objects).entry(EVERYTHING).or_default().join(&thread.clock);
+            locked(&self.objects)
+                .entry(EVERYTHING)
+                .or_default()
+                .join(&thread.clock);
         });
     }
 
@@ -352,8 +404,10 @@ impl ProcessDetector {
                     let offset = start + bytes.start;
                     let page = self.areas.page(ShadowPlace { offset, ..place });
                     if let Some(old) = page.record_access(bytes.start, bytes.end, record, view) {
-                        conflict = conflict
-                            .or(Some((Memory::Symmetric(ShadowPlace { offset, ..place }), old)));
+                        conflict = conflict.or(Some((
+                            Memory::Symmetric(ShadowPlace { offset, ..place }),
+                            old,
+                        )));
                     }
                 }
             }
@@ -447,7 +501,10 @@ impl ProcessDetector {
                 let clock = thread.clock.clone();
                 return self.release(thread, Some(sync_words::of_word(place)), &clock);
             }
-            locked(&self.objects).entry(object).or_default().join(&thread.clock);
+            locked(&self.objects)
+                .entry(object)
+                .or_default()
+                .join(&thread.clock);
             thread.advance();
         });
     }

@@ -55,7 +55,15 @@ impl Reporter {
     pub fn new(areas: SharedAreas, opening: &DetectorOpening, statics: usize) -> Reporter {
         let (json, suppressions) = (opening.json.get(), opening.suppressions.get());
         let (blocks, suppressed) = (Mutex::default(), Mutex::default());
-        Reporter { areas, me: opening.pe, json, suppressions, statics, blocks, suppressed }
+        Reporter {
+            areas,
+            me: opening.pe,
+            json,
+            suppressions,
+            statics,
+            blocks,
+            suppressed,
+        }
     }
 
     /// Returns true once a table has been full. The clocks may lack entries then, so no more races
@@ -81,17 +89,23 @@ impl Reporter {
 
     /// Returns the variable or block that contains `memory`, as described at [`Object`].
     fn object(&self, memory: Memory) -> Object {
-        let Memory::Symmetric(place) = memory else { return None };
+        let Memory::Symmetric(place) = memory else {
+            return None;
+        };
         let bytes = match place.segment {
-            ShadowSegment::Heap => {
-                self.block_of(place.offset).map(|(start, nbytes, _)| start..start + nbytes)
-            }
+            ShadowSegment::Heap => self
+                .block_of(place.offset)
+                .map(|(start, nbytes, _)| start..start + nbytes),
             ShadowSegment::Static => self.variable_of(place.offset).map(|variable| {
                 let start = place.offset - variable.1 as usize;
                 start..start + variable.0.nbytes as usize
             }),
         };
-        Some((place.pe, place.segment, bytes.unwrap_or(place.offset..place.offset + 1)))
+        Some((
+            place.pe,
+            place.segment,
+            bytes.unwrap_or(place.offset..place.offset + 1),
+        ))
     }
 
     /// Returns the static variable that contains an offset of the static data, and the offset in
@@ -118,7 +132,10 @@ impl Reporter {
             return;
         }
         let key = (!self.suppressions.is_empty()).then(|| (pair, self.object(memory)));
-        let mut suppressed = self.suppressed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut suppressed = self
+            .suppressed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if key.as_ref().is_some_and(|key| suppressed.contains(key)) {
             return;
         }
@@ -141,7 +158,10 @@ impl Reporter {
         let path = self.json;
         if !path.is_empty() {
             let line = json!({"object": object, "accesses": [sides[0].json(), sides[1].json()]});
-            let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+            let file = std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path);
             let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
             if let Err(error) = written {
                 let _ = writeln!(
@@ -170,7 +190,10 @@ fn describe(
         Memory::Private(_) => None,
     };
     let advice = advice(sides, place);
-    (object.clone(), format!("race on {object}:\n{first}\n{second}\n  {advice}\n"))
+    (
+        object.clone(),
+        format!("race on {object}:\n{first}\n{second}\n  {advice}\n"),
+    )
 }
 
 /// Returns the key of a pair of sites, in any order.
@@ -183,7 +206,9 @@ fn pair(a: u32, b: u32) -> u64 {
 fn place_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
     let first = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
     let places = (0..MAX_PAIRS).map(|i| &areas.pairs[(first + i) % MAX_PAIRS]);
-    places.into_iter().find(|place| [0, pair].contains(&place.load(Relaxed)))
+    places
+        .into_iter()
+        .find(|place| [0, pair].contains(&place.load(Relaxed)))
 }
 
 /// Returns true if a race between the two sites was reported, or if the table of pairs is full.
@@ -217,13 +242,22 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> Stri
             None => format!("byte {} of the heap of PE {pe}", place.offset),
         },
         ShadowSegment::Static => {
-            let variable = reporter.variable_of(place.offset).map(|(variable, offset)| {
-                let name = variable.element(offset, nbytes_accessed);
-                let declared = variable.declared;
-                (name, declared.map_or_else(String::new, |found| format!(", {}", found.at)))
-            });
-            let of_no_variable =
-                || (format!("byte {} of the static data", place.offset), String::new());
+            let variable = reporter
+                .variable_of(place.offset)
+                .map(|(variable, offset)| {
+                    let name = variable.element(offset, nbytes_accessed);
+                    let declared = variable.declared;
+                    (
+                        name,
+                        declared.map_or_else(String::new, |found| format!(", {}", found.at)),
+                    )
+                });
+            let of_no_variable = || {
+                (
+                    format!("byte {} of the static data", place.offset),
+                    String::new(),
+                )
+            };
             let (name, declared) = variable.unwrap_or_else(of_no_variable);
             format!("{name} of PE {pe} (static{declared})")
         }
@@ -233,14 +267,21 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> Stri
 /// Returns true if a line of `lines` names a function of one of the sites, or the object:
 /// `function:NAME` or `object:NAME`.
 fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
-    let functions =
-        || sides.iter().flat_map(|side| &side.sources).filter_map(|s| s.function.as_deref());
+    let functions = || {
+        sides
+            .iter()
+            .flat_map(|side| &side.sources)
+            .filter_map(|s| s.function.as_deref())
+    };
     let is_name = |name: &str| object.split(['[', ' ']).next() == Some(name);
-    lines.lines().map(str::trim).any(|line| match line.split_once(':') {
-        Some(("function", name)) => functions().any(|function| function == name),
-        Some(("object", name)) => is_name(name),
-        _ => false,
-    })
+    lines
+        .lines()
+        .map(str::trim)
+        .any(|line| match line.split_once(':') {
+            Some(("function", name)) => functions().any(|function| function == name),
+            Some(("object", name)) => is_name(name),
+            _ => false,
+        })
 }
 
 /// One of the two accesses, with its place in the source.
@@ -262,8 +303,10 @@ pub struct Side {
 impl Side {
     /// Looks up the actor, the routine and the source lines of a recorded access.
     pub fn new(areas: &SharedAreas, record: &ShadowRecord) -> Side {
-        let site = sites::get(areas, record.site)
-            .unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });
+        let site = sites::get(areas, record.site).unwrap_or_else(|| Site {
+            call: String::new(),
+            frames: Vec::new(),
+        });
         let what = match (site.call.as_str(), record.kind) {
             ("", kind) => {
                 let access = match (kind.is_atomic(), kind.writes()) {
@@ -271,7 +314,11 @@ impl Side {
                     (false, true) => "store",
                     (false, false) => "load",
                 };
-                let way = if kind.is_to_peer() { " through shmem_ptr" } else { "" };
+                let way = if kind.is_to_peer() {
+                    " through shmem_ptr"
+                } else {
+                    ""
+                };
                 format!("{access}{way}")
             }
             (call, _) => call.to_owned(),
@@ -279,7 +326,14 @@ impl Side {
         let sources = symbols::of_program(&site.frames);
         let actor = ActorInfo::find(areas, record.actor);
         let in_flight = !matches!(actor.role, ActorRole::Thread(_));
-        Side { actor, kind: record.kind, what, nbytes: record.nbytes, sources, in_flight }
+        Side {
+            actor,
+            kind: record.kind,
+            what,
+            nbytes: record.nbytes,
+            sources,
+            in_flight,
+        }
     }
 
     /// Returns the lines of a report that describe the access: itself, and the calls around it.
@@ -298,7 +352,12 @@ impl Side {
         if self.in_flight {
             line.push_str(", in flight since then");
         }
-        for source in self.sources.iter().skip(1).filter(|source| source.file.is_some()) {
+        for source in self
+            .sources
+            .iter()
+            .skip(1)
+            .filter(|source| source.file.is_some())
+        {
             let _ = write!(line, "\n      called at {source}");
         }
         line
@@ -329,7 +388,11 @@ fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
     if first.actor.pe == second.actor.pe {
         return advice_on_one_pe(sides, place);
     }
-    let pair = if first.in_flight { Some((first, second)) } else { Some((second, first)) };
+    let pair = if first.in_flight {
+        Some((first, second))
+    } else {
+        Some((second, first))
+    };
     match pair.filter(|(operation, _)| operation.in_flight) {
         Some((operation, _)) if operation.actor.on_context => format!(
             "Nothing orders the two. {} on PE {} and shmem_barrier_all after it, between them, would: \
@@ -343,7 +406,11 @@ fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
 }
 
 fn quiet(side: &Side) -> &'static str {
-    if side.actor.on_context { "shmem_ctx_quiet of its context" } else { "shmem_quiet" }
+    if side.actor.on_context {
+        "shmem_ctx_quiet of its context"
+    } else {
+        "shmem_quiet"
+    }
 }
 
 fn is_of_signal(kind: ShadowKind) -> bool {
@@ -416,7 +483,10 @@ fn advice_on_flight(operation: &Side, other: &Side, place: Option<ShadowPlace>) 
         return "Nothing orders the two. shmem_barrier_all between them would.".to_owned();
     }
     let pe = other.actor.pe;
-    match (operation.kind.is_atomic(), operation.what.contains("_signal")) {
+    match (
+        operation.kind.is_atomic(),
+        operation.what.contains("_signal"),
+    ) {
         (true, true) => format!(
             "Nothing orders the two. shmem_signal_wait_until or shmem_signal_fetch on PE {pe} reads a signal."
         ),
@@ -431,7 +501,10 @@ fn advice_on_flight(operation: &Side, other: &Side, place: Option<ShadowPlace>) 
         (false, false) => format!(
             "Nothing orders the two. shmem_barrier_all between them would, or a put with a signal at {} and \
              shmem_signal_wait_until on PE {pe}; a flag that follows the put needs shmem_fence before it.",
-            operation.sources.first().map_or_else(|| "the first".to_owned(), SourceLine::to_string),
+            operation
+                .sources
+                .first()
+                .map_or_else(|| "the first".to_owned(), SourceLine::to_string),
         ),
     }
 }

@@ -87,7 +87,9 @@ impl View<'_> {
     /// the thread and the operations that precede a fence.
     pub fn released(&self) -> VectorClock {
         let mut clock = self.clock.clone();
-        self.fenced.iter().for_each(|&(actor, epoch)| clock.raise(actor, epoch));
+        self.fenced
+            .iter()
+            .for_each(|&(actor, epoch)| clock.raise(actor, epoch));
         clock
     }
 
@@ -119,20 +121,36 @@ impl<'a> Shadow<'a> {
         let (heads, rest) = words.split_at(n * HEAD_WORDS);
         let (bits, parts) = rest.split_at(n * BIT_WORDS);
         let parts = parts.as_chunks().0.as_chunks().0;
-        Shadow { heads: heads.as_chunks().0, bits: (bits.as_chunks().0, n), parts }
+        Shadow {
+            heads: heads.as_chunks().0,
+            bits: (bits.as_chunks().0, n),
+            parts,
+        }
     }
 
     /// Returns the pages from number `first`.
     pub fn from(self, first: usize) -> Shadow<'a> {
-        let Shadow { heads, bits: (bits, n), parts } = self;
-        Shadow { heads: &heads[first..], bits: (&bits[first..], n), parts: &parts[first..] }
+        let Shadow {
+            heads,
+            bits: (bits, n),
+            parts,
+        } = self;
+        Shadow {
+            heads: &heads[first..],
+            bits: (&bits[first..], n),
+            parts: &parts[first..],
+        }
     }
 
     /// Returns page number `index`.
     #[inline]
     pub fn page(&self, index: usize) -> Page<'a> {
         let bits = (&self.bits.0[index..], self.bits.1);
-        Page { head: &self.heads[index], bits, parts: &self.parts[index] }
+        Page {
+            head: &self.heads[index],
+            bits,
+            parts: &self.parts[index],
+        }
     }
 }
 
@@ -148,7 +166,11 @@ impl<'a> Page<'a> {
     /// Returns a page of private memory, which has no bits.
     pub fn private(words: &'a [AtomicU64]) -> Page<'a> {
         let (head, parts) = words.split_first_chunk().expect("a page has a head");
-        Page { head, bits: (&[], 0), parts: parts.as_chunks().0.first_chunk().expect("and parts") }
+        Page {
+            head,
+            bits: (&[], 0),
+            parts: parts.as_chunks().0.first_chunk().expect("and parts"),
+        }
     }
 
     /// Returns true if there is a record whose first word is `stamp`, or has more bytes, for the
@@ -187,18 +209,26 @@ impl<'a> Page<'a> {
             conflict = self.look_at_bits(&(at..end), &access, view);
         }
         if (at, end) == (0, PAGE) {
-            let access = ShadowRecord { mask: 0xff, ..access };
+            let access = ShadowRecord {
+                mask: 0xff,
+                ..access
+            };
             if held.has(IN_PARTS) {
                 let (found, left) = self.look_at_parts(&access, view);
                 conflict = found.or(conflict);
                 held.set(IN_PARTS, left);
             }
             held.set(IN_WHOLE, true);
-            self.head[LOOKED].iter().for_each(|looked| looked.store(0, Relaxed));
+            self.head[LOOKED]
+                .iter()
+                .for_each(|looked| looked.store(0, Relaxed));
             return insert(self.whole(), &access, view).or(conflict);
         }
         for index in at / 8..end.div_ceil(8) {
-            let access = ShadowRecord { mask: mask(&(at..end), index), ..access };
+            let access = ShadowRecord {
+                mask: mask(&(at..end), index),
+                ..access
+            };
             if held.has(IN_WHOLE) {
                 conflict = conflict.or_else(|| self.look_at_whole(&access, view));
             }
@@ -252,7 +282,9 @@ impl<'a> Page<'a> {
                 records[i * 2].store(0, Relaxed);
             }
         }
-        let Some(place) = place.or(read) else { return false };
+        let Some(place) = place.or(read) else {
+            return false;
+        };
         records[place * 2 + 1].store(second, Relaxed);
         records[place * 2].store(first, Relaxed);
         held.set(IN_PARTS, true);
@@ -285,7 +317,10 @@ impl<'a> Page<'a> {
         let by = &self.head[IN_PARTS_BY];
         let (mut conflict, mut is_left) = (None, false);
         let mut are_done = by.last().is_some_and(|last| last.load(Relaxed) == 0);
-        for old in by.iter().filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0])) {
+        for old in by
+            .iter()
+            .filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0]))
+        {
             are_done &= view.covers(&old);
             is_left |= !access.replaces(&old);
         }
@@ -341,7 +376,10 @@ impl<'a> Page<'a> {
         let _held = lock(&self.head[0]);
         let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
         let whole = ((at, end) == (0, PAGE)).then(|| self.whole());
-        for words in granules.chain(whole).flat_map(|records| records.chunks_exact(2)) {
+        for words in granules
+            .chain(whole)
+            .flat_map(|records| records.chunks_exact(2))
+        {
             if let Some(old) = record(words) {
                 let new = revised(old).map_or(0, |new| new.words()[0]);
                 words[0].store(new, Relaxed);
@@ -364,7 +402,8 @@ fn record(words: &[AtomicU64]) -> Option<ShadowRecord> {
 /// Returns a recorded access that conflicts with a new one and is not ordered before it.
 fn look_at(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
     let all = records.chunks_exact(2).filter_map(record);
-    all.into_iter().find(|old| old.conflicts(access) && !view.covers(old))
+    all.into_iter()
+        .find(|old| old.conflicts(access) && !view.covers(old))
 }
 
 /// Returns a recorded access that conflicts with a new one, and whether any record is left: those

@@ -58,7 +58,11 @@ pub fn lock(word: &AtomicU64) -> Held<'_> {
         return wait(word);
     }
     let bits = word.swap(1, Acquire);
-    if bits & 1 == 0 { Held { word, bits } } else { wait(word) }
+    if bits & 1 == 0 {
+        Held { word, bits }
+    } else {
+        wait(word)
+    }
 }
 
 #[cold]
@@ -97,7 +101,11 @@ impl Held<'_> {
     /// Sets or clears a bit beside the lock.
     #[inline]
     pub fn set(&mut self, bit: u64, is_set: bool) {
-        self.bits = if is_set { self.bits | bit } else { self.bits & !bit };
+        self.bits = if is_set {
+            self.bits | bit
+        } else {
+            self.bits & !bit
+        };
     }
 }
 

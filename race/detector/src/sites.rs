@@ -107,7 +107,9 @@ pub fn is_called_by_library() -> bool {
     let is_one = |address: &usize| {
         find(*address).is_some_and(|(module, _)| {
             let name = module.rsplit('/').next().unwrap_or("");
-            ["librushmem.so", "libuc", "libfabric"].iter().any(|start| name.starts_with(start))
+            ["librushmem.so", "libuc", "libfabric"]
+                .iter()
+                .any(|start| name.starts_with(start))
         })
     };
     Stack::unwind().calls().iter().any(is_one)
@@ -144,7 +146,9 @@ fn program_frames(addresses: &[usize]) -> Vec<usize> {
 /// between addresses in the process and in the file.
 fn find(address: usize) -> Option<(String, usize)> {
     let look = |modules: &[Module]| {
-        let module = modules.iter().find(|module| module.addresses.contains(&address))?;
+        let module = modules
+            .iter()
+            .find(|module| module.addresses.contains(&address))?;
         Some((module.path.clone(), module.base))
     };
     let mut modules = MODULES.lock().ok()?;
@@ -170,16 +174,25 @@ unsafe extern "C" fn note_module(
     let headers =
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     // SAFETY: a string of the loader that ends with a null byte and lives during the call.
-    let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned();
+    let name = unsafe { CStr::from_ptr(info.dlpi_name) }
+        .to_string_lossy()
+        .into_owned();
     let path = match name.is_empty() {
         true => std::env::current_exe().map_or(name, |path| path.display().to_string()),
         false => name,
     };
     let base = info.dlpi_addr as usize;
-    for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
+    for header in headers
+        .iter()
+        .filter(|header| header.p_type == libc::PT_LOAD)
+    {
         let start = base + header.p_vaddr as usize;
         let addresses = start..start + header.p_memsz as usize;
-        modules.push(Module { addresses, base, path: path.clone() });
+        modules.push(Module {
+            addresses,
+            base,
+            path: path.clone(),
+        });
     }
     0
 }
@@ -214,7 +227,9 @@ fn text(words: &[AtomicU64]) -> String {
 /// Returns the start of a path that fits into the words of a file.
 fn shortened(path: &str) -> &str {
     let room = (MODULE_WORDS - 1) * 8 - 1;
-    let end = (0..=path.len().min(room)).rev().find(|end| path.is_char_boundary(*end));
+    let end = (0..=path.len().min(room))
+        .rev()
+        .find(|end| path.is_char_boundary(*end));
     &path[..end.unwrap_or(0)]
 }
 
@@ -222,7 +237,12 @@ fn shortened(path: &str) -> &str {
 /// the table is full. The caller holds the lock of the table of sites.
 fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
     let path = shortened(path);
-    for (i, words) in areas.modules.chunks_exact(MODULE_WORDS).enumerate().take(MAX_MODULES) {
+    for (i, words) in areas
+        .modules
+        .chunks_exact(MODULE_WORDS)
+        .enumerate()
+        .take(MAX_MODULES)
+    {
         if words[0].load(Relaxed) == 0 {
             put_text(&words[1..], path);
             words[0].store(1, Relaxed);
@@ -268,7 +288,10 @@ fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
 
 /// Returns the site with this number; `None` for 0.
 pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
-    let words = areas.sites.chunks_exact(SITE_WORDS).nth((site as usize).checked_sub(1)?)?;
+    let words = areas
+        .sites
+        .chunks_exact(SITE_WORDS)
+        .nth((site as usize).checked_sub(1)?)?;
     words[0].load(Acquire);
     let n = words[1 + NAME_WORDS].load(Relaxed) as usize;
     let frames = words[2 + NAME_WORDS..].iter().take(n).map(|word| {
@@ -276,7 +299,10 @@ pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
         let module = &areas.modules[(word >> 48) as usize * MODULE_WORDS..][1..MODULE_WORDS];
         (text(module), word & ((1 << 48) - 1))
     });
-    Some(Site { call: text(&words[1..1 + NAME_WORDS]), frames: frames.collect() })
+    Some(Site {
+        call: text(&words[1..1 + NAME_WORDS]),
+        frames: frames.collect(),
+    })
 }
 
 /// Maximum number of frames that are unwound.
@@ -326,7 +352,11 @@ impl Stack {
     /// Unwinds the stack of the function that calls this.
     #[inline(always)]
     fn unwind() -> Stack {
-        let mut stack = Stack { addresses: [0; DEPTH], places: [0; DEPTH], n: 0 };
+        let mut stack = Stack {
+            addresses: [0; DEPTH],
+            places: [0; DEPTH],
+            n: 0,
+        };
         // SAFETY: `note_frame` gets a pointer to a variable that only it uses until the call
         // returns.
         unsafe { _Unwind_Backtrace(note_frame, (&raw mut stack).cast()) };
@@ -335,7 +365,10 @@ impl Stack {
 
     /// Returns an address within each call instruction: the one before the return address.
     fn calls(&self) -> Vec<usize> {
-        self.addresses[..self.n].iter().map(|address| address - 1).collect()
+        self.addresses[..self.n]
+            .iter()
+            .map(|address| address - 1)
+            .collect()
     }
 
     /// Remembers the site of this stack, which is that of [`of_call`]: `routine` is the address of
@@ -343,7 +376,9 @@ impl Stack {
     fn remember(&self, routine: usize, variable: usize, site: u32) {
         // The first address is in `of_call` itself.
         let outer = 1..self.n.max(1);
-        let returns = outer.map(|i| (self.places[i], self.addresses[i])).collect::<Box<[_]>>();
+        let returns = outer
+            .map(|i| (self.places[i], self.addresses[i]))
+            .collect::<Box<[_]>>();
         if returns.is_empty() || returns.iter().any(|(place, _)| *place <= variable) {
             return;
         }
@@ -371,7 +406,9 @@ fn known_site(routine: usize, variable: usize) -> Option<u32> {
         unsafe { place.read_volatile() == address }
     };
     let of = |all: &Vec<KnownStack>| {
-        all.iter().find(|stack| stack.returns.iter().all(is_here)).map(|stack| stack.site)
+        all.iter()
+            .find(|stack| stack.returns.iter().all(is_here))
+            .map(|stack| stack.site)
     };
     let found = STACKS.try_with(|known| known.borrow().get(&(routine, variable)).and_then(of));
     found.ok().flatten()

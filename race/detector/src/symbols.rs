@@ -22,7 +22,9 @@ impl std::fmt::Display for SourceLine {
             (Some(file), None) => write!(f, "{file}")?,
             _ => f.write_str("a place without debug information")?,
         }
-        self.function.as_ref().map_or(Ok(()), |function| write!(f, " ({function})"))
+        self.function
+            .as_ref()
+            .map_or(Ok(()), |function| write!(f, " ({function})"))
     }
 }
 
@@ -35,7 +37,9 @@ fn with_loader<R>(module: &str, f: impl FnOnce(&Loader) -> Option<R>) -> Option<
     // When a thread ends, its destructors may run after this variable was dropped.
     let found = LOADERS.try_with(|loaders| {
         let mut loaders = loaders.borrow_mut();
-        let loader = loaders.entry(module.to_owned()).or_insert_with(|| Loader::new(module).ok());
+        let loader = loaders
+            .entry(module.to_owned())
+            .or_insert_with(|| Loader::new(module).ok());
         loader.as_ref().and_then(f)
     });
     found.ok().flatten()
@@ -50,7 +54,9 @@ pub fn source(module: &str, address: u64) -> SourceLine {
         // If the compiler has inlined functions into one another, takes the innermost one that is
         // not of a library.
         while let Some(frame) = frames.next().ok()? {
-            let name = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
+            let name = frame
+                .function
+                .and_then(|name| Some(name.demangle().ok()?.into_owned()));
             let file = frame.location.as_ref().and_then(|at| at.file);
             let is_of_program = name.as_ref().is_none_or(|name| !is_of_a_library(name))
                 && file.is_none_or(|file| !is_our_header(file));
@@ -62,10 +68,17 @@ pub fn source(module: &str, address: u64) -> SourceLine {
             first = first.or(Some(found));
         }
         let Some((name, location)) = first else {
-            return Some(SourceLine { function: symbol, ..SourceLine::default() });
+            return Some(SourceLine {
+                function: symbol,
+                ..SourceLine::default()
+            });
         };
         let (file, line) = location.map_or((None, None), |at| (at.file.map(from_here), at.line));
-        Some(SourceLine { function: name.or(symbol), file, line })
+        Some(SourceLine {
+            function: name.or(symbol),
+            file,
+            line,
+        })
     });
     found.unwrap_or_default()
 }
@@ -73,24 +86,41 @@ pub fn source(module: &str, address: u64) -> SourceLine {
 /// Returns the functions and source lines of frames, without those of libraries. If all are of
 /// libraries, returns all.
 pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
-    let all: Vec<_> = frames.iter().map(|(module, at)| source(module, *at)).collect();
+    let all: Vec<_> = frames
+        .iter()
+        .map(|(module, at)| source(module, *at))
+        .collect();
     let is_of_program = |line: &SourceLine| {
-        line.function.as_ref().is_none_or(|name| !is_of_a_library(name))
+        line.function
+            .as_ref()
+            .is_none_or(|name| !is_of_a_library(name))
             && line
                 .file
                 .as_ref()
                 .is_none_or(|file| !file.contains("/library/core/") && !is_our_header(file))
     };
-    let kept: Vec<_> = all.iter().filter(|line| is_of_program(line)).cloned().collect();
+    let kept: Vec<_> = all
+        .iter()
+        .filter(|line| is_of_program(line))
+        .cloned()
+        .collect();
     if kept.is_empty() { all } else { kept }
 }
 
 /// Returns true if the name of a function is that of a library of C++ or Rust, or of Rushmem.
 fn is_of_a_library(name: &str) -> bool {
-    let starts =
-        ["std::", "core::", "alloc::", "shmem::", "rushmem_runtime::", "rushmem_transport::"];
+    let starts = [
+        "std::",
+        "core::",
+        "alloc::",
+        "shmem::",
+        "rushmem_runtime::",
+        "rushmem_transport::",
+    ];
     starts.iter().any(|start| {
-        name.trim_start_matches(['<', '&']).trim_start_matches("dyn ").starts_with(start)
+        name.trim_start_matches(['<', '&'])
+            .trim_start_matches("dyn ")
+            .starts_with(start)
     })
 }
 
@@ -104,17 +134,33 @@ fn is_our_header(file: &str) -> bool {
 /// itself.
 pub fn from_here(path: &str) -> String {
     let here = std::env::current_dir().ok();
-    let inside =
-        here.and_then(|here| Some(Path::new(path).strip_prefix(here).ok()?.display().to_string()));
+    let inside = here.and_then(|here| {
+        Some(
+            Path::new(path)
+                .strip_prefix(here)
+                .ok()?
+                .display()
+                .to_string(),
+        )
+    });
     inside.unwrap_or_else(|| path.to_owned())
 }
 
 /// Returns true if the function at an address is of Rushmem, by its name: Rushmem may be linked
 /// into the program.
 pub fn is_ours(module: &str, address: u64) -> bool {
-    let name = with_loader(module, |loader| loader.find_symbol(address).map(str::to_owned));
+    let name = with_loader(module, |loader| {
+        loader.find_symbol(address).map(str::to_owned)
+    });
     name.is_some_and(|name| {
-        let starts = ["pshmem", "shmem_", "_ZN7rushmem", "_ZN15rushmem", "rushmem_", "_ZN5shmem"];
+        let starts = [
+            "pshmem",
+            "shmem_",
+            "_ZN7rushmem",
+            "_ZN15rushmem",
+            "rushmem_",
+            "_ZN5shmem",
+        ];
         starts.iter().any(|start| name.starts_with(start)) || name.contains("rushmem_runtime")
     })
 }

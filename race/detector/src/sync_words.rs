@@ -27,12 +27,20 @@ pub fn of_word(place: ShadowPlace) -> Key {
 /// Returns the keys of the words that `nbytes` bytes touch.
 pub fn of_bytes(place: ShadowPlace, nbytes: usize) -> impl Iterator<Item = Key> {
     let words = place.offset / WORD..(place.offset + nbytes).div_ceil(WORD);
-    words.map(move |word| of_word(ShadowPlace { offset: word * WORD, ..place }))
+    words.map(move |word| {
+        of_word(ShadowPlace {
+            offset: word * WORD,
+            ..place
+        })
+    })
 }
 
 /// Returns the key of a lock, which is the same for all PEs.
 pub fn of_lock(place: ShadowPlace) -> Key {
-    of_word(ShadowPlace { pe: (1 << 20) - 1, ..place })
+    of_word(ShadowPlace {
+        pe: (1 << 20) - 1,
+        ..place
+    })
 }
 
 /// Returns the key of the `nth` fence of a thread. A key is used again after [`FENCES`] fences.
@@ -78,7 +86,9 @@ pub fn release(areas: &SharedAreas, key: Key, clock: &VectorClock) {
 
 /// Merges the clocks of the actors that have released the key into `clock`.
 pub fn acquire(areas: &SharedAreas, key: Key, clock: &mut VectorClock) {
-    with(areas, key, false, |shared| shared.join_into(areas.arena, clock));
+    with(areas, key, false, |shared| {
+        shared.join_into(areas.arena, clock)
+    });
 }
 
 /// Records the clock of a thread at its `nth` fence or quiet, for PEs that see a word which the
@@ -98,12 +108,17 @@ pub fn add_fence(areas: &SharedAreas, thread: Actor, nth: u32, clock: &VectorClo
 pub fn acquire_fence(areas: &SharedAreas, thread: Actor, epoch: Epoch, clock: &mut VectorClock) {
     let of = |nth| {
         let mut known = VectorClock::default();
-        with(areas, of_fence(thread, nth), false, |at| at.join_into(areas.arena, &mut known))?;
+        with(areas, of_fence(thread, nth), false, |at| {
+            at.join_into(areas.arena, &mut known)
+        })?;
         Some(known)
     };
     let fences: Vec<VectorClock> = (0..FENCES).map_while(of).collect();
     let is_before = |fence: &&VectorClock| fence.of(thread) <= epoch;
-    let last = fences.iter().filter(is_before).max_by_key(|fence| fence.of(thread));
+    let last = fences
+        .iter()
+        .filter(is_before)
+        .max_by_key(|fence| fence.of(thread));
     let oldest = || fences.iter().min_by_key(|fence| fence.of(thread));
     if let Some(fence) = last.or_else(|| oldest().filter(|_| fences.len() == FENCES as usize)) {
         clock.join(fence);

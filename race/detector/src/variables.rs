@@ -41,7 +41,10 @@ impl StaticVariable {
     /// Returns the name of the part of the variable that an access of `nbytes` bytes at an offset
     /// accesses, such as `a[2][3]`.
     pub fn element(&self, offset: u64, nbytes: u32) -> String {
-        let dimensions = self.declared.as_ref().map_or(&[][..], |declared| &declared.dimensions);
+        let dimensions = self
+            .declared
+            .as_ref()
+            .map_or(&[][..], |declared| &declared.dimensions);
         let elements: u64 = dimensions.iter().product();
         let is_of_elements = elements * u64::from(nbytes) == self.nbytes && offset > 0;
         if dimensions.len() < 2 || !is_of_elements || !offset.is_multiple_of(nbytes.into()) {
@@ -76,14 +79,18 @@ pub fn find(module: &str, address: u64) -> Option<StaticVariable> {
     static VARIABLES: Mutex<Option<Vec<StaticVariable>>> = Mutex::new(None);
     let mut variables = VARIABLES.lock().ok()?;
     let all = variables.get_or_insert_with(|| read(module).unwrap_or_default());
-    all.iter().find(|v| (v.address..v.address + v.nbytes).contains(&address)).cloned()
+    all.iter()
+        .find(|v| (v.address..v.address + v.nbytes).contains(&address))
+        .cloned()
 }
 
 fn read(module: &str) -> Option<Vec<StaticVariable>> {
     let bytes = std::fs::read(module).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
     let declared = declarations(&file).unwrap_or_default();
-    let data = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data);
+    let data = file
+        .symbols()
+        .filter(|symbol| symbol.kind() == SymbolKind::Data);
     let variables = data.filter_map(|symbol| {
         let name = symbol.name().ok()?;
         // The compiler appends a number to the names of static variables in functions.
@@ -98,7 +105,12 @@ fn read(module: &str) -> Option<Vec<StaticVariable>> {
         };
         let (address, nbytes) = (symbol.address(), symbol.size());
         let declared = declared.get(&address).cloned();
-        (nbytes > 0).then_some(StaticVariable { name, address, nbytes, declared })
+        (nbytes > 0).then_some(StaticVariable {
+            name,
+            address,
+            nbytes,
+            declared,
+        })
     });
     Some(variables.collect())
 }
@@ -123,8 +135,12 @@ fn declarations(file: &object::File<'_>) -> Result<HashMap<u64, Declaration>, Er
             if entry.tag() != DW_TAG_variable {
                 continue;
             }
-            let Some(address) = address(unit, entry.attr_value(DW_AT_location))? else { continue };
-            let line = entry.attr_value(DW_AT_decl_line).and_then(|line| line.udata_value());
+            let Some(address) = address(unit, entry.attr_value(DW_AT_location))? else {
+                continue;
+            };
+            let line = entry
+                .attr_value(DW_AT_decl_line)
+                .and_then(|line| line.udata_value());
             let path = path(unit, entry.attr_value(DW_AT_decl_file))?;
             if let (Some(path), Some(line)) = (path, line) {
                 let at = format!("{}:{line}", from_here(&path));
@@ -149,7 +165,9 @@ fn is_fortran<R: Reader>(unit: UnitRef<'_, R>) -> Result<bool, Error> {
         DW_LANG_Fortran08,
     ];
     let mut entries = unit.entries();
-    let language = entries.next_dfs()?.and_then(|entry| entry.attr_value(DW_AT_language));
+    let language = entries
+        .next_dfs()?
+        .and_then(|entry| entry.attr_value(DW_AT_language));
     Ok(matches!(language, Some(AttributeValue::Language(language)) if all.contains(&language)))
 }
 
@@ -167,14 +185,21 @@ fn dimensions<R: Reader>(
         let node = tree.root()?;
         let tag = node.entry().tag();
         let is_of_another = tag == DW_TAG_array_type || ALIASES.contains(&tag);
-        of = node.entry().attr_value(DW_AT_type).filter(|_| is_of_another);
+        of = node
+            .entry()
+            .attr_value(DW_AT_type)
+            .filter(|_| is_of_another);
         if tag != DW_TAG_array_type {
             continue;
         }
         let mut children = node.children();
         while let Some(child) = children.next()? {
-            let number =
-                |name| child.entry().attr_value(name).and_then(|value| value.udata_value());
+            let number = |name| {
+                child
+                    .entry()
+                    .attr_value(name)
+                    .and_then(|value| value.udata_value())
+            };
             if child.entry().tag() == DW_TAG_subrange_type {
                 let count = number(DW_AT_count);
                 dimensions.extend(count.or_else(|| Some(number(DW_AT_upper_bound)? + 1)));
@@ -189,7 +214,9 @@ fn address<R: Reader>(
     unit: UnitRef<'_, R>,
     location: Option<AttributeValue<R>>,
 ) -> Result<Option<u64>, Error> {
-    let Some(AttributeValue::Exprloc(expression)) = location else { return Ok(None) };
+    let Some(AttributeValue::Exprloc(expression)) = location else {
+        return Ok(None);
+    };
     match expression.operations(unit.encoding()).next()? {
         Some(Operation::Address { address }) => Ok(Some(address)),
         Some(Operation::AddressIndex { index }) => unit.address(index).map(Some),
@@ -206,11 +233,20 @@ fn path<R: Reader>(
         Some(AttributeValue::FileIndex(index)) => Some(index),
         other => other.and_then(|value| value.udata_value()),
     };
-    let Some((program, index)) = unit.line_program.as_ref().zip(index) else { return Ok(None) };
-    let Some(file) = program.header().file(index) else { return Ok(None) };
-    let dir = file.directory(program.header()).map(|dir| unit.attr_string(dir));
-    let parts =
-        [unit.comp_dir.clone(), dir.transpose()?, Some(unit.attr_string(file.path_name())?)];
+    let Some((program, index)) = unit.line_program.as_ref().zip(index) else {
+        return Ok(None);
+    };
+    let Some(file) = program.header().file(index) else {
+        return Ok(None);
+    };
+    let dir = file
+        .directory(program.header())
+        .map(|dir| unit.attr_string(dir));
+    let parts = [
+        unit.comp_dir.clone(),
+        dir.transpose()?,
+        Some(unit.attr_string(file.path_name())?),
+    ];
     let mut path = std::path::PathBuf::new();
     for part in parts.into_iter().flatten() {
         // An absolute part replaces what is before it.

@@ -19,7 +19,10 @@ fn races(job: Job) -> Outcome {
 
 /// Returns line `number` of the first report, without indentation.
 fn line(outcome: &Outcome, number: usize) -> String {
-    let mut lines = outcome.stderr.lines().skip_while(|line| !line.starts_with("race on"));
+    let mut lines = outcome
+        .stderr
+        .lines()
+        .skip_while(|line| !line.starts_with("race on"));
     lines.nth(number).unwrap_or_default().trim().to_owned()
 }
 
@@ -34,13 +37,23 @@ fn a_report_names_both_accesses_the_object_and_what_would_order_them() {
         lines.any(|line| line.starts_with(starts) && line.ends_with(ends))
     };
     // Either access may be the first one of the report.
-    let put = ("PE 0: shmem_long_put of 8 bytes at ", "put_load.c:11 (run), in flight since then");
+    let put = (
+        "PE 0: shmem_long_put of 8 bytes at ",
+        "put_load.c:11 (run), in flight since then",
+    );
     assert!(is_line(put.0, put.1), "{found}");
-    assert!(is_line("PE 1: load of 8 bytes at ", "put_load.c:14 (run)"), "{found}");
+    assert!(
+        is_line("PE 1: load of 8 bytes at ", "put_load.c:14 (run)"),
+        "{found}"
+    );
     assert!(is_line("called at ", "suite.h:33 (main)"), "{found}");
     assert!(
-        found.stderr.contains("shmem_barrier_all between them would, or a put with a signal at")
-            && found.stderr.contains("a flag that follows the put needs shmem_fence before it")
+        found
+            .stderr
+            .contains("shmem_barrier_all between them would, or a put with a signal at")
+            && found
+                .stderr
+                .contains("a flag that follows the put needs shmem_fence before it")
     );
     assert_eq!(found.code(), 66, "{found}");
 }
@@ -65,7 +78,10 @@ int main() {
     for (name, flag) in [("put_o0.cpp", "-O0"), ("put_o2.cpp", "-O2")] {
         let found = races(Job::new(compile_text(name, TEXT, tmpdir(), &["--race", flag])).n(2));
         let place = format!("{name}:7 (main)");
-        let put = found.stderr.lines().find(|line| line.contains("shmem_long_put of 8 bytes at "));
+        let put = found
+            .stderr
+            .lines()
+            .find(|line| line.contains("shmem_long_put of 8 bytes at "));
         assert!(put.is_some_and(|line| line.contains(&place)), "{found}");
         assert!(!found.stderr.contains("shmem.h"), "{found}");
     }
@@ -78,14 +94,20 @@ fn a_block_is_named_by_where_it_was_allocated() {
         line(&found, 0).starts_with("race on the block of PE 1 (64 bytes, allocated at "),
         "{found}"
     );
-    assert!(line(&found, 0).ends_with("block_used_again.c:13 (run)):"), "{found}");
+    assert!(
+        line(&found, 0).ends_with("block_used_again.c:13 (run)):"),
+        "{found}"
+    );
 }
 
 #[test]
 fn a_program_that_was_not_compiled_for_it_is_checked_by_its_calls() {
     let job = |name: &str, n| races(Job::new(suite(name, &[])).n(n).env("SHMEM_CHECK", "races"));
     let found = job("put_put_of_two.c", 3);
-    assert!(line(&found, 0).starts_with("race on x of PE 1 (static, "), "{found}");
+    assert!(
+        line(&found, 0).starts_with("race on x of PE 1 (static, "),
+        "{found}"
+    );
     assert_eq!(found.code(), 66, "{found}");
     let unseen = job("put_load.c", 2);
     assert!(unseen.status.success(), "a load was seen\n{unseen}");
@@ -100,8 +122,18 @@ fn a_program_that_was_not_compiled_for_it_is_checked_by_its_calls() {
 #[test]
 fn the_remedy_for_a_context_is_its_quiet() {
     let found = races(Job::new(suite("barrier_and_context.c", &["--race"])).n(2));
-    assert!(found.stderr.contains("shmem_ctx_quiet of its context on PE 0"), "{found}");
-    assert!(!found.stderr.contains("shmem_barrier_all between them would"), "{found}");
+    assert!(
+        found
+            .stderr
+            .contains("shmem_ctx_quiet of its context on PE 0"),
+        "{found}"
+    );
+    assert!(
+        !found
+            .stderr
+            .contains("shmem_barrier_all between them would"),
+        "{found}"
+    );
 }
 
 /// Runs a program of two PEs, which have symmetric words and execute the statements `both` after a
@@ -129,7 +161,10 @@ fn the_remedy_is_for_these_accesses() {
         (
             "counted_by_get_and_put.c",
             "shmem_long_p(&x, shmem_long_g(&x, 0) + 1, 0);".to_owned(),
-            &["an atomic operation such as shmem_atomic_add", "shmem_set_lock"],
+            &[
+                "an atomic operation such as shmem_atomic_add",
+                "shmem_set_lock",
+            ],
         ),
         (
             "prepared_late.c",
@@ -179,17 +214,26 @@ int main(void) {
 "#;
     let program = compile_text("callers.c", text, tmpdir(), &["--race", "-O0"]);
     let found = races(Job::new(program).n(2));
-    for (object, caller) in [("x", "callers.c:6 (first)"), ("x[1]", "callers.c:7 (second)")] {
+    for (object, caller) in [
+        ("x", "callers.c:6 (first)"),
+        ("x[1]", "callers.c:7 (second)"),
+    ] {
         let report = found.stderr.split("race on ").find(|report| {
             report.starts_with(&format!("{object} of PE 1 ")) && report.contains("load of 8")
         });
-        assert!(report.is_some_and(|report| report.contains(caller)), "{caller}\n{found}");
+        assert!(
+            report.is_some_and(|report| report.contains(caller)),
+            "{caller}\n{found}"
+        );
     }
 }
 
 #[test]
 fn the_first_store_is_counted() {
-    let found = advice("one_store.c", "if (me == 1) x = 1; else shmem_long_get(&v, &x, 1, 1);");
+    let found = advice(
+        "one_store.c",
+        "if (me == 1) x = 1; else shmem_long_get(&v, &x, 1, 1);",
+    );
     assert!(found.stderr.contains("rushmem: 1 race in "), "{found}");
     assert!(!found.stderr.contains(" and 0 loads and stores"), "{found}");
 }
@@ -219,7 +263,9 @@ int main(void) {
     let found = races(Job::new(program).n(3).env("SHMEM_CHECK", "races"));
     for name in ["u[0][65]", "cube[1][2][3]", "list[7]"] {
         assert!(
-            found.stderr.contains(&format!("race on {name} of PE 1 (static, ")),
+            found
+                .stderr
+                .contains(&format!("race on {name} of PE 1 (static, ")),
             "{name}\n{found}"
         );
     }
@@ -242,7 +288,10 @@ fn a_compiled_program_can_be_run_without_the_detector() {
 fn the_exit_status_can_be_chosen() {
     let program = suite("put_load.c", &["--race"]);
     let found = races(Job::new(&program).n(2).env("SHMEM_RACES_STATUS", "0"));
-    assert!(found.status.success() && found.stderr.contains("race on x"), "{found}");
+    assert!(
+        found.status.success() && found.stderr.contains("race on x"),
+        "{found}"
+    );
     let found = races(Job::new(&program).n(2).env("SHMEM_RACES_STATUS", "3"));
     assert_eq!(found.code(), 3, "{found}");
 }
@@ -250,22 +299,37 @@ fn the_exit_status_can_be_chosen() {
 #[test]
 fn suppressed_races_are_not_reported() {
     let program = suite("put_load.c", &["--race"]);
-    for (line, is_suppressed) in
-        [("function:run", true), ("object:x", true), ("object:y", false), ("# object:x", false)]
-    {
+    for (line, is_suppressed) in [
+        ("function:run", true),
+        ("object:x", true),
+        ("object:y", false),
+        ("# object:x", false),
+    ] {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), line).expect("a line");
         let path = file.path().to_str().expect("a plain name");
-        let found = races(Job::new(&program).n(2).env("SHMEM_RACES_SUPPRESSIONS", path));
+        let found = races(
+            Job::new(&program)
+                .n(2)
+                .env("SHMEM_RACES_SUPPRESSIONS", path),
+        );
         assert_eq!(found.status.success(), is_suppressed, "{line}\n{found}");
-        assert_eq!(!found.stderr.contains("race on x"), is_suppressed, "{line}\n{found}");
+        assert_eq!(
+            !found.stderr.contains("race on x"),
+            is_suppressed,
+            "{line}\n{found}"
+        );
     }
 }
 
 #[test]
 fn a_file_of_suppressions_that_cannot_be_read_is_a_mistake() {
     let program = suite("put_load.c", &["--race"]);
-    let found = races(Job::new(program).n(1).env("SHMEM_RACES_SUPPRESSIONS", "/does/not/exist"));
+    let found = races(
+        Job::new(program)
+            .n(1)
+            .env("SHMEM_RACES_SUPPRESSIONS", "/does/not/exist"),
+    );
     found.assert_fails(&["SHMEM_RACES_SUPPRESSIONS", "/does/not/exist"]);
 }
 
@@ -296,13 +360,20 @@ int main(void) {
     assert!(found.status.success(), "{found}");
     let racy = compile_text("openmp_goes_on.c", &goes_on, tmpdir(), &flags);
     let found = races(Job::new(racy).n(1));
-    assert!(found.stderr.contains("race on got of PE 0 (static, "), "{found}");
+    assert!(
+        found.stderr.contains("race on got of PE 0 (static, "),
+        "{found}"
+    );
 }
 
 /// Compiles a program of `tests/programs` for the detector.
 fn program(name: &str, flags: &[&str]) -> PathBuf {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    compile(&dir.join(name), tmpdir(), &[&["--race", "-O0"], flags].concat())
+    compile(
+        &dir.join(name),
+        tmpdir(),
+        &[&["--race", "-O0"], flags].concat(),
+    )
 }
 
 #[test]
@@ -310,7 +381,10 @@ fn what_orders_threads_is_no_race() {
     for name in ["threads.c", "threads.cpp"] {
         let found = races(Job::new(program(name, &["-pthread"])).n(1));
         assert!(found.status.success(), "{name}\n{found}");
-        assert!(found.stderr.starts_with("rushmem: no race in "), "{name}\n{found}");
+        assert!(
+            found.stderr.starts_with("rushmem: no race in "),
+            "{name}\n{found}"
+        );
     }
 }
 
@@ -319,7 +393,10 @@ fn what_orders_threads_of_openmp_is_no_race() {
     for name in ["openmp.c", "openmp_locks.f90"] {
         let found = races(Job::new(program(name, &["-fopenmp"])).n(1));
         assert!(found.status.success(), "{name}\n{found}");
-        assert!(found.stderr.starts_with("rushmem: no race in "), "{name}\n{found}");
+        assert!(
+            found.stderr.starts_with("rushmem: no race in "),
+            "{name}\n{found}"
+        );
     }
 }
 
@@ -358,11 +435,15 @@ fn oshcc_wraps_what_the_detector_stands_before() {
             .args(["-D", "--defined-only"])
             .arg(prefix.join("lib/librushmem-race.so")),
     );
-    let defined = nm.split_whitespace().filter_map(|word| word.strip_prefix("__wrap_"));
+    let defined = nm
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("__wrap_"));
     let linked = output(
         std::process::Command::new(prefix.join("bin/oshcc")).args(["--race", "--showme", "x.c"]),
     );
-    let wrapped = linked.split_whitespace().filter_map(|word| word.strip_prefix("--wrap="));
+    let wrapped = linked
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("--wrap="));
     let sorted = |names: &mut dyn Iterator<Item = &str>| -> Vec<String> {
         let mut names: Vec<String> = names.map(str::to_owned).collect();
         names.sort_unstable();
@@ -374,10 +455,15 @@ fn oshcc_wraps_what_the_detector_stands_before() {
 #[test]
 fn a_static_program_cannot_have_it() {
     let oshcc = testkit::prefix().join("bin/oshcc");
-    let refused = std::process::Command::new(oshcc).args(["--race", "-static", "x.c"]).output();
+    let refused = std::process::Command::new(oshcc)
+        .args(["--race", "-static", "x.c"])
+        .output();
     let refused = refused.expect("oshcc can be started");
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && said.contains("--race and -static"), "{said}");
+    assert!(
+        !refused.status.success() && said.contains("--race and -static"),
+        "{said}"
+    );
     let oshcxx = testkit::prefix().join("bin/oshcxx");
     let flags = ["--race", "-static-libstdc++", "x.cpp"];
     let refused = std::process::Command::new(oshcxx).args(flags).output();
@@ -387,7 +473,9 @@ fn a_static_program_cannot_have_it() {
     for flag in ["-static", "-static-pie"] {
         for n in [1, 2] {
             let job = races(
-                Job::new(suite("put_put_of_two.c", &[flag])).n(n).env("SHMEM_CHECK", "races"),
+                Job::new(suite("put_put_of_two.c", &[flag]))
+                    .n(n)
+                    .env("SHMEM_CHECK", "races"),
             );
             job.assert_fails(&[
                 "SHMEM_CHECK is races",

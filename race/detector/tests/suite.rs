@@ -30,19 +30,30 @@ struct Program {
 impl Program {
     fn read(source: PathBuf) -> Self {
         let text = std::fs::read_to_string(&source).expect("a source of the suite");
-        let n = text.split_once("PEs: ").and_then(|(_, rest)| rest[..1].parse().ok());
-        let flags =
-            text.split_once("FLAGS: ").map_or("", |(_, rest)| rest.lines().next().unwrap_or(""));
-        let flags = flags.split_whitespace().filter(|word| word.starts_with('-'));
+        let n = text
+            .split_once("PEs: ")
+            .and_then(|(_, rest)| rest[..1].parse().ok());
+        let flags = text
+            .split_once("FLAGS: ")
+            .map_or("", |(_, rest)| rest.lines().next().unwrap_or(""));
+        let flags = flags
+            .split_whitespace()
+            .filter(|word| word.starts_with('-'));
         let flags = flags.map(str::to_owned).collect();
-        let marked = (1..).zip(text.lines()).filter(|(_, line)| line.contains(" RACE"));
+        let marked = (1..)
+            .zip(text.lines())
+            .filter(|(_, line)| line.contains(" RACE"));
         let lines: Vec<u64> = marked.map(|(number, _)| number).collect();
         let lines = match (lines[..].try_into(), &lines[..]) {
             (Ok(pair), _) => pair,
             (_, [one]) => [*one, *one],
             _ => panic!("{} marks {lines:?}", source.display()),
         };
-        let name = source.file_stem().expect("a name").to_string_lossy().into_owned();
+        let name = source
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
         Self {
             name,
             n: n.unwrap_or_else(|| panic!("{}: PEs", source.display())),
@@ -53,24 +64,39 @@ impl Program {
     }
 
     fn compile(&self, flags: &[&str]) -> PathBuf {
-        let language = if self.is_fortran() { &["-cpp"][..] } else { &[] };
+        let language = if self.is_fortran() {
+            &["-cpp"][..]
+        } else {
+            &[]
+        };
         let own: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         // With -O0 the compiler keeps stores that nothing reads.
-        compile(&self.source, tmpdir(), &[&["--race", "-O0"], language, &own, flags].concat())
+        compile(
+            &self.source,
+            tmpdir(),
+            &[&["--race", "-O0"], language, &own, flags].concat(),
+        )
     }
 
     fn is_fortran(&self) -> bool {
-        self.source.extension().is_some_and(|extension| extension == "f90")
+        self.source
+            .extension()
+            .is_some_and(|extension| extension == "f90")
     }
 
     fn job(&self, program: &Path) -> Job {
-        Job::new(program).n(self.n).env("SHMEM_SYMMETRIC_SIZE", "16m")
+        Job::new(program)
+            .n(self.n)
+            .env("SHMEM_SYMMETRIC_SIZE", "16m")
     }
 
     /// Runs the program with its race, and without.
     fn check(&self, environment: &[(&str, &str)]) {
-        let with =
-            |job: Job| environment.iter().fold(job, |job, (name, value)| job.env(name, value));
+        let with = |job: Job| {
+            environment
+                .iter()
+                .fold(job, |job, (name, value)| job.env(name, value))
+        };
         let found = tempfile::NamedTempFile::new().expect("a file for the reports");
         let json = found.path().to_str().expect("a plain name");
         let racy = with(self.job(&self.compile(&[])).env("SHMEM_RACES_JSON", json)).run();
@@ -87,13 +113,21 @@ impl Program {
 
 /// Returns the last line that the detector has printed.
 fn said(outcome: &Outcome) -> &str {
-    outcome.stderr.lines().rfind(|line| line.starts_with("rushmem: ")).unwrap_or("nothing")
+    outcome
+        .stderr
+        .lines()
+        .rfind(|line| line.starts_with("rushmem: "))
+        .unwrap_or("nothing")
 }
 
 /// Returns the source lines of the two accesses of a report, sorted.
 fn lines(report: &str) -> [u64; 2] {
     let report: Value = serde_json::from_str(report).expect("JSON");
-    let line = |i: usize| report["accesses"][i]["frames"][0]["line"].as_u64().expect("a line");
+    let line = |i: usize| {
+        report["accesses"][i]["frames"][0]["line"]
+            .as_u64()
+            .expect("a line")
+    };
     let mut lines = [line(0), line(1)];
     lines.sort_unstable();
     lines
@@ -112,8 +146,14 @@ fn main() -> ExitCode {
         let (here, name) = (program.clone(), program.name.clone());
         tests.push(Test::new(name.clone(), move || here.check(&[])));
         let others: [(&str, &[(&str, &str)]); 2] = [
-            ("tcp", &[("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")]),
-            ("virtual_nodes", &[("SHMEM_VIRTUAL_NODES", "1+1"), ("SHMEM_TRANSPORT", "tcp")]),
+            (
+                "tcp",
+                &[("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")],
+            ),
+            (
+                "virtual_nodes",
+                &[("SHMEM_VIRTUAL_NODES", "1+1"), ("SHMEM_TRANSPORT", "tcp")],
+            ),
         ];
         for (over, environment) in others {
             // Only PEs of one node share SHMEM_TEAM_SHARED, and have pointers to each other.
@@ -123,7 +163,9 @@ fn main() -> ExitCode {
                 continue;
             }
             let program = program.clone();
-            let test = Test::new(format!("{over}::{name}"), move || program.check(environment));
+            let test = Test::new(format!("{over}::{name}"), move || {
+                program.check(environment)
+            });
             tests.push(test.ignored("part of --full"));
         }
     }

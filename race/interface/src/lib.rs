@@ -60,7 +60,10 @@ unsafe impl Send for Text {}
 impl Text {
     /// Wraps a string, so that it can be passed to the other library.
     pub const fn new(text: &'static str) -> Text {
-        Text { start: text.as_ptr(), nbytes: text.len() }
+        Text {
+            start: text.as_ptr(),
+            nbytes: text.len(),
+        }
     }
 
     /// Returns the wrapped string.
@@ -133,7 +136,12 @@ pub struct ByteBlocks {
 impl ByteBlocks {
     /// Returns contiguous bytes as one block.
     pub const fn one(addr: usize, nbytes: usize) -> ByteBlocks {
-        ByteBlocks { addr, nbytes, stride: nbytes, n: 1 }
+        ByteBlocks {
+            addr,
+            nbytes,
+            stride: nbytes,
+            n: 1,
+        }
     }
 
     /// No bytes at all.
@@ -150,7 +158,9 @@ impl ByteBlocks {
         if self.n == 1 {
             return self.nbytes;
         }
-        self.stride.saturating_mul(self.n.saturating_sub(1)).saturating_add(self.nbytes)
+        self.stride
+            .saturating_mul(self.n.saturating_sub(1))
+            .saturating_add(self.nbytes)
     }
 }
 

@@ -29,7 +29,9 @@ struct Forked {
 
 extern "C" fn in_team(forked: *mut c_void) {
     // SAFETY: `fork` below has made the data, and waits for all threads of the team.
-    let Forked { region, data, team, .. } = unsafe { forked.cast::<Forked>().read() };
+    let Forked {
+        region, data, team, ..
+    } = unsafe { forked.cast::<Forked>().read() };
     let outer = TEAM.replace((team, 0));
     acquire(of_team(Tag::TeamFork, team));
     region(data);
@@ -93,8 +95,16 @@ fn fork(
         return run(region as usize, data.expose_provenance());
     }
     let team = teams::fork();
-    let mut forked = Forked { reductions, region, data, team };
-    let result = run(in_team as *const () as usize, (&raw mut forked).expose_provenance());
+    let mut forked = Forked {
+        reductions,
+        region,
+        data,
+        team,
+    };
+    let result = run(
+        in_team as *const () as usize,
+        (&raw mut forked).expose_provenance(),
+    );
     teams::join(team);
     result
 }

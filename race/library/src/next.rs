@@ -14,7 +14,10 @@ pub unsafe fn next<F: Copy>(name: &CStr) -> F {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: the name ends with a null byte.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    assert!(!found.is_null(), "there is no {name:?} behind the race detector");
+    assert!(
+        !found.is_null(),
+        "there is no {name:?} behind the race detector"
+    );
     // SAFETY: not null, so the function, of which `F` is the type by contract, and of equal size.
     unsafe { std::mem::transmute_copy(&found) }
 }

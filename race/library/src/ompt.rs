@@ -55,14 +55,20 @@ const INOUTSET: c_int = 7;
 /// Returns the tool that libomp notifies of events. libomp calls this once, when it starts.
 #[unsafe(no_mangle)]
 pub extern "C" fn ompt_start_tool(_: c_uint, _: *const c_char) -> *mut Tool {
-    Box::into_raw(Box::new(Tool { initialize, finalize, data: 0 }))
+    Box::into_raw(Box::new(Tool {
+        initialize,
+        finalize,
+        data: 0,
+    }))
 }
 
 extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
     let name: &CStr = c"ompt_set_callback";
     // SAFETY: libomp's function for looking up names, called with a string that ends with a null
     // byte.
-    let Some(set) = (unsafe { look_up(name.as_ptr()) }) else { return 0 };
+    let Some(set) = (unsafe { look_up(name.as_ptr()) }) else {
+        return 0;
+    };
     let callbacks: [(c_int, Callback); 9] = [
         (PARALLEL_BEGIN, parallel_begin as Callback),
         (PARALLEL_END, parallel_end as Callback),
@@ -223,7 +229,9 @@ extern "C" fn dependences(task: Data, first: *const OmptDependence, n: c_int) {
             };
             // If the task has dependences already, these are of a later wait of the task.
             depends(|depends| {
-                depends.entry(get(task)).or_insert_with(|| all.iter().map(dependence).collect());
+                depends
+                    .entry(get(task))
+                    .or_insert_with(|| all.iter().map(dependence).collect());
             });
         }
     }
@@ -236,8 +244,9 @@ extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
         if status == TASK_COMPLETE && tasks.last().is_some_and(|last| last.task == prior) {
             let done = depends(|depends| depends.remove(&prior)).unwrap_or_default();
             done.into_iter().for_each(Dependence::end);
-            let (outer, is_undeferred) =
-                tasks.pop().map_or((None, false), |last| (last.outer, last.is_undeferred));
+            let (outer, is_undeferred) = tasks
+                .pop()
+                .map_or((None, false), |last| (last.outer, last.is_undeferred));
             let end = object(Tag::TaskEnd, prior);
             if is_undeferred {
                 process.release_object(end);
@@ -250,7 +259,11 @@ extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
         if next != 0 && tasks.iter().all(|task| task.task != next) {
             let is_undeferred = UNDEFERRED.get() == next;
             let outer = process.enter_task(object(Tag::TaskStart, next));
-            tasks.push(Suspended { task: next, is_undeferred, outer });
+            tasks.push(Suspended {
+                task: next,
+                is_undeferred,
+                outer,
+            });
             let begun = depends(|depends| depends.get(&next).cloned()).unwrap_or_default();
             begun.into_iter().for_each(Dependence::begin);
         }

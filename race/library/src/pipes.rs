@@ -88,5 +88,7 @@ fn is_of_program(place: usize) -> bool {
     // SAFETY: the loader's string for the path of a loaded file, which ends with a null byte.
     let path = unsafe { CStr::from_ptr(file) }.to_bytes();
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    !["librushmem", "libuc", "libfabric"].iter().any(|start| name.starts_with(start.as_bytes()))
+    !["librushmem", "libuc", "libfabric"]
+        .iter()
+        .any(|start| name.starts_with(start.as_bytes()))
 }

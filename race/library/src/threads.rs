@@ -66,8 +66,11 @@ fn stack_of(thread: libc::pthread_t) -> Range<usize> {
 
 extern "C" fn run<R>(start: *mut c_void) -> R {
     // SAFETY: `create` below has made the box, for this thread alone, which takes it once.
-    let ThreadStart { start, argument, number } =
-        *unsafe { Box::from_raw(start.cast::<ThreadStart<R>>()) };
+    let ThreadStart {
+        start,
+        argument,
+        number,
+    } = *unsafe { Box::from_raw(start.cast::<ThreadStart<R>>()) };
     // Thread-local variables are dropped in the reverse order of their first use. The drop of `END`
     // uses `THREAD`, and must follow the destructors of the program's variables.
     THREAD.with(|_| ());
@@ -90,7 +93,11 @@ fn create<R>(
     private::mark_multithreaded();
     let number = THREADS.fetch_add(1, Relaxed);
     release(object(Tag::ThreadStart, number));
-    let start = Box::into_raw(Box::new(ThreadStart { start, argument, number }));
+    let start = Box::into_raw(Box::new(ThreadStart {
+        start,
+        argument,
+        number,
+    }));
     let status = next(run, start.cast());
     if status != 0 {
         // SAFETY: made above; no thread was created that could take it.
@@ -118,7 +125,9 @@ pub unsafe extern "C" fn pthread_create(
     static NEXT: OnceLock<CreatePosix> = OnceLock::new();
     let next = find(&NEXT, c"pthread_create");
     // SAFETY: the caller keeps the contract of this function; the new thread owns its argument.
-    create(start, argument, |start, argument| unsafe { next(thread, attributes, start, argument) })
+    create(start, argument, |start, argument| unsafe {
+        next(thread, attributes, start, argument)
+    })
 }
 
 /// Interposes the function of this name.
@@ -134,7 +143,9 @@ pub unsafe extern "C" fn thrd_create(
     static NEXT: OnceLock<CreateC> = OnceLock::new();
     let next = find(&NEXT, c"thrd_create");
     // SAFETY: the caller keeps the contract of this function; the new thread owns its argument.
-    create(start, argument, |start, argument| unsafe { next(thread, start, argument) })
+    create(start, argument, |start, argument| unsafe {
+        next(thread, start, argument)
+    })
 }
 
 around_next! {

@@ -43,12 +43,16 @@ fn load() -> Result<Hwloc, String> {
     // SAFETY: the library's initializers may run at any time; the types of its functions are those
     // of its headers.
     let hwloc = unsafe { Hwloc::new(LIBRARY) }.map_err(|error| {
-        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        let why = error
+            .source()
+            .map_or_else(|| error.to_string(), ToString::to_string);
         format!("hwloc cannot be opened: {why}")
     })?;
     match missing(&hwloc) {
         None => Ok(hwloc),
-        Some(name) => Err(format!("this hwloc is too old: it lacks the function {name}")),
+        Some(name) => Err(format!(
+            "this hwloc is too old: it lacks the function {name}"
+        )),
     }
 }
 

@@ -142,7 +142,9 @@ impl Libfabric {
         // SAFETY: it takes any number.
         let text = unsafe { (self.strerror)(error.saturating_abs()) };
         // SAFETY: it returns a constant string.
-        unsafe { core::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        unsafe { core::ffi::CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned()
     }
 }
 

@@ -36,13 +36,16 @@ struct Flags;
 impl ParseCallbacks for Flags {
     fn int_macro(&self, name: &str, value: i64) -> Option<IntKind> {
         let error = (0..512).contains(&value) && name.starts_with("FI_E");
-        name.starts_with("FI_").then_some(if error { IntKind::Int } else { IntKind::U64 })
+        name.starts_with("FI_")
+            .then_some(if error { IntKind::Int } else { IntKind::U64 })
     }
 }
 
 fn main() -> std::io::Result<()> {
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bindings.rs");
-    let path = std::env::args_os().nth(1).map_or_else(|| committed.into(), PathBuf::from);
+    let path = std::env::args_os()
+        .nth(1)
+        .map_or_else(|| committed.into(), PathBuf::from);
     let target =
         bindgen::RustTarget::stable(85, 0).map_err(|e| std::io::Error::other(e.to_string()))?;
     let bindings = bindgen::Builder::default()

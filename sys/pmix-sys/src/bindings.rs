@@ -664,8 +664,9 @@ impl Pmix {
         let PMIx_Commit = __library.get(b"PMIx_Commit\0").map(|sym| *sym);
         let PMIx_Fence = __library.get(b"PMIx_Fence\0").map(|sym| *sym);
         let PMIx_Get = __library.get(b"PMIx_Get\0").map(|sym| *sym);
-        let PMIx_Register_event_handler =
-            __library.get(b"PMIx_Register_event_handler\0").map(|sym| *sym);
+        let PMIx_Register_event_handler = __library
+            .get(b"PMIx_Register_event_handler\0")
+            .map(|sym| *sym);
         let PMIx_Error_string = __library.get(b"PMIx_Error_string\0").map(|sym| *sym);
         Ok(Pmix {
             __library,
@@ -686,10 +687,16 @@ impl Pmix {
         info: *mut pmix_info_t,
         ninfo: usize,
     ) -> pmix_status_t {
-        (self.PMIx_Init.as_ref().expect("Expected function, got error."))(proc_, info, ninfo)
+        (self
+            .PMIx_Init
+            .as_ref()
+            .expect("Expected function, got error."))(proc_, info, ninfo)
     }
     pub unsafe fn PMIx_Finalize(&self, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
-        (self.PMIx_Finalize.as_ref().expect("Expected function, got error."))(info, ninfo)
+        (self
+            .PMIx_Finalize
+            .as_ref()
+            .expect("Expected function, got error."))(info, ninfo)
     }
     pub unsafe fn PMIx_Abort(
         &self,
@@ -698,9 +705,10 @@ impl Pmix {
         procs: *mut pmix_proc_t,
         nprocs: usize,
     ) -> pmix_status_t {
-        (self.PMIx_Abort.as_ref().expect("Expected function, got error."))(
-            status, msg, procs, nprocs,
-        )
+        (self
+            .PMIx_Abort
+            .as_ref()
+            .expect("Expected function, got error."))(status, msg, procs, nprocs)
     }
     pub unsafe fn PMIx_Put(
         &self,
@@ -708,10 +716,16 @@ impl Pmix {
         key: *const ::std::os::raw::c_char,
         val: *mut pmix_value_t,
     ) -> pmix_status_t {
-        (self.PMIx_Put.as_ref().expect("Expected function, got error."))(scope, key, val)
+        (self
+            .PMIx_Put
+            .as_ref()
+            .expect("Expected function, got error."))(scope, key, val)
     }
     pub unsafe fn PMIx_Commit(&self) -> pmix_status_t {
-        (self.PMIx_Commit.as_ref().expect("Expected function, got error."))()
+        (self
+            .PMIx_Commit
+            .as_ref()
+            .expect("Expected function, got error."))()
     }
     pub unsafe fn PMIx_Fence(
         &self,
@@ -720,9 +734,10 @@ impl Pmix {
         info: *const pmix_info_t,
         ninfo: usize,
     ) -> pmix_status_t {
-        (self.PMIx_Fence.as_ref().expect("Expected function, got error."))(
-            procs, nprocs, info, ninfo,
-        )
+        (self
+            .PMIx_Fence
+            .as_ref()
+            .expect("Expected function, got error."))(procs, nprocs, info, ninfo)
     }
     pub unsafe fn PMIx_Get(
         &self,
@@ -732,9 +747,10 @@ impl Pmix {
         ninfo: usize,
         val: *mut *mut pmix_value_t,
     ) -> pmix_status_t {
-        (self.PMIx_Get.as_ref().expect("Expected function, got error."))(
-            proc_, key, info, ninfo, val,
-        )
+        (self
+            .PMIx_Get
+            .as_ref()
+            .expect("Expected function, got error."))(proc_, key, info, ninfo, val)
     }
     pub unsafe fn PMIx_Register_event_handler(
         &self,
@@ -746,11 +762,17 @@ impl Pmix {
         cbfunc: pmix_hdlr_reg_cbfunc_t,
         cbdata: *mut ::std::os::raw::c_void,
     ) -> pmix_status_t {
-        (self.PMIx_Register_event_handler.as_ref().expect("Expected function, got error."))(
+        (self
+            .PMIx_Register_event_handler
+            .as_ref()
+            .expect("Expected function, got error."))(
             codes, ncodes, info, ninfo, evhdlr, cbfunc, cbdata,
         )
     }
     pub unsafe fn PMIx_Error_string(&self, status: pmix_status_t) -> *const ::std::os::raw::c_char {
-        (self.PMIx_Error_string.as_ref().expect("Expected function, got error."))(status)
+        (self
+            .PMIx_Error_string
+            .as_ref()
+            .expect("Expected function, got error."))(status)
     }
 }

@@ -27,7 +27,9 @@ const INCLUDES: &[&str] = &["-I/usr/lib/x86_64-linux-gnu/pmix2/include"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bindings.rs");
-    let path = std::env::args_os().nth(1).map_or_else(|| committed.into(), PathBuf::from);
+    let path = std::env::args_os()
+        .nth(1)
+        .map_or_else(|| committed.into(), PathBuf::from);
     let mut builder = bindgen::Builder::default()
         .header_contents("rushmem-pmix.h", HEADER)
         .clang_args(INCLUDES)

@@ -60,7 +60,9 @@ fn load() -> Result<Ucp, String> {
     }
     match missing(&ucp) {
         None => Ok(ucp),
-        Some(name) => Err(format!("UCX {major}.{minor}.{release} lacks the function {name}")),
+        Some(name) => Err(format!(
+            "UCX {major}.{minor}.{release} lacks the function {name}"
+        )),
     }
 }
 

@@ -62,8 +62,12 @@ impl Contender {
             .iter()
             .map(|launch| launch.program)
             .filter(|program| !program.starts_with('/'));
-        let sources: BTreeSet<&str> =
-            suite.programs.iter().map(|(program, _)| *program).chain(launched).collect();
+        let sources: BTreeSet<&str> = suite
+            .programs
+            .iter()
+            .map(|(program, _)| *program)
+            .chain(launched)
+            .collect();
         let sources = sources.into_iter().map(|name| (benches.join(name), name));
         let kernels = suite.kernels.iter().map(|kernel| kernel.name);
         let kernels = kernels.map(|name| (benches.join("kernels").join(name), name));
@@ -103,11 +107,20 @@ impl Contender {
             run.add_job(self.measure(measured)?);
         }
         let is_due = |most: usize| self.runs.len() < most;
-        for launch in self.suite.launches.iter().filter(|launch| is_due(launch.most)) {
+        for launch in self
+            .suite
+            .launches
+            .iter()
+            .filter(|launch| is_due(launch.most))
+        {
             let mut job = self.job(launch.pes, launch.program);
             let start = Instant::now();
             process::run(job.stdout(Stdio::null()))?;
-            run.add_event(launch.program, launch.pes, start.elapsed().as_secs_f64() * 1e9);
+            run.add_event(
+                launch.program,
+                launch.pes,
+                start.elapsed().as_secs_f64() * 1e9,
+            );
         }
         let path = self.dir.join(format!("run {}.json", self.runs.len() + 1));
         run.write(&path)?;
@@ -140,11 +153,15 @@ impl Contender {
 
     /// Returns the records of the jobs of shmem-perf in the last run.
     pub fn last_jobs(&self) -> impl Iterator<Item = PathBuf> {
-        self.suite.measured.iter().map(|measured| self.record(measured))
+        self.suite
+            .measured
+            .iter()
+            .map(|measured| self.record(measured))
     }
 
     fn record(&self, measured: &Measured) -> PathBuf {
-        self.dir.join(format!("{}, {}.json", self.name, measured.title))
+        self.dir
+            .join(format!("{}, {}.json", self.name, measured.title))
     }
 
     /// Returns the command that launches a built program, or any other program given by its path.
@@ -163,7 +180,9 @@ impl Contender {
 fn sent_bytes(interface: &str) -> Result<u64> {
     let file = format!("/sys/class/net/{interface}/statistics/tx_bytes");
     let text = fs::read_to_string(&file).with_context(|| format!("could not read {file}"))?;
-    text.trim().parse().with_context(|| format!("{file}: {text}"))
+    text.trim()
+        .parse()
+        .with_context(|| format!("{file}: {text}"))
 }
 
 /// Checks that an interface has sent at least the bytes of the puts of a job since it had sent
@@ -186,7 +205,9 @@ fn nbytes_put(found: &Record) -> u64 {
         .iter()
         .filter(|one| one.measure == Measure::Latency)
         .filter(|one| !one.is_floor && is_put(&one.operation));
-    puts.flat_map(|one| &one.points).map(|point| point.nbytes * point.summary.n).sum()
+    puts.flat_map(|one| &one.points)
+        .map(|point| point.nbytes * point.summary.n)
+        .sum()
 }
 
 #[cfg(test)]
@@ -198,10 +219,19 @@ mod tests {
     fn puts_that_an_interface_has_not_carried_are_refused() {
         let before = sent_bytes("lo").expect("every machine has a loopback interface");
         let series = |operation: &str, nbytes, is_floor| {
-            let mut point = Point { nbytes, ..Point::once(1.0) };
+            let mut point = Point {
+                nbytes,
+                ..Point::once(1.0)
+            };
             point.summary.n = 10;
             let (operation, shape) = (operation.to_owned(), Shape::default());
-            Series { measure: Measure::Latency, operation, is_floor, shape, points: vec![point] }
+            Series {
+                measure: Measure::Latency,
+                operation,
+                is_floor,
+                shape,
+                points: vec![point],
+            }
         };
         let puts = Record {
             series: vec![
@@ -212,7 +242,9 @@ mod tests {
             ..Record::default()
         };
         assert_eq!(nbytes_put(&puts), 10 << 40);
-        let refused = check_carried("lo", before, &puts).expect_err("it is much").to_string();
+        let refused = check_carried("lo", before, &puts)
+            .expect_err("it is much")
+            .to_string();
         assert!(refused.contains("do not go through lo"), "{refused}");
         check_carried("lo", before, &Record::default()).expect("nothing was moved");
         assert!(sent_bytes("no-such-interface").is_err());

@@ -46,8 +46,17 @@ pub struct Launch {
 }
 
 /// All suites; the first one is the default.
-pub const ALL: [&Suite; 9] =
-    [&ON_NODE, &TCP, &UCX, &OFI, &START, &COLLECTIVES, &COLLECTIVES_TCP, &KERNELS, &KERNELS_TCP];
+pub const ALL: [&Suite; 9] = [
+    &ON_NODE,
+    &TCP,
+    &UCX,
+    &OFI,
+    &START,
+    &COLLECTIVES,
+    &COLLECTIVES_TCP,
+    &KERNELS,
+    &KERNELS_TCP,
+];
 
 const EMPTY: Suite = Suite {
     name: "",
@@ -124,7 +133,12 @@ const TCP: Suite = Suite {
 };
 
 /// The same transfers by UCX over TCP, with both libraries.
-const UCX: Suite = Suite { name: "ucx", programs: &[], environment: &over("ucx"), ..TCP };
+const UCX: Suite = Suite {
+    name: "ucx",
+    programs: &[],
+    environment: &over("ucx"),
+    ..TCP
+};
 
 /// Transfers over libfabric, with its own operations as floors. The other library uses UCX over
 /// TCP.
@@ -166,8 +180,14 @@ const START: Suite = Suite {
     launches: &[
         launch("start", 2),
         launch("start", 16),
-        Launch { most: 5, ..launch("start", 64) },
-        Launch { most: 2, ..launch("start", 256) },
+        Launch {
+            most: 5,
+            ..launch("start", 64)
+        },
+        Launch {
+            most: 2,
+            ..launch("start", 256)
+        },
         launch("start_large", 2),
         launch("/bin/true", 2),
     ],
@@ -176,14 +196,22 @@ const START: Suite = Suite {
 
 /// Returns a launch that is part of each run.
 const fn launch(program: &'static str, pes: usize) -> Launch {
-    Launch { program, pes, most: usize::MAX }
+    Launch {
+        program,
+        pes,
+        most: usize::MAX,
+    }
 }
 
 /// Collectives of PEs that share their memory. On a small machine, the larger jobs have more PEs
 /// than processors.
 const COLLECTIVES: Suite = Suite {
     name: "collectives",
-    programs: &[("bare_reduction", 2), ("bare_reduction", 8), ("bare_reduction", 16)],
+    programs: &[
+        ("bare_reduction", 2),
+        ("bare_reduction", 8),
+        ("bare_reduction", 16),
+    ],
     measured: &[
         on_active_sets("2 PEs", 2),
         on_active_sets("8 PEs", 8),

@@ -42,7 +42,9 @@ impl Basis {
 /// only one of `n_figures` has.
 pub fn runs_to_find_one_of(n_figures: usize) -> usize {
     let finds = |n: &usize| least_p_value(*n, *n) * n_figures as f64 <= LEVEL;
-    (1..).find(finds).expect("the least probability halves at least")
+    (1..)
+        .find(finds)
+        .expect("the least probability halves at least")
 }
 
 /// The verdict on a figure.
@@ -84,7 +86,9 @@ pub struct Comparison<'a> {
 impl Comparison<'_> {
     /// Returns true if a figure is slower that is not a floor.
     pub fn is_slower(&self) -> bool {
-        self.compared.iter().any(|one| one.verdict == Change::Slower && !one.series.is_floor)
+        self.compared
+            .iter()
+            .any(|one| one.verdict == Change::Slower && !one.series.is_floor)
     }
 }
 
@@ -101,10 +105,15 @@ pub fn judge<'a>(
     let mut compared = Vec::new();
     let mut has_enough_runs = Vec::new();
     let (series_before, series_after) = (all_series(before), all_series(after));
-    for series in series_before.iter().filter(|series| contains(&series_after, series)) {
+    for series in series_before
+        .iter()
+        .filter(|series| contains(&series_after, series))
+    {
         let curves = [before, after].map(|runs| curves_of(runs, series));
         for nbytes in sizes(&curves[0]) {
-            let [a, b] = curves.each_ref().map(|curves| values(basis, curves, nbytes));
+            let [a, b] = curves
+                .each_ref()
+                .map(|curves| values(basis, curves, nbytes));
             if a.is_empty() || b.is_empty() {
                 continue;
             }
@@ -130,10 +139,20 @@ pub fn judge<'a>(
         };
     }
     let missing = |from: &[&'a Series], others: &[&'a Series]| {
-        from.iter().copied().filter(|one| !contains(others, one)).collect()
+        from.iter()
+            .copied()
+            .filter(|one| !contains(others, one))
+            .collect()
     };
-    let alone = (missing(&series_before, &series_after), missing(&series_after, &series_before));
-    Ok(Comparison { basis, compared, alone })
+    let alone = (
+        missing(&series_before, &series_after),
+        missing(&series_after, &series_before),
+    );
+    Ok(Comparison {
+        basis,
+        compared,
+        alone,
+    })
 }
 
 /// Returns the series of some runs, each once.
@@ -153,11 +172,18 @@ fn contains(all: &[&Series], series: &Series) -> bool {
 
 fn curves_of<'a>(runs: &'a [Record], series: &Series) -> Vec<&'a [Point]> {
     let all = runs.iter().flat_map(|run| &run.series);
-    all.filter(|one| one.is_same_as(series)).map(|one| one.points.as_slice()).collect()
+    all.filter(|one| one.is_same_as(series))
+        .map(|one| one.points.as_slice())
+        .collect()
 }
 
 fn sizes(curves: &[&[Point]]) -> Vec<u64> {
-    let mut sizes: Vec<u64> = curves.iter().copied().flatten().map(|point| point.nbytes).collect();
+    let mut sizes: Vec<u64> = curves
+        .iter()
+        .copied()
+        .flatten()
+        .map(|point| point.nbytes)
+        .collect();
     sizes.sort_unstable();
     sizes.dedup();
     sizes
@@ -166,7 +192,11 @@ fn sizes(curves: &[&[Point]]) -> Vec<u64> {
 /// Returns the values to compare at one size: the median of each run, or the medians of the batches
 /// of the only run. If this has no batches, it is the run's median.
 fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
-    let points = curves.iter().copied().flatten().filter(|point| point.nbytes == nbytes);
+    let points = curves
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|point| point.nbytes == nbytes);
     let batches: Vec<f64> = points
         .clone()
         .flat_map(|point| &point.summary.batches)

@@ -40,7 +40,8 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let mut start = 0;
     for tie in order.chunk_by(|&i, &j| values[i] == values[j]) {
         // The ranks from start + 1 to start + len have this mean, doubled.
-        tie.iter().for_each(|&i| ranks[i] = 2 * start + tie.len() + 1);
+        tie.iter()
+            .for_each(|&i| ranks[i] = 2 * start + tie.len() + 1);
         start += tie.len();
     }
     ranks
@@ -64,7 +65,10 @@ fn exact(ranks: &[usize], n: usize, sum: usize) -> f64 {
     // The mean of the sum is total * n / ranks.len(); both sides are multiplied by ranks.len() to
     // stay whole.
     let distance = |s: usize| (s * ranks.len()).abs_diff(total * n);
-    let far: f64 = (0..=total).filter(|&s| distance(s) >= distance(sum)).map(|s| ways[n][s]).sum();
+    let far: f64 = (0..=total)
+        .filter(|&s| distance(s) >= distance(sum))
+        .map(|s| ways[n][s])
+        .sum();
     far / ways[n].iter().sum::<f64>()
 }
 
@@ -90,13 +94,19 @@ mod tests {
     use super::*;
 
     fn near(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 0.002 * expected.max(0.01), "{found}, not {expected}");
+        assert!(
+            (found - expected).abs() < 0.002 * expected.max(0.01),
+            "{found}, not {expected}"
+        );
     }
 
     #[test]
     fn small_samples_are_counted() {
         // Two of the 252 ways to choose 5 of 10 are as extreme.
-        near(p_value(&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0, 8.0, 9.0, 10.0]), 2.0 / 252.0);
+        near(
+            p_value(&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0, 8.0, 9.0, 10.0]),
+            2.0 / 252.0,
+        );
         near(least_p_value(5, 5), 2.0 / 252.0);
         near(least_p_value(1, 1), 1.0);
         near(least_p_value(0, 3), 1.0);
@@ -120,7 +130,10 @@ mod tests {
         let ranks = doubled_ranks(&a, &b);
         let sum = ranks[..12].iter().sum();
         let (counted, normal) = (exact(&ranks, 12, sum), approximate(&ranks, 12, sum));
-        assert!(counted < 0.05 && (counted - normal).abs() < 0.003, "{counted} and {normal}");
+        assert!(
+            counted < 0.05 && (counted - normal).abs() < 0.003,
+            "{counted} and {normal}"
+        );
         near(approximate(&[60; 60], 30, 1800), 1.0);
     }
 

@@ -27,11 +27,17 @@ pub fn words(
         text += &paragraph("note: ", &format!("all with {}.", names.common));
     }
     let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
-    for verdict in [Change::Slower, Change::Faster, Change::TooFew, Change::Equal] {
+    for verdict in [
+        Change::Slower,
+        Change::Faster,
+        Change::TooFew,
+        Change::Equal,
+    ] {
         if verdict < Change::Equal || lists_equal {
             let all = found.compared.iter().zip(&names.names);
             rows.extend(
-                all.filter(|(one, _)| one.verdict == verdict).map(|(one, name)| row(one, name)),
+                all.filter(|(one, _)| one.verdict == verdict)
+                    .map(|(one, name)| row(one, name)),
             );
         }
     }
@@ -48,9 +54,18 @@ pub fn words(
         judged.for_each(|one| n[usize::from(one.series.is_floor)] += 1);
         n
     };
-    let [slower, faster, equal, few] =
-        [Change::Slower, Change::Faster, Change::Equal, Change::TooFew].map(count);
-    let _ = write!(text, "{} slower, {} faster, {} equal", slower[0], faster[0], equal[0]);
+    let [slower, faster, equal, few] = [
+        Change::Slower,
+        Change::Faster,
+        Change::Equal,
+        Change::TooFew,
+    ]
+    .map(count);
+    let _ = write!(
+        text,
+        "{} slower, {} faster, {} equal",
+        slower[0], faster[0], equal[0]
+    );
     if few[0] > 0 {
         let _ = write!(text, ", {} of too few values to say", few[0]);
     }
@@ -104,16 +119,27 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     let all: Vec<&Record> = before.iter().chain(after).collect();
     let [one, other] = [before, after].map(transports);
     if one != other {
-        doubts.push(format!("the runs before went over {one}, those after over {other}."));
+        doubts.push(format!(
+            "the runs before went over {one}, those after over {other}."
+        ));
     }
-    let hosts =
-        |run: &Record| run.job.hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>();
+    let hosts = |run: &Record| {
+        run.job
+            .hosts
+            .iter()
+            .map(|host| host.name.clone())
+            .collect::<Vec<_>>()
+    };
     if all.iter().any(|run| hosts(run) != hosts(all[0])) {
         doubts.push("the runs were on different hosts.".into());
     }
     // Nodes are not compared, because older records lack them.
     let places = |run: &Record| -> Vec<(u32, String)> {
-        run.job.pes.iter().map(|pe| (pe.host, pe.cpus.clone())).collect()
+        run.job
+            .pes
+            .iter()
+            .map(|pe| (pe.host, pe.cpus.clone()))
+            .collect()
     };
     if all.iter().any(|run| places(run) != places(all[0])) {
         doubts.push("the runs had different PEs, or bound them to other CPUs.".into());
@@ -124,7 +150,11 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
                 1 => format!("the run {when}"),
                 _ => format!("run {at} {when}"),
             };
-            doubts.extend(run.warnings.iter().map(|warning| format!("of {which}: {warning}")));
+            doubts.extend(
+                run.warnings
+                    .iter()
+                    .map(|warning| format!("of {which}: {warning}")),
+            );
         }
     }
     doubts
@@ -132,9 +162,18 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
 
 /// Returns the transports of some runs in words, each once.
 fn transports(runs: &[Record]) -> String {
-    let transport =
-        |run: &Record| run.library.transport.clone().unwrap_or_else(|| "what is unknown".into());
-    runs.iter().map(transport).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or ")
+    let transport = |run: &Record| {
+        run.library
+            .transport
+            .clone()
+            .unwrap_or_else(|| "what is unknown".into())
+    };
+    runs.iter()
+        .map(transport)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect::<Vec<_>>()
+        .join(" or ")
 }
 
 /// The maximum number of operations that are listed by name; the others are counted.
@@ -149,7 +188,9 @@ fn listed(series: &[&Series], lists_all: bool) -> String {
         .map(|(series, name)| format!("{} ({})", name, units::name(series.measure).to_lowercase()))
         .collect();
     all.dedup();
-    let more = all.len().saturating_sub(if lists_all { all.len() } else { LISTED });
+    let more = all
+        .len()
+        .saturating_sub(if lists_all { all.len() } else { LISTED });
     all.truncate(all.len() - more);
     if more > 0 {
         all.push(format!("{more} more (--all)"));
@@ -157,7 +198,16 @@ fn listed(series: &[&Series], lists_all: bool) -> String {
     all.join("; ")
 }
 
-const HEAD: [&str; 8] = ["", "measure", "operation", "bytes", "before", "after", "ratio", "p"];
+const HEAD: [&str; 8] = [
+    "",
+    "measure",
+    "operation",
+    "bytes",
+    "before",
+    "after",
+    "ratio",
+    "p",
+];
 
 fn row(one: &Compared, name: &str) -> Vec<String> {
     let verdict = match one.verdict {
@@ -166,7 +216,10 @@ fn row(one: &Compared, name: &str) -> Vec<String> {
         Change::Equal => "equal",
         Change::TooFew => "too few values",
     };
-    let (measure, floor) = (one.series.measure, if one.series.is_floor { " (floor)" } else { "" });
+    let (measure, floor) = (
+        one.series.measure,
+        if one.series.is_floor { " (floor)" } else { "" },
+    );
     vec![
         verdict.into(),
         units::name(measure).to_lowercase(),
@@ -191,13 +244,22 @@ mod tests {
         before[0].library.transport = Some("shared memory".into());
         let alone = before[0].series.clone().into_iter().map(|series| {
             let operation = format!("{}_of_before", series.operation);
-            Series { operation, ..series }
+            Series {
+                operation,
+                ..series
+            }
         });
         before[0].series.extend(alone.collect::<Vec<_>>());
         let found = judge(&before, &after, 0.5).expect("they can be compared");
         let text = words((&before, &after), &found, 50.0, false);
         let first = "note: the runs before went over shared memory, those after over ofi";
-        assert!(text.starts_with(first) && text.contains(" more\n"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(
+            text.starts_with(first) && text.contains(" more\n"),
+            "{text}"
+        );
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 100),
+            "{text}"
+        );
     }
 }

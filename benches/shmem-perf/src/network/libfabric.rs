@@ -66,7 +66,10 @@ impl LibfabricRoute {
         let found = entry(&library, preference, with).map(|info| (info, with));
         let (info, completion) = match found {
             Some(found) => found,
-            None => (entry(&library, preference, 0).ok_or("no provider fits")?, without),
+            None => (
+                entry(&library, preference, 0).ok_or("no provider fits")?,
+                without,
+            ),
         };
         let said = |code: c_int| match code {
             0 => Ok(()),
@@ -139,7 +142,9 @@ impl LibfabricRoute {
         }
         // SAFETY: an open registration.
         let desc = unsafe { (*registration).mem_desc };
-        let context = fi::fi_context2 { internal: [null_mut(); 8] };
+        let context = fi::fi_context2 {
+            internal: [null_mut(); 8],
+        };
         let contexts: &'static mut [_] = Vec::leak(vec![context; n_in_flight]);
         Ok(Self {
             memory,
@@ -147,14 +152,21 @@ impl LibfabricRoute {
             queue,
             addresses,
             registration,
-            desc: if asks(fi::FI_MR_LOCAL) { desc } else { null_mut() },
+            desc: if asks(fi::FI_MR_LOCAL) {
+                desc
+            } else {
+                null_mut()
+            },
             is_by_address: asks(fi::FI_MR_VIRT_ADDR),
             most,
             completion: fi::FI_COMPLETION | completion,
             peer: fi::ADDR_NOTAVAIL,
             base: 0,
             key: 0,
-            free: contexts.iter_mut().map(|context| (&raw mut *context).cast()).collect(),
+            free: contexts
+                .iter_mut()
+                .map(|context| (&raw mut *context).cast())
+                .collect(),
             n_contexts: n_in_flight,
             spins,
             path: format!("{} of libfabric's {}", device(info), provider(info)),
@@ -183,7 +195,9 @@ impl LibfabricRoute {
     /// Returns the offsets and lengths of the operations into which a transfer is divided.
     fn parts(&self, nbytes: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let most = self.most;
-        (0..nbytes).step_by(most).map(move |at| (at, (nbytes - at).min(most)))
+        (0..nbytes)
+            .step_by(most)
+            .map(move |at| (at, (nbytes - at).min(most)))
     }
 
     fn pause(&self) {
@@ -209,8 +223,16 @@ impl NetworkRoute for LibfabricRoute {
         name.truncate(nbytes);
         // SAFETY: an open registration.
         let key = unsafe { (*self.registration).key };
-        let base = if self.is_by_address { self.memory.base().addr() as u64 } else { 0 };
-        Ok(Contact { name, base, key: key.to_ne_bytes().to_vec() })
+        let base = if self.is_by_address {
+            self.memory.base().addr() as u64
+        } else {
+            0
+        };
+        Ok(Contact {
+            name,
+            base,
+            key: key.to_ne_bytes().to_vec(),
+        })
     }
 
     fn connect(&mut self, contact: &Contact) -> Result<(), String> {
@@ -232,9 +254,15 @@ impl NetworkRoute for LibfabricRoute {
 
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
         for (at, nbytes) in self.parts(nbytes) {
-            let iov = fi::iovec { iov_base: self.local_address(from + at), iov_len: nbytes };
-            let rma =
-                fi::fi_rma_iov { addr: self.base + (to + at) as u64, len: nbytes, key: self.key };
+            let iov = fi::iovec {
+                iov_base: self.local_address(from + at),
+                iov_len: nbytes,
+            };
+            let rma = fi::fi_rma_iov {
+                addr: self.base + (to + at) as u64,
+                len: nbytes,
+                key: self.key,
+            };
             self.begin(|own, context| {
                 let mut desc = [own.desc];
                 let message = fi::fi_msg_rma {
@@ -283,8 +311,9 @@ impl NetworkRoute for LibfabricRoute {
             0 => self.pause(),
             n if n >= 0 => {
                 // SAFETY: libfabric has filled in the first `n` entries.
-                let filled =
-                    entries[..n as usize].iter().map(|entry| unsafe { entry.assume_init_ref() });
+                let filled = entries[..n as usize]
+                    .iter()
+                    .map(|entry| unsafe { entry.assume_init_ref() });
                 self.free.extend(filled.map(|entry| entry.op_context));
             }
             code if code == -(fi::FI_EAGAIN as isize) => self.pause(),
@@ -355,8 +384,13 @@ fn entry(
     // SAFETY: an entry of a list that lives as long as the process.
     let device_of = |entry: &*mut fi::fi_info| device(unsafe { &**entry });
     let is_faulty = |name: &String| name.split(';').any(|layer| FAULTY.contains(&layer));
-    let name = entries.iter().map(provider_of).find(|name| !is_faulty(name))?;
-    let of_provider = entries.into_iter().filter(|entry| provider_of(entry) == name);
+    let name = entries
+        .iter()
+        .map(provider_of)
+        .find(|name| !is_faulty(name))?;
+    let of_provider = entries
+        .into_iter()
+        .filter(|entry| provider_of(entry) == name);
     let best = of_provider.min_by_key(|entry| preference.rank(&device_of(entry)))?;
     // SAFETY: an entry of the list, which lives as long as the process and has no other reference.
     unsafe { best.as_mut() }
@@ -377,12 +411,16 @@ fn text(string: *const c_char) -> String {
     match string.is_null() {
         true => String::new(),
         // SAFETY: a string of an entry, which lives as long as the process.
-        false => unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned(),
+        false => unsafe { CStr::from_ptr(string) }
+            .to_string_lossy()
+            .into_owned(),
     }
 }
 
 /// Returns the value of a variable as a C string that libfabric owns; null if it is unset or empty.
 fn named(variable: &str) -> *mut c_char {
     let value = env::var(variable).ok().filter(|value| !value.is_empty());
-    value.and_then(|value| CString::new(value).ok()).map_or(null_mut(), CString::into_raw)
+    value
+        .and_then(|value| CString::new(value).ok())
+        .map_or(null_mut(), CString::into_raw)
 }

@@ -102,8 +102,14 @@ impl Preference {
         let (nic, interface) = text.split_once(',').unwrap_or((text, ""));
         let name = nic.split(':').next().unwrap_or(nic);
         let port = nic.contains(':').then(|| nic.to_owned());
-        let names = [name, interface].into_iter().filter(|name| !matches!(*name, "" | "any"));
-        Self { port, names: names.map(str::to_owned).collect(), is_one_host }
+        let names = [name, interface]
+            .into_iter()
+            .filter(|name| !matches!(*name, "" | "any"));
+        Self {
+            port,
+            names: names.map(str::to_owned).collect(),
+            is_one_host,
+        }
     }
 
     /// Returns the rank of a device among those of one provider; the device with the lowest rank is
@@ -120,16 +126,25 @@ mod tests {
 
     fn first<'a>(nic: &str, is_one_host: bool, devices: &[&'a str]) -> &'a str {
         let preference = Preference::parse(nic, is_one_host);
-        devices.iter().min_by_key(|device| preference.rank(device)).expect("a device")
+        devices
+            .iter()
+            .min_by_key(|device| preference.rank(device))
+            .expect("a device")
     }
 
     #[test]
     fn the_nic_and_its_interface_are_preferred() {
-        assert_eq!(first("mlx5_1:1,ib1", false, &["mlx5_0", "mlx5_1"]), "mlx5_1");
+        assert_eq!(
+            first("mlx5_1:1,ib1", false, &["mlx5_0", "mlx5_1"]),
+            "mlx5_1"
+        );
         assert_eq!(first("cxi2,hsn2", false, &["hsn0", "hsn2"]), "hsn2");
         assert_eq!(first("any", false, &["eth0", "lo"]), "eth0");
         assert_eq!(first("", true, &["eth0", "lo"]), "lo");
-        assert_eq!(Preference::parse("mlx5_1:1,ib1", false).port.as_deref(), Some("mlx5_1:1"));
+        assert_eq!(
+            Preference::parse("mlx5_1:1,ib1", false).port.as_deref(),
+            Some("mlx5_1:1")
+        );
         assert_eq!(Preference::parse("any", true).port, None);
     }
 }

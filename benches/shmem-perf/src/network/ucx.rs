@@ -40,7 +40,9 @@ impl UcxRoute {
         spins: bool,
     ) -> Result<Self, String> {
         let ucp = sys::open()?;
-        let devices = env::var("UCX_NET_DEVICES").ok().or_else(|| preference.port.clone());
+        let devices = env::var("UCX_NET_DEVICES")
+            .ok()
+            .or_else(|| preference.port.clone());
         let context = context(ucp, devices.as_deref())?;
         let path = match devices {
             Some(devices) => format!("the devices {devices}"),
@@ -84,7 +86,9 @@ impl UcxRoute {
 
     /// Waits until a request is complete.
     fn wait(&mut self, request: sys::ucs_status_ptr_t) -> Result<(), String> {
-        let Some(request) = pending(self.ucp, request)? else { return Ok(()) };
+        let Some(request) = pending(self.ucp, request)? else {
+            return Ok(());
+        };
         loop {
             // SAFETY: a request that has not been freed.
             match unsafe { self.ucp.ucp_request_check_status(request) } {
@@ -111,12 +115,21 @@ impl NetworkRoute for UcxRoute {
         let mut key = null_mut();
         // SAFETY: live handles; it writes a buffer and its size when it succeeds.
         let status = unsafe {
-            ucp.ucp_rkey_pack(self.context, self.registration, &raw mut key, &raw mut nbytes)
+            ucp.ucp_rkey_pack(
+                self.context,
+                self.registration,
+                &raw mut key,
+                &raw mut nbytes,
+            )
         };
         check_status(ucp, status)?;
         // SAFETY: the buffer that was just made, of that size; it is not released.
         let key = unsafe { std::slice::from_raw_parts(key.cast::<u8>(), nbytes) }.to_vec();
-        Ok(Contact { name, base: self.memory.base().addr() as u64, key })
+        Ok(Contact {
+            name,
+            base: self.memory.base().addr() as u64,
+            key,
+        })
     }
 
     fn connect(&mut self, contact: &Contact) -> Result<(), String> {
@@ -127,10 +140,14 @@ impl NetworkRoute for UcxRoute {
         };
         let (ucp, at) = (self.ucp, &raw mut self.endpoint);
         // SAFETY: a live worker and an address that UCX made; it writes a handle when it succeeds.
-        check_status(ucp, unsafe { ucp.ucp_ep_create(self.worker, &raw const params, at) })?;
+        check_status(ucp, unsafe {
+            ucp.ucp_ep_create(self.worker, &raw const params, at)
+        })?;
         let (packed, at) = (contact.key.as_ptr().cast(), &raw mut self.key);
         // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
-        check_status(ucp, unsafe { ucp.ucp_ep_rkey_unpack(self.endpoint, packed, at) })?;
+        check_status(ucp, unsafe {
+            ucp.ucp_ep_rkey_unpack(self.endpoint, packed, at)
+        })?;
         self.base = contact.base;
         Ok(())
     }
@@ -140,7 +157,8 @@ impl NetworkRoute for UcxRoute {
         let from = self.memory.base().wrapping_add(from).cast();
         // SAFETY: a connected endpoint, and memory of both PEs that is registered and stays so.
         let request = unsafe {
-            self.ucp.ucp_put_nbx(self.endpoint, from, nbytes, to, self.key, &raw const params)
+            self.ucp
+                .ucp_put_nbx(self.endpoint, from, nbytes, to, self.key, &raw const params)
         };
         self.has_written = true;
         if let Some(request) = pending(self.ucp, request)? {
@@ -156,7 +174,8 @@ impl NetworkRoute for UcxRoute {
         let to = self.memory.base().wrapping_add(to).cast();
         // SAFETY: a connected endpoint, and memory of both PEs that is registered and stays so.
         let request = unsafe {
-            self.ucp.ucp_get_nbx(self.endpoint, to, nbytes, from, self.key, &raw const params)
+            self.ucp
+                .ucp_get_nbx(self.endpoint, to, nbytes, from, self.key, &raw const params)
         };
         self.reads.push(request);
         Ok(())
@@ -192,13 +211,19 @@ impl NetworkRoute for UcxRoute {
 fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_context_h, String> {
     let mut config = null_mut();
     // SAFETY: no prefix and no file; it writes a handle when it succeeds.
-    check_status(ucp, unsafe { ucp.ucp_config_read(null(), null(), &raw mut config) })?;
-    let transports = env::var("UCX_TLS").or_else(|_| env::var("SHMEM_UCX_TLS")).ok();
+    check_status(ucp, unsafe {
+        ucp.ucp_config_read(null(), null(), &raw mut config)
+    })?;
+    let transports = env::var("UCX_TLS")
+        .or_else(|_| env::var("SHMEM_UCX_TLS"))
+        .ok();
     for (name, value) in [(c"TLS", transports.as_deref()), (c"NET_DEVICES", devices)] {
         let Some(value) = value else { continue };
         let value = CString::new(value).map_err(|error| error.to_string())?;
         // SAFETY: a live configuration and two C strings.
-        check_status(ucp, unsafe { ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) })?;
+        check_status(ucp, unsafe {
+            ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr())
+        })?;
     }
     let params = sys::ucp_params_t {
         field_mask: sys::UCP_PARAM_FIELD_FEATURES.into(),
@@ -217,7 +242,10 @@ fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_con
 
 /// Returns request parameters with no field set.
 fn plain() -> sys::ucp_request_param_t {
-    sys::ucp_request_param_t { user_data: null_mut(), ..Default::default() }
+    sys::ucp_request_param_t {
+        user_data: null_mut(),
+        ..Default::default()
+    }
 }
 
 /// Returns the request of a call that started an operation; `None` if the operation is complete
@@ -240,5 +268,7 @@ fn check_status(ucp: &sys::Ucp, status: sys::ucs_status_t) -> Result<(), String>
     // SAFETY: it takes any number and returns a text that is never freed.
     let text = unsafe { ucp.ucs_status_string(status) };
     // SAFETY: a C string of the library's own.
-    Err(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    Err(unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned())
 }

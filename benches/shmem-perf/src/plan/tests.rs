@@ -34,18 +34,27 @@ fn options(words: &[&str]) -> PerfOptions {
 }
 
 fn facts(n_pes: u32, shares_memory: bool) -> JobFacts {
-    JobFacts { n_pes, shares_memory, shares_host: true, networks: [false; 2] }
+    JobFacts {
+        n_pes,
+        shares_memory,
+        shares_host: true,
+        networks: [false; 2],
+    }
 }
 
 /// Measures and names, in their order.
 fn planned(words: &[&str], facts: JobFacts) -> Vec<(Measure, String)> {
     let groups = plan(&options(words), &table(), facts).expect("a plan");
     let subjects = groups.into_iter().flat_map(|group| group.subjects);
-    subjects.map(|subject| (subject.measure, subject.name)).collect()
+    subjects
+        .map(|subject| (subject.measure, subject.name))
+        .collect()
 }
 
 fn has(planned: &[(Measure, String)], measure: Measure, name: &str) -> bool {
-    planned.iter().any(|(found, operation)| *found == measure && operation == name)
+    planned
+        .iter()
+        .any(|(found, operation)| *found == measure && operation == name)
 }
 
 #[test]
@@ -63,7 +72,10 @@ fn without_flags_it_is_what_most_programs_use() {
         (Measure::Collective, "barrier_all"),
         (Measure::Event, "init"),
     ] {
-        assert!(has(&found, measure, name), "{measure:?} of {name}: {found:?}");
+        assert!(
+            has(&found, measure, name),
+            "{measure:?} of {name}: {found:?}"
+        );
     }
     assert!(!has(&found, Measure::Latency, "iput"));
     // A substitute is measured only where the routine is missing.
@@ -76,7 +88,10 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
     assert!(has(&found, Measure::Latency, "socket round trip"));
     assert!(!has(&found, Measure::Latency, "store"));
     let found_of = |operations: &str| {
-        planned(&["--operations", operations, "--measures", "latency"], facts(2, true))
+        planned(
+            &["--operations", operations, "--measures", "latency"],
+            facts(2, true),
+        )
     };
     let found = found_of("p");
     assert!(has(&found, Measure::Latency, "store"));
@@ -84,7 +99,10 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
     // A store says nothing of a round trip.
     for operation in ["put_signal", "p round trip"] {
         let found = found_of(operation);
-        assert!(has(&found, Measure::Latency, "cache line round trip"), "{operation}");
+        assert!(
+            has(&found, Measure::Latency, "cache line round trip"),
+            "{operation}"
+        );
         assert!(!has(&found, Measure::Latency, "store"), "{operation}");
     }
     let alone = planned(&[], facts(1, true));
@@ -93,31 +111,56 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
 
 #[test]
 fn floors_of_networks_are_those_that_are_wanted() {
-    let found_of =
-        |networks, words: &[&str]| planned(words, JobFacts { networks, ..facts(2, false) });
-    for (networks, names) in
-        [([true, false], ["ucp_put", "ucp_get"]), ([false, true], ["fi_write", "fi_read"])]
-    {
+    let found_of = |networks, words: &[&str]| {
+        planned(
+            words,
+            JobFacts {
+                networks,
+                ..facts(2, false)
+            },
+        )
+    };
+    for (networks, names) in [
+        ([true, false], ["ucp_put", "ucp_get"]),
+        ([false, true], ["fi_write", "fi_read"]),
+    ] {
         let found = found_of(networks, &[]);
         for measure in [Measure::Latency, Measure::Bandwidth] {
-            assert!(names.iter().all(|name| has(&found, measure, name)), "{found:?}");
+            assert!(
+                names.iter().all(|name| has(&found, measure, name)),
+                "{found:?}"
+            );
         }
         assert!(!has(&found, Measure::MessageRate, names[0]), "{found:?}");
     }
     let found = found_of([true, true], &["--operations", "p"]);
     assert!(has(&found, Measure::Latency, "ucp_put"), "{found:?}");
-    assert!(!has(&found, Measure::Latency, "ucp_get"), "a read bounds no write: {found:?}");
-    assert!(!has(&found_of([false, false], &[]), Measure::Latency, "fi_write"));
+    assert!(
+        !has(&found, Measure::Latency, "ucp_get"),
+        "a read bounds no write: {found:?}"
+    );
+    assert!(!has(
+        &found_of([false, false], &[]),
+        Measure::Latency,
+        "fi_write"
+    ));
 }
 
 #[test]
 fn each_operation_can_be_named() {
-    for name in table().iter().filter(|operation| !is_floor(operation)).map(|found| &found.name) {
+    for name in table()
+        .iter()
+        .filter(|operation| !is_floor(operation))
+        .map(|found| &found.name)
+    {
         let options = options(&["--operations", name]);
         assert_eq!(options.operations, [name.as_str()], "a comma divides names");
         let found = plan(&options, &table(), facts(2, false)).expect("a plan");
         let subjects = found.iter().flat_map(|group| &group.subjects);
-        assert!(subjects.into_iter().any(|subject| subject.name == *name), "{name}");
+        assert!(
+            subjects.into_iter().any(|subject| subject.name == *name),
+            "{name}"
+        );
     }
 }
 
@@ -130,12 +173,27 @@ fn a_name_also_stands_for_its_round_trip() {
 
 #[test]
 fn sizes_are_those_that_an_operation_can_have() {
-    let words = ["--operations", "put,iput,fcollect", "--max-bytes", "64", "--growth", "2"];
-    let words = [&words[..], &["--min-bytes", "2", "--measures", "latency,collective"]].concat();
+    let words = [
+        "--operations",
+        "put,iput,fcollect",
+        "--max-bytes",
+        "64",
+        "--growth",
+        "2",
+    ];
+    let words = [
+        &words[..],
+        &["--min-bytes", "2", "--measures", "latency,collective"],
+    ]
+    .concat();
     let groups = plan(&options(&words), &table(), facts(4, false)).expect("a plan");
     let sizes = |name: &str| {
         let mut subjects = groups.iter().flat_map(|group| &group.subjects);
-        subjects.find(|subject| subject.name == name).expect("a subject").sizes.clone()
+        subjects
+            .find(|subject| subject.name == name)
+            .expect("a subject")
+            .sizes
+            .clone()
     };
     assert_eq!(sizes("put"), [2, 4, 8, 16, 32, 64]);
     assert_eq!(sizes("iput"), [8, 16, 32, 64]);
@@ -161,12 +219,25 @@ fn what_cannot_be_measured_is_refused() {
 
 #[test]
 fn each_team_has_a_curve_of_its_own() {
-    let words = ["--operations", "fcollect,barrier_all", "--team-sizes", "2,3"];
+    let words = [
+        "--operations",
+        "fcollect,barrier_all",
+        "--team-sizes",
+        "2,3",
+    ];
     let groups = plan(&options(&words), &table(), facts(4, true)).expect("a plan");
     let subjects = groups.iter().flat_map(|group| &group.subjects);
-    let teams: Vec<(&str, Option<u32>)> =
-        subjects.map(|subject| (subject.name.as_str(), subject.shape.team_size)).collect();
-    assert_eq!(teams, [("barrier_all", Some(4)), ("fcollect", Some(2)), ("fcollect", Some(3))]);
+    let teams: Vec<(&str, Option<u32>)> = subjects
+        .map(|subject| (subject.name.as_str(), subject.shape.team_size))
+        .collect();
+    assert_eq!(
+        teams,
+        [
+            ("barrier_all", Some(4)),
+            ("fcollect", Some(2)),
+            ("fcollect", Some(3))
+        ]
+    );
 }
 
 #[test]
@@ -180,7 +251,10 @@ fn a_pe_is_in_one_pair_at_most() {
             pes.dedup();
             assert_eq!(pes.len(), n_pes, "{which:?} of {n}");
             assert!(pes.iter().all(|&pe| pe < n));
-            assert_eq!(n_pes as u32, if which == Pairs::One { 2 } else { n / 2 * 2 });
+            assert_eq!(
+                n_pes as u32,
+                if which == Pairs::One { 2 } else { n / 2 * 2 }
+            );
         }
     }
 }

@@ -36,22 +36,42 @@ impl Axis {
 
     /// Returns a logarithmic axis from one value to another, both above zero.
     pub fn log_between((low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
-        Self { scale: Scale::Log, low: low.ln(), high: high.ln(), from, to }
+        Self {
+            scale: Scale::Log,
+            low: low.ln(),
+            high: high.ln(),
+            from,
+            to,
+        }
     }
 
     /// Returns a linear axis from zero to a value above it.
     pub fn linear(high: f64, (from, to): (f64, f64)) -> Self {
-        Self { scale: Scale::Linear, low: 0.0, high, from, to }
+        Self {
+            scale: Scale::Linear,
+            low: 0.0,
+            high,
+            from,
+            to,
+        }
     }
 
     /// Returns an axis by powers of two for these values, which may be zero.
     pub fn doubling(values: impl Iterator<Item = u64> + Clone, (from, to): (f64, f64)) -> Self {
         let has_zero = values.clone().any(|value| value == 0);
-        let logs = values.filter(|value| *value > 0).map(|value| (value as f64).log2());
+        let logs = values
+            .filter(|value| *value > 0)
+            .map(|value| (value as f64).log2());
         let (low, high) = ends(logs).unwrap_or((0.0, 0.0));
         let low = if has_zero { low - 1.0 } else { low };
         let high = if high > low { high } else { low + 1.0 };
-        Self { scale: Scale::Doubling, low, high, from, to }
+        Self {
+            scale: Scale::Doubling,
+            low,
+            high,
+            from,
+            to,
+        }
     }
 
     /// Returns the position of a value, clamped to the ends of the axis.
@@ -83,14 +103,22 @@ impl Axis {
     pub fn ticks_among(&self, values: &[u64], distance: f64) -> Vec<u64> {
         let every = |step| values.iter().copied().step_by(step).collect();
         let keep = |ticks: &Vec<u64>| {
-            self.keep(&ticks.iter().map(|tick| *tick as f64).collect::<Vec<_>>(), distance)
+            self.keep(
+                &ticks.iter().map(|tick| *tick as f64).collect::<Vec<_>>(),
+                distance,
+            )
         };
-        (1..).map(every).find(keep).expect("one tick keeps any distance")
+        (1..)
+            .map(every)
+            .find(keep)
+            .expect("one tick keeps any distance")
     }
 
     /// Returns true if neighboring ticks have at least this distance.
     fn keep(&self, ticks: &[f64], distance: f64) -> bool {
-        ticks.windows(2).all(|pair| (self.at(pair[0]) - self.at(pair[1])).abs() >= distance)
+        ticks
+            .windows(2)
+            .all(|pair| (self.at(pair[0]) - self.at(pair[1])).abs() >= distance)
     }
 
     /// Returns the sets of ticks to choose from, the densest first.
@@ -118,7 +146,11 @@ impl Axis {
                 let by_powers: Vec<Vec<f64>> = all.map(ticks).to_vec();
                 // On a short axis, even the densest set may have fewer than three ticks.
                 let is_narrow = by_powers[0].len() < 3 && low < high;
-                let narrow = if is_narrow { equidistant(low, high) } else { Vec::new() };
+                let narrow = if is_narrow {
+                    equidistant(low, high)
+                } else {
+                    Vec::new()
+                };
                 [narrow, by_powers].concat()
             }
         }
@@ -162,9 +194,18 @@ mod tests {
     #[test]
     fn ticks_are_as_dense_as_labels_allow() {
         assert_eq!(log(0.95, 6.0).ticks(14.0), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-        assert_eq!(log(90.0, 2.1e4).ticks(20.0), [100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4]);
-        assert_eq!(log(0.09, 1.1e6).ticks(20.0), [0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]);
-        assert_eq!(log(103.0, 128.0).ticks(24.0), [105.0, 110.0, 115.0, 120.0, 125.0]);
+        assert_eq!(
+            log(90.0, 2.1e4).ticks(20.0),
+            [100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4]
+        );
+        assert_eq!(
+            log(0.09, 1.1e6).ticks(20.0),
+            [0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]
+        );
+        assert_eq!(
+            log(103.0, 128.0).ticks(24.0),
+            [105.0, 110.0, 115.0, 120.0, 125.0]
+        );
         let far = log(1e-20, 1e20).ticks(20.0);
         assert!(far.len() >= 8 && far.len() < 16, "{far:?}");
     }
@@ -177,7 +218,10 @@ mod tests {
         assert!(axis.at(5.1) < axis.at(5.0), "it grows upwards");
         assert_eq!(axis.at(0.0), 300.0);
         assert!(!axis.has(0.0) && !axis.has(f64::NAN) && axis.has(5.0));
-        assert_eq!(Axis::log([].into_iter(), (0.0, 100.0)).ticks(20.0).first(), Some(&1.0));
+        assert_eq!(
+            Axis::log([].into_iter(), (0.0, 100.0)).ticks(20.0).first(),
+            Some(&1.0)
+        );
     }
 
     #[test]
@@ -185,7 +229,10 @@ mod tests {
         let axis = Axis::linear(8.7e6, (0.0, 400.0));
         assert_eq!(axis.ticks(60.0), [0.0, 2e6, 4e6, 6e6, 8e6]);
         assert_eq!((axis.at(0.0), axis.at(8.7e6)), (0.0, 400.0));
-        assert_eq!(Axis::linear(100.0, (0.0, 300.0)).ticks(20.0).last(), Some(&100.0));
+        assert_eq!(
+            Axis::linear(100.0, (0.0, 300.0)).ticks(20.0).last(),
+            Some(&100.0)
+        );
     }
 
     #[test]
@@ -196,11 +243,17 @@ mod tests {
         };
         let by_four: Vec<u64> = (0..10).map(|i| 8 << (2 * i)).collect();
         assert_eq!(ticks(&by_four, 570.0), by_four);
-        assert_eq!(ticks(&by_four, 200.0), [8, 128, 2 << 10, 32 << 10, 512 << 10]);
+        assert_eq!(
+            ticks(&by_four, 200.0),
+            [8, 128, 2 << 10, 32 << 10, 512 << 10]
+        );
         assert_eq!(ticks(&[0, 8, 64], 200.0), [0, 8, 64]);
         assert_eq!((ticks(&[4], 200.0), ticks(&[], 200.0)), (vec![4], vec![]));
         let axis = Axis::doubling([0, 8, 64].into_iter(), (0.0, 200.0));
-        assert_eq!([0.0, 8.0, 64.0].map(|size| axis.at(size)), [0.0, 50.0, 200.0]);
+        assert_eq!(
+            [0.0, 8.0, 64.0].map(|size| axis.at(size)),
+            [0.0, 50.0, 200.0]
+        );
         assert_eq!(Axis::doubling([4].into_iter(), (0.0, 200.0)).at(4.0), 0.0);
     }
 }

@@ -40,7 +40,11 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
         curves.iter().partition(|curve| curve.color.is_none());
     let letters = |floor: &&Trace| floor.lettered(&floor.name, n_runs).chars().count();
     let (least, most) = FLOOR_LETTERS.into_inner();
-    let floor_letters = floors.iter().map(letters).max().map_or(0, |n| n.clamp(least, most));
+    let floor_letters = floors
+        .iter()
+        .map(letters)
+        .max()
+        .map_or(0, |n| n.clamp(least, most));
     let right = WIDTH - FLOOR_MARGIN - floor_letters as f64 * FLOOR_LETTER;
     let spots = || curves.iter().flat_map(|curve| &curve.spots);
     let xs = Axis::doubling(spots().map(|spot| spot.x), (LEFT + 8.0, right - 8.0));
@@ -52,7 +56,13 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
     let mut places: Vec<u64> = spots().map(|spot| spot.x).collect();
     places.sort_unstable();
     places.dedup();
-    let plot = Plot { xs, ys, places, right, n_runs };
+    let plot = Plot {
+        xs,
+        ys,
+        places,
+        right,
+        n_runs,
+    };
     let content = html! {
         (plot.frame(measure, across))
         @if spots().any(|spot| ys.has(spot.value)) {
@@ -64,7 +74,12 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
         }
     };
     let hits = plot.hits(measure, across, curves);
-    Drawing { width: WIDTH, height: HEIGHT, content, hits }
+    Drawing {
+        width: WIDTH,
+        height: HEIGHT,
+        content,
+        hits,
+    }
 }
 
 /// The axes and the measures that the parts of a chart share.
@@ -115,13 +130,21 @@ impl Plot {
 
     /// Splits a curve at values that the axis cannot show, such as 0.
     fn pieces<'a>(&self, curve: &'a Trace) -> impl Iterator<Item = &'a [Spot]> {
-        curve.spots.split(|spot| !self.ys.has(spot.value)).filter(|piece| !piece.is_empty())
+        curve
+            .spots
+            .split(|spot| !self.ys.has(spot.value))
+            .filter(|piece| !piece.is_empty())
     }
 
     fn band(&self, curve: &Trace) -> Markup {
         let edge = |piece: &[Spot]| {
-            let there = piece.iter().map(|spot| self.position(spot.x, spot.spread.1));
-            let back = piece.iter().rev().map(|spot| self.position(spot.x, spot.spread.0));
+            let there = piece
+                .iter()
+                .map(|spot| self.position(spot.x, spot.spread.1));
+            let back = piece
+                .iter()
+                .rev()
+                .map(|spot| self.position(spot.x, spot.spread.0));
             path(there.chain(back)) + "z"
         };
         html! {
@@ -155,9 +178,16 @@ impl Plot {
     /// Returns the names of floors at their right ends, moved apart where they would overlap.
     fn floor_names(&self, floors: &[&Trace]) -> Markup {
         let end = |floor: &&Trace| {
-            let last = floor.spots.iter().rev().find(|spot| self.ys.has(spot.value))?;
+            let last = floor
+                .spots
+                .iter()
+                .rev()
+                .find(|spot| self.ys.has(spot.value))?;
             let name = floor.lettered(&floor.name, self.n_runs);
-            Some((self.ys.at(last.value), shortened(&name, *FLOOR_LETTERS.end())))
+            Some((
+                self.ys.at(last.value),
+                shortened(&name, *FLOOR_LETTERS.end()),
+            ))
         };
         let mut ends: Vec<(f64, String)> = floors.iter().filter_map(end).collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -211,7 +241,9 @@ mod tests {
     use super::*;
 
     fn drawn(curves: &[Trace]) -> String {
-        draw(Measure::Latency, XAxis::Bytes, curves, 2).svg("").into_string()
+        draw(Measure::Latency, XAxis::Bytes, curves, 2)
+            .svg("")
+            .into_string()
     }
 
     #[test]
@@ -220,7 +252,10 @@ mod tests {
         assert!(drawn(&[trace("put", &[])]).contains("there are no values"));
         assert!(drawn(&[trace("put", &[(8, 0.0)])]).contains("there are no values"));
         let single = drawn(&[trace("put", &[(8, 100.0)])]);
-        assert!(single.contains("h5v5h-5z") && !single.contains("fill-opacity"), "{single}");
+        assert!(
+            single.contains("h5v5h-5z") && !single.contains("fill-opacity"),
+            "{single}"
+        );
     }
 
     #[test]
@@ -236,33 +271,66 @@ mod tests {
         let text = drawn(&[trace("put", &[(1024, 1500.0), (2048, 2500.0)])]);
         let tip = "data-tip=\"1 Ki bytes\nB put: 1.50 us (1.35 us to 3.00 us), n 1\"";
         assert!(text.contains(tip), "{text}");
-        assert!(text.contains(">2 us</text>") && text.contains(">2 Ki</text>"), "{text}");
+        assert!(
+            text.contains(">2 us</text>") && text.contains(">2 Ki</text>"),
+            "{text}"
+        );
     }
 
     #[test]
     fn floors_of_several_runs_have_markers_of_their_own_and_invalid_ones_a_cross() {
         let floor = |run, is_invalid| {
-            let spots = [8, 16].map(|x| Spot { is_invalid, ..spot(x, 9.0) });
-            Trace { color: None, run, spots: spots.into(), ..trace("memcpy", &[]) }
+            let spots = [8, 16].map(|x| Spot {
+                is_invalid,
+                ..spot(x, 9.0)
+            });
+            Trace {
+                color: None,
+                run,
+                spots: spots.into(),
+                ..trace("memcpy", &[])
+            }
         };
-        let curves = [trace("put", &[(8, 5.0), (16, 6.0)]), floor(0, false), floor(1, true)];
+        let curves = [
+            trace("put", &[(8, 5.0), (16, 6.0)]),
+            floor(0, false),
+            floor(1, true),
+        ];
         let text = drawn(&curves);
         assert_eq!(text.matches("<circle").count(), 2, "{text}");
         assert_eq!(text.matches("l7 7m0-7l-7 7").count(), 2, "{text}");
         let position = |name: &str| -> Option<f64> {
             let (before, _) = text.split_once(&format!(">{name}</text>"))?;
-            before.rsplit_once(" y=\"")?.1.split('"').next()?.parse().ok()
+            before
+                .rsplit_once(" y=\"")?
+                .1
+                .split('"')
+                .next()?
+                .parse()
+                .ok()
         };
         let [a, b] = ["A memcpy", "B memcpy"].map(|name| position(name).expect("a name"));
-        assert!((a - b).abs() >= 14.0, "names of floors keep apart: {a} and {b}");
+        assert!(
+            (a - b).abs() >= 14.0,
+            "names of floors keep apart: {a} and {b}"
+        );
         assert!(text.contains("n 1, invalid as a floor"), "{text}");
     }
 
     #[test]
     fn what_the_time_limit_cut_short_is_hollow() {
-        let late = Spot { is_late: true, ..spot(8, 5.0) };
-        let text = drawn(&[Trace { spots: vec![late], ..trace("put", &[]) }]);
-        assert!(text.contains("fill=\"#ffffff\" stroke=\"#0067a5\""), "{text}");
+        let late = Spot {
+            is_late: true,
+            ..spot(8, 5.0)
+        };
+        let text = drawn(&[Trace {
+            spots: vec![late],
+            ..trace("put", &[])
+        }]);
+        assert!(
+            text.contains("fill=\"#ffffff\" stroke=\"#0067a5\""),
+            "{text}"
+        );
         assert!(text.contains("n 1, time up"), "{text}");
     }
 }

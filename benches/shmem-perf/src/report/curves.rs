@@ -32,7 +32,14 @@ pub struct Spot {
 impl Spot {
     /// Returns a value without a spread.
     pub fn exact(x: u64, value: f64) -> Self {
-        Self { x, value, spread: (value, value), n: 1, is_late: false, is_invalid: false }
+        Self {
+            x,
+            value,
+            spread: (value, value),
+            n: 1,
+            is_late: false,
+            is_invalid: false,
+        }
     }
 }
 
@@ -76,8 +83,15 @@ impl Trace {
         let [value, low, high] =
             [spot.value, spot.spread.0, spot.spread.1].map(|value| units::figure(measure, value));
         let late = if spot.is_late { ", time up" } else { "" };
-        let invalid = if spot.is_invalid { ", invalid as a floor" } else { "" };
-        format!("{name}: {value} ({low} to {high}), n {}{late}{invalid}", spot.n)
+        let invalid = if spot.is_invalid {
+            ", invalid as a floor"
+        } else {
+            ""
+        };
+        format!(
+            "{name}: {value} ({low} to {high}), n {}{late}{invalid}",
+            spot.n
+        )
     }
 }
 
@@ -105,7 +119,13 @@ pub fn name_series<'a>(series: &[(usize, &'a Series)]) -> (Vec<NamedSeries<'a>>,
     let found = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let named = series.iter().zip(found.names);
     (
-        named.map(|((run, series), name)| NamedSeries { run: *run, series, name }).collect(),
+        named
+            .map(|((run, series), name)| NamedSeries {
+                run: *run,
+                series,
+                name,
+            })
+            .collect(),
         found.common,
     )
 }
@@ -122,15 +142,24 @@ pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries
     // All groups have nearly the same number of names.
     let n_groups = names.len().div_ceil(most).max(1);
     let in_group = names.len().div_ceil(n_groups).max(1);
-    let named =
-        |name: &&str| all.iter().filter(|one| one.name == **name).cloned().collect::<Vec<_>>();
-    let groups = names.chunks(in_group).map(|names| names.iter().flat_map(named).collect());
+    let named = |name: &&str| {
+        all.iter()
+            .filter(|one| one.name == **name)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let groups = names
+        .chunks(in_group)
+        .map(|names| names.iter().flat_map(named).collect());
     let n_groups = names.chunks(in_group).len();
     let part = |i: usize| match n_groups {
         1 => String::new(),
         n => format!(" ({} of {n})", i + 1),
     };
-    groups.enumerate().map(|(i, group)| (group, part(i))).collect()
+    groups
+        .enumerate()
+        .map(|(i, group)| (group, part(i)))
+        .collect()
 }
 
 /// Returns the curves of a group. Curves with the same name have the same color, which is that of
@@ -142,12 +171,21 @@ pub fn color_curves(group: &[NamedSeries], operations: &[String], runs: &[NamedR
             firsts.push(one);
         }
     }
-    let own: Vec<&str> = firsts.iter().map(|one| one.series.operation.as_str()).collect();
+    let own: Vec<&str> = firsts
+        .iter()
+        .map(|one| one.series.operation.as_str())
+        .collect();
     let colors = colors(&own, operations);
     let color = |one: &NamedSeries| {
-        firsts.iter().position(|first| first.name == one.name).map(|place| colors[place])
+        firsts
+            .iter()
+            .position(|first| first.name == one.name)
+            .map(|place| colors[place])
     };
-    group.iter().map(|one| curve(one, color(one), runs)).collect()
+    group
+        .iter()
+        .map(|one| curve(one, color(one), runs))
+        .collect()
 }
 
 pub fn curve(one: &NamedSeries, color: Option<usize>, runs: &[NamedRun]) -> Trace {
@@ -160,7 +198,12 @@ pub fn curve(one: &NamedSeries, color: Option<usize>, runs: &[NamedRun]) -> Trac
         is_invalid: is_invalid(&runs[one.run].record.series, one.series, point),
     };
     let spots = one.series.points.iter().map(spot).collect();
-    Trace { name: one.name.clone(), color, run: one.run, spots }
+    Trace {
+        name: one.name.clone(),
+        color,
+        run: one.run,
+        spots,
+    }
 }
 
 /// Returns the range in which most values are. For times it is from the minimum to the 99th
@@ -169,9 +212,12 @@ pub fn curve(one: &NamedSeries, color: Option<usize>, runs: &[NamedRun]) -> Trac
 fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     match measure {
         Measure::Latency | Measure::Collective | Measure::Event => (summary.min, summary.p99),
-        _ => summary.batches.iter().fold((summary.p50, summary.p50), |(low, high), batch| {
-            (low.min(*batch), high.max(*batch))
-        }),
+        _ => summary
+            .batches
+            .iter()
+            .fold((summary.p50, summary.p50), |(low, high), batch| {
+                (low.min(*batch), high.max(*batch))
+            }),
     }
 }
 
@@ -181,7 +227,11 @@ pub fn note_on(common: &str, curves: &[Trace]) -> String {
     let late = has(|spot| spot.is_late).then_some("hollow: cut short by the time limit");
     let invalid = has(|spot| spot.is_invalid).then_some("red cross: invalid as a floor");
     let common = Some(common).filter(|common| !common.is_empty());
-    [common, late, invalid].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [common, late, invalid]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Returns the legend: a color for each name, a kind of line for each run if there are several, and
@@ -191,14 +241,24 @@ pub fn legend(curves: &[Trace], has_floors: bool, runs: &[NamedRun]) -> Vec<Entr
     for curve in curves {
         if !legend.iter().any(|entry| entry.text == curve.name) {
             let (color, text) = (curve.color(), curve.name.clone());
-            legend.push(Entry { color, dashes: None, run: None, text });
+            legend.push(Entry {
+                color,
+                dashes: None,
+                run: None,
+                text,
+            });
         }
     }
     let is_present = |run: &usize| runs.len() > 1 && curves.iter().any(|curve| curve.run == *run);
     let present = (0..runs.len()).filter(is_present);
     legend.extend(present.map(|run| Entry::of_run(run, INK, short_run_name(runs, run))));
     let text = "what the machine itself takes".to_owned();
-    let floors = Entry { color: FLOOR, dashes: Some(FLOOR_DASHES), run: None, text };
+    let floors = Entry {
+        color: FLOOR,
+        dashes: Some(FLOOR_DASHES),
+        run: None,
+        text,
+    };
     legend.extend(has_floors.then_some(floors));
     legend
 }
@@ -208,12 +268,20 @@ pub mod tests {
     use super::*;
 
     pub fn spot(x: u64, value: f64) -> Spot {
-        Spot { spread: (value * 0.9, value * 2.0), ..Spot::exact(x, value) }
+        Spot {
+            spread: (value * 0.9, value * 2.0),
+            ..Spot::exact(x, value)
+        }
     }
 
     /// Returns a curve of run B.
     pub fn trace(name: &str, spots: &[(u64, f64)]) -> Trace {
         let spots = spots.iter().map(|&(x, value)| spot(x, value)).collect();
-        Trace { name: name.into(), color: Some(0), run: 1, spots }
+        Trace {
+            name: name.into(),
+            color: Some(0),
+            run: 1,
+            spots,
+        }
     }
 }

@@ -34,7 +34,13 @@ pub struct Figure {
 impl Figure {
     /// Returns a figure that is not searched for outliers.
     pub fn new(title: String, note: String, drawing: Drawing, legend: Vec<Entry>) -> Self {
-        Self { title, note, drawing, legend, found: None }
+        Self {
+            title,
+            note,
+            drawing,
+            legend,
+            found: None,
+        }
     }
 
     /// Returns the figure as a part of the page.
@@ -58,9 +64,18 @@ impl Figure {
 
     /// Returns the figure as the text of an SVG file, which needs no style sheet.
     pub fn picture(&self) -> String {
-        let Drawing { width: inner_width, height: inner_height, content, .. } = &self.drawing;
+        let Drawing {
+            width: inner_width,
+            height: inner_height,
+            content,
+            ..
+        } = &self.drawing;
         let width = inner_width + 2.0 * MARGIN;
-        let top = if self.note.is_empty() { TITLE + MARGIN } else { NOTE + MARGIN };
+        let top = if self.note.is_empty() {
+            TITLE + MARGIN
+        } else {
+            NOTE + MARGIN
+        };
         let mut below = top + inner_height + MARGIN;
         let mut at = MARGIN;
         let mut entries = Vec::new();
@@ -72,7 +87,11 @@ impl Figure {
             entries.push((entry, at, below));
             at += room;
         }
-        let height = if entries.is_empty() { below } else { below + LEGEND_LINE };
+        let height = if entries.is_empty() {
+            below
+        } else {
+            below + LEGEND_LINE
+        };
         let [width, height, inner_width, inner_height] =
             [width, height, *inner_width, *inner_height].map(px);
         let picture = html! {
@@ -103,7 +122,13 @@ pub fn legend_markup(entries: &[Entry]) -> Markup {
 
 /// Returns file names for figures: their titles in lower case, with numbers where titles are equal.
 pub fn file_names(figures: &[&Figure]) -> Vec<String> {
-    let letter = |c: char| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' };
+    let letter = |c: char| {
+        if c.is_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            ' '
+        }
+    };
     let mut names: Vec<String> = Vec::new();
     for Figure { title, .. } in figures {
         let spaced: String = title.chars().map(letter).collect();
@@ -161,10 +186,13 @@ pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
     let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
     for (_, series) in series {
         let kind = kind_of(&series.operation);
-        let at = kinds.iter().position(|(other, _)| *other == kind).unwrap_or_else(|| {
-            kinds.push((kind, Vec::new()));
-            kinds.len() - 1
-        });
+        let at = kinds
+            .iter()
+            .position(|(other, _)| *other == kind)
+            .unwrap_or_else(|| {
+                kinds.push((kind, Vec::new()));
+                kinds.len() - 1
+            });
         if !kinds[at].1.contains(&series.operation) {
             kinds[at].1.push(series.operation.clone());
         }
@@ -176,7 +204,11 @@ pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
 /// `more`.
 pub fn chart_title(measure: Measure, kind: &str, more: &str) -> String {
     let name = units::name(measure);
-    let of_kind = if kind.is_empty() { String::new() } else { format!(" of {kind}") };
+    let of_kind = if kind.is_empty() {
+        String::new()
+    } else {
+        format!(" of {kind}")
+    };
     format!("{name}{of_kind}{more}")
 }
 

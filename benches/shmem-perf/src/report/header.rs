@@ -30,10 +30,16 @@ pub fn header(runs: &[NamedRun]) -> Markup {
 fn warnings(runs: &[NamedRun]) -> Markup {
     let mut items = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        let name = if runs.len() > 1 { short_run_name(runs, i) + ": " } else { String::new() };
+        let name = if runs.len() > 1 {
+            short_run_name(runs, i) + ": "
+        } else {
+            String::new()
+        };
         let incomplete = "The run did not end normally; the figures up to then are shown.";
         let incomplete = (!run.record.complete).then_some(incomplete);
-        let all = incomplete.into_iter().chain(run.record.warnings.iter().map(String::as_str));
+        let all = incomplete
+            .into_iter()
+            .chain(run.record.warnings.iter().map(String::as_str));
         items.extend(all.map(|warning| (name.clone(), warning)));
     }
     html! {
@@ -50,11 +56,16 @@ fn warnings(runs: &[NamedRun]) -> Markup {
 /// reasons for the difference.
 fn answers(runs: &[NamedRun], run: usize) -> Markup {
     let record = &runs[run].record;
-    let rows: Vec<Vec<String>> =
-        answer::answers(record).into_iter().map(|(row, _)| row.to_vec()).collect();
+    let rows: Vec<Vec<String>> = answer::answers(record)
+        .into_iter()
+        .map(|(row, _)| row.to_vec())
+        .collect();
     let title = match runs.len() {
         1 => "What it takes, and what is possible here".into(),
-        _ => format!("What it takes, and what is possible: {}", short_run_name(runs, run)),
+        _ => format!(
+            "What it takes, and what is possible: {}",
+            short_run_name(runs, run)
+        ),
     };
     html! {
         @if !rows.is_empty() {
@@ -69,8 +80,10 @@ fn answers(runs: &[NamedRun], run: usize) -> Markup {
 
 /// Returns the answers of two runs in one table, and the likely reasons of each.
 fn answers_of_two(runs: &[NamedRun], records: [&Record; 2]) -> Markup {
-    let rows: Vec<Vec<String>> =
-        answer::answers_of_two(records).into_iter().map(|row| row.to_vec()).collect();
+    let rows: Vec<Vec<String>> = answer::answers_of_two(records)
+        .into_iter()
+        .map(|row| row.to_vec())
+        .collect();
     html! {
         @if !rows.is_empty() {
             div .answers {
@@ -113,7 +126,9 @@ fn facts(runs: &[NamedRun]) -> Markup {
         ("transport", |record| record.library.path()),
         ("found below", |record| record.library.below.join("; ")),
         ("floors", |record| record.floors.join("; ")),
-        ("date", |record| record.date.replace('T', " ").replace('Z', " UTC")),
+        ("date", |record| {
+            record.date.replace('T', " ").replace('Z', " UTC")
+        }),
         ("PEs", |record| record.job.pes.len().to_string()),
         ("hosts", |record| hosts(&record.job)),
         ("clock", clock),
@@ -121,7 +136,12 @@ fn facts(runs: &[NamedRun]) -> Markup {
         ("data", data),
     ];
     let rows = facts.map(|(name, fact)| {
-        (name, runs.iter().map(|run| fact(&run.record)).collect::<Vec<String>>())
+        (
+            name,
+            runs.iter()
+                .map(|run| fact(&run.record))
+                .collect::<Vec<String>>(),
+        )
     });
     let is_known = |facts: &[String]| facts.iter().any(|fact| !fact.is_empty());
     let as_job = |record: &Record| match (record.launcher.is_empty(), record.job.pes.len()) {
@@ -162,7 +182,11 @@ fn repeat_command(record: &Record) -> String {
         .iter()
         .filter(|setting| setting.origin == "environment")
         .map(|setting| format!("{}={}", setting.name, shell(&setting.value)));
-    let words = record.launcher.iter().chain(&record.command).map(|word| shell(word));
+    let words = record
+        .launcher
+        .iter()
+        .chain(&record.command)
+        .map(|word| shell(word));
     set.chain(words).collect::<Vec<_>>().join(" ")
 }
 
@@ -179,11 +203,19 @@ fn settings(runs: &[NamedRun]) -> Markup {
         }
     }
     let value = |run: &NamedRun, name: &str| {
-        let setting = run.record.settings.iter().find(|setting| setting.name == name);
-        setting.map_or(String::new(), |setting| format!("{} ({})", setting.value, setting.origin))
+        let setting = run
+            .record
+            .settings
+            .iter()
+            .find(|setting| setting.name == name);
+        setting.map_or(String::new(), |setting| {
+            format!("{} ({})", setting.value, setting.origin)
+        })
     };
     let row = |name: &&str| {
-        std::iter::once((*name).to_owned()).chain(runs.iter().map(|run| value(run, name))).collect()
+        std::iter::once((*name).to_owned())
+            .chain(runs.iter().map(|run| value(run, name)))
+            .collect()
     };
     let rows: Vec<Vec<String>> = names.iter().map(row).collect();
     let runs = (0..runs.len()).map(|run| short_run_name(runs, run));
@@ -201,7 +233,12 @@ fn places(runs: &[NamedRun]) -> Markup {
                 .hosts
                 .get(info.host as usize)
                 .map_or(String::new(), |host| host.name.clone());
-            rows.push(vec![short_run_name(runs, i), pe.to_string(), host, info.cpus.clone()]);
+            rows.push(vec![
+                short_run_name(runs, i),
+                pe.to_string(),
+                host,
+                info.cpus.clone(),
+            ]);
         }
     }
     let head = ["run", "PE", "host", "CPUs"].map(String::from);
@@ -227,20 +264,37 @@ mod tests {
     #[test]
     fn a_run_can_be_done_again() {
         let text = repeat_command(&fixture::empty());
-        assert_eq!(text, "SHMEM_TRANSPORT=ofi oshrun -n 16 shmem-perf -o 'a run.json'");
+        assert_eq!(
+            text,
+            "SHMEM_TRANSPORT=ofi oshrun -n 16 shmem-perf -o 'a run.json'"
+        );
     }
 
     #[test]
     fn doubts_come_first() {
         let mut record = fixture::empty();
-        assert!(warnings(&[NamedRun { name: "a".into(), record: record.clone() }]).0.is_empty());
+        assert!(
+            warnings(&[NamedRun {
+                name: "a".into(),
+                record: record.clone()
+            }])
+            .0
+            .is_empty()
+        );
         record.complete = false;
         record.warnings.push("The CPU was <busy>.".into());
         record.series = fixture::run(1, 1.0).series;
-        let text = header(&[NamedRun { name: "a".into(), record }]).into_string();
+        let text = header(&[NamedRun {
+            name: "a".into(),
+            record,
+        }])
+        .into_string();
         let answer = text.find("possible here").expect("answers");
         assert!(answer < text.find("OpenSHMEM").expect("facts"), "{text}");
-        assert!(text.contains("did not end normally") && text.contains("&lt;busy&gt;"), "{text}");
+        assert!(
+            text.contains("did not end normally") && text.contains("&lt;busy&gt;"),
+            "{text}"
+        );
         assert!(text.find("doubtful") < text.find("Rushmem"));
     }
 }

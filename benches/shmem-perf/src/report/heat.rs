@@ -37,7 +37,14 @@ pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
     let sentences = sentences(&found, &nodes);
     let cell = (SIDE / n.max(1) as f64).min(CELL);
     let side = n as f64 * cell;
-    let map = Map { matrix, nodes, found, n, cell, side };
+    let map = Map {
+        matrix,
+        nodes,
+        found,
+        n,
+        cell,
+        side,
+    };
     let content = html! {
         rect fill=(ABSENT) x=(LEFT) y=(TOP) width=(px(side)) height=(px(side)) {}
         (map.cells())
@@ -51,7 +58,15 @@ pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
         (map.scale(LEFT + side + 24.0))
     };
     let height = TOP + side.max(SCALE + 70.0) + 14.0;
-    (Drawing { width: WIDTH, height, content, hits: map.hits() }, sentences)
+    (
+        Drawing {
+            width: WIDTH,
+            height,
+            content,
+            hits: map.hits(),
+        },
+        sentences,
+    )
 }
 
 /// A map: the data and the measures that its parts share.
@@ -72,12 +87,16 @@ impl Map<'_> {
     }
 
     fn step(&self, from: usize, to: usize) -> Option<usize> {
-        self.figure(from, to).map(|value| step(value, self.found.range))
+        self.figure(from, to)
+            .map(|value| step(value, self.found.range))
     }
 
     /// Returns the middle of a cell.
     fn position(&self, from: usize, to: usize) -> (f64, f64) {
-        (LEFT + (to as f64 + 0.5) * self.cell, TOP + (from as f64 + 0.5) * self.cell)
+        (
+            LEFT + (to as f64 + 0.5) * self.cell,
+            TOP + (from as f64 + 0.5) * self.cell,
+        )
     }
 
     /// Fills a path whose coordinates are in cells.
@@ -150,7 +169,11 @@ impl Map<'_> {
     fn sign(&self, (x, y): (f64, f64), cell: f64) -> String {
         let is_frame = self.n <= WITH_VALUES;
         // The cross of a very small cell reaches beyond it.
-        let reach = if is_frame { cell * 0.5 - 2.0 } else { (cell * 0.5 - 1.0).clamp(2.5, 12.0) };
+        let reach = if is_frame {
+            cell * 0.5 - 2.0
+        } else {
+            (cell * 0.5 - 1.0).clamp(2.5, 12.0)
+        };
         let [left, right, top, bottom] = [x - reach, x + reach, y - reach, y + reach].map(px);
         match is_frame {
             true => format!("M{left} {top}H{right}V{bottom}H{left}z"),
@@ -217,7 +240,11 @@ impl Map<'_> {
         let block = SCALE / STEPS as f64;
         // The good end is above.
         let (bad, good) = self.found.range;
-        let position = if bad < good { (TOP + SCALE, TOP) } else { (TOP, TOP + SCALE) };
+        let position = if bad < good {
+            (TOP + SCALE, TOP)
+        } else {
+            (TOP, TOP + SCALE)
+        };
         let axis = Axis::log_between((bad.min(good), bad.max(good)), position);
         let is_absent =
             |i: usize| i / self.n != i % self.n && self.figure(i / self.n, i % self.n).is_none();
@@ -256,11 +283,14 @@ impl Map<'_> {
     /// Returns the area under the pointer, with the PEs and the figures for the script, row by row.
     fn hits(&self) -> Markup {
         let name = |pe: usize| self.nodes.name(self.nodes.of_pe[pe]).replace('|', "/");
-        let pes: Vec<String> = (0..self.n).map(|pe| format!("PE {pe} on {}", name(pe))).collect();
+        let pes: Vec<String> = (0..self.n)
+            .map(|pe| format!("PE {pe} on {}", name(pe)))
+            .collect();
         let value = |i: usize| self.figure(i / self.n, i % self.n);
         let text = |value: f64| units::figure(self.matrix.measure, value);
-        let values: Vec<String> =
-            (0..self.n * self.n).map(|i| value(i).map_or(String::new(), text)).collect();
+        let values: Vec<String> = (0..self.n * self.n)
+            .map(|i| value(i).map_or(String::new(), text))
+            .collect();
         html! {
             rect .cursor width=(px(self.cell)) height=(px(self.cell)) visibility="hidden" {}
             rect .hit.map x=(LEFT) y=(TOP) width=(px(self.side)) height=(px(self.side))
@@ -318,7 +348,11 @@ impl NodeNames {
         };
         let has_several_pes = keys.len() < n;
         let are_hosts = keys.iter().all(|key| nodes_of(key.0).count() == 1);
-        Self { names: keys.iter().map(name).collect(), divide: has_several_pes || are_hosts, of_pe }
+        Self {
+            names: keys.iter().map(name).collect(),
+            divide: has_several_pes || are_hosts,
+            of_pe,
+        }
     }
 
     fn name(&self, node: usize) -> &str {
@@ -382,7 +416,11 @@ mod tests {
             numa_nodes: Vec::new(),
             nics: Vec::new(),
         };
-        let pe = |pe| PeInfo { host: pe / per_host, node: None, cpus: String::new() };
+        let pe = |pe| PeInfo {
+            host: pe / per_host,
+            node: None,
+            cpus: String::new(),
+        };
         JobInfo {
             hosts: (0..n.div_ceil(per_host)).map(host).collect(),
             pes: (0..n).map(pe).collect(),
@@ -390,10 +428,18 @@ mod tests {
     }
 
     fn matrix(n: usize) -> Matrix {
-        let row =
-            |from| (0..n).map(|to| (from != to).then(|| 100.0 + (from * to % 7) as f64)).collect();
+        let row = |from| {
+            (0..n)
+                .map(|to| (from != to).then(|| 100.0 + (from * to % 7) as f64))
+                .collect()
+        };
         let values = (0..n).map(row).collect();
-        Matrix { measure: Measure::Latency, operation: "put".into(), nbytes: 8, values }
+        Matrix {
+            measure: Measure::Latency,
+            operation: "put".into(),
+            nbytes: 8,
+            values,
+        }
     }
 
     fn text(matrix: &Matrix, job: &JobInfo) -> String {
@@ -410,7 +456,10 @@ mod tests {
         for matrix in &run.matrices {
             let (_, sentences) = draw(matrix, &run.job);
             assert_eq!(sentences.len(), 2, "{sentences:?}");
-            assert!(sentences[0].contains(fixture::HOSTS[fixture::SLOW]), "{sentences:?}");
+            assert!(
+                sentences[0].contains(fixture::HOSTS[fixture::SLOW]),
+                "{sentences:?}"
+            );
             assert!(sentences[1].contains("PE 1 to PE 14"), "{sentences:?}");
             let text = text(matrix, &run.job);
             assert_eq!(crosses(&text), 2, "one in the map, one in the legend");
@@ -435,8 +484,17 @@ mod tests {
         let spotted = text(&spotted, &job(128, 8));
         assert!(spotted.contains("fill=\"#d11a2a\"") && crosses(&spotted) == 0);
         let values = vec![vec![None], vec![Some(1.0), Some(f64::NAN)]];
-        let ragged = Matrix { values, ..matrix(2) };
-        let ragged = text(&ragged, &JobInfo { hosts: Vec::new(), pes: Vec::new() });
+        let ragged = Matrix {
+            values,
+            ..matrix(2)
+        };
+        let ragged = text(
+            &ragged,
+            &JobInfo {
+                hosts: Vec::new(),
+                pes: Vec::new(),
+            },
+        );
         assert!(!ragged.contains("NaN"));
     }
 
@@ -446,17 +504,26 @@ mod tests {
         let nodes = NodeNames::new(&job, 16);
         assert_eq!(nodes.of_pe[..5], [0, 0, 0, 0, 1]);
         assert!(nodes.divide && nodes.name(1) == fixture::HOSTS[1]);
-        assert_eq!((NodeNames::new(&job, 20).of_pe[19], nodes.name(99)), (0, "?"));
+        assert_eq!(
+            (NodeNames::new(&job, 20).of_pe[19], nodes.name(99)),
+            (0, "?")
+        );
     }
 
     #[test]
     fn a_host_may_be_several_nodes() {
         let mut job = fixture::empty().job;
-        job.pes.iter_mut().zip(0..).for_each(|(pe, number)| pe.node = Some(number / 2));
+        job.pes
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(pe, number)| pe.node = Some(number / 2));
         let nodes = NodeNames::new(&job, 16);
         assert_eq!((nodes.of_pe[1], nodes.of_pe[2], nodes.of_pe[15]), (0, 1, 7));
         assert_eq!(nodes.name(3), format!("node 1 of {}", fixture::HOSTS[1]));
-        job.pes.iter_mut().zip(0..).for_each(|(pe, number)| pe.node = Some(number));
+        job.pes
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(pe, number)| pe.node = Some(number));
         assert!(nodes.divide && !NodeNames::new(&job, 16).divide);
     }
 }

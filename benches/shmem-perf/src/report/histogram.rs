@@ -26,18 +26,31 @@ type Shares = BTreeMap<i32, f64>;
 
 /// Draws the histograms of runs, each as (value, count), with the index of its run.
 pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usize) -> Drawing {
-    let shares: Vec<(usize, Shares)> =
-        histograms.iter().map(|(run, histogram)| (*run, shares(histogram))).collect();
-    let bars: BTreeSet<i32> =
-        shares.iter().flat_map(|(_, shares)| shares.keys().copied()).collect();
-    let xs = Axis::log(bars.iter().flat_map(|&bar| [edge(bar), edge(bar + 1)]), (LEFT, RIGHT));
+    let shares: Vec<(usize, Shares)> = histograms
+        .iter()
+        .map(|(run, histogram)| (*run, shares(histogram)))
+        .collect();
+    let bars: BTreeSet<i32> = shares
+        .iter()
+        .flat_map(|(_, shares)| shares.keys().copied())
+        .collect();
+    let xs = Axis::log(
+        bars.iter().flat_map(|&bar| [edge(bar), edge(bar + 1)]),
+        (LEFT, RIGHT),
+    );
     // The axis begins below the smallest share, so that its bar has a height, too.
     let all = shares.iter().flat_map(|(_, shares)| shares.values());
     let ys = Axis::log(all.map(|share| share / 1.6).chain([100.0]), (BOTTOM, TOP));
-    let beside: Vec<_> =
-        ys.ticks(LABEL_HEIGHT).into_iter().map(|y| (ys.at(y), format!("{y} %"))).collect();
-    let below: Vec<_> =
-        xs.ticks(50.0).into_iter().map(|x| (xs.at(x), units::tick(measure, x))).collect();
+    let beside: Vec<_> = ys
+        .ticks(LABEL_HEIGHT)
+        .into_iter()
+        .map(|y| (ys.at(y), format!("{y} %")))
+        .collect();
+    let below: Vec<_> = xs
+        .ticks(50.0)
+        .into_iter()
+        .map(|x| (xs.at(x), units::tick(measure, x)))
+        .collect();
     let content = html! {
         (ticks_beside(&beside, (LEFT, RIGHT)))
         (ticks_below(&below, (TOP, BOTTOM)))
@@ -48,7 +61,11 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
         let [low, high] = [edge(bar), edge(bar + 1)].map(|value| units::figure(measure, value));
         let mut tip = format!("{low} to {high}");
         for (run, shares) in &shares {
-            let run = if n_runs > 1 { format!("{}: ", letter(*run)) } else { String::new() };
+            let run = if n_runs > 1 {
+                format!("{}: ", letter(*run))
+            } else {
+                String::new()
+            };
             let share = shares.get(&bar);
             tip.extend(share.map(|share| format!("\n{run}{share:.2} % of the operations")));
         }
@@ -59,7 +76,12 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
             (hit((xs.at(edge(bar)), xs.at(edge(bar + 1))), (TOP, BOTTOM), &tip(bar)))
         }
     };
-    Drawing { width: WIDTH, height: HEIGHT, content, hits }
+    Drawing {
+        width: WIDTH,
+        height: HEIGHT,
+        content,
+        hits,
+    }
 }
 
 /// Returns the value at the lower edge of a bar.
@@ -70,10 +92,15 @@ fn edge(bar: i32) -> f64 {
 /// Returns the shares of a histogram. Times of zero are in the bar of the lowest other time.
 fn shares(histogram: &[(f64, u64)]) -> Shares {
     let total: u64 = histogram.iter().map(|(_, count)| count).sum();
-    let positive = histogram.iter().map(|(value, _)| *value).filter(|value| *value > 0.0);
+    let positive = histogram
+        .iter()
+        .map(|(value, _)| *value)
+        .filter(|value| *value > 0.0);
     let least = positive.reduce(f64::min).unwrap_or(1.0);
     let mut shares = Shares::new();
-    for (value, count) in histogram.iter().filter(|(value, count)| value.is_finite() && *count > 0)
+    for (value, count) in histogram
+        .iter()
+        .filter(|(value, count)| value.is_finite() && *count > 0)
     {
         let bar = (value.max(least).log10() * BARS).floor() as i32;
         *shares.entry(bar).or_default() += *count as f64 / total as f64 * 100.0;
@@ -86,7 +113,11 @@ fn outline(run: usize, shares: &Shares, xs: &Axis, ys: &Axis) -> Markup {
     let mut last = None;
     for (&bar, &share) in shares {
         if last != Some(bar - 1) {
-            let end = if last.is_some() { format!("V{}", px(BOTTOM)) } else { String::new() };
+            let end = if last.is_some() {
+                format!("V{}", px(BOTTOM))
+            } else {
+                String::new()
+            };
             path += &format!("{end}M{} {}", px(xs.at(edge(bar))), px(BOTTOM));
         }
         path += &format!("V{}H{}", px(ys.at(share)), px(xs.at(edge(bar + 1))));
@@ -110,8 +141,14 @@ mod tests {
     fn shares_add_up_and_keep_the_tail() {
         let shares = shares(&[(0.0, 10), (100.0, 89), (101.0, 900), (1e6, 1)]);
         let sum: f64 = shares.values().sum();
-        assert!((sum - 100.0).abs() < 1e-9 && shares.len() == 2, "{shares:?}");
-        assert!((shares.values().last().expect("a tail") - 0.1).abs() < 1e-9, "{shares:?}");
+        assert!(
+            (sum - 100.0).abs() < 1e-9 && shares.len() == 2,
+            "{shares:?}"
+        );
+        assert!(
+            (shares.values().last().expect("a tail") - 0.1).abs() < 1e-9,
+            "{shares:?}"
+        );
     }
 
     #[test]

@@ -26,13 +26,21 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     let spots = curves.iter().filter_map(|curve| curve.spots.first());
     let values = spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
     let axis = Axis::log(values, (LEFT, RIGHT));
-    let ticks: Vec<_> =
-        axis.ticks(48.0).into_iter().map(|x| (axis.at(x), units::tick(measure, x))).collect();
+    let ticks: Vec<_> = axis
+        .ticks(48.0)
+        .into_iter()
+        .map(|x| (axis.at(x), units::tick(measure, x)))
+        .collect();
     let (mut names, mut rows) = (Vec::new(), Vec::new());
     let mut y = TOP + GAP / 2.0;
     for group in groups {
         let middle = y + group.len() as f64 * ROW / 2.0 + 4.0;
-        names.push(label((LEFT - 10.0, middle), "end", INK, &shortened(&group[0].name, LETTERS)));
+        names.push(label(
+            (LEFT - 10.0, middle),
+            "end",
+            INK,
+            &shortened(&group[0].name, LETTERS),
+        ));
         for curve in group {
             rows.extend(curve.spots.first().map(|spot| (curve, spot, y)));
             y += ROW;
@@ -55,7 +63,12 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
             (hit((0.0, WIDTH), (*y, y + ROW), &curve.words(measure, spot, n_runs)))
         }
     };
-    Drawing { width: WIDTH, height: bottom + 26.0, content, hits }
+    Drawing {
+        width: WIDTH,
+        height: bottom + 26.0,
+        content,
+        hits,
+    }
 }
 
 fn dot(axis: &Axis, curve: &Trace, spot: &Spot, y: f64) -> Markup {
@@ -78,21 +91,36 @@ mod tests {
 
     #[test]
     fn a_rate_that_is_a_thousandth_of_another_is_seen_with_its_spread() {
-        let fast = Trace { run: 0, ..trace("put", &[(8, 4e8)]) };
+        let fast = Trace {
+            run: 0,
+            ..trace("put", &[(8, 4e8)])
+        };
         let text = drawn(Measure::MessageRate, &[fast, trace("put", &[(8, 4e5)])]);
         let spreads = text.split("stroke-opacity").skip(1);
         let start = |rest: &str| rest.split(" d=\"M").nth(1)?.split(' ').next()?.parse().ok();
         let places: Vec<f64> = spreads.filter_map(start).collect();
         assert_eq!(places.len(), 2, "{text}");
-        assert!(LEFT < places[1] && places[1] + 100.0 < places[0], "{places:?}");
+        assert!(
+            LEFT < places[1] && places[1] + 100.0 < places[0],
+            "{places:?}"
+        );
         assert!(text.contains(">B 400 k/s</text>"), "{text}");
     }
 
     #[test]
     fn a_row_without_a_value_or_a_chart_without_rows_is_drawn() {
-        let curves = [trace("put", &[]), Trace { run: 0, ..trace("get", &[(8, 0.0)]) }];
+        let curves = [
+            trace("put", &[]),
+            Trace {
+                run: 0,
+                ..trace("get", &[(8, 0.0)])
+            },
+        ];
         let text = drawn(Measure::Latency, &curves);
-        assert!(text.contains(">put</text>") && text.contains(">A 0 ns</text>"), "{text}");
+        assert!(
+            text.contains(">put</text>") && text.contains(">A 0 ns</text>"),
+            "{text}"
+        );
         assert!(!drawn(Measure::Latency, &[]).contains("NaN"));
     }
 }

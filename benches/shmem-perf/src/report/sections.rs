@@ -31,8 +31,16 @@ pub fn sections(runs: &[NamedRun]) -> Vec<ReportSection> {
         section("overlap", &[Measure::Overlap], runs),
         section("collectives", &[Measure::Collective], runs),
         section("events", &[Measure::Event], runs),
-        ReportSection { id: "maps", title: "PE by PE", body: maps(runs) },
-        ReportSection { id: "distributions", title: "Distributions", body: distributions(runs) },
+        ReportSection {
+            id: "maps",
+            title: "PE by PE",
+            body: maps(runs),
+        },
+        ReportSection {
+            id: "distributions",
+            title: "Distributions",
+            body: distributions(runs),
+        },
     ];
     sections.retain(|section| !section.body.is_empty());
     sections
@@ -47,7 +55,10 @@ fn section(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportS
             let has_sizes = measure != Measure::Event;
             all_charts.extend(charts(measure, &series, runs));
             let title = format!("Numbers of {}", units::name(measure).to_lowercase());
-            tables.push(Part::Text(folded(&title, &figures_table(&series, has_sizes, runs))));
+            tables.push(Part::Text(folded(
+                &title,
+                &figures_table(&series, has_sizes, runs),
+            )));
         }
     }
     let note = match measures[0] {
@@ -69,21 +80,38 @@ fn section(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportS
         body.extend([Part::note(note), Part::Figures(all_charts)]);
         body.extend(tables);
     }
-    ReportSection { id, title: units::name(measures[0]), body }
+    ReportSection {
+        id,
+        title: units::name(measures[0]),
+        body,
+    }
 }
 
 fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[NamedRun]) -> Vec<Figure> {
     let mut charts = Vec::new();
     let (floors, own): (Vec<_>, Vec<_>) = series.iter().partition(|(_, series)| series.is_floor);
     for (kind, operations) in kinds(&own) {
-        let of_kind: Vec<_> =
-            own.iter().filter(|(_, series)| kind_of(&series.operation) == kind).copied().collect();
-        let largest = of_kind.iter().filter_map(|(_, series)| series.shape.team_size).max();
+        let of_kind: Vec<_> = own
+            .iter()
+            .filter(|(_, series)| kind_of(&series.operation) == kind)
+            .copied()
+            .collect();
+        let largest = of_kind
+            .iter()
+            .filter_map(|(_, series)| series.shape.team_size)
+            .max();
         let is_shown = |series: &Series| series.shape.team_size == largest;
-        let shown: Vec<_> =
-            of_kind.iter().filter(|(_, series)| is_shown(series)).copied().collect();
+        let shown: Vec<_> = of_kind
+            .iter()
+            .filter(|(_, series)| is_shown(series))
+            .copied()
+            .collect();
         let is_bound = |floor: &Series| operations.iter().any(|one| bounds(&floor.operation, one));
-        let floors: Vec<_> = floors.iter().filter(|(_, floor)| is_bound(floor)).copied().collect();
+        let floors: Vec<_> = floors
+            .iter()
+            .filter(|(_, floor)| is_bound(floor))
+            .copied()
+            .collect();
         charts.extend(by_size(measure, kind, &operations, &shown, &floors, runs));
         if largest.is_some() {
             charts.extend(by_team(measure, &operations, &of_kind, runs));
@@ -101,11 +129,21 @@ fn maps(runs: &[NamedRun]) -> Vec<Part> {
         for matrix in &run.record.matrices {
             let (drawing, sentences) = heat::draw(matrix, &run.record.job);
             let name = units::name(matrix.measure).to_lowercase();
-            let title =
-                format!("{}, {} bytes: {name}", matrix.operation, units::size(matrix.nbytes));
-            let run = if runs.len() > 1 { run_name(runs, i) } else { String::new() };
+            let title = format!(
+                "{}, {} bytes: {name}",
+                matrix.operation,
+                units::size(matrix.nbytes)
+            );
+            let run = if runs.len() > 1 {
+                run_name(runs, i)
+            } else {
+                String::new()
+            };
             let figure = Figure::new(title, run, drawing, Vec::new());
-            maps.push(Figure { found: Some(sentences), ..figure });
+            maps.push(Figure {
+                found: Some(sentences),
+                ..figure
+            });
         }
     }
     if maps.is_empty() {
@@ -156,9 +194,18 @@ fn by_size(
         let legend = legend(&drawn, !floor_curves.is_empty(), runs);
         drawn.extend(floor_curves.iter().map(|floor| curve(floor, None, runs)));
         let drawing = chart::draw(measure, XAxis::Bytes, &drawn, runs.len());
-        let by = if measure == Measure::Collective { " by size" } else { "" };
+        let by = if measure == Measure::Collective {
+            " by size"
+        } else {
+            ""
+        };
         let title = chart_title(measure, kind, &format!("{by}{part}"));
-        charts.push(Figure::new(title, note_on(&common, &drawn), drawing, legend));
+        charts.push(Figure::new(
+            title,
+            note_on(&common, &drawn),
+            drawing,
+            legend,
+        ));
     }
     for (mut group, part) in grouped(&single, MOST_ROWS) {
         let size = |one: &NamedSeries| one.series.points.first().map_or(0, |point| point.nbytes);
@@ -176,10 +223,18 @@ fn by_size(
             size => format!(" at {} bytes", units::size(size)),
         };
         let color = |one: &NamedSeries| (!one.series.is_floor).then_some(0);
-        let drawn: Vec<Trace> = group.iter().map(|one| curve(one, color(one), runs)).collect();
+        let drawn: Vec<Trace> = group
+            .iter()
+            .map(|one| curve(one, color(one), runs))
+            .collect();
         let drawing = rows::draw(measure, &drawn, runs.len());
         let title = chart_title(measure, kind, &format!("{at}{part}"));
-        charts.push(Figure::new(title, note_on(&common, &drawn), drawing, Vec::new()));
+        charts.push(Figure::new(
+            title,
+            note_on(&common, &drawn),
+            drawing,
+            Vec::new(),
+        ));
     }
     charts
 }
@@ -214,7 +269,12 @@ fn by_team(
             let drawing = chart::draw(measure, XAxis::Team, &drawn, runs.len());
             let title = chart_title(measure, "", &format!(" by team, {which} size{part}"));
             let legend = legend(&drawn, false, runs);
-            charts.push(Figure::new(title, note_on(&common, &drawn), drawing, legend));
+            charts.push(Figure::new(
+                title,
+                note_on(&common, &drawn),
+                drawing,
+                legend,
+            ));
         }
     }
     charts
@@ -226,10 +286,22 @@ fn by_team(
 fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<(usize, Series, u64)> {
     let mut merged: Vec<(usize, Series, u64)> = Vec::new();
     for (run, one) in series {
-        let mut points = one.points.iter().filter(|point| !is_largest || point.nbytes > 0);
-        let point = if is_largest { points.next_back() } else { points.next() };
-        let (Some(point), Some(team)) = (point, one.shape.team_size) else { continue };
-        let shape = Shape { team_size: None, ..one.shape.clone() };
+        let mut points = one
+            .points
+            .iter()
+            .filter(|point| !is_largest || point.nbytes > 0);
+        let point = if is_largest {
+            points.next_back()
+        } else {
+            points.next()
+        };
+        let (Some(point), Some(team)) = (point, one.shape.team_size) else {
+            continue;
+        };
+        let shape = Shape {
+            team_size: None,
+            ..one.shape.clone()
+        };
         let mut across_teams = point.clone();
         let nbytes = std::mem::replace(&mut across_teams.nbytes, u64::from(team));
         let is_same = |(other, kept, size): &&mut (usize, Series, u64)| {
@@ -239,11 +311,21 @@ fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<(usize, Ser
             Some((_, kept, _)) => kept.points.push(across_teams),
             None => {
                 let points = vec![across_teams];
-                merged.push((*run, Series { shape, points, ..(*one).clone() }, nbytes));
+                merged.push((
+                    *run,
+                    Series {
+                        shape,
+                        points,
+                        ..(*one).clone()
+                    },
+                    nbytes,
+                ));
             }
         }
     }
-    merged.iter_mut().for_each(|(_, s, _)| s.points.sort_by_key(|point| point.nbytes));
+    merged
+        .iter_mut()
+        .for_each(|(_, s, _)| s.points.sort_by_key(|point| point.nbytes));
     merged
 }
 
@@ -256,16 +338,26 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
             |(_, s): &(usize, &Series)| !s.is_floor && s.points.iter().any(has_histogram);
         let mut series = series_of(measure, runs);
         series.retain(is_timed);
-        let largest = series.iter().filter_map(|(_, series)| series.shape.team_size).max();
+        let largest = series
+            .iter()
+            .filter_map(|(_, series)| series.shape.team_size)
+            .max();
         series.retain(|(_, s)| s.shape.team_size == largest || s.shape.team_size.is_none());
         let (names, _) = name_series(&series);
         for (group, _) in grouped(&names, 1) {
-            let Some(nbytes) = common_size(&group) else { continue };
-            let histograms: Vec<(usize, &[(f64, u64)])> =
-                group.iter().filter_map(|one| histogram_of(one, nbytes)).collect();
+            let Some(nbytes) = common_size(&group) else {
+                continue;
+            };
+            let histograms: Vec<(usize, &[(f64, u64)])> = group
+                .iter()
+                .filter_map(|one| histogram_of(one, nbytes))
+                .collect();
             seen.extend(histograms.iter().map(|(run, _)| *run));
-            let at =
-                if nbytes > 0 { format!(", {} bytes", units::size(nbytes)) } else { String::new() };
+            let at = if nbytes > 0 {
+                format!(", {} bytes", units::size(nbytes))
+            } else {
+                String::new()
+            };
             let drawing = histogram::draw(measure, &histograms, runs.len());
             let title = format!("{}{at}", group[0].name);
             charts.push(Figure::new(title, String::new(), drawing, Vec::new()));
@@ -285,7 +377,9 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
             run: None,
             text: run_name(runs, run),
         };
-        body.push(Part::Text(legend_markup(&seen.into_iter().map(entry).collect::<Vec<_>>())));
+        body.push(Part::Text(legend_markup(
+            &seen.into_iter().map(entry).collect::<Vec<_>>(),
+        )));
     }
     body.push(Part::SmallFigures(charts));
     body
@@ -297,7 +391,11 @@ fn has_histogram(point: &Point) -> bool {
 
 /// Returns the run of a series, and its histogram at a size.
 fn histogram_of<'a>(one: &NamedSeries<'a>, nbytes: u64) -> Option<(usize, &'a [(f64, u64)])> {
-    let point = one.series.points.iter().find(|p| p.nbytes == nbytes && has_histogram(p));
+    let point = one
+        .series
+        .points
+        .iter()
+        .find(|p| p.nbytes == nbytes && has_histogram(p));
     point.map(|point| (one.run, point.histogram.as_slice()))
 }
 
@@ -305,9 +403,14 @@ fn histogram_of<'a>(one: &NamedSeries<'a>, nbytes: u64) -> Option<(usize, &'a [(
 /// programs, if all runs have it, or else the smallest that all have, or else any.
 fn common_size(group: &[NamedSeries]) -> Option<u64> {
     let points = || group.first().into_iter().flat_map(|one| &one.series.points);
-    let sizes = points().filter(|point| has_histogram(point)).map(|point| point.nbytes);
+    let sizes = points()
+        .filter(|point| has_histogram(point))
+        .map(|point| point.nbytes);
     let in_all = |nbytes: &u64| group.iter().all(|it| histogram_of(it, *nbytes).is_some());
-    std::iter::once(8).chain(sizes.clone()).find(in_all).or(sizes.clone().next())
+    std::iter::once(8)
+        .chain(sizes.clone())
+        .find(in_all)
+        .or(sizes.clone().next())
 }
 
 /// Returns a table of all figures of some series, each of which is given with the index of its run.
@@ -317,7 +420,17 @@ fn figures_table(series: &[(usize, &Series)], has_sizes: bool, runs: &[NamedRun]
     head.extend((runs.len() > 1).then_some("run"));
     head.extend(has_sizes.then_some("bytes"));
     let n_words = head.len();
-    head.extend(["median", "95 % interval", "mean", "min", "90 %", "99 %", "99.9 %", "max", "n"]);
+    head.extend([
+        "median",
+        "95 % interval",
+        "mean",
+        "min",
+        "90 %",
+        "99 %",
+        "99.9 %",
+        "max",
+        "n",
+    ]);
     let has_members =
         |(_, series): &(usize, &Series)| series.points.iter().any(|p| p.by_pe.is_some());
     let has_members = series.iter().any(has_members);
@@ -353,5 +466,9 @@ fn figures_table(series: &[(usize, &Series)], has_sizes: bool, runs: &[NamedRun]
         }
     }
     let numbers = n_words - usize::from(has_sizes);
-    table(&head.into_iter().map(String::from).collect::<Vec<_>>(), &rows, numbers)
+    table(
+        &head.into_iter().map(String::from).collect::<Vec<_>>(),
+        &rows,
+        numbers,
+    )
 }

@@ -15,7 +15,10 @@ pub struct NamedRun {
 
 /// Names runs after the files of their records.
 pub fn name_runs(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
-    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = |path: &Path| {
+        path.file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+    };
     let stems: Vec<Option<String>> = records.iter().map(|(path, _)| stem(path)).collect();
     let is_single =
         |stem: &Option<String>| stems.iter().filter(|other| *other == stem).count() == 1;
@@ -23,7 +26,13 @@ pub fn name_runs(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
         Some(name) if is_single(&Some(name.clone())) => name,
         _ => path.display().to_string(),
     };
-    records.into_iter().map(|(path, record)| NamedRun { name: name(&path), record }).collect()
+    records
+        .into_iter()
+        .map(|(path, record)| NamedRun {
+            name: name(&path),
+            record,
+        })
+        .collect()
 }
 
 /// The maximum number of letters of a name in a legend.

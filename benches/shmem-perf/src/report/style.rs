@@ -25,7 +25,11 @@ pub fn letter(run: usize) -> String {
 
 /// Returns a run's marker: a circle, a square, a triangle or a diamond.
 pub fn marker(run: usize, (x, y): (f64, f64), color: &str, is_hollow: bool) -> Markup {
-    let (fill, stroke) = if is_hollow { (CARD, Some(color)) } else { (color, None) };
+    let (fill, stroke) = if is_hollow {
+        (CARD, Some(color))
+    } else {
+        (color, None)
+    };
     let path = match run % 4 {
         0 => {
             let (x, y) = (px(x), px(y));
@@ -51,12 +55,19 @@ pub struct Entry {
 
 impl Entry {
     pub fn of_run(run: usize, color: &'static str, text: String) -> Self {
-        Self { color, dashes: dashes(run), run: Some(run), text }
+        Self {
+            color,
+            dashes: dashes(run),
+            run: Some(run),
+            text,
+        }
     }
 
     /// Returns a sample of the line, with its upper left corner at this position.
     pub fn swatch(&self, x: f64, y: f64) -> Markup {
-        let Self { color, dashes, run, .. } = self;
+        let Self {
+            color, dashes, run, ..
+        } = self;
         html! {
             svg viewBox="0 0 32 14" x=(px(x)) y=(px(y)) width="32" height="14" aria-hidden="true" {
                 path stroke=(color) stroke-width="2" stroke-dasharray=[dashes] d="M1 7H31" {}
@@ -70,7 +81,10 @@ impl Entry {
 /// the same color in all charts, unless two operations of this chart would get the same color.
 pub fn colors(operations: &[&str], kind: &[String]) -> Vec<usize> {
     let position = |name: &str| kind.iter().position(|other| other == name).unwrap_or(0);
-    let own: Vec<usize> = operations.iter().map(|name| position(name) % SERIES.len()).collect();
+    let own: Vec<usize> = operations
+        .iter()
+        .map(|name| position(name) % SERIES.len())
+        .collect();
     let is_own = |i: usize| own[..i].iter().all(|color| *color != own[i]);
     match (0..own.len()).all(is_own) {
         true => own,

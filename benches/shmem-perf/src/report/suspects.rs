@@ -61,25 +61,45 @@ pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
     // single pairs that are slow.
     let kind = |cell: &Cell| match cell.is_near {
         true => (true, has_slow_end(&slow_pes, cell.from, cell.to)),
-        false => (false, has_slow_end(&slow_nodes, node(cell.from), node(cell.to))),
+        false => (
+            false,
+            has_slow_end(&slow_nodes, node(cell.from), node(cell.to)),
+        ),
     };
     let kinds: Vec<(bool, bool)> = cells.iter().map(kind).collect();
     let mut outliers = Vec::new();
     for kind in [(true, true), (true, false), (false, true), (false, false)] {
-        let alike = cells.iter().zip(&kinds).filter(|(_, other)| **other == kind);
+        let alike = cells
+            .iter()
+            .zip(&kinds)
+            .filter(|(_, other)| **other == kind);
         outliers.extend(outliers_of(alike.map(|(cell, _)| cell)));
     }
     outliers.sort_by(|a, b| b.times.total_cmp(&a.times));
     let pairs: HashSet<(usize, usize)> = outliers.iter().map(|one| (one.from, one.to)).collect();
     let is_outlier = |cell: &&Cell| pairs.contains(&(cell.from, cell.to));
-    let usual = cells.iter().filter(|cell| !is_outlier(cell)).map(|cell| cell.value);
-    let (low, high) = usual.fold((f64::MAX, 0.0f64), |(l, h), value| (l.min(value), h.max(value)));
+    let usual = cells
+        .iter()
+        .filter(|cell| !is_outlier(cell))
+        .map(|cell| cell.value);
+    let (low, high) = usual.fold((f64::MAX, 0.0f64), |(l, h), value| {
+        (l.min(value), h.max(value))
+    });
     let (low, high) = if low > high { (1.0, 1.0) } else { (low, high) };
     let wider = (LEAST_SPAN / (high / low)).max(1.0).sqrt();
     let (low, high) = (low / wider, high * wider);
     let is_good_low = matrix.measure.cost(low) < matrix.measure.cost(high);
-    let range = if is_good_low { (high, low) } else { (low, high) };
-    Suspects { range, nodes: slow_nodes, pes: slow_pes, outliers }
+    let range = if is_good_low {
+        (high, low)
+    } else {
+        (low, high)
+    };
+    Suspects {
+        range,
+        nodes: slow_nodes,
+        pes: slow_pes,
+        outliers,
+    }
 }
 
 fn has_slow_end(slow: &[Slow], from: usize, to: usize) -> bool {
@@ -106,7 +126,13 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
                 continue;
             };
             let cost = matrix.measure.cost(value);
-            cells.push(Cell { from, to, is_near: nodes.get(from) == nodes.get(to), value, cost });
+            cells.push(Cell {
+                from,
+                to,
+                is_near: nodes.get(from) == nodes.get(to),
+                value,
+                cost,
+            });
         }
     }
     cells
@@ -123,8 +149,12 @@ fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier
     let Spread { low, median, high } = Spread::of(&logs);
     let limit = (high + 3.0 * (high - low)).max(median + OUTLIER.ln());
     let far = cells.filter(|cell| cell.cost.ln() > limit);
-    far.map(|cell| Outlier { from: cell.from, to: cell.to, times: cell.cost / median.exp() })
-        .collect()
+    far.map(|cell| Outlier {
+        from: cell.from,
+        to: cell.to,
+        times: cell.cost / median.exp(),
+    })
+    .collect()
 }
 
 /// Returns the PEs or nodes whose row or column is slow as a whole. Rows and columns are compared
@@ -138,9 +168,15 @@ fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
         }
     }
     let (from, to) = (excess(from), excess(to));
-    let slow =
-        |which: usize| Slow { which, from: from[which], to: to.get(which).copied().flatten() };
-    (0..from.len()).map(slow).filter(|slow| slow.from.is_some() || slow.to.is_some()).collect()
+    let slow = |which: usize| Slow {
+        which,
+        from: from[which],
+        to: to.get(which).copied().flatten(),
+    };
+    (0..from.len())
+        .map(slow)
+        .filter(|slow| slow.from.is_some() || slow.to.is_some())
+        .collect()
 }
 
 /// Returns for each row, or column, the ratio of its lower quartile to the median of all lower
@@ -150,7 +186,11 @@ fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
     let levels: Vec<Option<f64>> = lines.into_iter().map(level).collect();
     let known: Vec<f64> = levels.iter().copied().flatten().collect();
     // With two levels, it is not known which one is usual.
-    let usual = if known.len() > 2 { median(&known) } else { f64::MAX };
+    let usual = if known.len() > 2 {
+        median(&known)
+    } else {
+        f64::MAX
+    };
     let much = |level: f64| Some(level / usual).filter(|times| *times >= SLOW);
     levels.into_iter().map(|level| much(level?)).collect()
 }
@@ -163,25 +203,47 @@ mod tests {
     const NODES: [usize; 12] = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3];
 
     fn matrix(measure: Measure, value: impl Fn(usize, usize) -> f64) -> Matrix {
-        let row = |from| (0..12).map(|to| (from != to).then(|| value(from, to))).collect();
-        Matrix { measure, operation: "put".into(), nbytes: 8, values: (0..12).map(row).collect() }
+        let row = |from| {
+            (0..12)
+                .map(|to| (from != to).then(|| value(from, to)))
+                .collect()
+        };
+        Matrix {
+            measure,
+            operation: "put".into(),
+            nbytes: 8,
+            values: (0..12).map(row).collect(),
+        }
     }
 
     fn usual(from: usize, to: usize) -> f64 {
         let noise = 1.0 + ((from * 7 + to * 5) % 11) as f64 / 200.0;
-        if NODES[from] == NODES[to] { 300.0 * noise } else { 1500.0 * noise }
+        if NODES[from] == NODES[to] {
+            300.0 * noise
+        } else {
+            1500.0 * noise
+        }
     }
 
     #[test]
     fn nothing_stands_out_where_nodes_are_alike() {
         let found = find(&matrix(Measure::Latency, usual), &NODES);
-        assert_eq!((found.outliers.len(), found.nodes.len(), found.pes.len()), (0, 0, 0));
+        assert_eq!(
+            (found.outliers.len(), found.nodes.len(), found.pes.len()),
+            (0, 0, 0)
+        );
         assert!(found.range.1 == 300.0 && found.range.0 > 1500.0);
     }
 
     #[test]
     fn one_bad_pair_is_an_outlier_and_leaves_the_range_alone() {
-        let bad = |from, to| if (from, to) == (4, 9) { 9000.0 } else { usual(from, to) };
+        let bad = |from, to| {
+            if (from, to) == (4, 9) {
+                9000.0
+            } else {
+                usual(from, to)
+            }
+        };
         let found = find(&matrix(Measure::Latency, bad), &NODES);
         assert_eq!(found.outliers.len(), 1);
         assert_eq!((found.outliers[0].from, found.outliers[0].to), (4, 9));
@@ -193,7 +255,12 @@ mod tests {
     fn a_node_with_a_slow_nic_is_named() {
         let slow = |from: usize, to: usize| {
             let (a, b) = (NODES[from], NODES[to]);
-            usual(from, to) * if a != b && (a == 2 || b == 2) { 2.5 } else { 1.0 }
+            usual(from, to)
+                * if a != b && (a == 2 || b == 2) {
+                    2.5
+                } else {
+                    1.0
+                }
         };
         let found = find(&matrix(Measure::Latency, slow), &NODES);
         assert_eq!(found.nodes.len(), 1);
@@ -203,7 +270,14 @@ mod tests {
         assert!((node.to.unwrap_or(0.0) - 2.5).abs() < 0.1, "{node:?}");
         let rate = |from, to| 1e9 / slow(from, to);
         let found = find(&matrix(Measure::Bandwidth, rate), &NODES);
-        assert_eq!(found.nodes.iter().map(|node| node.which).collect::<Vec<_>>(), [2]);
+        assert_eq!(
+            found
+                .nodes
+                .iter()
+                .map(|node| node.which)
+                .collect::<Vec<_>>(),
+            [2]
+        );
     }
 
     #[test]

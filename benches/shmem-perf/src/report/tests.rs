@@ -18,16 +18,26 @@ use crate::units;
 fn runs() -> Vec<NamedRun> {
     let (mut before, mut after) = (fixture::run(1, 1.0), fixture::run(2, 1.3));
     after.warnings.push("The load of node-a01 was 3.2 before the run, with 64 CPUs; figures of <busy> machines & others scatter.".into());
-    after.warnings.push("SHMEM_CHECK is on, which slows every call down.".into());
+    after
+        .warnings
+        .push("SHMEM_CHECK is on, which slows every call down.".into());
     after.complete = false;
-    before.command.push("--operations=put,get,'all of them'".into());
+    before
+        .command
+        .push("--operations=put,get,'all of them'".into());
     after.settings[0].value = "ucx".into();
     after.library.name =
         "Another library of OpenSHMEM with quite a long name, built with debugging".into();
-    let named = |name: &str, record| NamedRun { name: name.into(), record };
+    let named = |name: &str, record| NamedRun {
+        name: name.into(),
+        record,
+    };
     vec![
         named("before-the-change", before),
-        named("after_the_change_with_a_file_name_that_is_longer_than_anybody_wants_to_read", after),
+        named(
+            "after_the_change_with_a_file_name_that_is_longer_than_anybody_wants_to_read",
+            after,
+        ),
     ]
 }
 
@@ -42,7 +52,9 @@ fn parsed(text: &str, check: impl FnOnce(&Document)) {
 }
 
 fn all<'a>(document: &'a Document, tag: &'a str) -> impl Iterator<Item = Node<'a, 'a>> {
-    document.descendants().filter(move |node| node.has_tag_name(tag))
+    document
+        .descendants()
+        .filter(move |node| node.has_tag_name(tag))
 }
 
 #[test]
@@ -52,15 +64,21 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
         assert_eq!(text.find(address), None, "{address}");
     }
     parsed(&text, |document| {
-        let ids: Vec<&str> =
-            document.descendants().filter_map(|node| node.attribute("id")).collect();
+        let ids: Vec<&str> = document
+            .descendants()
+            .filter_map(|node| node.attribute("id"))
+            .collect();
         let different: HashSet<&&str> = ids.iter().collect();
         assert_eq!(different.len(), ids.len(), "every id is there once");
         for link in all(document, "a").filter_map(|link| link.attribute("href")) {
-            assert!(ids.contains(&link.trim_start_matches('#')), "{link} leads nowhere");
+            assert!(
+                ids.contains(&link.trim_start_matches('#')),
+                "{link} leads nowhere"
+            );
         }
-        let sections: Vec<&str> =
-            all(document, "section").filter_map(|s| s.attribute("id")).collect();
+        let sections: Vec<&str> = all(document, "section")
+            .filter_map(|s| s.attribute("id"))
+            .collect();
         let expected = [
             "latency",
             "bandwidth",
@@ -73,8 +91,10 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
         ];
         assert_eq!(sections, expected);
         assert!(all(document, "li").any(|li| {
-            li.descendants()
-                .any(|d| d.text().is_some_and(|t| t.contains("<busy> machines & others")))
+            li.descendants().any(|d| {
+                d.text()
+                    .is_some_and(|t| t.contains("<busy> machines & others"))
+            })
         }));
     });
     assert!(!text.contains("NaN") && !text.contains(">inf"));
@@ -85,20 +105,28 @@ fn the_pointer_finds_what_the_record_says() {
     let runs = runs();
     let text = page(&runs);
     parsed(&text, |document| {
-        let maps: Vec<Node> =
-            document.descendants().filter(|node| node.attribute("data-values").is_some()).collect();
+        let maps: Vec<Node> = document
+            .descendants()
+            .filter(|node| node.attribute("data-values").is_some())
+            .collect();
         let matrices: Vec<_> = runs.iter().flat_map(|run| &run.record.matrices).collect();
         assert_eq!(maps.len(), matrices.len());
         for (map, matrix) in maps.iter().zip(matrices) {
-            let shown: Vec<&str> = map.attribute("data-values").unwrap_or("").split('|').collect();
+            let shown: Vec<&str> = map
+                .attribute("data-values")
+                .unwrap_or("")
+                .split('|')
+                .collect();
             let values = matrix.values.iter().flatten();
             let expected: Vec<String> = values
                 .map(|v| v.map_or(String::new(), |v| units::figure(matrix.measure, v)))
                 .collect();
             assert_eq!(shown, expected);
         }
-        let tips: Vec<&str> =
-            document.descendants().filter_map(|node| node.attribute("data-tip")).collect();
+        let tips: Vec<&str> = document
+            .descendants()
+            .filter_map(|node| node.attribute("data-tip"))
+            .collect();
         let puts = |record: &Record| -> Vec<Point> {
             let mut series = record.series.iter();
             let put = series.find(|s| s.operation == "put" && s.measure == Measure::Latency);
@@ -111,7 +139,8 @@ fn the_pointer_finds_what_the_record_says() {
                 let value = units::figure(Measure::Latency, point.summary.p50);
                 let line = format!(" {letter} put: {value} (");
                 assert!(
-                    tips.iter().any(|tip| tip.starts_with(&size) && tip.contains(&line)),
+                    tips.iter()
+                        .any(|tip| tip.starts_with(&size) && tip.contains(&line)),
                     "{size}{line}"
                 );
             }
@@ -121,11 +150,22 @@ fn the_pointer_finds_what_the_record_says() {
 
 #[test]
 fn every_figure_is_in_a_table() {
-    let runs = vec![NamedRun { name: "a".into(), record: fixture::run(1, 1.0) }];
-    let n_points: usize = runs[0].record.series.iter().map(|series| series.points.len()).sum();
+    let runs = vec![NamedRun {
+        name: "a".into(),
+        record: fixture::run(1, 1.0),
+    }];
+    let n_points: usize = runs[0]
+        .record
+        .series
+        .iter()
+        .map(|series| series.points.len())
+        .sum();
     parsed(&page(&runs), |document| {
-        let rows = all(document, "section")
-            .flat_map(|section| section.descendants().filter(|node| node.has_tag_name("tbody")));
+        let rows = all(document, "section").flat_map(|section| {
+            section
+                .descendants()
+                .filter(|node| node.has_tag_name("tbody"))
+        });
         let n_rows: usize = rows.map(|body| body.children().count()).sum();
         assert_eq!(n_rows, n_points);
     });
@@ -133,18 +173,39 @@ fn every_figure_is_in_a_table() {
 
 #[test]
 fn runs_without_figures_have_a_page() {
-    let empty = || NamedRun { name: "nothing".into(), record: fixture::empty() };
+    let empty = || NamedRun {
+        name: "nothing".into(),
+        record: fixture::empty(),
+    };
     let text = page(&[empty(), empty()]);
     assert!(text.contains("Nothing was measured."));
     let mut hollow = fixture::run(1, 1.0);
-    hollow.series.iter_mut().for_each(|series| series.points.clear());
-    hollow.matrices.iter_mut().for_each(|matrix| matrix.values.clear());
-    parsed(&page(&[NamedRun { name: "hollow".into(), record: hollow }]), |_| ());
+    hollow
+        .series
+        .iter_mut()
+        .for_each(|series| series.points.clear());
+    hollow
+        .matrices
+        .iter_mut()
+        .for_each(|matrix| matrix.values.clear());
+    parsed(
+        &page(&[NamedRun {
+            name: "hollow".into(),
+            record: hollow,
+        }]),
+        |_| (),
+    );
     let mut alone = fixture::run(1, 1.0);
     alone.series.retain(|series| series.is_floor);
-    parsed(&page(&[NamedRun { name: "floors".into(), record: alone }]), |document| {
-        assert!(all(document, "figure").count() >= 2);
-    });
+    parsed(
+        &page(&[NamedRun {
+            name: "floors".into(),
+            record: alone,
+        }]),
+        |document| {
+            assert!(all(document, "figure").count() >= 2);
+        },
+    );
 }
 
 #[test]
@@ -157,14 +218,24 @@ fn files_that_are_no_records_are_named() {
     };
     let record = serde_json::to_string(&fixture::run(1, 1.0)).expect("a record");
     let good = file("good.json", &record);
-    let other = file("other.json", &serde_json::to_string(&fixture::empty()).expect("a record"));
-    let newer = file("newer.json", &record.replacen("\"format\":2", "\"format\":7", 1));
+    let other = file(
+        "other.json",
+        &serde_json::to_string(&fixture::empty()).expect("a record"),
+    );
+    let newer = file(
+        "newer.json",
+        &record.replacen("\"format\":2", "\"format\":7", 1),
+    );
     let torn = file("torn.json", &record[..record.len() / 2]);
     let text = file("text.json", "not a record");
     let html = dir.path().join("page.html").display().to_string();
     let report = |record: &str| super::run(&[record.into(), "-o".into(), html.clone()]);
     assert_eq!(report(&good), Ok(0));
-    assert!(std::fs::read_to_string(&html).expect("a page").starts_with("<!DOCTYPE html>"));
+    assert!(
+        std::fs::read_to_string(&html)
+            .expect("a page")
+            .starts_with("<!DOCTYPE html>")
+    );
     for (name, says) in [
         (&newer, "of format 7"),
         (&torn, "no record"),
@@ -172,12 +243,19 @@ fn files_that_are_no_records_are_named() {
         (&"absent.json".to_owned(), "cannot be read"),
     ] {
         let error = report(name).expect_err("no record");
-        assert!(error.contains(name.as_str()) && error.contains(says), "{error}");
+        assert!(
+            error.contains(name.as_str()) && error.contains(says),
+            "{error}"
+        );
         let error = crate::compare::run(&[good.clone(), name.clone()]).expect_err("no record");
         assert!(error.contains(name.as_str()), "{error}");
     }
     let error = super::run(&[good.clone(), "-o".into(), dir.path().display().to_string()]);
-    assert!(error.expect_err("a directory").contains("cannot be written"));
+    assert!(
+        error
+            .expect_err("a directory")
+            .contains("cannot be written")
+    );
     assert!(super::run(&[]).is_err());
     assert_eq!(super::run(&["--help".into()]), Ok(0));
     assert_eq!(crate::compare::run(&[good.clone(), good.clone()]), Ok(0));
@@ -203,14 +281,22 @@ fn a_page_to_look_at() {
     write("shmem-perf-two-runs.html", &runs());
     let mut large = fixture::run(3, 1.0);
     large.job.pes = (0..512)
-        .map(|pe| crate::record::PeInfo { host: pe / 128, node: None, cpus: String::new() })
+        .map(|pe| crate::record::PeInfo {
+            host: pe / 128,
+            node: None,
+            cpus: String::new(),
+        })
         .collect();
     for matrix in &mut large.matrices {
         let small = matrix.values.clone();
         let value = |from: usize, to: usize| {
-            small[from / 32][to / 32].or(small[0][1]).filter(|_| from != to)
+            small[from / 32][to / 32]
+                .or(small[0][1])
+                .filter(|_| from != to)
         };
-        matrix.values = (0..512).map(|from| (0..512).map(|to| value(from, to)).collect()).collect();
+        matrix.values = (0..512)
+            .map(|from| (0..512).map(|to| value(from, to)).collect())
+            .collect();
     }
     let mut tiny = fixture::run(4, 1.0);
     tiny.job.pes.truncate(2);
@@ -218,8 +304,20 @@ fn a_page_to_look_at() {
         matrix.values.truncate(2);
         matrix.values.iter_mut().for_each(|row| row.truncate(2));
     }
-    write("shmem-perf-large.html", &[NamedRun { name: "large".into(), record: large }]);
-    write("shmem-perf-tiny.html", &[NamedRun { name: "tiny".into(), record: tiny }]);
+    write(
+        "shmem-perf-large.html",
+        &[NamedRun {
+            name: "large".into(),
+            record: large,
+        }],
+    );
+    write(
+        "shmem-perf-tiny.html",
+        &[NamedRun {
+            name: "tiny".into(),
+            record: tiny,
+        }],
+    );
     let dir = dir.join("shmem-perf-charts");
     std::fs::create_dir_all(&dir).expect("made");
     for (name, text) in pictures(&sections(&runs())) {
@@ -230,13 +328,21 @@ fn a_page_to_look_at() {
 /// Checks that no text ends outside of its drawing, assuming the average width of letters.
 fn nothing_is_clipped(document: &Document, title: &str) {
     for svg in all(document, "svg").filter(|svg| svg.attribute("role") == Some("img")) {
-        let size = svg.attribute("viewBox").and_then(|size| size.split(' ').nth(2)?.parse().ok());
+        let size = svg
+            .attribute("viewBox")
+            .and_then(|size| size.split(' ').nth(2)?.parse().ok());
         let width: f64 = size.expect("a width");
         let is_level = |node: &Node| node.attribute("transform").is_none();
-        for text in svg.descendants().filter(|node| node.has_tag_name("text") && is_level(node)) {
+        for text in svg
+            .descendants()
+            .filter(|node| node.has_tag_name("text") && is_level(node))
+        {
             let words = text.text().unwrap_or_default();
             let length = 6.8 * words.chars().count() as f64;
-            let x: f64 = text.attribute("x").and_then(|x| x.parse().ok()).expect("a place");
+            let x: f64 = text
+                .attribute("x")
+                .and_then(|x| x.parse().ok())
+                .expect("a place");
             let from = match text.attribute("text-anchor") {
                 Some("end") => x - length,
                 Some("middle") => x - length / 2.0,
@@ -252,16 +358,25 @@ fn every_chart_is_a_picture_of_its_own() {
     let sections = sections(&runs());
     let pictures = pictures(&sections);
     let names: HashSet<&String> = pictures.iter().map(|(name, _)| name).collect();
-    assert!(pictures.len() > 8 && names.len() == pictures.len(), "{names:?}");
-    let parts = sections.iter().flat_map(|section: &ReportSection| &section.body);
+    assert!(
+        pictures.len() > 8 && names.len() == pictures.len(),
+        "{names:?}"
+    );
+    let parts = sections
+        .iter()
+        .flat_map(|section: &ReportSection| &section.body);
     for (figure, (_, text)) in parts.flat_map(Part::figures).zip(&pictures) {
         let (title, entries) = (figure.title.clone(), figure.legend.len());
-        for address in ["https:", "url(", "@import", "src=", "var(", "class=", "data-", "<style"] {
+        for address in [
+            "https:", "url(", "@import", "src=", "var(", "class=", "data-", "<style",
+        ] {
             assert_eq!(text.find(address), None, "{address}");
         }
         parsed(text, |document| {
             nothing_is_clipped(document, &title);
-            let texts: Vec<&str> = all(document, "text").filter_map(|text| text.text()).collect();
+            let texts: Vec<&str> = all(document, "text")
+                .filter_map(|text| text.text())
+                .collect();
             assert_eq!(texts.first(), Some(&title.as_str()));
             let is_swatch = |node: &Node| node.attribute("viewBox") == Some("0 0 32 14");
             assert_eq!(document.descendants().filter(is_swatch).count(), entries);
@@ -269,9 +384,15 @@ fn every_chart_is_a_picture_of_its_own() {
                 |node: &Node| ["path", "rect", "circle", "text"].contains(&node.tag_name().name());
             for node in document.descendants().filter(is_shape) {
                 let has = |name| node.attribute(name).is_some_and(|value| value != "none");
-                assert!(has("fill") || has("stroke"), "{title}: {node:?} would be black");
+                assert!(
+                    has("fill") || has("stroke"),
+                    "{title}: {node:?} would be black"
+                );
             }
-            let size = document.root_element().attribute("viewBox").expect("a size");
+            let size = document
+                .root_element()
+                .attribute("viewBox")
+                .expect("a size");
             let [_, _, width, height] = [0, 1, 2, 3].map(|i| {
                 let number = size.split(' ').nth(i).expect("four numbers");
                 number.parse::<f64>().expect("a number")

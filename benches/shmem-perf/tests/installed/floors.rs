@@ -14,12 +14,23 @@ const SIZES: [u64; 3] = [8, 8 << 10, 1 << 20];
 fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[&str]) {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = dir.join(format!("floors-{transport}{}.json", words.len()));
-    let job = Job::new(prefix().join("bin/shmem-perf")).n(2).env("SHMEM_ONNODE", "off");
-    let job = job.env("SHMEM_TRANSPORT", transport).env(variable.0, variable.1);
-    let job = ["--time", "2", "--operations", "put,get", "--sizes", "8,8k,1m"]
-        .iter()
-        .chain(words)
-        .fold(job, |job, word| job.arg(word));
+    let job = Job::new(prefix().join("bin/shmem-perf"))
+        .n(2)
+        .env("SHMEM_ONNODE", "off");
+    let job = job
+        .env("SHMEM_TRANSPORT", transport)
+        .env(variable.0, variable.1);
+    let job = [
+        "--time",
+        "2",
+        "--operations",
+        "put,get",
+        "--sizes",
+        "8,8k,1m",
+    ]
+    .iter()
+    .chain(words)
+    .fold(job, |job, word| job.arg(word));
     let outcome = job.arg("--output").arg(file.display()).run();
     assert_eq!(outcome.code(), 0, "{outcome}");
     let text = std::fs::read_to_string(&file).expect("a record");
@@ -29,10 +40,17 @@ fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[
     assert!(record.floors.len() == paths && outcome.stdout.matches("\nfloor: ").count() == paths);
     let networks = ["ucp_put", "ucp_get", "fi_write", "fi_read"];
     for measure in [Measure::Latency, Measure::Bandwidth] {
-        let rows = record.series.iter().filter(|series| series.measure == measure);
-        let rows: Vec<_> =
-            rows.filter(|series| networks.contains(&series.operation.as_str())).collect();
-        let found: Vec<&str> = rows.iter().map(|series| series.operation.as_str()).collect();
+        let rows = record
+            .series
+            .iter()
+            .filter(|series| series.measure == measure);
+        let rows: Vec<_> = rows
+            .filter(|series| networks.contains(&series.operation.as_str()))
+            .collect();
+        let found: Vec<&str> = rows
+            .iter()
+            .map(|series| series.operation.as_str())
+            .collect();
         assert_eq!(found, names, "{measure:?}\n{outcome}");
         for row in rows {
             let sizes: Vec<u64> = row.points.iter().map(|point| point.nbytes).collect();
@@ -78,11 +96,27 @@ mod ucx_sample {
     /// `UCX_TLS=self` does not connect two processes.
     pub fn floors_that_cannot_be_say_why() {
         needs("ucx_info");
-        let job = Job::new(prefix().join("bin/shmem-perf")).n(2).env("UCX_TLS", "self");
-        let words = ["--time", "0.3", "--operations", "put", "--sizes", "8", "--floors", "ucx"];
+        let job = Job::new(prefix().join("bin/shmem-perf"))
+            .n(2)
+            .env("UCX_TLS", "self");
+        let words = [
+            "--time",
+            "0.3",
+            "--operations",
+            "put",
+            "--sizes",
+            "8",
+            "--floors",
+            "ucx",
+        ];
         let outcome = words.into_iter().fold(job, |job, word| job.arg(word)).run();
         assert_eq!(outcome.code(), 0, "{outcome}");
-        assert!(outcome.stdout.contains("ucp_put and ucp_get are left out: "), "{outcome}");
+        assert!(
+            outcome
+                .stdout
+                .contains("ucp_put and ucp_get are left out: "),
+            "{outcome}"
+        );
     }
 }
 
@@ -96,7 +130,12 @@ mod ofi_sample {
 
     pub fn floors_of_libfabric_are_had_on_request() {
         needs("fi_info");
-        has_floors("tcp", LIBFABRIC, &["--floors", "libfabric"], &["fi_write", "fi_read"]);
+        has_floors(
+            "tcp",
+            LIBFABRIC,
+            &["--floors", "libfabric"],
+            &["fi_write", "fi_read"],
+        );
     }
 }
 

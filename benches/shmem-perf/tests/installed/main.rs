@@ -6,6 +6,9 @@ mod open_mpi;
 
 fn main() -> std::process::ExitCode {
     testkit::run(
-        [floors::tests(), jobs::tests(), open_mpi::tests()].into_iter().flatten().collect(),
+        [floors::tests(), jobs::tests(), open_mpi::tests()]
+            .into_iter()
+            .flatten()
+            .collect(),
     )
 }

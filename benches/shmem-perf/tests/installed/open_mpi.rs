@@ -14,20 +14,27 @@ mod mpirun {
     /// Uses absolute paths, since another library may be earlier in PATH.
     pub fn measures_another_library() {
         let (oshcc, launcher) = ("/usr/bin/oshcc", "/usr/bin/mpirun.openmpi");
-        if ![oshcc, launcher].iter().all(|path| Path::new(path).exists()) {
+        if ![oshcc, launcher]
+            .iter()
+            .all(|path| Path::new(path).exists())
+        {
             absent(
                 "Open MPI's OpenSHMEM is not here (the packages openmpi-bin and libopenmpi-dev)",
             );
         }
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let (program, record) = (dir.join("perf-open-mpi"), dir.join("open-mpi.json"));
-        let build =
-            Job::direct(prefix().join("bin/shmem-perf")).arg("build").arg("--oshcc").arg(oshcc);
+        let build = Job::direct(prefix().join("bin/shmem-perf"))
+            .arg("build")
+            .arg("--oshcc")
+            .arg(oshcc);
         let outcome = build.arg("-o").arg(program.display()).run();
         assert_eq!(outcome.code(), 0, "{outcome}");
         let measured = |words: &[&str]| -> Record {
             let launch = ["--allow-run-as-root", "--oversubscribe", "-n", "2"];
-            let job = launch.iter().fold(Job::direct(launcher), |job, word| job.arg(word));
+            let job = launch
+                .iter()
+                .fold(Job::direct(launcher), |job, word| job.arg(word));
             let job = job.arg(program.display()).arg("-o").arg(record.display());
             // Its memory hooks crash in finalize on some systems.
             let job = job.env("OMPI_MCA_memory", "^patcher");
@@ -37,11 +44,28 @@ mod mpirun {
             serde_json::from_str(&text).expect("a record")
         };
         let sets = measured(&["--time", "1", "--operations", SETS, "--sizes", "8,8k"]);
-        let mut names: Vec<&str> = sets.series.iter().map(|one| one.operation.as_str()).collect();
+        let mut names: Vec<&str> = sets
+            .series
+            .iter()
+            .map(|one| one.operation.as_str())
+            .collect();
         names.sort_unstable();
-        let expected = ["broadcast64 and barrier_all", "fcollect64 and barrier_all", "max_to_all"];
+        let expected = [
+            "broadcast64 and barrier_all",
+            "fcollect64 and barrier_all",
+            "max_to_all",
+        ];
         assert_eq!(names, expected);
-        let words = ["--time", "2", "--max-bytes", "4k", "--growth", "8", "--contexts", "1"];
+        let words = [
+            "--time",
+            "2",
+            "--max-bytes",
+            "4k",
+            "--growth",
+            "8",
+            "--contexts",
+            "1",
+        ];
         let record = measured(&words);
         assert!(
             record.complete && record.library.name.starts_with("Open MPI "),

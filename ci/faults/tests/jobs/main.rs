@@ -46,7 +46,10 @@ const SETTINGS: &[Setting] = &[
     on_node("node", &[], "exchange", OF_PES),
     on_node("node_oshrun", &[], "oshrun", OF_OSHRUN),
     on_node("tcp", TCP, "exchange", OF_PES),
-    Setting { daemons: true, ..on_node("daemons", &[], "oshrun", OF_OSHRUN) },
+    Setting {
+        daemons: true,
+        ..on_node("daemons", &[], "oshrun", OF_OSHRUN)
+    },
 ];
 
 const fn on_node(
@@ -55,7 +58,13 @@ const fn on_node(
     program: &'static str,
     faults: &'static [Fault],
 ) -> Setting {
-    Setting { name, environment, daemons: false, program, faults }
+    Setting {
+        name,
+        environment,
+        daemons: false,
+        program,
+        faults,
+    }
 }
 
 fn main() -> ExitCode {
@@ -97,7 +106,10 @@ fn every_turn(setting: &Setting, call: i64, errors: &[Errno]) {
 fn calls_of(setting: &Setting, call: i64) -> u64 {
     let (outcome, calls) = run(setting, call, Errno::INVAL, 0);
     outcome.assert_ok(N_PES);
-    assert!(outcome.stderr.is_empty(), "there is nothing to complain about\n{outcome}");
+    assert!(
+        outcome.stderr.is_empty(),
+        "there is nothing to complain about\n{outcome}"
+    );
     if calls == 0 {
         absent(format!("{} does not make this call here", setting.program));
     }
@@ -110,7 +122,11 @@ fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) 
     let dir = TempDir::new().expect("a temporary directory");
     let (report, temporary) = (dir.path().join("calls"), dir.path().join("of-the-job"));
     fs::create_dir(&temporary).expect("a directory");
-    let numbers = [call.to_string(), error.raw_os_error().to_string(), turn.to_string()];
+    let numbers = [
+        call.to_string(),
+        error.raw_os_error().to_string(),
+        turn.to_string(),
+    ];
     let [call, error, turn] = numbers.each_ref().map(String::as_str);
     let report_name = report.to_str().expect("a plain name");
     let inject = env!("CARGO_BIN_EXE_inject");
@@ -133,7 +149,11 @@ fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) 
     // The job has a temporary directory of its own; files in /tmp are those of other tests.
     left.retain(|name| !name.starts_with("/tmp/"));
     left.extend(names_in(&temporary));
-    assert!(left.is_empty(), "the job left {}\n{outcome}", left.join(", "));
+    assert!(
+        left.is_empty(),
+        "the job left {}\n{outcome}",
+        left.join(", ")
+    );
     let calls = fs::read_to_string(&report).expect("inject writes its report");
     (outcome, calls.parse().expect("a number"))
 }
@@ -153,7 +173,9 @@ fn agent(dir: &Path) -> String {
 
 fn names_in(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).expect("it is there").flatten();
-    entries.map(|entry| entry.path().display().to_string()).collect()
+    entries
+        .map(|entry| entry.path().display().to_string())
+        .collect()
 }
 
 /// Checks that the job has right results, or has failed with one message that ends with more than
@@ -165,12 +187,16 @@ fn assert_is_harmless(outcome: &Outcome) {
     }
     // A PE that cannot reach oshrun prints its own message, and oshrun then prints one about the
     // PE.
-    let (by_pe, by_oshrun): (Vec<&str>, Vec<&str>) =
-        outcome.stderr.lines().partition(|line| line.starts_with("shmem_init: "));
+    let (by_pe, by_oshrun): (Vec<&str>, Vec<&str>) = outcome
+        .stderr
+        .lines()
+        .partition(|line| line.starts_with("shmem_init: "));
     let message = match (&by_pe[..], &by_oshrun[..]) {
         ([message], [_]) => message,
         _ => outcome.one_message(),
     };
-    let is_bare = message.rsplit_once(" (os error ").is_some_and(|(_, end)| end.len() < 5);
+    let is_bare = message
+        .rsplit_once(" (os error ")
+        .is_some_and(|(_, end)| end.len() < 5);
     assert!(!is_bare, "the message has no remedy\n{outcome}");
 }

@@ -10,7 +10,9 @@ use crate::{N_PES, TCP, program};
 
 fn job(trouble: &str, environment: &[(&str, &str)]) -> Job {
     let job = Job::new(program()).arg(trouble).n(N_PES);
-    environment.iter().fold(job, |job, (name, value)| job.env(name, value))
+    environment
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
 }
 
 /// Signals of the program, one a millisecond, make no call of a PE fail.
@@ -34,7 +36,10 @@ pub fn interrupted_oshrun() {
 
 /// A PE that is stopped for longer than the host limit is not taken for a silent host.
 pub fn stopped_pe() {
-    job("stopped", TCP).env("SHMEM_HOST_LIMIT", 1).run().assert_ok(N_PES);
+    job("stopped", TCP)
+        .env("SHMEM_HOST_LIMIT", 1)
+        .run()
+        .assert_ok(N_PES);
 }
 
 /// A job ends when its injector is killed, since nobody would answer its calls.
@@ -42,8 +47,18 @@ pub fn killed_injector() {
     let report = tempfile::NamedTempFile::new().expect("a file");
     let report = report.path().to_str().expect("a plain name");
     let (call, error) = (libc::SYS_recvfrom.to_string(), libc::ENOMEM.to_string());
-    let words = [env!("CARGO_BIN_EXE_inject"), &call, &error, "sleep", "0", report];
-    let job = Job::new("/bin/sh").arg("-c").arg("echo started; exec sleep 1000").n(N_PES);
+    let words = [
+        env!("CARGO_BIN_EXE_inject"),
+        &call,
+        &error,
+        "sleep",
+        "0",
+        report,
+    ];
+    let job = Job::new("/bin/sh")
+        .arg("-c")
+        .arg("echo started; exec sleep 1000")
+        .n(N_PES);
     let mut running = job.wrap(words).start();
     // Waits until oshrun has started all PEs, since it forwards lines only then. Before that it
     // reads from each PE whether exec failed; if the read failed, Rust would wait for the PE to

@@ -34,8 +34,10 @@ pub fn draw(packages: &[Package]) -> String {
     names.sort_by_key(|name| Reverse(depth(&imports, name)));
     let (mut body, mut y) = (String::new(), GAP);
     for level in names.chunk_by(|one, other| depth(&imports, one) == depth(&imports, other)) {
-        let boxes: Vec<CrateBox<'_>> =
-            level.iter().map(|name| CrateBox::new(&imports, name)).collect();
+        let boxes: Vec<CrateBox<'_>> = level
+            .iter()
+            .map(|name| CrateBox::new(&imports, name))
+            .collect();
         for row in rows(&boxes) {
             let width = row.iter().map(|of_row| of_row.width() + GAP).sum::<usize>() - GAP;
             let height = row.iter().map(|of_row| of_row.height()).max().unwrap_or(0);
@@ -72,7 +74,9 @@ fn rows<'a, 'b>(boxes: &'b [CrateBox<'a>]) -> Vec<&'b [CrateBox<'a>]> {
 impl<'a> CrateBox<'a> {
     fn new(imports: &Imports<'_>, name: &'a str) -> Self {
         let of_name = &imports[name];
-        let direct = of_name.iter().filter(|to| !is_implied(imports, of_name, to));
+        let direct = of_name
+            .iter()
+            .filter(|to| !is_implied(imports, of_name, to));
         let mut lines: Vec<String> = Vec::new();
         for import in direct.map(|dir| dir.rsplit('/').next().unwrap_or(dir)) {
             match lines.last_mut() {
@@ -82,11 +86,19 @@ impl<'a> CrateBox<'a> {
                 _ => lines.push(import.to_owned()),
             }
         }
-        Self { name, imports: lines }
+        Self {
+            name,
+            imports: lines,
+        }
     }
 
     fn width(&self) -> usize {
-        let of_imports = self.imports.iter().map(|line| 9 * line.len()).max().unwrap_or(0);
+        let of_imports = self
+            .imports
+            .iter()
+            .map(|line| 9 * line.len())
+            .max()
+            .unwrap_or(0);
         of_imports.max(11 * self.name.len()) + GAP
     }
 
@@ -125,16 +137,26 @@ fn imports(packages: &[Package]) -> Imports<'_> {
         .iter()
         .filter(|package| is_drawn(&package.dir))
         .map(|package| {
-            let dependencies = package.dependencies.iter().filter(|dependency| !dependency.dev);
+            let dependencies = package
+                .dependencies
+                .iter()
+                .filter(|dependency| !dependency.dev);
             let dirs = dependencies.filter_map(|dependency| dependency.dir.as_deref());
-            (package.dir.as_str(), dirs.filter(|dir| is_drawn(dir)).collect())
+            (
+                package.dir.as_str(),
+                dirs.filter(|dir| is_drawn(dir)).collect(),
+            )
         })
         .collect()
 }
 
 /// Returns the length of the longest chain of imports that begins at a crate.
 fn depth(imports: &Imports<'_>, name: &str) -> usize {
-    imports[name].iter().map(|import| depth(imports, import) + 1).max().unwrap_or(0)
+    imports[name]
+        .iter()
+        .map(|import| depth(imports, import) + 1)
+        .max()
+        .unwrap_or(0)
 }
 
 /// Returns true if a crate of `targets` imports `to`, directly or through others.

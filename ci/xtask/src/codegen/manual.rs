@@ -42,7 +42,10 @@ struct Described<'a> {
 impl Described<'_> {
     /// Returns the texts of all lines that begin with a label.
     fn labeled(&self, label: &str) -> impl Iterator<Item = &str> {
-        self.paragraphs.iter().filter_map(move |line| line.strip_prefix(label)).map(str::trim)
+        self.paragraphs
+            .iter()
+            .filter_map(move |line| line.strip_prefix(label))
+            .map(str::trim)
     }
 }
 
@@ -54,7 +57,11 @@ impl Described<'_> {
 pub fn pages() -> Vec<ManPage> {
     let table = SpecTable::read();
     let (described, arguments) = read();
-    for function in table.functions.iter().filter(|function| !is_obsolete(function)) {
+    for function in table
+        .functions
+        .iter()
+        .filter(|function| !is_obsolete(function))
+    {
         let has = |page: &Described<'_>| page.sections.contains(&function.section.as_str());
         assert!(
             described.iter().any(has),
@@ -62,7 +69,10 @@ pub fn pages() -> Vec<ManPage> {
             function.symbol
         );
     }
-    described.iter().map(|page| write(page, &described, &table, &arguments)).collect()
+    described
+        .iter()
+        .map(|page| write(page, &described, &table, &arguments))
+        .collect()
 }
 
 /// Returns true for a routine without a section in the standard: those do nothing.
@@ -71,17 +81,38 @@ fn is_obsolete(function: &CFunction) -> bool {
 }
 
 /// Returns the pages of manual.txt, and the common meanings of arguments by name.
-fn read() -> (Vec<Described<'static>>, BTreeMap<&'static str, &'static str>) {
-    let (pages, arguments) = TEXT.split_once("# arguments\n").expect("the names of arguments");
-    let pages = pages.split("# ").filter(|page| !page.is_empty()).map(|page| {
-        let mut lines = page.lines().filter(|line| !line.is_empty());
-        let (name, sections) =
-            lines.next().and_then(|head| head.split_once(": ")).expect("a name and sections");
-        let sections = sections.split_whitespace().collect();
-        let summary = lines.next().expect("a summary");
-        Described { name, sections, summary, paragraphs: lines.collect() }
-    });
-    (pages.collect(), arguments.lines().filter_map(|line| line.split_once(": ")).collect())
+fn read() -> (
+    Vec<Described<'static>>,
+    BTreeMap<&'static str, &'static str>,
+) {
+    let (pages, arguments) = TEXT
+        .split_once("# arguments\n")
+        .expect("the names of arguments");
+    let pages = pages
+        .split("# ")
+        .filter(|page| !page.is_empty())
+        .map(|page| {
+            let mut lines = page.lines().filter(|line| !line.is_empty());
+            let (name, sections) = lines
+                .next()
+                .and_then(|head| head.split_once(": "))
+                .expect("a name and sections");
+            let sections = sections.split_whitespace().collect();
+            let summary = lines.next().expect("a summary");
+            Described {
+                name,
+                sections,
+                summary,
+                paragraphs: lines.collect(),
+            }
+        });
+    (
+        pages.collect(),
+        arguments
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .collect(),
+    )
 }
 
 /// Returns the man page for a page of manual.txt.
@@ -93,13 +124,20 @@ fn write(
 ) -> ManPage {
     let is_of_page = |function: &&CFunction| {
         let names = [&function.section, &function.symbol, &function.family];
-        names.iter().any(|name| page.sections.contains(&name.as_str()))
+        names
+            .iter()
+            .any(|name| page.sections.contains(&name.as_str()))
     };
     let of_page: Vec<&CFunction> = table.all().filter(is_of_page).collect();
     let mut roff = Roff::new();
-    let title =
-        [page.name.to_uppercase().as_str(), "3", "@DATE@", "Rushmem @VERSION@", "OpenSHMEM"]
-            .map(str::to_owned);
+    let title = [
+        page.name.to_uppercase().as_str(),
+        "3",
+        "@DATE@",
+        "Rushmem @VERSION@",
+        "OpenSHMEM",
+    ]
+    .map(str::to_owned);
     roff.control("TH", title.iter().map(String::as_str));
     roff.control("nh", []).control("ad", ["l"]);
     roff.control("SH", ["NAME"]);
@@ -114,7 +152,12 @@ fn write(
         false => fortran(&of_page),
     };
     let rust = page.labeled("Rust:").map(str::to_owned).collect();
-    for (language, forms) in [("C11", c11), ("C", families), ("Fortran", fortran), ("Rust", rust)] {
+    for (language, forms) in [
+        ("C11", c11),
+        ("C", families),
+        ("Fortran", fortran),
+        ("Rust", rust),
+    ] {
         if !forms.is_empty() {
             roff.control("PP", []).text([bold(language)]);
             forms.into_iter().for_each(|form| {
@@ -125,7 +168,10 @@ fn write(
     roff.control("fi", []);
     roff.control("SH", ["DESCRIPTION"]);
     let labels = ["Fortran:", "Rust:", "Returns:", "Note:", "Argument "];
-    let plain = page.paragraphs.iter().filter(|line| !labels.iter().any(|l| line.starts_with(l)));
+    let plain = page
+        .paragraphs
+        .iter()
+        .filter(|line| !labels.iter().any(|l| line.starts_with(l)));
     for (i, paragraph) in plain.enumerate() {
         if i > 0 {
             roff.control("PP", []);
@@ -144,7 +190,9 @@ fn write(
         let meaning = here
             .or(arguments.get(name.as_str()).copied())
             .unwrap_or_else(|| panic!("no words for the argument {name}"));
-        roff.control("TP", []).text([italic(name)]).text([roman(meaning)]);
+        roff.control("TP", [])
+            .text([italic(name)])
+            .text([roman(meaning)]);
     }
     for (label, heading) in [("Returns:", "RETURN VALUE"), ("Note:", "NOTES")] {
         for text in page.labeled(label) {
@@ -164,21 +212,35 @@ fn write(
     }
     roff.control("SH", ["SEE ALSO"]);
     let chapter = |page: &Described<'_>| {
-        page.sections.first().map(|s| s.split('.').take(2).collect::<String>())
+        page.sections
+            .first()
+            .map(|s| s.split('.').take(2).collect::<String>())
     };
-    let near =
-        all.iter().filter(|other| other.name != page.name && chapter(other) == chapter(page));
+    let near = all
+        .iter()
+        .filter(|other| other.name != page.name && chapter(other) == chapter(page));
     let near: Vec<String> = near.map(|other| format!("{}(3)", other.name)).collect();
     let others = ["oshcc(1)", "oshrun(1)", "rushmem(7)"].map(str::to_owned);
-    roff.text([roman(near.into_iter().chain(others).collect::<Vec<_>>().join(", "))]);
+    roff.text([roman(
+        near.into_iter()
+            .chain(others)
+            .collect::<Vec<_>>()
+            .join(", "),
+    )]);
     let generics = of_page.iter().map(|function| function.generic.clone());
-    let mut routines: Vec<String> =
-        of_page.iter().map(|function| function.symbol.clone()).collect();
+    let mut routines: Vec<String> = of_page
+        .iter()
+        .map(|function| function.symbol.clone())
+        .collect();
     routines.extend(generics.filter(|name| !name.is_empty()));
     routines.sort();
     routines.dedup();
     routines.retain(|name| name != page.name);
-    ManPage { name: page.name.to_owned(), routines, text: roff.to_roff() }
+    ManPage {
+        name: page.name.to_owned(),
+        routines,
+        text: roff.to_roff(),
+    }
 }
 
 /// Adds the example: its first comment as text, then the program.
@@ -186,7 +248,9 @@ fn example(roff: &mut Roff, name: &str) {
     let file = format!("../spec/examples/{name}.c");
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file))
         .unwrap_or_else(|error| panic!("{file}: {error}"));
-    let (about, program) = text.split_once(" */\n").expect("a comment that says what it does");
+    let (about, program) = text
+        .split_once(" */\n")
+        .expect("a comment that says what it does");
     let about = about.trim_start_matches("/* ").replace("\n * ", " ");
     roff.control("SH", ["EXAMPLES"]).text([roman(about)]);
     roff.control("PP", []).control("nf", []);
@@ -202,10 +266,21 @@ fn deprecated(functions: &[&CFunction]) -> Vec<String> {
     let is_old = |function: &CFunction| !function.deprecated_since.is_empty();
     let mut names: Vec<String> = Vec::new();
     for function in functions.iter().filter(|function| is_old(function)) {
-        let is_family = functions.iter().filter(|f| f.family == function.family).all(|f| is_old(f));
+        let is_family = functions
+            .iter()
+            .filter(|f| f.family == function.family)
+            .all(|f| is_old(f));
         let is_generic = functions.iter().any(|f| f.generic == function.symbol);
-        let name = if is_family { &function.family } else { &function.symbol };
-        let name = if is_generic { format!("{name} of C") } else { name.clone() };
+        let name = if is_family {
+            &function.family
+        } else {
+            &function.symbol
+        };
+        let name = if is_generic {
+            format!("{name} of C")
+        } else {
+            name.clone()
+        };
         if !names.contains(&name) {
             names.push(name);
         }
@@ -230,8 +305,9 @@ fn synopsis(functions: &[&CFunction]) -> (Vec<String>, Vec<String>) {
             let plain = context(typed(&function.generic));
             let without = plain.replace("[shmem_ctx_t ctx, ]", "");
             generics.retain(|known| *known != without);
-            let is_known =
-                generics.iter().any(|known| known.replace("[shmem_ctx_t ctx, ]", "") == without);
+            let is_known = generics
+                .iter()
+                .any(|known| known.replace("[shmem_ctx_t ctx, ]", "") == without);
             if !is_known {
                 generics.push(plain);
             }
@@ -247,20 +323,35 @@ fn synopsis(functions: &[&CFunction]) -> (Vec<String>, Vec<String>) {
 /// no C11 form.
 fn fortran(functions: &[&CFunction]) -> Vec<String> {
     let mut calls: Vec<String> = Vec::new();
-    for function in functions.iter().filter(|function| function.deprecated_since.is_empty()) {
-        let name = if function.generic.is_empty() { &function.family } else { &function.generic };
+    for function in functions
+        .iter()
+        .filter(|function| function.deprecated_since.is_empty())
+    {
+        let name = if function.generic.is_empty() {
+            &function.family
+        } else {
+            &function.generic
+        };
         let arguments = names(&[*function]);
         let is_other_form = function.takes_context() && !function.generic.is_empty();
         if name.contains('<') || is_other_form {
             continue;
         }
-        let call = if function.returns == "void" { "call " } else { "result = " };
+        let call = if function.returns == "void" {
+            "call "
+        } else {
+            "result = "
+        };
         let call = format!("{call}{name}({})", arguments.join(", "));
         if !calls.contains(&call) {
             calls.push(call);
         }
     }
-    if calls.is_empty() { calls } else { [vec!["use shmem".to_owned()], calls].concat() }
+    if calls.is_empty() {
+        calls
+    } else {
+        [vec!["use shmem".to_owned()], calls].concat()
+    }
 }
 
 /// Returns sentences that list the types for TYPENAME and SIZE in the names of the families.
@@ -280,7 +371,10 @@ fn types(functions: &[&CFunction]) -> Vec<String> {
     }
     let of = |families: &[String]| match families {
         [first, _, ..] => format!("`{first}` and others"),
-        _ => families.iter().map(|family| format!("`{family}`")).collect(),
+        _ => families
+            .iter()
+            .map(|family| format!("`{family}`"))
+            .collect(),
     };
     by_list
         .iter()
@@ -303,7 +397,9 @@ fn names(functions: &[&CFunction]) -> Vec<String> {
 /// Returns a paragraph in which words between backquotes are bold.
 fn inline(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
-    parts.map(|(i, part)| if i % 2 == 1 { bold(part) } else { roman(part) }).collect()
+    parts
+        .map(|(i, part)| if i % 2 == 1 { bold(part) } else { roman(part) })
+        .collect()
 }
 
 #[cfg(test)]
@@ -313,24 +409,40 @@ mod tests {
     #[test]
     fn every_routine_has_one_page() {
         let pages = pages();
-        for function in SpecTable::read().functions.iter().filter(|f| !is_obsolete(f)) {
+        for function in SpecTable::read()
+            .functions
+            .iter()
+            .filter(|f| !is_obsolete(f))
+        {
             let describes = |page: &&ManPage| {
                 page.name == function.symbol || page.routines.contains(&function.symbol)
             };
-            assert_eq!(pages.iter().filter(describes).count(), 1, "{}", function.symbol);
+            assert_eq!(
+                pages.iter().filter(describes).count(),
+                1,
+                "{}",
+                function.symbol
+            );
         }
     }
 
     #[test]
     fn a_page_has_the_prototypes_of_its_families() {
         let pages = pages();
-        let put = pages.iter().find(|page| page.name == "shmem_put").expect("a page");
+        let put = pages
+            .iter()
+            .find(|page| page.name == "shmem_put")
+            .expect("a page");
         for expected in [
             "void shmem_put([shmem_ctx_t ctx, ]TYPE *dest, const TYPE *source, size_t nelems, int pe);",
             "void shmem_<TYPENAME>_put(TYPE *dest, const TYPE *source, size_t nelems, int pe);",
             "call shmem_put(dest, source, nelems, pe)",
         ] {
-            assert!(put.text.contains(&expected.replace('-', "\\-")), "{expected}\n{}", put.text);
+            assert!(
+                put.text.contains(&expected.replace('-', "\\-")),
+                "{expected}\n{}",
+                put.text
+            );
         }
     }
 
@@ -355,12 +467,24 @@ mod tests {
         let of = |name: &str, argument: &str| {
             let page = page(name);
             let after = page.split_once(&format!(".TP\n\\fI{argument}\\fR\n"));
-            after.and_then(|(_, rest)| rest.lines().next()).expect("the argument").to_owned()
+            after
+                .and_then(|(_, rest)| rest.lines().next())
+                .expect("the argument")
+                .to_owned()
         };
-        assert_eq!(of("shmem_team_split_strided", "size"), "the number of PEs of the new team");
+        assert_eq!(
+            of("shmem_team_split_strided", "size"),
+            "the number of PEs of the new team"
+        );
         assert_eq!(of("shmem_malloc", "size"), "the number of bytes");
-        assert_eq!(of("shmem_get", "dest"), "where the data are stored; need not be symmetric");
-        assert_eq!(of("shmem_put", "dest"), "the symmetric array or variable that is changed");
+        assert_eq!(
+            of("shmem_get", "dest"),
+            "where the data are stored; need not be symmetric"
+        );
+        assert_eq!(
+            of("shmem_put", "dest"),
+            "the symmetric array or variable that is changed"
+        );
     }
 
     #[test]
@@ -368,7 +492,10 @@ mod tests {
         for page in pages() {
             let (_, example) = page.text.split_once(".SH EXAMPLES\n").expect("an example");
             let program = ["\n.nf\n#include <shmem.h>\n", "Prints on 4 PEs"];
-            assert!(program.iter().all(|part| example.contains(part)), "{example}");
+            assert!(
+                program.iter().all(|part| example.contains(part)),
+                "{example}"
+            );
         }
     }
 }

@@ -15,7 +15,11 @@ use task_support::process;
 use task_support::workspace::Workspace;
 
 /// The routines that are counted, which benches/counts.c calls.
-pub const ROUTINES: &[&str] = &["shmem_putmem", "shmem_getmem", "shmem_long_atomic_fetch_add"];
+pub const ROUTINES: &[&str] = &[
+    "shmem_putmem",
+    "shmem_getmem",
+    "shmem_long_atomic_fetch_add",
+];
 
 /// The prefix of a routine's name among the pinned numbers.
 pub const PREFIX: &str = "until-provider:";
@@ -42,7 +46,12 @@ pub fn count(
     program: &Path,
     routine: &str,
 ) -> Result<(String, u64)> {
-    let job = CountedJob { prefix, provider, program, routine };
+    let job = CountedJob {
+        prefix,
+        provider,
+        program,
+        routine,
+    };
     let counts = until_provider(&job.run(workspace)?);
     Ok((format!("{PREFIX}{routine}"), median(routine, counts)?))
 }
@@ -87,24 +96,38 @@ struct CallgrindPart {
 impl CountedJob<'_> {
     /// Runs the job. Returns the parts of the first PE in their order.
     fn run(&self, workspace: &Workspace) -> Result<Vec<CallgrindPart>> {
-        let CountedJob { prefix, provider, program, routine } = *self;
+        let CountedJob {
+            prefix,
+            provider,
+            program,
+            routine,
+        } = *self;
         let dir = workspace.target.join("counts-parts");
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir)?;
         let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", dir.display());
         let mut job = process::limited(LIMIT, prefix.join("bin/oshrun"));
-        job.args(["-n", "2", "valgrind", "--tool=callgrind", "--compress-strings=no"])
-            .arg(format!("--toggle-collect={routine}"))
-            .arg(format!("--dump-after={routine}"))
-            // All options of `routine` come before this one: callgrind 3.19 ignores options of a
-            // function that follow those of another function.
-            .arg(format!("--dump-before={PROVIDER}"))
-            .arg(format!("--callgrind-out-file={}", into("out")))
-            .arg(format!("--log-file={}", into("log")))
-            .arg(program)
-            .args([routine, &CALLS.to_string()]);
+        job.args([
+            "-n",
+            "2",
+            "valgrind",
+            "--tool=callgrind",
+            "--compress-strings=no",
+        ])
+        .arg(format!("--toggle-collect={routine}"))
+        .arg(format!("--dump-after={routine}"))
+        // All options of `routine` come before this one: callgrind 3.19 ignores options of a
+        // function that follow those of another function.
+        .arg(format!("--dump-before={PROVIDER}"))
+        .arg(format!("--callgrind-out-file={}", into("out")))
+        .arg(format!("--log-file={}", into("log")))
+        .arg(program)
+        .args([routine, &CALLS.to_string()]);
         for (name, value) in [
-            ("FI_PROVIDER_PATH", provider.to_str().context("the path is no UTF-8")?),
+            (
+                "FI_PROVIDER_PATH",
+                provider.to_str().context("the path is no UTF-8")?,
+            ),
             ("SHMEM_TRANSPORT", "ofi"),
             ("SHMEM_OFI_PROVIDER", "strict"),
             ("SHMEM_OFI_DOMAIN", "copy"),
@@ -118,11 +141,19 @@ impl CountedJob<'_> {
         let mut parts = Vec::new();
         for file in fs::read_dir(&dir)? {
             let file = file?.path();
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let Some(name) = name.strip_prefix("out.0.") else { continue };
+            let name = file
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let Some(name) = name.strip_prefix("out.0.") else {
+                continue;
+            };
             let text = fs::read_to_string(&file)?;
             parts.push(CallgrindPart {
-                number: name.parse().with_context(|| format!("callgrind's file {name}"))?,
+                number: name
+                    .parse()
+                    .with_context(|| format!("callgrind's file {name}"))?,
                 is_before_provider: text.contains("\ndesc: Trigger: --dump-before="),
                 own: own(&text),
             });
@@ -135,7 +166,10 @@ impl CountedJob<'_> {
 fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {
     counts.sort_unstable();
     if counts.len() < CALLS {
-        bail!("callgrind saw {} calls of {routine} instead of {CALLS}", counts.len());
+        bail!(
+            "callgrind saw {} calls of {routine} instead of {CALLS}",
+            counts.len()
+        );
     }
     Ok(counts[counts.len() / 2])
 }
@@ -151,7 +185,10 @@ fn own(part: &str) -> u64 {
         } else if line.starts_with("calls=") {
             is_callee = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
-            let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse().ok());
+            let cost = line
+                .split_whitespace()
+                .nth(1)
+                .and_then(|cost| cost.parse().ok());
             if !std::mem::take(&mut is_callee) && object.ends_with(LIBRARY) {
                 all += cost.unwrap_or(0);
             }
@@ -166,7 +203,11 @@ mod tests {
 
     #[test]
     fn a_call_ends_where_the_routine_returns() {
-        let part = |is_before_provider, own| CallgrindPart { number: 0, is_before_provider, own };
+        let part = |is_before_provider, own| CallgrindPart {
+            number: 0,
+            is_before_provider,
+            own,
+        };
         // The second call calls the provider twice, the third one never. Calls of other routines
         // call it in between.
         let parts = [

@@ -17,8 +17,15 @@ const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\
 /// Returns a command of tar with the options that make archives reproducible.
 fn tar(epoch: &str) -> Command {
     let mut tar = Command::new("tar");
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
-    tar.arg(format!("--mtime=@{epoch}")).args(["--use-compress-program", "gzip -9n"]);
+    tar.args([
+        "--sort=name",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--format=gnu",
+    ]);
+    tar.arg(format!("--mtime=@{epoch}"))
+        .args(["--use-compress-program", "gzip -9n"]);
     tar
 }
 
@@ -26,7 +33,12 @@ fn tar(epoch: &str) -> Command {
 /// archive.
 pub fn pack_dir(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     let file = parent.join(format!("{name}.tar.gz"));
-    run(tar(epoch).arg("-C").arg(parent).arg("-cf").arg(&file).arg(name))?;
+    run(tar(epoch)
+        .arg("-C")
+        .arg(parent)
+        .arg("-cf")
+        .arg(&file)
+        .arg(name))?;
     Ok(file)
 }
 
@@ -43,14 +55,26 @@ pub fn pack_sources(
     empty_dir(&dir)?;
     let archive = output.join("sources.tar");
     if workspace.is_checkout() {
-        run(workspace.git().arg("archive").arg("-o").arg(&archive).arg("HEAD"))?;
+        run(workspace
+            .git()
+            .arg("archive")
+            .arg("-o")
+            .arg(&archive)
+            .arg("HEAD"))?;
     } else {
         // The workspace is an unpacked archive, which contains the dependencies.
         let mut tar = Command::new("tar");
-        tar.args(["--exclude=./target", "-cf"]).arg(&archive).arg("-C").arg(&workspace.root);
+        tar.args(["--exclude=./target", "-cf"])
+            .arg(&archive)
+            .arg("-C")
+            .arg(&workspace.root);
         run(tar.arg("."))?;
     }
-    run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&dir))?;
+    run(Command::new("tar")
+        .arg("-xf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(&dir))?;
     done(std::fs::remove_file(&archive), &archive)?;
     if workspace.is_checkout() {
         vendor(&dir)?;
@@ -61,7 +85,13 @@ pub fn pack_sources(
 
 /// Adds the sources of all dependencies to `dir`, and the configuration with which cargo uses them.
 fn vendor(dir: &Path) -> Result<()> {
-    let vendor = ["vendor", "--locked", "--versioned-dirs", "--quiet", "vendor"];
+    let vendor = [
+        "vendor",
+        "--locked",
+        "--versioned-dirs",
+        "--quiet",
+        "vendor",
+    ];
     run(Command::new("cargo").args(vendor).current_dir(dir))?;
     let cargo = dir.join(".cargo");
     done(std::fs::create_dir_all(&cargo), &cargo)?;

@@ -53,31 +53,45 @@ fn check_file(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     let limit = version(glibc);
     let symbols = capture(tools.binutil("objdump").arg("-T").arg(file))?;
     let newest = symbols.split("GLIBC_").skip(1).map(|rest| {
-        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .unwrap_or(rest.len());
         rest[..end].to_owned()
     });
     if let Some(newer) = newest.into_iter().find(|symbol| version(symbol) > limit) {
-        bail!("{} needs a symbol of glibc {newer}, newer than {glibc}", file.display());
+        bail!(
+            "{} needs a symbol of glibc {newer}, newer than {glibc}",
+            file.display()
+        );
     }
     let header = capture(Command::new("readelf").arg("--dynamic").arg(file))?;
     let needed = header.lines().filter(|line| line.contains("(NEEDED)"));
     for name in needed.filter_map(|line| line.split(['[', ']']).nth(1)) {
         if !LIBRARIES.contains(&name) {
-            bail!("{} is linked with {name}, which a machine may not have", file.display());
+            bail!(
+                "{} is linked with {name}, which a machine may not have",
+                file.display()
+            );
         }
     }
     let searched = header.lines().filter(|line| line.contains("PATH)"));
-    let mut dirs =
-        searched.filter_map(|line| line.split(['[', ']']).nth(1)).flat_map(|list| list.split(':'));
+    let mut dirs = searched
+        .filter_map(|line| line.split(['[', ']']).nth(1))
+        .flat_map(|list| list.split(':'));
     if let Some(dir) = dirs.find(|dir| !dir.starts_with("$ORIGIN")) {
-        bail!("{} looks for libraries in {dir}, a directory of this machine", file.display());
+        bail!(
+            "{} looks for libraries in {dir}, a directory of this machine",
+            file.display()
+        );
     }
     Ok(())
 }
 
 /// Returns the numbers of a version, which compare as versions do.
 fn version(text: &str) -> Vec<u32> {
-    text.split('.').filter_map(|part| part.parse().ok()).collect()
+    text.split('.')
+        .filter_map(|part| part.parse().ok())
+        .collect()
 }
 
 #[cfg(test)]

@@ -45,7 +45,11 @@ pub struct Packages<'a> {
 impl Packages<'_> {
     /// Builds the packages for Debian. Returns their paths.
     pub fn build_deb(&self) -> Result<Vec<PathBuf>> {
-        let arch = if self.arch == "aarch64" { "arm64" } else { "amd64" };
+        let arch = if self.arch == "aarch64" {
+            "arm64"
+        } else {
+            "amd64"
+        };
         let texts = self.workspace.root.join("ci/packaging/debian");
         self.make_trees("deb")?
             .iter()
@@ -55,8 +59,15 @@ impl Packages<'_> {
                 self.copy(&texts.join("copyright"), &documents.join("copyright"))?;
                 self.write_changelog(name, &documents)?;
                 let overrides = texts.join(format!("{name}.lintian-overrides"));
-                self.copy(&overrides, &tree.join("usr/share/lintian/overrides").join(name))?;
-                let size = capture(Command::new("du").args(["-sk", "--apparent-size"]).arg(tree))?;
+                self.copy(
+                    &overrides,
+                    &tree.join("usr/share/lintian/overrides").join(name),
+                )?;
+                let size = capture(
+                    Command::new("du")
+                        .args(["-sk", "--apparent-size"])
+                        .arg(tree),
+                )?;
                 let size = size.split_whitespace().next().unwrap_or("0");
                 let control = self.text(&texts.join(format!("{name}.control")))?;
                 let control = control.replace("@ARCH@", arch).replace("@SIZE@", size);
@@ -71,7 +82,9 @@ impl Packages<'_> {
                 self.set_times(tree)?;
                 let file = self.output.join(format!("{name}_{VERSION}-1_{arch}.deb"));
                 let mut deb = Command::new("dpkg-deb");
-                deb.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(&file);
+                deb.args(["--root-owner-group", "-Zxz", "--build"])
+                    .arg(tree)
+                    .arg(&file);
                 capture(deb.env("SOURCE_DATE_EPOCH", self.epoch))?;
                 Ok(file)
             })
@@ -105,12 +118,21 @@ impl Packages<'_> {
         self.write(&file, &spec)?;
         let mut build = Command::new("rpmbuild");
         build.args(["-bb", "--quiet", "--target", self.arch]);
-        build.args(["--define", &format!("_topdir {}", dir.join("top").display())]);
+        build.args([
+            "--define",
+            &format!("_topdir {}", dir.join("top").display()),
+        ]);
         build.args(["--define", &format!("_rpmdir {}", self.output.display())]);
-        build.args(["--define", "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"]);
+        build.args([
+            "--define",
+            "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm",
+        ]);
         run(build.arg(&file).env("SOURCE_DATE_EPOCH", self.epoch))?;
         let names = ["rushmem", "rushmem-devel", "rushmem-fortran"];
-        let file = |name| self.output.join(format!("{name}-{VERSION}-1.{}.rpm", self.arch));
+        let file = |name| {
+            self.output
+                .join(format!("{name}-{VERSION}-1.{}.rpm", self.arch))
+        };
         Ok(names.map(file).to_vec())
     }
 
@@ -120,7 +142,10 @@ impl Packages<'_> {
         let dir = self.output.join(kind);
         empty_dir(&dir)?;
         let trees = PACKAGES.map(|name| dir.join(name));
-        for path in paths(self.prefix)?.iter().filter(|path| !self.prefix.join(path).is_dir()) {
+        for path in paths(self.prefix)?
+            .iter()
+            .filter(|path| !self.prefix.join(path).is_dir())
+        {
             let to = trees[package(path)].join(PREFIX).join(path);
             self.copy(&self.prefix.join(path), &to)?;
         }
@@ -128,9 +153,16 @@ impl Packages<'_> {
             let tree = &trees[package(&Path::new("bin").join(command))];
             let link = tree.join("usr/bin").join(link);
             done(std::fs::create_dir_all(tree.join("usr/bin")), tree)?;
-            done(symlink(format!("../lib/rushmem/bin/{command}"), &link), &link)?;
+            done(
+                symlink(format!("../lib/rushmem/bin/{command}"), &link),
+                &link,
+            )?;
             let page = self.prefix.join(format!("share/man/man1/{command}.1"));
-            let name = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = link
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let copy = tree.join(format!("usr/share/man/man1/{name}.1"));
             self.copy(&page.canonicalize().unwrap_or(page), &copy)?;
             run(Command::new("gzip").args(["-9n", "--force"]).arg(&copy))?;
@@ -147,7 +179,10 @@ impl Packages<'_> {
         let described = self
             .text(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?
             .replace("${pcfiledir}/../..", &format!("/{PREFIX}"));
-        self.write(&development.join("usr/share/pkgconfig/rushmem.pc"), &described)?;
+        self.write(
+            &development.join("usr/share/pkgconfig/rushmem.pc"),
+            &described,
+        )?;
         let cmake = development.join("usr/lib/cmake/Rushmem");
         done(std::fs::create_dir_all(cmake.with_file_name("")), &cmake)?;
         done(symlink("../rushmem/lib/cmake/Rushmem", &cmake), &cmake)?;
@@ -159,7 +194,9 @@ impl Packages<'_> {
             };
             let path = Path::new("share/man").join(&path);
             let page = self.prefix.join(&path);
-            let dir = trees[package(&path)].join("usr").join(path.with_file_name(""));
+            let dir = trees[package(&path)]
+                .join("usr")
+                .join(path.with_file_name(""));
             let to = dir.join(format!("{name}.{section}"));
             done(std::fs::create_dir_all(&dir), &dir)?;
             if page.is_symlink() {
@@ -169,7 +206,9 @@ impl Packages<'_> {
                 done(symlink(described, &to), &to)?;
             } else {
                 let title = |section| format!(".TH {} {section} ", name.to_uppercase());
-                let text = self.text(&page)?.replacen(&title("3"), &title("3rushmem"), 1);
+                let text = self
+                    .text(&page)?
+                    .replacen(&title("3"), &title("3rushmem"), 1);
                 self.write(&to, &text)?;
                 run(Command::new("gzip").args(["-9n", "--force"]).arg(&to))?;
             }
@@ -198,7 +237,9 @@ impl Packages<'_> {
     /// Returns the text of a file, with the placeholders of the version and the address replaced.
     fn text(&self, path: &Path) -> Result<String> {
         let text = done(std::fs::read_to_string(path), path)?;
-        Ok(text.replace("@VERSION@", VERSION).replace("@HOMEPAGE@", HOMEPAGE))
+        Ok(text
+            .replace("@VERSION@", VERSION)
+            .replace("@HOMEPAGE@", HOMEPAGE))
     }
 
     /// Writes the changelog of a Debian package, which refers to that of the project.
@@ -256,9 +297,17 @@ impl Packages<'_> {
 fn package(path: &Path) -> usize {
     let text = path.to_string_lossy();
     let is_one_of = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
-    let is_fortran =
-        text.contains("oshfort") || [".fh", ".f90", ".mod"].iter().any(|end| text.ends_with(end));
-    let is_development = ["bin/oshc", "bin/oshC", "include/", "lib/pkgconfig", "lib/cmake"];
+    let is_fortran = text.contains("oshfort")
+        || [".fh", ".f90", ".mod"]
+            .iter()
+            .any(|end| text.ends_with(end));
+    let is_development = [
+        "bin/oshc",
+        "bin/oshC",
+        "include/",
+        "lib/pkgconfig",
+        "lib/cmake",
+    ];
     let also = [
         "share/man/man1/oshc",
         "share/man/man1/oshC",
@@ -281,9 +330,15 @@ fn package(path: &Path) -> usize {
 
 /// Returns the sorted paths of all contents of a directory, relative to it.
 fn paths(dir: &Path) -> Result<Vec<PathBuf>> {
-    let listed = capture(Command::new("find").args([".", "-mindepth", "1"]).current_dir(dir))?;
-    let mut paths: Vec<PathBuf> =
-        listed.lines().map(|line| PathBuf::from(line.trim_start_matches("./"))).collect();
+    let listed = capture(
+        Command::new("find")
+            .args([".", "-mindepth", "1"])
+            .current_dir(dir),
+    )?;
+    let mut paths: Vec<PathBuf> = listed
+        .lines()
+        .map(|line| PathBuf::from(line.trim_start_matches("./")))
+        .collect();
     paths.sort();
     Ok(paths)
 }
@@ -297,14 +352,25 @@ mod tests {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
         let recipes = paths(&dir).unwrap();
         let is_recipe = |path: &PathBuf| {
-            let ends = [".control", ".spec", ".py", ".eb", ".lua", ".def", "Dockerfile"];
+            let ends = [
+                ".control",
+                ".spec",
+                ".py",
+                ".eb",
+                ".lua",
+                ".def",
+                "Dockerfile",
+            ];
             ends.iter().any(|end| path.to_string_lossy().ends_with(end))
         };
         let recipes: Vec<_> = recipes.into_iter().filter(is_recipe).collect();
         assert!(recipes.len() >= 9, "{recipes:?}");
         for recipe in recipes {
             let text = std::fs::read_to_string(dir.join(&recipe)).unwrap();
-            assert!(text.contains(HOMEPAGE) || text.contains("@HOMEPAGE@"), "{recipe:?}");
+            assert!(
+                text.contains(HOMEPAGE) || text.contains("@HOMEPAGE@"),
+                "{recipe:?}"
+            );
         }
     }
 }

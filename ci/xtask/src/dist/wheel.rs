@@ -29,21 +29,27 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
     }
     release::permit_all(&dir)?;
     let mut pack = Command::new("python3");
-    pack.args(["-m", "wheel", "pack", "--dest-dir"]).arg(output).arg(&dir);
+    pack.args(["-m", "wheel", "pack", "--dest-dir"])
+        .arg(output)
+        .arg(&dir);
     run(pack.env("SOURCE_DATE_EPOCH", epoch))?;
     Ok(output.join(format!("rushmem-{VERSION}-{tag}.whl")))
 }
 
 /// Copies a directory with all of its contents, and replaces links.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    let mut entries: Vec<PathBuf> =
-        done(std::fs::read_dir(from), from)?.map(|e| Ok(e?.path())).collect::<Result<_>>()?;
+    let mut entries: Vec<PathBuf> = done(std::fs::read_dir(from), from)?
+        .map(|e| Ok(e?.path()))
+        .collect::<Result<_>>()?;
     entries.sort();
     for path in entries {
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             copy(&path, &target)?;
-        } else if path.is_symlink() && path.extension().is_some_and(|end| end == "so" || end == "a")
+        } else if path.is_symlink()
+            && path
+                .extension()
+                .is_some_and(|end| end == "so" || end == "a")
         {
             let library = done(std::fs::read_link(&path), &path)?;
             let text = format!("INPUT(-l:{})\n", library.display());
@@ -51,7 +57,10 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         } else if path.is_symlink() && path.extension().is_some_and(|end| end == "3") {
             let page = done(std::fs::read_link(&path), &path)?;
             done(std::fs::create_dir_all(to), to)?;
-            done(std::fs::write(&target, format!(".so man3/{}\n", page.display())), &target)?;
+            done(
+                std::fs::write(&target, format!(".so man3/{}\n", page.display())),
+                &target,
+            )?;
         } else {
             done(std::fs::create_dir_all(to), to)?;
             copy_file(&done(path.canonicalize(), &path)?, &target)?;

@@ -25,8 +25,15 @@ pub struct Prefix {
 impl Prefix {
     /// Creates the prefix, if it does not exist, and the directory for new files.
     pub fn new(root: &Path) -> Result<Self> {
-        let missing = root.ancestors().filter(|dir| !dir.exists()).map(Path::to_owned).collect();
-        let prefix = Self { root: root.to_owned(), missing };
+        let missing = root
+            .ancestors()
+            .filter(|dir| !dir.exists())
+            .map(Path::to_owned)
+            .collect();
+        let prefix = Self {
+            root: root.to_owned(),
+            missing,
+        };
         // An installation that was killed may have left its files.
         let _ = fs::remove_dir_all(root.join(STAGE));
         make_dirs(&root.join(STAGE))?;
@@ -75,11 +82,16 @@ impl Prefix {
     pub fn finish(self) -> Result<()> {
         self.write(MANIFEST, "")?;
         let stage = self.root.join(STAGE);
-        let (dirs, files): (Vec<String>, Vec<String>) =
-            below(&stage)?.into_iter().partition(|name| is_dir(&stage.join(name)));
+        let (dirs, files): (Vec<String>, Vec<String>) = below(&stage)?
+            .into_iter()
+            .partition(|name| is_dir(&stage.join(name)));
         let mut listed = [files.clone(), self.remove_earlier(&files)?].concat();
         let place = |name: &String| self.root.join(name);
-        let made: Vec<_> = dirs.iter().filter(|dir| !place(dir).exists()).cloned().collect();
+        let made: Vec<_> = dirs
+            .iter()
+            .filter(|dir| !place(dir).exists())
+            .cloned()
+            .collect();
         listed.extend(made.iter().cloned());
         listed.sort();
         listed.dedup();
@@ -112,7 +124,9 @@ impl Prefix {
         let mut remaining = Vec::new();
         for name in earlier {
             let path = self.root.join(name);
-            let is_inside = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+            let is_inside = Path::new(name)
+                .components()
+                .all(|c| matches!(c, Component::Normal(_)));
             if !is_inside || files.iter().any(|new| new == name) {
                 continue;
             }
@@ -133,7 +147,9 @@ impl Drop for Prefix {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(self.root.join(STAGE));
         // Fails for a directory that is not empty.
-        self.missing.iter().for_each(|dir| drop(fs::remove_dir(dir)));
+        self.missing
+            .iter()
+            .for_each(|dir| drop(fs::remove_dir(dir)));
     }
 }
 
@@ -144,7 +160,11 @@ fn below(dir: &Path) -> Result<Vec<String>> {
     for entry in fs::read_dir(dir).with_context(|| format!("could not read {}", dir.display()))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let inner = if is_dir(&entry.path()) { below(&entry.path())? } else { Vec::new() };
+        let inner = if is_dir(&entry.path()) {
+            below(&entry.path())?
+        } else {
+            Vec::new()
+        };
         let inner = inner.into_iter().map(|inner| format!("{name}/{inner}"));
         all.extend(std::iter::once(name.clone()).chain(inner));
     }
@@ -208,7 +228,9 @@ mod tests {
     /// Installs files of these names.
     fn install(root: &Path, names: &[&str]) {
         let prefix = Prefix::new(root).unwrap();
-        names.iter().for_each(|name| prefix.write(name, "text").unwrap());
+        names
+            .iter()
+            .for_each(|name| prefix.write(name, "text").unwrap());
         prefix.finish().unwrap();
     }
 
@@ -216,7 +238,10 @@ mod tests {
     fn what_only_an_earlier_installation_had_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("prefix");
-        install(&root, &["bin/old", "bin/kept", "old/file", "share/rushmem/old"]);
+        install(
+            &root,
+            &["bin/old", "bin/kept", "old/file", "share/rushmem/old"],
+        );
         fs::write(root.join("bin/users"), "").unwrap();
         install(&root, &["bin/kept", "lib/new"]);
         let left = ["bin/old", "bin/kept", "bin/users", "lib/new", "old", STAGE];
@@ -224,7 +249,10 @@ mod tests {
         assert_eq!(left, [false, true, true, true, false, false]);
         let manifest = fs::read_to_string(root.join(MANIFEST)).unwrap();
         let dirs = "share\nshare/rushmem\n";
-        assert_eq!(manifest, format!("bin\nbin/kept\nlib\nlib/new\n{dirs}{MANIFEST}\n"));
+        assert_eq!(
+            manifest,
+            format!("bin\nbin/kept\nlib\nlib/new\n{dirs}{MANIFEST}\n")
+        );
     }
 
     #[test]
@@ -234,7 +262,10 @@ mod tests {
         fs::create_dir_all(root.join("bin")).unwrap();
         install(root, &["bin/oshcc", "lib/pkgconfig/rushmem.pc"]);
         let command = format!("sort -r {MANIFEST} | xargs rm -fd");
-        let removed = Command::new("sh").args(["-c", &command]).current_dir(root).output();
+        let removed = Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(root)
+            .output();
         let left = ["bin", "bin/oshcc", "lib", "share"].map(|name| root.join(name).exists());
         assert!(removed.unwrap().stderr.is_empty());
         assert_eq!(left, [true, false, false, false]);
@@ -249,14 +280,23 @@ mod tests {
         let fails = || {
             let prefix = Prefix::new(&root).unwrap();
             prefix.write("bin/oshrun", "new").unwrap();
-            prefix.copy_file(Path::new("/no/such/file"), "bin/shmem-info").unwrap_err();
+            prefix
+                .copy_file(Path::new("/no/such/file"), "bin/shmem-info")
+                .unwrap_err();
         };
         fails();
         assert!(!dir.path().join("new").exists());
         install(&root, &["bin/oshrun"]);
         fails();
         assert_eq!(fs::read_to_string(root.join("bin/oshrun")).unwrap(), "text");
-        assert_eq!(below(&root).unwrap().iter().filter(|name| name.contains("new")).count(), 0);
+        assert_eq!(
+            below(&root)
+                .unwrap()
+                .iter()
+                .filter(|name| name.contains("new"))
+                .count(),
+            0
+        );
     }
 
     /// Runs in a process of its own, since the umask is shared by all tests of a process.
@@ -274,8 +314,12 @@ mod tests {
         let root = dir.path().join("new/prefix");
         let name = "install::files::tests::everybody_may_use_what_is_installed_under_any_umask";
         let mut strict = Command::new("sh");
-        strict.args(["-c", "umask 077; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
-        strict.args(["--exact", name]).env("INSTALL_UNDER_UMASK", &root);
+        strict
+            .args(["-c", "umask 077; exec \"$@\"", "sh"])
+            .arg(std::env::current_exe().unwrap());
+        strict
+            .args(["--exact", name])
+            .env("INSTALL_UNDER_UMASK", &root);
         assert!(strict.output().unwrap().status.success());
         let mode = |name: &str| root.join(name).metadata().unwrap().permissions().mode() & 0o777;
         let dirs = ["..", "", "bin", "share", "share/rushmem"].map(mode);

@@ -18,7 +18,10 @@ fn generated(name: &str) -> [(&'static str, String); 4] {
         ("man", format!("share/man/man1/{name}.1")),
         ("bash", format!("share/bash-completion/completions/{name}")),
         ("zsh", format!("share/zsh/site-functions/_{name}")),
-        ("fish", format!("share/fish/vendor_completions.d/{name}.fish")),
+        (
+            "fish",
+            format!("share/fish/vendor_completions.d/{name}.fish"),
+        ),
     ]
 }
 
@@ -36,7 +39,11 @@ pub fn write_generated(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result
 /// Writes the page of a template, with its placeholders replaced.
 pub fn write(prefix: &Prefix, file: &str, template: &str, tools: &Toolchain) -> Result<()> {
     let environment = if template.contains("@ENVIRONMENT@") {
-        entries(&printed(&prefix.path("bin/shmem-info"), &["--describe"], tools)?)?
+        entries(&printed(
+            &prefix.path("bin/shmem-info"),
+            &["--describe"],
+            tools,
+        )?)?
     } else {
         String::new()
     };
@@ -64,8 +71,15 @@ fn entries(text: &str) -> Result<String> {
 }
 
 fn date(tools: &Toolchain) -> Result<String> {
-    let when = tools.epoch.as_ref().map_or_else(|| "now".to_owned(), |epoch| format!("@{epoch}"));
-    Ok(process::capture(Command::new("date").args(["-u", "+%F", "-d", &when]))?.trim().to_owned())
+    let when = tools
+        .epoch
+        .as_ref()
+        .map_or_else(|| "now".to_owned(), |epoch| format!("@{epoch}"));
+    Ok(
+        process::capture(Command::new("date").args(["-u", "+%F", "-d", &when]))?
+            .trim()
+            .to_owned(),
+    )
 }
 
 /// Returns what the program prints, in an environment without settings.

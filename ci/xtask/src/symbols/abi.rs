@@ -46,7 +46,10 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     };
     let changes = [only(&promised, &found, '-'), only(&found, &promised, '+')].concat();
     if changes.is_empty() {
-        println!("The headers keep the {} lines of {PROMISED}.", promised.len());
+        println!(
+            "The headers keep the {} lines of {PROMISED}.",
+            promised.len()
+        );
         return Ok(());
     }
     bail!(
@@ -67,7 +70,11 @@ fn read(include: &Path) -> Result<Vec<String>> {
     };
     let write = |text: &str| std::fs::write(&source, text).context("could not write a program");
     write(HEADERS)?;
-    run(gcc().arg("-fsyntax-only").arg("-aux-info").arg(&listed).arg(&source))?;
+    run(gcc()
+        .arg("-fsyntax-only")
+        .arg("-aux-info")
+        .arg(&listed)
+        .arg(&source))?;
     let prototypes = std::fs::read_to_string(&listed).context("gcc wrote no prototypes")?;
     let mut lines: Vec<String> = prototypes.lines().filter_map(prototype).collect();
 
@@ -79,10 +86,16 @@ fn read(include: &Path) -> Result<Vec<String>> {
     let constants = constants.map(|name| print("constant", name, name));
     let sizes = TYPES.map(|name| print("size", name, &format!("sizeof({name})")));
     let body: String = constants.chain(sizes).collect();
-    write(&format!("{HEADERS}int main(void) {{\n{body}return 0;\n}}\n"))?;
+    write(&format!(
+        "{HEADERS}int main(void) {{\n{body}return 0;\n}}\n"
+    ))?;
     let program = dir.path().join("abi");
     run(gcc().arg("-w").arg(&source).arg("-o").arg(&program))?;
-    lines.extend(capture(&mut Command::new(&program))?.lines().map(str::to_owned));
+    lines.extend(
+        capture(&mut Command::new(&program))?
+            .lines()
+            .map(str::to_owned),
+    );
     lines.sort();
     Ok(lines)
 }
@@ -91,7 +104,9 @@ fn read(include: &Path) -> Result<Vec<String>> {
 /// as `/* shmem.h:9:NC */ extern void shmem_init (void);`.
 fn prototype(line: &str) -> Option<String> {
     let (place, text) = line.split_once("*/ extern ")?;
-    place.contains("shmem").then(|| text.trim_end_matches(';').to_owned())
+    place
+        .contains("shmem")
+        .then(|| text.trim_end_matches(';').to_owned())
 }
 
 /// Returns the name of the constant that a line such as `#define SHMEM_CMP_EQ 1` defines.

@@ -18,12 +18,20 @@ use super::suites::TestSession;
 use super::tools::StepOutcome;
 
 /// Prefixes of the file names of libraries: UCX, libfabric and PMIx.
-const LIBRARIES: &[&str] = &["libucp.", "libuct.", "libucs.", "libucm.", "libfabric.", "libpmix."];
+const LIBRARIES: &[&str] = &[
+    "libucp.",
+    "libuct.",
+    "libucs.",
+    "libucm.",
+    "libfabric.",
+    "libpmix.",
+];
 
 /// Prefixes of the names of programs: the launchers of Open MPI and MPICH, and the tools of the
 /// libraries.
-const PROGRAMS: &[&str] =
-    &["mpirun", "mpiexec", "orterun", "prte", "prun", "hydra_", "ucx_info", "fi_info"];
+const PROGRAMS: &[&str] = &[
+    "mpirun", "mpiexec", "orterun", "prte", "prun", "hydra_", "ucx_info", "fi_info",
+];
 
 /// A shell script whose arguments are the files, `--` and a command. It covers the directories of
 /// the files and runs the command. The files are sorted, so that those of one directory are mostly
@@ -76,7 +84,10 @@ pub fn enter(target: &Path) -> Result<()> {
 /// The step that passes if the files are hidden, and otherwise names those that are not.
 pub fn step(_: &TestSession) -> Result<StepOutcome> {
     let left = files();
-    let names: Vec<_> = left.iter().filter_map(|file| file.file_name()?.to_str()).collect();
+    let names: Vec<_> = left
+        .iter()
+        .filter_map(|file| file.file_name()?.to_str())
+        .collect();
     Ok(match names.as_slice() {
         [] => StepOutcome::Passed,
         names => StepOutcome::Skipped(format!("they are not hidden: {}", names.join(", "))),
@@ -86,20 +97,29 @@ pub fn step(_: &TestSession) -> Result<StepOutcome> {
 /// Returns the files to be hidden that exist, sorted by path.
 fn files() -> BTreeSet<PathBuf> {
     let ldconfig = |path| process::capture(Command::new(path).arg("-p"));
-    let known = ldconfig("ldconfig").or_else(|_| ldconfig("/sbin/ldconfig")).unwrap_or_default();
-    let cached = known.lines().filter_map(|line| Some(Path::new(line.rsplit_once("=> ")?.1)));
-    let mut libraries: BTreeSet<PathBuf> =
-        cached.filter_map(|file| file.parent()?.canonicalize().ok()).collect();
+    let known = ldconfig("ldconfig")
+        .or_else(|_| ldconfig("/sbin/ldconfig"))
+        .unwrap_or_default();
+    let cached = known
+        .lines()
+        .filter_map(|line| Some(Path::new(line.rsplit_once("=> ")?.1)));
+    let mut libraries: BTreeSet<PathBuf> = cached
+        .filter_map(|file| file.parent()?.canonicalize().ok())
+        .collect();
     libraries.extend(listed("LD_LIBRARY_PATH"));
     let libraries = libraries.iter().flat_map(|dir| beginning(dir, LIBRARIES));
-    let programs = listed("PATH").into_iter().flat_map(|dir| beginning(&dir, PROGRAMS));
+    let programs = listed("PATH")
+        .into_iter()
+        .flat_map(|dir| beginning(&dir, PROGRAMS));
     libraries.chain(programs).collect()
 }
 
 /// Returns the directories that a variable lists.
 fn listed(variable: &str) -> Vec<PathBuf> {
     let list = env::var_os(variable).unwrap_or_default();
-    env::split_paths(&list).filter_map(|dir| dir.canonicalize().ok()).collect()
+    env::split_paths(&list)
+        .filter_map(|dir| dir.canonicalize().ok())
+        .collect()
 }
 
 /// Returns the files of a directory whose names have one of these prefixes.
@@ -115,11 +135,19 @@ fn beginning(dir: &Path, starts: &[&str]) -> Vec<PathBuf> {
 /// Fails with the reason if the files cannot be hidden.
 fn probe(files: &BTreeSet<PathBuf>, stage: &Path) -> Result<()> {
     let mut probe = hiding(files, stage);
-    probe.args(["sh", "-c", ARE_GONE, "sh"]).args(files).stdin(Stdio::null());
+    probe
+        .args(["sh", "-c", ARE_GONE, "sh"])
+        .args(files)
+        .stdin(Stdio::null());
     let output = probe.output().context("could not start unshare")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{}", said.lines().next().unwrap_or("overlays do not hide them here"));
+        bail!(
+            "{}",
+            said.lines()
+                .next()
+                .unwrap_or("overlays do not hide them here")
+        );
     }
     Ok(())
 }
@@ -141,6 +169,9 @@ fn hiding(files: &BTreeSet<PathBuf>, stage: &Path) -> Command {
         "exec unshare --user --map-user=\"$user\" --map-group=\"$group\" -- \"$@\""
     };
     let script = format!("{COVER}{run}");
-    command.args(["--mount", "sh", "-c", &script, "sh"]).args(files).arg("--");
+    command
+        .args(["--mount", "sh", "-c", &script, "sh"])
+        .args(files)
+        .arg("--");
     command
 }

@@ -75,14 +75,21 @@ pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
     if let Err(error) = tools::fetch_crates(&dir, &[])? {
         return skipped(&format!("{error:#}"));
     }
-    for FuzzBuild { name, flag, targets } in BUILDS {
+    for FuzzBuild {
+        name,
+        flag,
+        targets,
+    } in BUILDS
+    {
         let built = session.workspace.target.join("fuzz").join(name);
         let mut build = process::limited(LIMIT, "rustup");
         build.args(["run", "nightly", "cargo", "build", "--locked", "--release"]);
         build.args(["--target", MACHINE]);
         build.args(targets.iter().flat_map(|&(target, _)| ["--bin", target]));
         build.current_dir(&dir).env_remove("RUSTUP_TOOLCHAIN");
-        build.env("CARGO_TARGET_DIR", &built).env("RUSTFLAGS", format!("{FLAGS}{flag}"));
+        build
+            .env("CARGO_TARGET_DIR", &built)
+            .env("RUSTFLAGS", format!("{FLAGS}{flag}"));
         process::run(&mut build)?;
         for &(target, nbytes) in targets {
             fuzz(&built, target, nbytes)?;
@@ -97,7 +104,10 @@ fn fuzz(built: &Path, target: &str, nbytes: u32) -> Result<()> {
     std::fs::create_dir_all(&corpus).with_context(|| format!("making {}", corpus.display()))?;
     process::run(
         process::limited(LIMIT, built.join(MACHINE).join("release").join(target))
-            .args([format!("-max_total_time={SECONDS}"), format!("-max_len={nbytes}")])
+            .args([
+                format!("-max_total_time={SECONDS}"),
+                format!("-max_len={nbytes}"),
+            ])
             .args(["-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"])
             .arg(format!("-artifact_prefix={}/{target}-", built.display()))
             .arg(corpus),

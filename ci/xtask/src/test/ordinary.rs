@@ -107,8 +107,11 @@ mod tests {
     fn limits_hold_and_nothing_is_left_behind() {
         let place = PublicDir::make().unwrap();
         let path = place.path.clone();
-        let printed =
-            process::capture(place.command(LIMIT, "sh").args(["-c", "ulimit -n; ulimit -l"]));
+        let printed = process::capture(
+            place
+                .command(LIMIT, "sh")
+                .args(["-c", "ulimit -n; ulimit -l"]),
+        );
         assert_eq!(printed.unwrap(), "1024\n64\n");
         drop(place);
         assert!(!path.exists());

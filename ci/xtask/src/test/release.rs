@@ -30,22 +30,37 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
     let output = root.join("target/release-files");
     let sums = dist::make(&session.workspace, std::env::consts::ARCH, &output, None)?;
     let named = |end: &str| {
-        let names = sums.lines().filter_map(|line| line.split_whitespace().nth(1));
+        let names = sums
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(1));
         let found = names.into_iter().find(|name| name.ends_with(end));
-        found.map(|name| output.join(name)).with_context(|| format!("there is no file ..{end}"))
+        found
+            .map(|name| output.join(name))
+            .with_context(|| format!("there is no file ..{end}"))
     };
     let source = root.join("ci/fixtures/prefix/pes.c");
-    let (archive, wheel) = (named(&format!("{}.tar.gz", std::env::consts::ARCH))?, named(".whl")?);
+    let (archive, wheel) = (
+        named(&format!("{}.tar.gz", std::env::consts::ARCH))?,
+        named(".whl")?,
+    );
 
     let dir = output.join("unpacked");
     process::run(Command::new("mkdir").arg("-p").arg(&dir))?;
     let mut tar = Command::new("tar");
-    tar.arg("-xzf").arg(archive).arg("-C").arg(&dir).arg("--strip-components=1");
+    tar.arg("-xzf")
+        .arg(archive)
+        .arg("-C")
+        .arg(&dir)
+        .arg("--strip-components=1");
     process::run(&mut tar)?;
     compile_and_run(&dir, &source)?;
 
     let environment = output.join("environment");
-    process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+    process::run(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&environment),
+    )?;
     let mut pip = Command::new(environment.join("bin/pip"));
     process::run(pip.args(["install", "--quiet", "--no-index"]).arg(wheel))?;
     compile_and_run(&environment, &source)?;
@@ -59,9 +74,17 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
 fn check_sources(archive: &Path, dir: &Path) -> Result<()> {
     process::run(Command::new("mkdir").arg("-p").arg(dir))?;
     let mut tar = Command::new("tar");
-    process::run(tar.arg("-xzf").arg(archive).arg("-C").arg(dir).arg("--strip-components=1"))?;
+    process::run(
+        tar.arg("-xzf")
+            .arg(archive)
+            .arg("-C")
+            .arg(dir)
+            .arg("--strip-components=1"),
+    )?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["tree", "--offline", "--locked", "--workspace"]).current_dir(dir);
+    cargo
+        .args(["tree", "--offline", "--locked", "--workspace"])
+        .current_dir(dir);
     process::capture(cargo.env("CARGO_HOME", dir.join("empty"))).map(drop)
 }
 
@@ -85,7 +108,9 @@ fn test_packages(output: &Path, source: &Path) -> Result<()> {
         return Ok(());
     }
     for file in FOUND_WITHOUT_PATH {
-        dir.join(file).canonicalize().with_context(|| format!("the packages have no {file}"))?;
+        dir.join(file)
+            .canonicalize()
+            .with_context(|| format!("the packages have no {file}"))?;
     }
     compile_and_run(&dir.join("usr/lib/rushmem"), source)
 }

@@ -27,8 +27,15 @@ use crate::{install, libraries};
 
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
 /// The programs that must be free of races.
-const CLEAN: &[&str] =
-    &["stress", "threads", "lock", "contexts", "threads_overlap", "by_way_of_peers", "nonblocking"];
+const CLEAN: &[&str] = &[
+    "stress",
+    "threads",
+    "lock",
+    "contexts",
+    "threads_overlap",
+    "by_way_of_peers",
+    "nonblocking",
+];
 /// The examples of the Rust interface that must be free of races. They contain the library.
 const CLEAN_IN_RUST: &[&str] = &["threads", "pipeline"];
 /// The numbers of PEs of each program.
@@ -71,7 +78,10 @@ pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
 fn runtime() -> Result<PathBuf> {
     let rustc = ["run", "nightly", "rustc", "--print"];
     let sysroot = process::capture(Command::new("rustup").args(rustc).arg("sysroot"))?;
-    let dir = Path::new(sysroot.trim()).join("lib/rustlib").join(target()).join("lib");
+    let dir = Path::new(sysroot.trim())
+        .join("lib/rustlib")
+        .join(target())
+        .join("lib");
     let name = "librustc-nightly_rt.tsan.a";
     let runtime = dir.join(name);
     if !runtime.exists() {
@@ -89,15 +99,28 @@ fn make_prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
     let prefix = dir(session).join("prefix");
     install::copy_tree(&session.prefix, &prefix)?;
-    libraries::link(&built.join("librushmem.a"), &prefix.join("lib/librushmem.so.1"), "cc")?;
+    libraries::link(
+        &built.join("librushmem.a"),
+        &prefix.join("lib/librushmem.so.1"),
+        "cc",
+    )?;
     Ok(prefix)
 }
 
 /// Builds the instrumented examples in Rust. Returns their paths.
 fn build_examples(session: &TestSession) -> Result<Vec<PathBuf>> {
     let named = CLEAN_IN_RUST.iter().flat_map(|name| ["--example", name]);
-    let built = build(session, &["-p", "rushmem"].into_iter().chain(named).collect::<Vec<_>>())?;
-    Ok(CLEAN_IN_RUST.iter().map(|name| built.join("examples").join(name)).collect())
+    let built = build(
+        session,
+        &["-p", "rushmem"]
+            .into_iter()
+            .chain(named)
+            .collect::<Vec<_>>(),
+    )?;
+    Ok(CLEAN_IN_RUST
+        .iter()
+        .map(|name| built.join("examples").join(name))
+        .collect())
 }
 
 /// Builds packages and the standard library, all instrumented. Returns the directory of the
@@ -106,10 +129,21 @@ fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
     let dir = dir(session);
     process::run(
         process::limited(BUILD_LIMIT, "rustup")
-            .args(["run", "nightly", "cargo", "build", "-Zbuild-std", "--target", &target()])
+            .args([
+                "run",
+                "nightly",
+                "cargo",
+                "build",
+                "-Zbuild-std",
+                "--target",
+                &target(),
+            ])
             .args(arguments)
             .current_dir(&session.workspace.root)
-            .env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")
+            .env(
+                "RUSTFLAGS",
+                "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
+            )
             .env("CARGO_TARGET_DIR", &dir)
             .env_remove("RUSTUP_TOOLCHAIN"),
     )?;
@@ -125,7 +159,11 @@ fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> 
     let program = prefix.join(name);
     let object = prefix.join(format!("{name}.o"));
     let oshcc = || Command::new(prefix.join("bin/oshcc"));
-    let source = session.workspace.root.join(PROGRAMS).join(format!("{name}.c"));
+    let source = session
+        .workspace
+        .root
+        .join(PROGRAMS)
+        .join(format!("{name}.c"));
     process::run(
         oshcc()
             .args(["-O1", "-g", "-pthread", "-fsanitize=thread", "-c"])
@@ -138,7 +176,14 @@ fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> 
             .arg(&object)
             .args(["-rdynamic", "-pthread", "-Wl,--whole-archive"])
             .arg(runtime)
-            .args(["-Wl,--no-whole-archive", "-ldl", "-lrt", "-lm", "-lstdc++", "-o"])
+            .args([
+                "-Wl,--no-whole-archive",
+                "-ldl",
+                "-lrt",
+                "-lm",
+                "-lstdc++",
+                "-o",
+            ])
             .arg(&program),
     )?;
     fs::remove_file(&object).context("the object file")?;
@@ -150,8 +195,14 @@ fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> 
 /// (docs/extensions.md).
 fn job(prefix: &Path, program: &Path, onnode: &str, n: &str) -> Command {
     let mut command = process::limited(RUN_LIMIT, "prlimit");
-    command.arg("--fsize=1073741824").arg(prefix.join("bin/oshrun")).args(["-n", n]).arg(program);
-    command.env("SHMEM_ONNODE", onnode).env("SHMEM_SYMMETRIC_SIZE", "16m");
+    command
+        .arg("--fsize=1073741824")
+        .arg(prefix.join("bin/oshrun"))
+        .args(["-n", n])
+        .arg(program);
+    command
+        .env("SHMEM_ONNODE", onnode)
+        .env("SHMEM_SYMMETRIC_SIZE", "16m");
     command.env("TSAN_OPTIONS", "halt_on_error=1 exitcode=66");
     command
 }

@@ -72,9 +72,16 @@ const UCX_DIRS: &str = "RUSHMEM_UCX_DIR";
 /// still missing.
 pub fn needs(session: &TestSession) -> Result<StepOutcome> {
     let [providers, full] = [session.tier != Tier::Usual, session.tier == Tier::Full];
-    let more =
-        [(true, FOR_SOME), (providers, FOR_PROVIDERS), (full, FOR_FULL), (full, verbs::NEEDS)];
-    let more = more.into_iter().filter(|(is_wanted, _)| *is_wanted).flat_map(|(_, needs)| needs);
+    let more = [
+        (true, FOR_SOME),
+        (providers, FOR_PROVIDERS),
+        (full, FOR_FULL),
+        (full, verbs::NEEDS),
+    ];
+    let more = more
+        .into_iter()
+        .filter(|(is_wanted, _)| *is_wanted)
+        .flat_map(|(_, needs)| needs);
     let installed = needs::ensure(&FOR_ALL.iter().chain(more).copied().collect::<Vec<_>>());
     match installed {
         Err(error) if !needs::missing(FOR_ALL).is_empty() => Err(error),
@@ -89,12 +96,23 @@ pub fn format(session: &TestSession) -> Result<StepOutcome> {
 
 pub fn clippy(session: &TestSession) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo();
-    passed(cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    passed(cargo.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
 }
 
 pub fn docs(session: &TestSession) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo();
-    passed(cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    passed(
+        cargo
+            .args(["doc", "--workspace", "--no-deps"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
 }
 
 pub fn tidy(_: &TestSession) -> Result<StepOutcome> {
@@ -133,8 +151,10 @@ pub fn tests(session: &TestSession) -> Result<StepOutcome> {
 /// job of 2 PEs.
 pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
     let oshrun = oshrun(session);
-    let runner =
-        format!("CARGO_TARGET_{}_RUNNER", sanitizer::target().to_uppercase().replace('-', "_"));
+    let runner = format!(
+        "CARGO_TARGET_{}_RUNNER",
+        sanitizer::target().to_uppercase().replace('-', "_")
+    );
     let mut cargo = session.workspace.cargo();
     tools::tally(
         cargo
@@ -192,7 +212,10 @@ pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
     let mut outcome = StepOutcome::Skipped(format!("{UCX_DIRS} names no other UCX"));
     for dir in dirs {
         let run = suites(session, |program| program.dir == TRANSPORT_UCX)?;
-        outcome = run.env("UCX_MODULE_DIR", dir.join("ucx")).env("LD_LIBRARY_PATH", dir).run()?;
+        outcome = run
+            .env("UCX_MODULE_DIR", dir.join("ucx"))
+            .env("LD_LIBRARY_PATH", dir)
+            .run()?;
     }
     Ok(outcome)
 }
@@ -209,7 +232,9 @@ pub fn faults(session: &TestSession) -> Result<StepOutcome> {
 }
 
 fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
-    suites(session, |program| program.dir == FAULTS)?.args([which, "--ignored"]).run()
+    suites(session, |program| program.dir == FAULTS)?
+        .args([which, "--ignored"])
+        .run()
 }
 
 /// Runs each program over each network whose library is installed, in one of the network's sample
@@ -218,25 +243,29 @@ fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
 pub fn samples(session: &TestSession) -> Result<StepOutcome> {
     let mut arguments = vec!["_sample::", "--ignored"];
     let mut absent = Vec::new();
-    for (library, modules) in
-        [(&UCX, &["ucx_sample::"][..]), (&LIBFABRIC, &["ofi_sample::", "strict_sample::"])]
-    {
+    for (library, modules) in [
+        (&UCX, &["ucx_sample::"][..]),
+        (&LIBFABRIC, &["ofi_sample::", "strict_sample::"]),
+    ] {
         if process::on_path(library.program).is_none() {
             arguments.extend(modules.iter().flat_map(|module| ["--skip", module]));
             absent.push(library.program);
         }
     }
     match programs(session)?.args(arguments).run()? {
-        StepOutcome::Passed if !absent.is_empty() => {
-            Ok(StepOutcome::Skipped(format!("in part: no {}", absent.join(", no "))))
-        }
+        StepOutcome::Passed if !absent.is_empty() => Ok(StepOutcome::Skipped(format!(
+            "in part: no {}",
+            absent.join(", no ")
+        ))),
         outcome => Ok(outcome),
     }
 }
 
 /// Runs each program over TCP with all numbers of PEs.
 pub fn tcp_programs(session: &TestSession) -> Result<StepOutcome> {
-    programs(session)?.args(["tcp_at_every_size::", "--ignored"]).run()
+    programs(session)?
+        .args(["tcp_at_every_size::", "--ignored"])
+        .run()
 }
 
 /// Runs the tests of the provider of libfabric, with the conformance suite over the provider of
@@ -265,7 +294,10 @@ pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
     let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
-    for dir in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
+    for dir in [None, other.as_deref()]
+        .into_iter()
+        .collect::<BTreeSet<_>>()
+    {
         let mut run = suites(session, |program| program.is(TRANSPORT_OFI, "conformance"))?
             .args(["--test-threads=2"])
             .env("RUSHMEM_PROVIDERS", "all");
@@ -294,7 +326,10 @@ pub fn ucx_programs(session: &TestSession) -> Result<StepOutcome> {
 fn over(session: &TestSession, library: &Need, setting: &str) -> Result<StepOutcome> {
     match process::on_path(library.program) {
         Some(_) => programs(session)?.args([setting, "--ignored"]).run(),
-        None => Ok(StepOutcome::Skipped(format!("{} is not here", library.program))),
+        None => Ok(StepOutcome::Skipped(format!(
+            "{} is not here",
+            library.program
+        ))),
     }
 }
 
@@ -334,7 +369,12 @@ pub fn hosts(session: &TestSession) -> Result<StepOutcome> {
     };
     let wanted = |program: &TestProgram| program.is(SHMEM_C, "sites");
     let mut run = session.suites.choose(&session.workspace, wanted)?;
-    run = run.args(["ssh::", "--include-ignored", "--test-threads=1", "--show-output"]);
+    run = run.args([
+        "ssh::",
+        "--include-ignored",
+        "--test-threads=1",
+        "--show-output",
+    ]);
     run = run.env("RUSHMEM_PREFIX", &session.prefix).env("SSHD", sshd);
     if let Some(libraries) = libraries {
         run = run.env("SSHD_LIBRARIES", libraries);
@@ -370,9 +410,19 @@ fn unpack_sshd(dir: &Path) -> Result<()> {
     }
     fs::create_dir_all(&work)?;
     let mut download = process::limited(Duration::from_secs(300), "apt-get");
-    process::run(download.args(["download", "-q"]).args(SSHD_PACKAGES).current_dir(&work))?;
+    process::run(
+        download
+            .args(["download", "-q"])
+            .args(SSHD_PACKAGES)
+            .current_dir(&work),
+    )?;
     for entry in fs::read_dir(&work)?.collect::<Result<Vec<_>, _>>()? {
-        process::run(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(&work))?;
+        process::run(
+            Command::new("dpkg-deb")
+                .arg("-x")
+                .arg(entry.path())
+                .arg(&work),
+        )?;
         fs::remove_file(entry.path())?;
     }
     fs::rename(&work, dir).with_context(|| format!("making {}", dir.display()))
@@ -413,7 +463,11 @@ fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Resul
         .choose(&session.workspace, wanted)?
         .env("RUSHMEM_PREFIX", &session.prefix)
         .env("OSHRUN", oshrun(session));
-    Ok(if session.tier == Tier::Full { run.env(EVERY_SIZE, "1") } else { run })
+    Ok(if session.tier == Tier::Full {
+        run.env(EVERY_SIZE, "1")
+    } else {
+        run
+    })
 }
 
 /// The target of the step `aarch64`.
@@ -426,11 +480,14 @@ const EMULATOR: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 /// and 3 PEs. The emulator does not show the weaker order of loads and stores of aarch64.
 pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
     let compiler = |name: &str| format!("{AARCH64_BINUTILS}{name}");
-    for (tool, package) in
-        [("qemu-aarch64".to_owned(), "qemu-user"), (compiler("gcc"), "gcc-aarch64-linux-gnu")]
-    {
+    for (tool, package) in [
+        ("qemu-aarch64".to_owned(), "qemu-user"),
+        (compiler("gcc"), "gcc-aarch64-linux-gnu"),
+    ] {
         if process::on_path(&tool).is_none() {
-            return Ok(StepOutcome::Skipped(format!("{tool} is not here (the package {package})")));
+            return Ok(StepOutcome::Skipped(format!(
+                "{tool} is not here (the package {package})"
+            )));
         }
     }
     let tools = Toolchain {
@@ -442,7 +499,14 @@ pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
     };
     let prefix = session.workspace.target.join("aarch64-prefix");
     let linker = format!("target.{AARCH64}.linker=\"{}\"", tools.compiler);
-    let build = ["build", "--release", "--target", AARCH64, "--config", &linker];
+    let build = [
+        "build",
+        "--release",
+        "--target",
+        AARCH64,
+        "--config",
+        &linker,
+    ];
     let release = Release::build(&session.workspace, &build)?;
     install::install_release(&session.workspace, &release, &prefix, &tools)?;
     let run = suites(session, |program| program.is(SHMEM_C, "programs"))?;
@@ -465,7 +529,13 @@ pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
         ));
     }
     let mut deny = session.workspace.cargo();
-    deny.args(["deny", "--offline", "--config", "ci/packaging/deny.toml", "check"]);
+    deny.args([
+        "deny",
+        "--offline",
+        "--config",
+        "ci/packaging/deny.toml",
+        "check",
+    ]);
     passed(deny.args(["licenses", "bans", "sources"]))
 }
 
@@ -494,8 +564,13 @@ const STEPS_OF_THEIR_OWN: &[&str] = &[
 ];
 
 pub fn soak(session: &TestSession) -> Result<StepOutcome> {
-    let others = STEPS_OF_THEIR_OWN.iter().flat_map(|module| ["--skip", module]);
-    suites(session, |_| true)?.args(["--ignored"]).args(others).run()
+    let others = STEPS_OF_THEIR_OWN
+        .iter()
+        .flat_map(|module| ["--skip", module]);
+    suites(session, |_| true)?
+        .args(["--ignored"])
+        .args(others)
+        .run()
 }
 
 pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
@@ -504,11 +579,10 @@ pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let mut cargo = session.workspace.cargo_of(version);
-    passed(
-        cargo
-            .args(["check", "--workspace", "--all-targets"])
-            .env("CARGO_TARGET_DIR", session.workspace.target.join("oldest-rust")),
-    )
+    passed(cargo.args(["check", "--workspace", "--all-targets"]).env(
+        "CARGO_TARGET_DIR",
+        session.workspace.target.join("oldest-rust"),
+    ))
 }
 
 fn passed(command: &mut Command) -> Result<StepOutcome> {

@@ -78,7 +78,9 @@ impl Suites {
         let mut wanted: Vec<_> = programs.iter().filter(|program| wanted(program)).collect();
         // The longest begin first. If one began last, the other lanes would be idle meanwhile.
         wanted.sort_by_key(|program| program.dir != SHMEM_C);
-        Ok(Run { programs: wanted.into_iter().map(placed).collect() })
+        Ok(Run {
+            programs: wanted.into_iter().map(placed).collect(),
+        })
     }
 }
 
@@ -147,6 +149,9 @@ pub fn in_lanes<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) -> V
     let lane = || std::iter::from_fn(next).map(&f).collect::<Vec<R>>();
     thread::scope(|scope| {
         let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
-        lanes.into_iter().flat_map(|lane| lane.join().expect("a lane does not panic")).collect()
+        lanes
+            .into_iter()
+            .flat_map(|lane| lane.join().expect("a lane does not panic"))
+            .collect()
     })
 }

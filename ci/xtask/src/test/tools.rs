@@ -40,9 +40,26 @@ pub fn install_miri() -> Result<()> {
     }
     let nightly = process::succeeds(Command::new("rustup").args(["run", "nightly", "rustc", "-V"]));
     let arguments: &[&str] = if nightly {
-        &["component", "add", "--toolchain", "nightly", "miri", "rust-src"]
+        &[
+            "component",
+            "add",
+            "--toolchain",
+            "nightly",
+            "miri",
+            "rust-src",
+        ]
     } else {
-        &["toolchain", "install", "nightly", "--profile", "minimal", "-c", "miri", "-c", "rust-src"]
+        &[
+            "toolchain",
+            "install",
+            "nightly",
+            "--profile",
+            "minimal",
+            "-c",
+            "miri",
+            "-c",
+            "rust-src",
+        ]
     };
     println!("Adding Miri: rustup {}", arguments.join(" "));
     process::run(process::limited(DOWNLOAD, "rustup").args(arguments))
@@ -81,7 +98,9 @@ pub fn install_rust(version: &str) -> Result<()> {
 /// of the network.
 pub fn fetch_crates(dir: &Path, arguments: &[&str]) -> Result<Result<()>> {
     let mut fetch = process::limited(DOWNLOAD, "rustup");
-    fetch.args(["run", "nightly", "cargo", "fetch", "--locked"]).args(arguments);
+    fetch
+        .args(["run", "nightly", "cargo", "fetch", "--locked"])
+        .args(arguments);
     fetch.current_dir(dir).env_remove("RUSTUP_TOOLCHAIN");
     println!("$ {}", process::shown(&fetch));
     let output = fetch.output().context("rustup cannot be started")?;
@@ -117,7 +136,10 @@ impl TestTally {
             let (number, _) = parts.find(|(_, named)| *named == what)?;
             number.parse().ok()
         };
-        Some(TestTally { passed: number("passed")?, ignored: number("ignored")? })
+        Some(TestTally {
+            passed: number("passed")?,
+            ignored: number("ignored")?,
+        })
     }
 
     /// Returns the outcome of a step that consists of these tests. It is an error if there was no
@@ -125,7 +147,10 @@ impl TestTally {
     /// step counts as skipped.
     pub fn outcome(self) -> Result<StepOutcome> {
         match self {
-            TestTally { passed: 0, ignored: 0 } => bail!("no test ran"),
+            TestTally {
+                passed: 0,
+                ignored: 0,
+            } => bail!("no test ran"),
             TestTally { passed: 0, .. } => {
                 Ok(StepOutcome::Skipped("all of its tests were ignored".into()))
             }
@@ -138,12 +163,19 @@ impl TestTally {
 pub fn tally(command: &mut Command) -> Result<TestTally> {
     let shown = process::shown(command);
     println!("started: {shown}");
-    let output = command.output().with_context(|| format!("could not start {shown}"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("could not start {shown}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     // One call prints all, since several programs may run at the same time.
-    println!("$ {shown}\n{text}{}", String::from_utf8_lossy(&output.stderr));
+    println!(
+        "$ {shown}\n{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let mut tally = TestTally::default();
-    text.lines().filter_map(TestTally::read).for_each(|more| tally += more);
+    text.lines()
+        .filter_map(TestTally::read)
+        .for_each(|more| tally += more);
     process::decide(command, output.status)?;
     Ok(tally)
 }

@@ -30,12 +30,21 @@ const LONGEST: usize = 700;
 const ALLOW_UNSAFE: &str = "#![allow(unsafe_code)]";
 
 /// Strings with which unsafe code begins.
-const UNSAFE: &[&str] =
-    &["unsafe {", "unsafe fn ", "unsafe impl", "unsafe extern ", "unsafe trait ", "#[unsafe("];
+const UNSAFE: &[&str] = &[
+    "unsafe {",
+    "unsafe fn ",
+    "unsafe impl",
+    "unsafe extern ",
+    "unsafe trait ",
+    "#[unsafe(",
+];
 
 /// Beginnings of paths that probably exist only on the machine of their author.
-const OF_ONE_MACHINE: &[&str] =
-    &[concat!("/", "home/"), concat!("/", "root/"), concat!("/", "work/")];
+const OF_ONE_MACHINE: &[&str] = &[
+    concat!("/", "home/"),
+    concat!("/", "root/"),
+    concat!("/", "work/"),
+];
 
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut complaints = unexpected_at_the_top(tree);
@@ -75,7 +84,10 @@ fn shape(file: &File) -> Vec<String> {
     }
     let lines = file.text.lines().count();
     if lines > LONGEST {
-        complaints.push(format!("{}: it has {lines} lines, more than {LONGEST}", file.path));
+        complaints.push(format!(
+            "{}: it has {lines} lines, more than {LONGEST}",
+            file.path
+        ));
     }
     complaints
 }
@@ -86,18 +98,25 @@ fn unsafe_code(file: &File) -> Option<String> {
     let is_said = file.text.lines().any(|line| line == ALLOW_UNSAFE);
     let is_unsafe = |line: &str| {
         let code = line.split("//").next().unwrap_or_default();
-        UNSAFE.iter().flat_map(|form| code.match_indices(form)).any(|(at, _)| {
-            !code[..at].ends_with(|c: char| c == '"' || c == '_' || c.is_alphanumeric())
-        })
+        UNSAFE
+            .iter()
+            .flat_map(|form| code.match_indices(form))
+            .any(|(at, _)| {
+                !code[..at].ends_with(|c: char| c == '"' || c == '_' || c.is_alphanumeric())
+            })
     };
     let has_some = file.text.lines().any(is_unsafe);
     // A program in a directory of tests is a crate, so the compiler checks that it has the
     // permission.
     match (is_said, has_some && !file.path.contains("/tests/")) {
-        (false, true) => Some(format!("{}: it has unsafe code, but no {ALLOW_UNSAFE}", file.path)),
-        (true, false) if !has_some => {
-            Some(format!("{}: it has {ALLOW_UNSAFE}, but no unsafe code", file.path))
-        }
+        (false, true) => Some(format!(
+            "{}: it has unsafe code, but no {ALLOW_UNSAFE}",
+            file.path
+        )),
+        (true, false) if !has_some => Some(format!(
+            "{}: it has {ALLOW_UNSAFE}, but no unsafe code",
+            file.path
+        )),
         _ => None,
     }
 }

@@ -47,7 +47,10 @@ pub fn check(tree: &Tree) -> Vec<String> {
                 .push((path, if file.is_generated() { "" } else { &file.text }));
         }
     }
-    crates.into_iter().flat_map(|(dir, files)| of_crate(dir, &files)).collect()
+    crates
+        .into_iter()
+        .flat_map(|(dir, files)| of_crate(dir, &files))
+        .collect()
 }
 
 fn of_crate(dir: &str, files: &[(&str, &str)]) -> Vec<String> {
@@ -55,18 +58,29 @@ fn of_crate(dir: &str, files: &[(&str, &str)]) -> Vec<String> {
     let imports = modules.imports();
     let mut complaints: Vec<String> = circles(&imports)
         .into_iter()
-        .map(|circle| format!("{dir}/src: these files import each other: {}", circle.join(", ")))
+        .map(|circle| {
+            format!(
+                "{dir}/src: these files import each other: {}",
+                circle.join(", ")
+            )
+        })
         .collect();
     if let Some((_, layers)) = LAYERS.iter().find(|(layered, _)| *layered == dir) {
         let layer = |path: &str| {
             let is_inside = |layer: &&str| {
-                path.strip_prefix(layer).is_some_and(|rest| rest.starts_with(['/', '.']))
+                path.strip_prefix(layer)
+                    .is_some_and(|rest| rest.starts_with(['/', '.']))
             };
-            let innermost = layers.iter().copied().filter(is_inside).max_by_key(|l| l.len())?;
+            let innermost = layers
+                .iter()
+                .copied()
+                .filter(is_inside)
+                .max_by_key(|l| l.len())?;
             layers.iter().position(|l| *l == innermost)
         };
-        for (from, to) in
-            imports.iter().flat_map(|(from, tos)| tos.iter().map(move |to| (*from, *to)))
+        for (from, to) in imports
+            .iter()
+            .flat_map(|(from, tos)| tos.iter().map(move |to| (*from, *to)))
         {
             if let (Some(below), Some(above)) = (layer(from), layer(to))
                 && below < above
@@ -108,7 +122,9 @@ impl<'a> Modules<'a> {
     fn new(files: &[(&'a str, &str)]) -> Modules<'a> {
         let files = files.iter().map(|(path, text)| {
             let stem = path.trim_end_matches(".rs");
-            let names = stem.split('/').filter(|name| !["lib", "main", "mod"].contains(name));
+            let names = stem
+                .split('/')
+                .filter(|name| !["lib", "main", "mod"].contains(name));
             let mut module = Module::default();
             // Syntax errors are left to the compiler.
             if let Ok(file) = syn::parse_file(text) {
@@ -116,7 +132,9 @@ impl<'a> Modules<'a> {
             }
             (names.map(str::to_owned).collect(), (*path, module))
         });
-        Modules { files: files.collect() }
+        Modules {
+            files: files.collect(),
+        }
     }
 
     /// Returns the files that each file imports.
@@ -129,7 +147,10 @@ impl<'a> Modules<'a> {
                 .filter_map(|names| Some(self.files.get(&names)?.0));
             (*path, targets.filter(|target| target != path).collect())
         };
-        self.files.iter().map(|(module, file)| of(module, file)).collect()
+        self.files
+            .iter()
+            .map(|(module, file)| of(module, file))
+            .collect()
     }
 
     /// Returns the module whose file defines the item that `path` names in `module`.
@@ -178,7 +199,10 @@ impl Modules<'_> {
         if depth >= 8 || module.defined.contains(name) {
             return None;
         }
-        let sources = module.globs.iter().filter_map(|glob| self.find(at, glob, depth + 1));
+        let sources = module
+            .globs
+            .iter()
+            .filter_map(|glob| self.find(at, glob, depth + 1));
         sources.into_iter().find(|source| {
             source != at
                 && self.files.get(source).is_some_and(|(_, module)| {
@@ -198,10 +222,17 @@ fn is_test(attributes: &[Attribute]) -> bool {
 impl Module {
     fn add(&mut self, path: NamePath) {
         // In an inline module, `super` names this file or another inline module of it.
-        let supers = path.iter().take_while(|name| *name == "super").count().min(self.inner);
+        let supers = path
+            .iter()
+            .take_while(|name| *name == "super")
+            .count()
+            .min(self.inner);
         let path = match supers {
             0 => path,
-            _ => ["self".to_owned()].into_iter().chain(path.into_iter().skip(supers)).collect(),
+            _ => ["self".to_owned()]
+                .into_iter()
+                .chain(path.into_iter().skip(supers))
+                .collect(),
         };
         self.paths.insert(path);
     }
@@ -264,11 +295,13 @@ impl<'ast> Visit<'ast> for Module {
         let text = called.tokens.to_string().replace(' ', "");
         let is_name = |c: char| c.is_alphanumeric() || c == '_';
         for start in ["crate::", "super::"] {
-            for (at, _) in
-                text.match_indices(start).filter(|(at, _)| !text[..*at].ends_with(is_name))
+            for (at, _) in text
+                .match_indices(start)
+                .filter(|(at, _)| !text[..*at].ends_with(is_name))
             {
-                let end =
-                    text[at..].find(|c| !is_name(c) && c != ':').map_or(text.len(), |n| at + n);
+                let end = text[at..]
+                    .find(|c| !is_name(c) && c != ':')
+                    .map_or(text.len(), |n| at + n);
                 self.add(text[at..end].split("::").map(str::to_owned).collect());
             }
         }
@@ -277,7 +310,12 @@ impl<'ast> Visit<'ast> for Module {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
-            self.add(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+            self.add(
+                path.segments
+                    .iter()
+                    .map(|segment| segment.ident.to_string())
+                    .collect(),
+            );
         }
         visit::visit_path(self, path);
     }
@@ -304,7 +342,13 @@ fn circles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a st
     let reached = |from: &'a str| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
         while let Some(file) = open.pop() {
-            open.extend(imports.get(file).into_iter().flatten().filter(|to| seen.insert(**to)));
+            open.extend(
+                imports
+                    .get(file)
+                    .into_iter()
+                    .flatten()
+                    .filter(|to| seen.insert(**to)),
+            );
         }
         seen
     };
@@ -312,8 +356,11 @@ fn circles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a st
         imports.keys().map(|file| (*file, reached(file))).collect();
     let mut circles: BTreeSet<Vec<&str>> = BTreeSet::new();
     for (file, others) in &reach {
-        let circle: Vec<&str> =
-            others.iter().filter(|o| reach[*o].contains(file)).copied().collect();
+        let circle: Vec<&str> = others
+            .iter()
+            .filter(|o| reach[*o].contains(file))
+            .copied()
+            .collect();
         circles.extend((circle.len() > 1).then_some(circle));
     }
     circles.into_iter().collect()
@@ -339,12 +386,21 @@ mod tests {
             "use crate::A;",
             "use super::a; fn f() { a::g() }",
         ] {
-            assert_eq!(complaints(&[lib, a, ("crates/x/src/b.rs", b)]), [circle], "{b}");
+            assert_eq!(
+                complaints(&[lib, a, ("crates/x/src/b.rs", b)]),
+                [circle],
+                "{b}"
+            );
         }
-        for b in
-            ["pub struct B;", "#[cfg(test)] mod tests { use crate::a::A; }", "use other::a::A;"]
-        {
-            assert!(complaints(&[lib, a, ("crates/x/src/b.rs", b)]).is_empty(), "{b}");
+        for b in [
+            "pub struct B;",
+            "#[cfg(test)] mod tests { use crate::a::A; }",
+            "use other::a::A;",
+        ] {
+            assert!(
+                complaints(&[lib, a, ("crates/x/src/b.rs", b)]).is_empty(),
+                "{b}"
+            );
         }
     }
 
@@ -352,14 +408,30 @@ mod tests {
     fn a_circle_by_way_of_all_names_of_a_module_is_found() {
         let all = "mod a; mod b; mod c; pub use c::*;";
         let lib = ("crates/x/src/lib.rs", all);
-        let c = ("crates/x/src/c.rs", "pub use crate::a::*; pub fn other() {}");
-        let a = ("crates/x/src/a.rs", "use crate::b::B; pub const A: u32 = 1;");
-        for b in ["use crate::A; pub struct B;", "pub struct B; fn f() { crate::c::A }"] {
+        let c = (
+            "crates/x/src/c.rs",
+            "pub use crate::a::*; pub fn other() {}",
+        );
+        let a = (
+            "crates/x/src/a.rs",
+            "use crate::b::B; pub const A: u32 = 1;",
+        );
+        for b in [
+            "use crate::A; pub struct B;",
+            "pub struct B; fn f() { crate::c::A }",
+        ] {
             let found = complaints(&[lib, a, ("crates/x/src/b.rs", b), c]);
-            assert_eq!(found, ["crates/x/src: these files import each other: a.rs, b.rs"], "{b}");
+            assert_eq!(
+                found,
+                ["crates/x/src: these files import each other: a.rs, b.rs"],
+                "{b}"
+            );
         }
         let b = ("crates/x/src/b.rs", "use crate::other; pub struct B;");
-        assert_eq!(complaints(&[lib, ("crates/x/src/a.rs", "pub struct A;"), b, c]), [""; 0]);
+        assert_eq!(
+            complaints(&[lib, ("crates/x/src/a.rs", "pub struct A;"), b, c]),
+            [""; 0]
+        );
     }
 
     #[test]

@@ -15,11 +15,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/transport", &["crates/log"]),
     (
         "crates/transport-tcp",
-        &["crates/transport", "crates/interfaces", "crates/wire", "crates/log"],
+        &[
+            "crates/transport",
+            "crates/interfaces",
+            "crates/wire",
+            "crates/log",
+        ],
     ),
     (
         "crates/transport-ucx",
-        &["crates/transport", "crates/interfaces", "crates/wire", "crates/log", "sys/ucx-sys"],
+        &[
+            "crates/transport",
+            "crates/interfaces",
+            "crates/wire",
+            "crates/log",
+            "sys/ucx-sys",
+        ],
     ),
     (
         "crates/transport-ofi",
@@ -34,7 +45,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/providers", &["crates/transport*"]),
     (
         "crates/bootstrap",
-        &["crates/explain", "crates/interfaces", "crates/wire", "crates/log", "sys/pmix-sys"],
+        &[
+            "crates/explain",
+            "crates/interfaces",
+            "crates/wire",
+            "crates/log",
+            "sys/pmix-sys",
+        ],
     ),
     ("crates/topology", &["sys/hwloc-sys"]),
     ("crates/heap", &[]),
@@ -55,8 +72,19 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "race/interface",
         ],
     ),
-    ("crates/shmem", &["crates/runtime", "crates/log", "crates/providers", "crates/shmem-c"]),
-    ("crates/shmem-c", &["crates/runtime", "crates/providers", "crates/trace"]),
+    (
+        "crates/shmem",
+        &[
+            "crates/runtime",
+            "crates/log",
+            "crates/providers",
+            "crates/shmem-c",
+        ],
+    ),
+    (
+        "crates/shmem-c",
+        &["crates/runtime", "crates/providers", "crates/trace"],
+    ),
     ("crates/librushmem", &["crates/runtime", "crates/providers"]),
     ("race/interface", &[]),
     ("race/detector", &["race/interface"]),
@@ -66,7 +94,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("launcher/man-pages", &[]),
     (
         "launcher/oshrun",
-        &["launcher/man-pages", "crates/bootstrap", "crates/explain", "crates/topology"],
+        &[
+            "launcher/man-pages",
+            "crates/bootstrap",
+            "crates/explain",
+            "crates/topology",
+        ],
     ),
     (
         "launcher/shmem-info",
@@ -86,17 +119,31 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("benches/batches", &["crates/transport"]),
     ("benches/counts", &["crates/shmem"]),
     ("benches/driver", &["ci/task-support", "benches/shmem-perf"]),
-    ("benches/scale", &["crates/collectives", "benches/shmem-perf"]),
+    (
+        "benches/scale",
+        &["crates/collectives", "benches/shmem-perf"],
+    ),
     (
         "benches/shmem-perf",
-        &["launcher/charts", "launcher/man-pages", "sys/ucx-sys", "sys/libfabric-sys"],
+        &[
+            "launcher/charts",
+            "launcher/man-pages",
+            "sys/ucx-sys",
+            "sys/libfabric-sys",
+        ],
     ),
     ("ci/task-support", &[]),
     ("ci/verbs", &["ci/task-support"]),
     ("ci/spec", &[]),
     (
         "ci/xtask",
-        &["ci/spec", "ci/task-support", "ci/verbs", "benches/driver", "benches/shmem-perf"],
+        &[
+            "ci/spec",
+            "ci/task-support",
+            "ci/verbs",
+            "benches/driver",
+            "benches/shmem-perf",
+        ],
     ),
     ("ci/testkit", &[]),
     ("ci/faults", &[]),
@@ -108,12 +155,20 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 
 /// The crates that tests of any crate may import, too: those that exist for tests, the tables of
 /// the standard, and `crates/transport` for transports that tests define.
-const TESTS_MAY_IMPORT: &[&str] =
-    &["ci/testkit", "ci/spec", "ci/conformance", "ci/strict-fabric", "crates/transport"];
+const TESTS_MAY_IMPORT: &[&str] = &[
+    "ci/testkit",
+    "ci/spec",
+    "ci/conformance",
+    "ci/strict-fabric",
+    "crates/transport",
+];
 
 /// Crates of other projects on which only some directories may depend, with the reason.
-const KEPT_APART: &[(&str, &[&str], &str)] =
-    &[("tokio", &["launcher/*"], "the library must not carry a runtime of its own into programs")];
+const KEPT_APART: &[(&str, &[&str], &str)] = &[(
+    "tokio",
+    &["launcher/*"],
+    "the library must not carry a runtime of its own into programs",
+)];
 
 pub fn check(tree: &Tree) -> Vec<String> {
     tree.packages.iter().flat_map(complaints).collect()
@@ -122,10 +177,14 @@ pub fn check(tree: &Tree) -> Vec<String> {
 fn complaints(package: &Package) -> Vec<String> {
     let dir = &package.dir;
     let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| matches(name, dir)) else {
-        return vec![format!("{dir}: this crate is not in the table of who may import whom")];
+        return vec![format!(
+            "{dir}: this crate is not in the table of who may import whom"
+        )];
     };
     let dependencies = package.dependencies.iter();
-    dependencies.filter_map(|dependency| complaint(dir, allowed, dependency)).collect()
+    dependencies
+        .filter_map(|dependency| complaint(dir, allowed, dependency))
+        .collect()
 }
 
 fn complaint(dir: &str, allowed: &[&str], dependency: &Dependency) -> Option<String> {
@@ -174,8 +233,19 @@ mod tests {
             found("crates/runtime", "tcp", Some("crates/transport-tcp"), false),
             ["crates/runtime: it may not import crates/transport-tcp"]
         );
-        assert!(found("crates/providers", "tcp", Some("crates/transport-tcp"), false).is_empty());
-        assert_eq!(found("crates/heap", "runtime", Some("crates/runtime"), true).len(), 1);
+        assert!(
+            found(
+                "crates/providers",
+                "tcp",
+                Some("crates/transport-tcp"),
+                false
+            )
+            .is_empty()
+        );
+        assert_eq!(
+            found("crates/heap", "runtime", Some("crates/runtime"), true).len(),
+            1
+        );
     }
 
     #[test]
@@ -186,7 +256,10 @@ mod tests {
     #[test]
     fn tests_alone_import_the_test_kit() {
         assert!(found("crates/heap", "testkit", Some("ci/testkit"), true).is_empty());
-        assert_eq!(found("crates/heap", "testkit", Some("ci/testkit"), false).len(), 1);
+        assert_eq!(
+            found("crates/heap", "testkit", Some("ci/testkit"), false).len(),
+            1
+        );
     }
 
     #[test]

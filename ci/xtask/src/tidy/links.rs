@@ -8,7 +8,10 @@ use super::tree::{File, Tree};
 pub fn check(tree: &Tree) -> Vec<String> {
     let pages = tree.files.iter().filter(|file| file.path.ends_with(".md"));
     let mut complaints: Vec<String> = pages.flat_map(|page| of_page(tree, page)).collect();
-    let others = tree.files.iter().filter(|file| !file.path.ends_with("tests.rs"));
+    let others = tree
+        .files
+        .iter()
+        .filter(|file| !file.path.ends_with("tests.rs"));
     complaints.extend(others.flat_map(|file| mentions(tree, file)));
     complaints
 }
@@ -18,7 +21,10 @@ fn of_page(tree: &Tree, page: &File) -> Vec<String> {
     for (number, line) in prose(&page.text) {
         for target in targets(line) {
             if !target.contains(':') && !exists(tree, &page.path, target) {
-                complaints.push(format!("{}:{number}: the link {target} leads nowhere", page.path));
+                complaints.push(format!(
+                    "{}:{number}: the link {target} leads nowhere",
+                    page.path
+                ));
             }
         }
     }
@@ -32,8 +38,11 @@ fn mentions(tree: &Tree, file: &File) -> Vec<String> {
     for (number, line) in (1..).zip(file.text.lines()) {
         for (at, _) in line.match_indices("docs/") {
             let is_part = |c: char| c.is_ascii_alphanumeric() || "_-/.".contains(c);
-            let path =
-                line[at..].split(|c| !is_part(c)).next().unwrap_or_default().trim_end_matches('.');
+            let path = line[at..]
+                .split(|c| !is_part(c))
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches('.');
             let begins_here = !line[..at].ends_with(is_part);
             if begins_here && path.ends_with(".md") && !is_file(tree, path) {
                 complaints.push(format!("{}:{number}: there is no {path}", file.path));
@@ -55,12 +64,18 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Returns the targets of the links of a line.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+    line.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
 }
 
 fn exists(tree: &Tree, page: &str, target: &str) -> bool {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
-    let path = if path.is_empty() { page.to_owned() } else { resolve(page, path) };
+    let path = if path.is_empty() {
+        page.to_owned()
+    } else {
+        resolve(page, path)
+    };
     let dir = format!("{path}/");
     if anchor.is_empty() {
         return is_file(tree, &path) || tree.files.iter().any(|file| file.path.starts_with(&dir));
@@ -93,10 +108,14 @@ fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text).filter(|(_, line)| line.starts_with('#')) {
         let title = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let kept = title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
         let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
         let again = (1..).map(|n| format!("{anchor}-{n}"));
-        let name = std::iter::once(anchor.clone()).chain(again).find(|a| !anchors.contains(a));
+        let name = std::iter::once(anchor.clone())
+            .chain(again)
+            .find(|a| !anchors.contains(a));
         anchors.extend(name);
     }
     anchors

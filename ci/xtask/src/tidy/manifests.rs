@@ -47,7 +47,12 @@ pub fn check(tree: &Tree) -> Vec<String> {
 
 /// Returns a complaint for each license that a published package does not contain.
 fn without_licenses(tree: &Tree) -> Vec<String> {
-    let text = |path: &str| tree.files.iter().find(|file| file.path == path).map(|file| &file.text);
+    let text = |path: &str| {
+        tree.files
+            .iter()
+            .find(|file| file.path == path)
+            .map(|file| &file.text)
+    };
     tree.files
         .iter()
         .filter(|file| file.text.contains("\npublish = true\n"))
@@ -86,14 +91,20 @@ mod tests {
     use super::*;
     use crate::tidy::tree::tree;
 
-    const TOP: (&str, &str) = ("Cargo.toml", "[workspace.package]\nrust-version = \"1.2\"\n");
+    const TOP: (&str, &str) = (
+        "Cargo.toml",
+        "[workspace.package]\nrust-version = \"1.2\"\n",
+    );
     const README: (&str, &str) = ("README.md", "It needs Rust 1.2.");
 
     #[test]
     fn lints_are_inherited() {
         let good = ("crates/a/Cargo.toml", "[lints]\nworkspace = true\n");
         assert!(check(&tree(&[TOP, README, good])).is_empty());
-        let bad = ("crates/a/Cargo.toml", "[lints]\n[other]\nworkspace = true\n");
+        let bad = (
+            "crates/a/Cargo.toml",
+            "[lints]\n[other]\nworkspace = true\n",
+        );
         assert_eq!(check(&tree(&[TOP, README, bad])).len(), 1);
     }
 
@@ -118,7 +129,12 @@ mod tests {
     fn what_is_published_has_the_licenses() {
         let lints = "[lints]\nworkspace = true\n";
         let published = format!("[package]\npublish = true\n{lints}");
-        let top = [TOP, README, ("LICENSE-MIT", "mit"), ("LICENSE-APACHE", "apache")];
+        let top = [
+            TOP,
+            README,
+            ("LICENSE-MIT", "mit"),
+            ("LICENSE-APACHE", "apache"),
+        ];
         let check = |files: &[(&str, &str)]| check(&tree(&[&top, files].concat()));
         assert!(check(&[("crates/a/Cargo.toml", lints)]).is_empty());
         let manifest = ("crates/a/Cargo.toml", published.as_str());
@@ -127,6 +143,9 @@ mod tests {
         let complaint =
             "crates/a/LICENSE-MIT: it is published, but is not a link to LICENSE-MIT at the top";
         assert_eq!(check(&[manifest, apache]), [complaint]);
-        assert_eq!(check(&[manifest, ("crates/a/LICENSE-MIT", "another"), apache]), [complaint]);
+        assert_eq!(
+            check(&[manifest, ("crates/a/LICENSE-MIT", "another"), apache]),
+            [complaint]
+        );
     }
 }

@@ -35,7 +35,10 @@ impl File {
     /// Returns true if a program has written the file, so that rules of length and style do not
     /// apply.
     pub fn is_generated(&self) -> bool {
-        self.text.lines().next().is_some_and(|line| line.contains("@generated"))
+        self.text
+            .lines()
+            .next()
+            .is_some_and(|line| line.contains("@generated"))
     }
 }
 
@@ -54,7 +57,10 @@ pub fn read(root: &Path, dir: &Path, files: &mut Vec<File>) -> Result<()> {
             && let Some(path) = path.strip_prefix(root)?.to_str()
             && path != ".git"
         {
-            files.push(File { path: path.to_owned(), text });
+            files.push(File {
+                path: path.to_owned(),
+                text,
+            });
         }
     }
     Ok(())
@@ -62,8 +68,12 @@ pub fn read(root: &Path, dir: &Path, files: &mut Vec<File>) -> Result<()> {
 
 #[cfg(test)]
 pub fn tree(files: &[(&str, &str)]) -> Tree {
-    let files = files
-        .iter()
-        .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() });
-    Tree { files: files.collect(), packages: Vec::new() }
+    let files = files.iter().map(|(path, text)| File {
+        path: (*path).to_owned(),
+        text: (*text).to_owned(),
+    });
+    Tree {
+        files: files.collect(),
+        packages: Vec::new(),
+    }
 }

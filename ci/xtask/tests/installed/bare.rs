@@ -7,8 +7,14 @@ fn a_launcher_on_the_path_is_hidden() {
     std::fs::write(dir.join("mpirun"), "").unwrap();
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
     let mut bare = runs(env!("CARGO_BIN_EXE_xtask"));
-    let said = succeed(bare.args(["test", "--bare", "--only", "bare"]).env("PATH", path));
-    if let Some(why) = said.lines().find(|line| line.contains("cannot be hidden: ")) {
+    let said = succeed(
+        bare.args(["test", "--bare", "--only", "bare"])
+            .env("PATH", path),
+    );
+    if let Some(why) = said
+        .lines()
+        .find(|line| line.contains("cannot be hidden: "))
+    {
         testkit::absent(why);
     }
     assert!(said.contains("==== bare: passed"), "{said}");

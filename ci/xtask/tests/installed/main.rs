@@ -8,6 +8,9 @@ mod support;
 
 fn main() -> std::process::ExitCode {
     testkit::run(
-        [bare::tests(), man_pages::tests(), packages::tests()].into_iter().flatten().collect(),
+        [bare::tests(), man_pages::tests(), packages::tests()]
+            .into_iter()
+            .flatten()
+            .collect(),
     )
 }

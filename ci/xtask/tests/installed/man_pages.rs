@@ -39,19 +39,28 @@ fn rendered(page: &Path) -> String {
 /// Returns the output of a command, in an environment without settings.
 fn printed(command: &str, arguments: &[&str]) -> String {
     let mut command = runs(prefix().join("bin").join(command));
-    succeed(command.args(arguments).env_clear().env("PATH", std::env::var("PATH").unwrap()))
+    succeed(
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap()),
+    )
 }
 
 /// Returns the long options that a command lists.
 fn options(command: &str) -> Vec<String> {
     let help = printed(command, &["--help"]);
     // Text further to the right describes an option, and may begin with the name of another one.
-    let is_entry =
-        |line: &&str| line.find('-').is_some_and(|at| at <= 6 && line[..at].trim().is_empty());
+    let is_entry = |line: &&str| {
+        line.find('-')
+            .is_some_and(|at| at <= 6 && line[..at].trim().is_empty())
+    };
     let entries = help.lines().filter(is_entry).map(str::trim_start);
     let terms = entries.map(|entry| entry.split("  ").next().unwrap_or(entry));
-    let options: Vec<String> =
-        terms.flat_map(|term| words(term, "--")).map(str::to_owned).collect();
+    let options: Vec<String> = terms
+        .flat_map(|term| words(term, "--"))
+        .map(str::to_owned)
+        .collect();
     assert!(options.contains(&"--help".to_owned()), "{help}");
     options
 }
@@ -88,7 +97,9 @@ fn man_pages_name_every_option() {
 fn man_pages_refer_to_pages_that_exist() {
     for page in pages() {
         let text = rendered(&page);
-        let words = text.split_whitespace().map(|word| word.trim_end_matches([',', '.', ';']));
+        let words = text
+            .split_whitespace()
+            .map(|word| word.trim_end_matches([',', '.', ';']));
         let names = words.filter_map(|word| word.strip_suffix("(1)"));
         for name in names.filter(|name| name.starts_with("osh") || name.starts_with("shmem")) {
             let other = prefix().join(format!("share/man/man1/{name}.1"));
@@ -112,18 +123,35 @@ fn a_man_page_names_every_setting() {
 fn proposed(command: &str, words: &[&str]) -> Vec<String> {
     let script = "source \"$1\" && shift && COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1))
         \"_${1//-/__}\" \"$1\" \"${COMP_WORDS[-1]}\" \"${COMP_WORDS[-2]}\" && echo \"${COMPREPLY[@]}\"";
-    let completion = prefix().join("share/bash-completion/completions").join(command);
+    let completion = prefix()
+        .join("share/bash-completion/completions")
+        .join(command);
     let mut bash = runs("bash");
-    bash.args(["--norc", "-c", script, "bash"]).arg(completion).arg(command).args(words);
-    succeed(&mut bash).split_whitespace().map(str::to_owned).collect()
+    bash.args(["--norc", "-c", script, "bash"])
+        .arg(completion)
+        .arg(command)
+        .args(words);
+    succeed(&mut bash)
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn bash_completes_options() {
     needs("bash");
     assert_eq!(proposed("oshrun", &["--output-f"]), ["--output-files"]);
-    assert_eq!(proposed("oshrun", &["-n", "4", "--output-f"]), ["--output-files"]);
-    assert_eq!(proposed("oshrun", &["--np", "=", "4", "--output-f"]), ["--output-files"]);
-    assert_eq!(proposed("oshrun", &["-np", "4", "--output-f"]), ["--output-files"]);
+    assert_eq!(
+        proposed("oshrun", &["-n", "4", "--output-f"]),
+        ["--output-files"]
+    );
+    assert_eq!(
+        proposed("oshrun", &["--np", "=", "4", "--output-f"]),
+        ["--output-files"]
+    );
+    assert_eq!(
+        proposed("oshrun", &["-np", "4", "--output-f"]),
+        ["--output-files"]
+    );
     assert_eq!(proposed("shmem-info", &["--topo"]), ["--topology"]);
     // If nothing is proposed, bash completes the names of files.
     assert!(proposed("oshrun", &["-n", "4", "./program", "in"]).is_empty());

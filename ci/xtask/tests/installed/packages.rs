@@ -13,7 +13,10 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/prefix"
 
 /// Runs on two PEs under the moved oshrun.
 fn run(program: &Path) {
-    let outcome = Job::new(program).launcher(moved().join("bin/oshrun")).n(2).run();
+    let outcome = Job::new(program)
+        .launcher(moved().join("bin/oshrun"))
+        .n(2)
+        .run();
     assert_eq!(outcome.code(), 0, "{outcome}");
     assert_eq!(outcome.stdout.trim(), "2 PEs", "{outcome}");
 }
@@ -30,7 +33,11 @@ fn make_configure(dir: &Path) {
     let source = dir.join("project");
     fs::create_dir(&source).unwrap();
     for name in ["configure.ac", "Makefile.in"] {
-        fs::copy(Path::new(FIXTURES).join("autoconf").join(name), source.join(name)).unwrap();
+        fs::copy(
+            Path::new(FIXTURES).join("autoconf").join(name),
+            source.join(name),
+        )
+        .unwrap();
     }
     fs::copy(Path::new(FIXTURES).join("pes.c"), dir.join("pes.c")).unwrap();
     succeed(shell("autoreconf -i").current_dir(&source));
@@ -66,7 +73,10 @@ fn debug_information_is_beside_what_is_installed() {
     ] {
         let own = sections(&format!("{dir}/{name}"));
         assert!(own.contains(".gnu_debuglink"), "{own}");
-        assert!(!own.contains(".debug_") && !own.contains(".symtab"), "{own}");
+        assert!(
+            !own.contains(".debug_") && !own.contains(".symtab"),
+            "{own}"
+        );
         let beside = sections(&format!("{dir}/.debug/{name}.debug"));
         assert!(beside.contains(".symtab"), "{beside}");
     }
@@ -79,9 +89,17 @@ fn cmake_finds_the_moved_library() {
     let with_fortran = format!("-DWITH_FORTRAN={}", if fortran { "ON" } else { "OFF" });
     let build = dir.join("build");
     let mut cmake = runs("cmake");
-    cmake.arg("-S").arg(Path::new(FIXTURES).join("cmake")).arg("-B").arg(&build);
+    cmake
+        .arg("-S")
+        .arg(Path::new(FIXTURES).join("cmake"))
+        .arg("-B")
+        .arg(&build);
     // CMake looks beside the directories of PATH, so a user who has oshcc needs no option for it.
-    let path = format!("{}:{}", moved().join("bin").display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        moved().join("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
     succeed(cmake.arg(with_fortran).env("PATH", path));
     succeed(runs("cmake").arg("--build").arg(&build));
     for program in ["in_c", "in_cxx", "static_c"] {
@@ -101,8 +119,16 @@ fn cmake_finds_the_library_by_way_of_a_link() {
     symlink(moved(), root.join("usr")).unwrap();
     symlink("usr/lib", root.join("lib")).unwrap();
     let mut cmake = runs("cmake");
-    cmake.arg("-S").arg(Path::new(FIXTURES).join("cmake")).arg("-B").arg(root.join("build"));
-    succeed(cmake.arg("-DWITH_FORTRAN=OFF").env("CMAKE_PREFIX_PATH", &root));
+    cmake
+        .arg("-S")
+        .arg(Path::new(FIXTURES).join("cmake"))
+        .arg("-B")
+        .arg(root.join("build"));
+    succeed(
+        cmake
+            .arg("-DWITH_FORTRAN=OFF")
+            .env("CMAKE_PREFIX_PATH", &root),
+    );
 }
 
 fn cmake_knows_which_versions_will_do() {
@@ -117,7 +143,10 @@ fn cmake_knows_which_versions_will_do() {
     fs::write(&script, text).unwrap();
     let will_do = |version: &str| {
         let mut cmake = runs("cmake");
-        cmake.arg(format!("-DPACKAGE_FIND_VERSION={version}")).arg("-P").arg(&script);
+        cmake
+            .arg(format!("-DPACKAGE_FIND_VERSION={version}"))
+            .arg("-P")
+            .arg(&script);
         let output = cmake.output().unwrap();
         String::from_utf8(output.stderr).unwrap().trim() == "TRUE"
     };
@@ -126,7 +155,12 @@ fn cmake_knows_which_versions_will_do() {
     for version in [this, series] {
         assert!(will_do(version), "{version}");
     }
-    for version in ["99.0", "0.0.1", &format!("{series}.999"), &format!("{series}1")] {
+    for version in [
+        "99.0",
+        "0.0.1",
+        &format!("{series}.999"),
+        &format!("{series}1"),
+    ] {
         assert!(!will_do(version), "{version}");
     }
 }
@@ -163,7 +197,11 @@ fn a_meson_project_finds_the_library_by_pkg_config() {
     needs("meson");
     needs("pkg-config");
     let dir = temporary("meson");
-    fs::copy(Path::new(FIXTURES).join("meson/meson.build"), dir.join("meson.build")).unwrap();
+    fs::copy(
+        Path::new(FIXTURES).join("meson/meson.build"),
+        dir.join("meson.build"),
+    )
+    .unwrap();
     fs::copy(Path::new(FIXTURES).join("pes.c"), dir.join("pes.c")).unwrap();
     let described = without_space(&dir).join("lib/pkgconfig");
     let mut build = shell("meson setup build && meson test -C build");
@@ -174,7 +212,11 @@ fn a_meson_project_finds_the_library_by_pkg_config() {
 /// Compiles with the wrapper by each of its names.
 fn every_name_of_the_wrappers_compiles() {
     let dir = temporary("names");
-    let mut sources = vec![("oshcc", "pes.c"), ("oshcxx", "pes.cpp"), ("oshc++", "pes.cpp")];
+    let mut sources = vec![
+        ("oshcc", "pes.c"),
+        ("oshcxx", "pes.cpp"),
+        ("oshc++", "pes.cpp"),
+    ];
     sources.push(("oshCC", "pes.cpp"));
     if is_here("gfortran") {
         sources.push(("oshfort", "pes.f90"));
@@ -182,7 +224,12 @@ fn every_name_of_the_wrappers_compiles() {
     for (wrapper, source) in sources {
         let program = dir.join(format!("by-{wrapper}"));
         let mut command = runs(moved().join("bin").join(wrapper));
-        succeed(command.arg(Path::new(FIXTURES).join(source)).arg("-o").arg(&program));
+        succeed(
+            command
+                .arg(Path::new(FIXTURES).join(source))
+                .arg("-o")
+                .arg(&program),
+        );
         run(&program);
     }
 }
@@ -204,7 +251,10 @@ fn the_manifest_lists_every_file() {
         }
     }
     assert!(missing.is_empty(), "{missing:?}");
-    assert!(text.lines().all(|line| prefix.join(line).exists()), "{text}");
+    assert!(
+        text.lines().all(|line| prefix.join(line).exists()),
+        "{text}"
+    );
 }
 
 testkit::module_tests! {

@@ -12,7 +12,12 @@ pub fn moved() -> &'static Path {
     static MOVED: OnceLock<PathBuf> = OnceLock::new();
     MOVED.get_or_init(|| {
         let dir = temporary("a moved prefix");
-        succeed(runs("cp").arg("-a").arg(testkit::prefix().join(".")).arg(&dir));
+        succeed(
+            runs("cp")
+                .arg("-a")
+                .arg(testkit::prefix().join("."))
+                .arg(&dir),
+        );
         dir
     })
 }
@@ -21,7 +26,9 @@ pub fn moved() -> &'static Path {
 pub fn temporary(name: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let program = program.file_stem().unwrap();
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program).join(name);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(program)
+        .join(name);
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).unwrap();
     dir.canonicalize().unwrap()
@@ -29,7 +36,10 @@ pub fn temporary(name: &str) -> PathBuf {
 
 /// Returns true if the program is on PATH.
 pub fn is_here(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", "command -v -- \"$0\"", program]).output().unwrap();
+    let found = Command::new("sh")
+        .args(["-c", "command -v -- \"$0\"", program])
+        .output()
+        .unwrap();
     found.status.success()
 }
 
@@ -43,7 +53,10 @@ pub fn needs(program: &str) {
 /// Returns a command that runs the program under a time limit, with an empty standard input.
 pub fn runs(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", "600"]).arg(program).stdin(Stdio::null());
+    command
+        .args(["-k", "5", "600"])
+        .arg(program)
+        .stdin(Stdio::null());
     command
 }
 
@@ -57,8 +70,15 @@ pub fn shell(line: &str) -> Command {
 /// Runs a command, which must succeed. Returns its standard output.
 #[track_caller]
 pub fn succeed(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr),
+    );
     assert!(status.success(), "{command:?}: {status}\n{stdout}{stderr}");
     stdout.into_owned()
 }

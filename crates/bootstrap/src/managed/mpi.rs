@@ -41,7 +41,9 @@ pub(crate) fn state() -> Mpi {
 /// fails.
 pub(super) fn must_precede_pmix() -> bool {
     let version = version();
-    let number = version.as_deref().and_then(|version| version.strip_prefix(OPEN_MPI));
+    let number = version
+        .as_deref()
+        .and_then(|version| version.strip_prefix(OPEN_MPI));
     let major = number.and_then(|number| number.split('.').next()?.parse().ok());
     major.is_some_and(|major: u32| major >= 5) && !is_true(c"MPI_Initialized")
 }
@@ -61,7 +63,9 @@ pub enum MpiWorld {
 
 /// Returns the number of processes with which the MPI of this process runs now.
 pub fn world() -> MpiWorld {
-    let Some(version) = version() else { return MpiWorld::Absent };
+    let Some(version) = version() else {
+        return MpiWorld::Absent;
+    };
     // The common binary interface of MPI 5 has other handles.
     if find(c"MPI_Abi_get_version").is_some() || is_true(c"MPI_Finalized") {
         return MpiWorld::Unknown;
@@ -74,7 +78,9 @@ pub fn world() -> MpiWorld {
         _ if MPICH.iter().any(|name| version.contains(name)) => MPICH_COMM_WORLD,
         _ => return MpiWorld::Unknown,
     };
-    let Some(size) = find(c"MPI_Comm_size") else { return MpiWorld::Unknown };
+    let Some(size) = find(c"MPI_Comm_size") else {
+        return MpiWorld::Unknown;
+    };
     // SAFETY: a pointer to `int MPI_Comm_size(MPI_Comm, int *)`, where a handle is a pointer in
     // Open MPI, and an int in MPICH, which the caller passes in the same register.
     let size: unsafe extern "C" fn(usize, *mut c_int) -> c_int =
@@ -82,7 +88,11 @@ pub fn world() -> MpiWorld {
     let mut n = 0;
     // SAFETY: MPI is initialized and not finalized, so the handle is valid; `n` is writable.
     let failed = unsafe { size(world, &mut n) } != 0;
-    if failed { MpiWorld::Unknown } else { MpiWorld::Size(n) }
+    if failed {
+        MpiWorld::Unknown
+    } else {
+        MpiWorld::Size(n)
+    }
 }
 
 /// Parts of the version strings of MPICH and of implementations that are derived from it.
@@ -113,7 +123,9 @@ fn version() -> Option<String> {
 /// Calls `MPI_Initialized` or `MPI_Finalized`. Returns true if MPI_Init or MPI_Finalize has been
 /// called, and false if there is no such function.
 fn is_true(question: &CStr) -> bool {
-    let Some(function) = find(question) else { return false };
+    let Some(function) = find(question) else {
+        return false;
+    };
     // SAFETY: a pointer to a function that every MPI defines as `int MPI_Initialized(int *)` or
     // `int MPI_Finalized(int *)`.
     let function: unsafe extern "C" fn(*mut c_int) -> c_int =
@@ -127,7 +139,11 @@ fn is_true(question: &CStr) -> bool {
 /// Looks a symbol up in the program and the libraries that it can see, then in the libraries of MPI
 /// that only the one that has loaded them can see (`RTLD_LOCAL`), as with modules of Python.
 fn find(name: &CStr) -> Option<*mut c_void> {
-    let in_libraries = || loaded_libraries().into_iter().find_map(|library| symbol(library, name));
+    let in_libraries = || {
+        loaded_libraries()
+            .into_iter()
+            .find_map(|library| symbol(library, name))
+    };
     symbol(libc::RTLD_DEFAULT, name).or_else(in_libraries)
 }
 
@@ -148,7 +164,11 @@ fn loaded_libraries() -> Vec<*mut c_void> {
         // no initializer runs.
         unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
     };
-    paths.into_iter().map(open).filter(|library| !library.is_null()).collect()
+    paths
+        .into_iter()
+        .map(open)
+        .filter(|library| !library.is_null())
+        .collect()
 }
 
 /// Adds the path of a loaded library to the `Vec<CString>` at `paths` if the library is one of MPI.
@@ -192,7 +212,11 @@ mod tests {
 
     #[test]
     fn libraries_of_mpi_have_its_name() {
-        for path in [c"/usr/lib/libmpi.so.40", c"libmpich.so.12", c"/opt/cray/libmpi_gnu_123.so"] {
+        for path in [
+            c"/usr/lib/libmpi.so.40",
+            c"libmpich.so.12",
+            c"/opt/cray/libmpi_gnu_123.so",
+        ] {
             assert!(is_mpi_library(path), "{path:?}");
         }
         for path in [c"", c"/usr/lib/libmpi/other.so", c"/usr/lib/libm.so.6"] {

@@ -50,13 +50,23 @@ impl NodeKey {
     }
 
     pub(crate) fn new(secret: &[u8], machine: &[u8]) -> NodeKey {
-        NodeKey(mac(secret, &[b"machine", machine]).finalize().into_bytes().into())
+        NodeKey(
+            mac(secret, &[b"machine", machine])
+                .finalize()
+                .into_bytes()
+                .into(),
+        )
     }
 
     /// Returns the address of the socket of PE `pe`.
     pub(crate) fn name(&self, pe: u32) -> Result<SocketAddrUnix, Errno> {
-        let digest = mac(&self.0, &[b"name", &pe.to_le_bytes()]).finalize().into_bytes();
-        let hex: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = mac(&self.0, &[b"name", &pe.to_le_bytes()])
+            .finalize()
+            .into_bytes();
+        let hex: String = digest[..16]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         SocketAddrUnix::new_abstract_name(format!("rushmem-{hex}-{pe}").as_bytes())
     }
 
@@ -88,7 +98,10 @@ mod tests {
     #[test]
     fn names_and_proofs_are_of_one_job_one_machine_and_one_pe() {
         let key = NodeKey::new(b"secret", b"machine");
-        let others = [NodeKey::new(b"secret", b"another"), NodeKey::new(b"another", b"machine")];
+        let others = [
+            NodeKey::new(b"secret", b"another"),
+            NodeKey::new(b"another", b"machine"),
+        ];
         let name = |key: &NodeKey, pe| key.name(pe).expect("a short name");
         assert_eq!(name(&key, 3), name(&key.clone(), 3));
         assert_ne!(name(&key, 3), name(&key, 4));

@@ -45,7 +45,11 @@ struct PmiSender {
 
 impl PmiSender {
     fn dialect(&self) -> Dialect {
-        if self.is_two.load(Ordering::Acquire) { Dialect::Two } else { Dialect::One }
+        if self.is_two.load(Ordering::Acquire) {
+            Dialect::Two
+        } else {
+            Dialect::One
+        }
     }
 
     fn send(&self, command: &str, pairs: &[(&str, &str)]) -> io::Result<()> {
@@ -75,9 +79,10 @@ impl Ender for PmiSender {
         let status = status.to_string();
         let exit_code = ("exitcode", status.as_str());
         let sent = match self.dialect() {
-            Dialect::Two if !self.aborts_by_one.load(Ordering::Acquire) => {
-                self.send("abort", &[("isworld", "TRUE"), ("msg", "aborted"), exit_code])
-            }
+            Dialect::Two if !self.aborts_by_one.load(Ordering::Acquire) => self.send(
+                "abort",
+                &[("isworld", "TRUE"), ("msg", "aborted"), exit_code],
+            ),
             _ => self.send_as(Dialect::One, "abort", &[exit_code]),
         };
         sent.is_ok()
@@ -177,7 +182,8 @@ impl Pmi {
             pe = pe.or(number("rank"));
             n_pes = n_pes.or(number("size"));
         }
-        pe.zip(n_pes).ok_or(Error::Unexpected("an opening without rank and size"))
+        pe.zip(n_pes)
+            .ok_or(Error::Unexpected("an opening without rank and size"))
     }
 
     /// Completes the opening of PMI-1: asks for the length of values and the name of the job.
@@ -185,11 +191,15 @@ impl Pmi {
         let maxes = self.ask("get_maxes", &[], "maxes")?;
         let longest: Option<usize> = maxes.value("vallen_max").and_then(|text| text.parse().ok());
         // The length includes the null character of C.
-        self.longest =
-            longest.filter(|&n| n > LEAST_VALUE).ok_or_else(|| refused("get_maxes", &maxes))? - 1;
+        self.longest = longest
+            .filter(|&n| n > LEAST_VALUE)
+            .ok_or_else(|| refused("get_maxes", &maxes))?
+            - 1;
         let name = self.ask("get_my_kvsname", &[], "my_kvsname")?;
-        self.job =
-            name.value("kvsname").ok_or_else(|| refused("get_my_kvsname", &name))?.to_owned();
+        self.job = name
+            .value("kvsname")
+            .ok_or_else(|| refused("get_my_kvsname", &name))?
+            .to_owned();
         Ok(())
     }
 
@@ -213,8 +223,13 @@ impl Pmi {
             (self.pe, self.n_pes) = (pe, n_pes);
         }
         let reply = self.ask("job-getid", &[], "job-getid-response")?;
-        self.job = reply.value("jobid").ok_or_else(|| refused("job-getid", &reply))?.to_owned();
-        self.sender.aborts_by_one.store(self.job.starts_with(HYDRA_JOB), Ordering::Release);
+        self.job = reply
+            .value("jobid")
+            .ok_or_else(|| refused("job-getid", &reply))?
+            .to_owned();
+        self.sender
+            .aborts_by_one
+            .store(self.job.starts_with(HYDRA_JOB), Ordering::Release);
         Ok(())
     }
 
@@ -225,7 +240,9 @@ impl Pmi {
         pairs: &[(&str, &str)],
         answer: &str,
     ) -> Result<PmiMessage, Error> {
-        self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
+        self.sender
+            .send(command, pairs)
+            .map_err(Error::ManagerLost)?;
         let reply = self.reply(command)?;
         expect(command, answer, reply)
     }
@@ -233,18 +250,25 @@ impl Pmi {
     /// Waits for the reply to `command`, which does not depend on other processes.
     fn reply(&mut self, command: &str) -> Result<PmiMessage, Error> {
         let mut limit = TimeLeft::new(self.limit);
-        self.receive(|socket| limit.readable(socket)).map_err(|error| match error {
-            Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
-                Error::ManagerSilent { pe: self.pe, request: command.to_owned(), limit: self.limit }
-            }
-            error => error,
-        })
+        self.receive(|socket| limit.readable(socket))
+            .map_err(|error| match error {
+                Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
+                    Error::ManagerSilent {
+                        pe: self.pe,
+                        request: command.to_owned(),
+                        limit: self.limit,
+                    }
+                }
+                error => error,
+            })
     }
 
     /// Works as [`Pmi::ask`] without a time limit, for a request whose reply follows when all
     /// processes of the job have sent it.
     fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<PmiMessage, Error> {
-        self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
+        self.sender
+            .send(command, pairs)
+            .map_err(Error::ManagerLost)?;
         self.receive(|_| Ok(()))
     }
 
@@ -291,11 +315,18 @@ impl Pmi {
 /// Returns the reply if it is the expected `answer` and reports success.
 fn expect(command: &str, answer: &str, reply: PmiMessage) -> Result<PmiMessage, Error> {
     let failed = reply.value("rc").is_some_and(|rc| rc != "0");
-    if failed || reply.command() != answer { Err(refused(command, &reply)) } else { Ok(reply) }
+    if failed || reply.command() != answer {
+        Err(refused(command, &reply))
+    } else {
+        Ok(reply)
+    }
 }
 
 fn refused(request: &str, reply: &PmiMessage) -> Error {
-    Error::Refused { request: request.to_owned(), reply: reply.to_string() }
+    Error::Refused {
+        request: request.to_owned(),
+        reply: reply.to_string(),
+    }
 }
 
 /// Returns the key of one text of a value, which [`wire::split`] has split.
@@ -321,9 +352,11 @@ impl Manager for Pmi {
                     let pairs = [("kvsname", job.as_str()), ("key", &key), ("value", text)];
                     self.ask("put", &pairs, "put_result")?
                 }
-                Dialect::Two => {
-                    self.ask("kvs-put", &[("key", &key), ("value", text)], "kvs-put-response")?
-                }
+                Dialect::Two => self.ask(
+                    "kvs-put",
+                    &[("key", &key), ("value", text)],
+                    "kvs-put-response",
+                )?,
             };
         }
         Ok(())
@@ -341,7 +374,11 @@ impl Manager for Pmi {
                 // Hydra replies to a fence at once, and to the next get when all processes have
                 // called the fence.
                 let job = self.job.clone();
-                let pairs = [("jobid", job.as_str()), ("srcid", "-1"), ("key", "rushmem-none")];
+                let pairs = [
+                    ("jobid", job.as_str()),
+                    ("srcid", "-1"),
+                    ("key", "rushmem-none"),
+                ];
                 self.ask_with_all("kvs-get", &pairs)?
             }
         };
@@ -390,7 +427,14 @@ mod tests {
         let _theirs = manager(theirs);
         let limit = Duration::from_millis(50);
         let (socket, job) = (ours.into(), None);
-        Pmi::open(Opening { socket, dialect, identity, job, is_open: false, limit })
+        Pmi::open(Opening {
+            socket,
+            dialect,
+            identity,
+            job,
+            is_open: false,
+            limit,
+        })
     }
 
     /// Returns a manager that sends `text` and then nothing more.
@@ -404,7 +448,10 @@ mod tests {
     #[test]
     fn an_opening_against_nobody_is_over_soon() {
         for dialect in [Dialect::One, Dialect::Two] {
-            for identity in [Identity::Known { pe: 1, n_pes: 2 }, Identity::FromManager(5)] {
+            for identity in [
+                Identity::Known { pe: 1, n_pes: 2 },
+                Identity::FromManager(5),
+            ] {
                 let error = open(dialect, identity, Some).expect_err("silence");
                 assert!(matches!(&error, Error::ManagerSilent { .. }), "{error}");
                 let error = open(dialect, identity, |_| None).expect_err("nobody");
@@ -421,12 +468,20 @@ mod tests {
         let opened = |answer: &str| {
             let rest = "cmd=response_to_init rc=0 pmi_version=1\ncmd=maxes vallen_max=1024\n\
                         cmd=my_kvsname kvsname=job\n";
-            open(Dialect::One, Identity::FromManager(5), writes(&format!("{answer}{rest}")))
+            open(
+                Dialect::One,
+                Identity::FromManager(5),
+                writes(&format!("{answer}{rest}")),
+            )
         };
         let pmi = opened("cmd=initack rc=0\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n");
         let pmi = pmi.expect("opened");
         assert_eq!((pmi.pe(), pmi.n_pes()), (3, 4));
-        for answer in ["", "cmd=initack rc=1\n", "cmd=initack rc=0\ncmd=set size=4\n"] {
+        for answer in [
+            "",
+            "cmd=initack rc=1\n",
+            "cmd=initack rc=0\ncmd=set size=4\n",
+        ] {
             opened(answer).expect_err("no place in a job");
         }
     }

@@ -34,7 +34,9 @@ fn library() -> Result<&'static Library, Error> {
         check_functions(&library).map_err(reason)?;
         Ok(library)
     });
-    open.as_ref().map_err(|cause| Error::PmixMissing { cause: cause.clone() })
+    open.as_ref().map_err(|cause| Error::PmixMissing {
+        cause: cause.clone(),
+    })
 }
 
 /// Returns the message of the dynamic loader, which is the source of the error, or the error itself
@@ -67,7 +69,9 @@ pub(crate) struct PmixConnection {
 
 impl fmt::Debug for PmixConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PmixConnection").field("pe", &self.me.rank).finish()
+        f.debug_struct("PmixConnection")
+            .field("pe", &self.me.rank)
+            .finish()
     }
 }
 
@@ -80,9 +84,17 @@ impl PmixConnection {
     ) -> Result<PmixConnection, Error> {
         let library = library()?;
         let me = init(library, limit).map_err(|cause| no_manager(format!("PMIx_Init: {cause}")))?;
-        let ender = Arc::new(Abort { library, left: AtomicBool::new(false) });
+        let ender = Arc::new(Abort {
+            library,
+            left: AtomicBool::new(false),
+        });
         end_with_server(library, me.rank, &ender);
-        let mut pmix = PmixConnection { library, me, n_pes: 0, ender };
+        let mut pmix = PmixConnection {
+            library,
+            me,
+            n_pes: 0,
+            ender,
+        };
         let size = pmix.value(RANK_WILDCARD, PMIX_JOB_SIZE)?;
         if u32::from(size.0.type_) != PMIX_UINT32 {
             return Err(Error::Unexpected("a job size that is not a number"));
@@ -97,7 +109,10 @@ impl PmixConnection {
         let from = pmix_proc_t { rank, ..self.me };
         let mut value: *mut pmix_value_t = null_mut();
         // SAFETY: process, key and result live through the call; no further information is passed.
-        let status = unsafe { self.library.PMIx_Get(&from, key.as_ptr(), null(), 0, &mut value) };
+        let status = unsafe {
+            self.library
+                .PMIx_Get(&from, key.as_ptr(), null(), 0, &mut value)
+        };
         check(self.library, "PMIx_Get", status)?;
         if value.is_null() {
             return Err(Error::Unexpected("a value that nobody put"));
@@ -112,13 +127,20 @@ impl PmixConnection {
 fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, String> {
     let (answer, answers) = mpsc::channel();
     let call = move || {
-        let mut me = pmix_proc_t { nspace: [0; 256], rank: 0 };
+        let mut me = pmix_proc_t {
+            nspace: [0; 256],
+            rank: 0,
+        };
         // SAFETY: `me` is writable; no further information is passed.
         let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
         // The receiver may have given up.
         let _ = answer.send((me, status));
     };
-    let spawn = || thread::Builder::new().name("rushmem-pmix".into()).spawn(call);
+    let spawn = || {
+        thread::Builder::new()
+            .name("rushmem-pmix".into())
+            .spawn(call)
+    };
     without_signals(spawn).map_err(|error| error.to_string())?;
     let mut left = TimeLeft::new(limit);
     loop {
@@ -181,7 +203,9 @@ unsafe extern "C" fn server_lost(
     done: pmix_event_notification_cbfunc_fn_t,
     data: *mut c_void,
 ) {
-    let member = MEMBER.get().filter(|(_, ender)| !ender.left.load(Ordering::Acquire));
+    let member = MEMBER
+        .get()
+        .filter(|(_, ender)| !ender.left.load(Ordering::Acquire));
     let Some((rank, _)) = member else {
         if let Some(done) = done {
             let status = PMIX_SUCCESS as pmix_status_t;
@@ -230,7 +254,9 @@ fn explain(library: &Library, status: pmix_status_t) -> Result<(), String> {
         String::new()
     } else {
         // SAFETY: a constant string with a null character at its end.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned()
     };
     Err(format!("{name} ({status})"))
 }
@@ -254,10 +280,16 @@ impl Manager for PmixConnection {
         let mut object: pmix_value_t = unsafe { std::mem::zeroed() };
         object.type_ = PMIX_BYTE_OBJECT as u16;
         let bytes = value.as_ptr().cast_mut().cast::<c_char>();
-        object.data.bo = pmix_byte_object { bytes, size: value.len() };
+        object.data.bo = pmix_byte_object {
+            bytes,
+            size: value.len(),
+        };
         let key = c_key(key);
         // SAFETY: key and bytes live through the call, which copies them.
-        let status = unsafe { self.library.PMIx_Put(PMIX_GLOBAL as u8, key.as_ptr(), &mut object) };
+        let status = unsafe {
+            self.library
+                .PMIx_Put(PMIX_GLOBAL as u8, key.as_ptr(), &mut object)
+        };
         check(self.library, "PMIx_Put", status)
     }
 
@@ -323,7 +355,10 @@ impl Ender for Abort {
         }
         let message = c"ended by OpenSHMEM";
         // SAFETY: the message is constant; a null list of processes denotes all of the job.
-        let status = unsafe { self.library.PMIx_Abort(status, message.as_ptr(), null_mut(), 0) };
+        let status = unsafe {
+            self.library
+                .PMIx_Abort(status, message.as_ptr(), null_mut(), 0)
+        };
         status == PMIX_SUCCESS as pmix_status_t
     }
 }

@@ -61,7 +61,8 @@ impl Handshake {
         let (pe, rest) = bytes.split_first_chunk().expect("a handshake is longer");
         let (n_files, proof) = rest.split_first_chunk().expect("a handshake is longer");
         let (pe, n_files) = (u32::from_le_bytes(*pe), u32::from_le_bytes(*n_files));
-        key.is_proof(pe, to, proof).then_some(Handshake { pe, n_files })
+        key.is_proof(pe, to, proof)
+            .then_some(Handshake { pe, n_files })
     }
 }
 
@@ -109,9 +110,17 @@ impl Rendezvous {
             set_socket_timeout(&probe, Timeout::Send, Some(SLICE))?;
             Ok((socket, probe))
         };
-        let (socket, probe) =
-            open().map_err(|cause| Error::Listening { pe, cause: cause.into() })?;
-        Ok(Rendezvous { socket, probe, key, pe, limit })
+        let (socket, probe) = open().map_err(|cause| Error::Listening {
+            pe,
+            cause: cause.into(),
+        })?;
+        Ok(Rendezvous {
+            socket,
+            probe,
+            key,
+            pe,
+            limit,
+        })
     }
 
     /// Connects this PE to those of its node, and sends them `file`. `n_pes` is the number of PEs
@@ -143,25 +152,45 @@ impl Rendezvous {
         let me = rendezvous.pe;
         rendezvous.accept_hellos(rendezvous.awaited(n_pes)?, &mut joined)?;
         let failed = |cause| Error::Memory { pe: me, cause };
-        let own = file.map(|file| file.try_clone_to_owned()).transpose().map_err(failed)?;
+        let own = file
+            .map(|file| file.try_clone_to_owned())
+            .transpose()
+            .map_err(failed)?;
         let files: Vec<Option<OwnedFd>> = std::iter::once(own)
             .chain(joined.values_mut().map(|other| other.file.take()))
             .collect();
-        let memory = (!joined.is_empty()).then(new_memory).transpose().map_err(failed)?;
-        let all: Vec<_> = files.iter().map(|file| file.as_ref().map(AsFd::as_fd)).collect();
+        let memory = (!joined.is_empty())
+            .then(new_memory)
+            .transpose()
+            .map_err(failed)?;
+        let all: Vec<_> = files
+            .iter()
+            .map(|file| file.as_ref().map(AsFd::as_fd))
+            .collect();
         let mut liveness = ManuallyDrop::new(Vec::new());
         if let Some(memory) = &memory {
             for (&pe, other) in joined.iter() {
                 let stream =
                     Arc::new(rendezvous.answer(pe, &other.stream, memory.as_fd(), &all)?);
-                liveness.push(LivenessConnection { pe, pid: other.pid, stream });
+                liveness.push(LivenessConnection {
+                    pe,
+                    pid: other.pid,
+                    stream,
+                });
             }
         }
         drop(ManuallyDrop::into_inner(rendezvous));
         let joined = ManuallyDrop::into_inner(joined).into_iter();
-        let others = joined.map(|(pe, other)| (pe, Link::new(other.stream))).collect();
+        let others = joined
+            .map(|(pe, other)| (pe, Link::new(other.stream)))
+            .collect();
         let peers = NodeLinks::First { pe: me, others };
-        Ok(NodeConnections { peers, liveness: ManuallyDrop::into_inner(liveness), memory, files })
+        Ok(NodeConnections {
+            peers,
+            liveness: ManuallyDrop::into_inner(liveness),
+            memory,
+            files,
+        })
     }
 
     /// Returns the higher PEs that are on this node.
@@ -244,7 +273,11 @@ impl Rendezvous {
         memory: BorrowedFd<'_>,
         files: &[Option<BorrowedFd<'_>>],
     ) -> Result<UnixStream, Error> {
-        let answer = Handshake { pe: self.pe, n_files: files.len() as u32 }.encode(&self.key, pe);
+        let answer = Handshake {
+            pe: self.pe,
+            n_files: files.len() as u32,
+        }
+        .encode(&self.key, pe);
         let send = || {
             let (ours, theirs) = UnixStream::pair()?;
             let mut limit = TimeLeft::new(self.limit);
@@ -271,10 +304,11 @@ impl Rendezvous {
         // The first PE also waits for the others. With twice its limit here, it is the one that
         // reports which PE is missing.
         let whole = 2 * self.limit;
-        self.greet(first, file, TimeLeft::new(whole)).map_err(|cause| match cause.kind() {
-            ErrorKind::TimedOut => self.silence_error(whole, first, "to answer"),
-            _ => Error::NodePeer { pe: first, cause },
-        })
+        self.greet(first, file, TimeLeft::new(whole))
+            .map_err(|cause| match cause.kind() {
+                ErrorKind::TimedOut => self.silence_error(whole, first, "to answer"),
+                _ => Error::NodePeer { pe: first, cause },
+            })
     }
 
     /// Sends the hello, and receives the answer with the node's memory and files.
@@ -286,9 +320,17 @@ impl Rendezvous {
     ) -> io::Result<NodeConnections> {
         let (stream, theirs) = UnixStream::pair()?;
         let fds: Vec<_> = std::iter::once(theirs.as_fd()).chain(file).collect();
-        let hello = Handshake { pe: self.pe, n_files: u32::from(file.is_some()) };
+        let hello = Handshake {
+            pe: self.pe,
+            n_files: u32::from(file.is_some()),
+        };
         // `has_socket` has connected the probe to the first PE.
-        unix_socket::send(&self.probe, &hello.encode(&self.key, first), &fds, &mut limit)?;
+        unix_socket::send(
+            &self.probe,
+            &hello.encode(&self.key, first),
+            &fds,
+            &mut limit,
+        )?;
         drop(theirs);
         limit.readable(&stream)?;
         let mut bytes = [0; HANDSHAKE];
@@ -304,9 +346,21 @@ impl Rendezvous {
             .ok_or_else(|| io::Error::other("it is a process of another user"))?;
         unix_socket::make_room(answer.n_files as usize);
         let files = unix_socket::receive_files(&stream, answer.n_files as usize)?;
-        let liveness = vec![LivenessConnection { pe: first, pid, stream: Arc::new(liveness) }];
-        let peers = NodeLinks::Other { first, link: Link::new(stream) };
-        Ok(NodeConnections { peers, liveness, memory: Some(memory), files })
+        let liveness = vec![LivenessConnection {
+            pe: first,
+            pid,
+            stream: Arc::new(liveness),
+        }];
+        let peers = NodeLinks::Other {
+            first,
+            link: Link::new(stream),
+        };
+        Ok(NodeConnections {
+            peers,
+            liveness,
+            memory: Some(memory),
+            files,
+        })
     }
 
     /// Returns true if PE `pe` has its socket on this node. The probe is connected to that socket
@@ -316,13 +370,21 @@ impl Rendezvous {
         match connect() {
             Ok(()) => Ok(true),
             Err(Errno::CONNREFUSED) => Ok(false),
-            Err(error) => Err(Error::NodePeer { pe, cause: error.into() }),
+            Err(error) => Err(Error::NodePeer {
+                pe,
+                cause: error.into(),
+            }),
         }
     }
 
     /// Returns the error that `other` has not done `what` within `limit`.
     fn silence_error(&self, limit: Duration, other: u32, what: &'static str) -> Error {
-        Error::SilentNodePeer { pe: self.pe, limit, other, what }
+        Error::SilentNodePeer {
+            pe: self.pe,
+            limit,
+            other,
+            what,
+        }
     }
 }
 
@@ -339,9 +401,11 @@ impl NodeLinks {
     /// Returns the PEs of the node in ascending order, if this is the first of them.
     pub(super) fn node_pes(&self) -> Option<Vec<u32>> {
         match self {
-            NodeLinks::First { pe, others } => {
-                Some(std::iter::once(*pe).chain(others.iter().map(|(pe, _)| *pe)).collect())
-            }
+            NodeLinks::First { pe, others } => Some(
+                std::iter::once(*pe)
+                    .chain(others.iter().map(|(pe, _)| *pe))
+                    .collect(),
+            ),
             NodeLinks::Other { .. } => None,
         }
     }
@@ -353,12 +417,16 @@ impl NodeLinks {
             NodeLinks::First { others, .. } => {
                 let mut parts = vec![part.to_vec()];
                 for (pe, link) in others {
-                    parts.push(link.receive().map_err(|error| node_peer_error(*pe, error))?);
+                    parts.push(
+                        link.receive()
+                            .map_err(|error| node_peer_error(*pe, error))?,
+                    );
                 }
                 Ok(Some(parts.into_iter().collect()))
             }
             NodeLinks::Other { first, link } => {
-                link.send(&part).map_err(|error| node_peer_error(*first, error))?;
+                link.send(&part)
+                    .map_err(|error| node_peer_error(*first, error))?;
                 Ok(None)
             }
         }
@@ -373,13 +441,14 @@ impl NodeLinks {
         match (self, value) {
             (NodeLinks::First { others, .. }, Some(value)) => {
                 for (pe, link) in others {
-                    link.send(&value).map_err(|error| node_peer_error(*pe, error))?;
+                    link.send(&value)
+                        .map_err(|error| node_peer_error(*pe, error))?;
                 }
                 Ok(value)
             }
-            (NodeLinks::Other { first, link }, None) => {
-                link.receive().map_err(|error| node_peer_error(*first, error))
-            }
+            (NodeLinks::Other { first, link }, None) => link
+                .receive()
+                .map_err(|error| node_peer_error(*first, error)),
             _ => Err(Error::Unexpected("a message of another PE of the node")),
         }
     }
@@ -390,7 +459,10 @@ impl NodeLinks {
 fn node_peer_error(pe: u32, error: Error) -> Error {
     match error {
         Error::Lost(cause) => Error::NodePeer { pe, cause },
-        Error::Frame(cause) => Error::NodePeer { pe, cause: io::Error::other(cause) },
+        Error::Frame(cause) => Error::NodePeer {
+            pe,
+            cause: io::Error::other(cause),
+        },
         other => other,
     }
 }
@@ -403,11 +475,16 @@ fn socket() -> Result<OwnedFd, Errno> {
 /// Returns the process that has created the pair to which this stream belongs, if it is one of this
 /// user.
 fn creator_of_this_user(stream: &UnixStream) -> Option<PeerProcess> {
-    PeerProcess::of(stream).ok().filter(|creator| creator.user == rustix::process::geteuid())
+    PeerProcess::of(stream)
+        .ok()
+        .filter(|creator| creator.user == rustix::process::geteuid())
 }
 
 fn new_memory() -> io::Result<OwnedFd> {
-    Ok(memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?)
+    Ok(memfd_create(
+        "rushmem",
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )?)
 }
 
 #[cfg(test)]

@@ -45,7 +45,12 @@ impl Manager for Thread {
     }
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
         let mut values = self.store.values.lock().expect("no panic");
-        assert!(values.insert((self.pe, key.to_owned()), value.to_vec()).is_none(), "{key} twice");
+        assert!(
+            values
+                .insert((self.pe, key.to_owned()), value.to_vec())
+                .is_none(),
+            "{key} twice"
+        );
         Ok(())
     }
     fn fence(&mut self) -> Result<(), Error> {
@@ -81,7 +86,12 @@ fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
     thread::scope(|scope| {
         for (pe, node) in nodes.iter().enumerate() {
             let (store, body, n_pes) = (store.clone(), &body, nodes.len() as u32);
-            let manager = Thread { store, pe: pe as u32, n_pes, node: *node };
+            let manager = Thread {
+                store,
+                pe: pe as u32,
+                n_pes,
+                node: *node,
+            };
             scope.spawn(move || body(Managed::join(Box::new(manager), None).expect("joined")));
         }
     });
@@ -90,15 +100,27 @@ fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
 
 #[test]
 fn nodes_exchange_once_each() {
-    for nodes in
-        [&[0_u32][..], &[0, 0, 0], &[0, 1], &[0, 0, 1, 1], &[0, 1, 0, 2, 1, 0, 2], &[0, 1, 2, 3]]
-    {
+    for nodes in [
+        &[0_u32][..],
+        &[0, 0, 0],
+        &[0, 1],
+        &[0, 0, 1, 1],
+        &[0, 1, 0, 2, 1, 0, 2],
+        &[0, 1, 2, 3],
+    ] {
         let gets = job(nodes, |mut managed| {
-            assert_eq!(*managed.nodes(), NodeMap::from_marks(nodes).expect("not empty"));
+            assert_eq!(
+                *managed.nodes(),
+                NodeMap::from_marks(nodes).expect("not empty")
+            );
             let me = managed.pe();
             for round in 0..4_u8 {
                 let record = |pe: u32| vec![round; 300 * pe as usize];
-                let to = if round < 3 { Receivers::All } else { Receivers::FirstOfNode };
+                let to = if round < 3 {
+                    Receivers::All
+                } else {
+                    Receivers::FirstOfNode
+                };
                 let records = managed.exchange(to, &record(me)).expect("records");
                 let receives = to == Receivers::All || managed.nodes().local_index(me) == 0;
                 let expected = (0..nodes.len() as u32).map(record).collect();

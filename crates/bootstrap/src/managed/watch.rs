@@ -62,12 +62,18 @@ impl LivenessConnections {
         watches: bool,
         manager: Arc<dyn Ender>,
     ) -> LivenessConnections {
-        let watched = if watches { connections.clone() } else { Vec::new() };
+        let watched = if watches {
+            connections.clone()
+        } else {
+            Vec::new()
+        };
         if !watched.is_empty() || manager.connection().is_some() {
             let watch = move || watch(me, watched, &*manager);
             // If no thread can be started, only the process manager notices the death of PEs.
             let _ = without_signals(|| {
-                thread::Builder::new().name("rushmem-watch".into()).spawn(watch)
+                thread::Builder::new()
+                    .name("rushmem-watch".into())
+                    .spawn(watch)
             });
         }
         LivenessConnections { connections }
@@ -102,12 +108,16 @@ const END: PollFlags = PollFlags::RDHUP;
 /// finalized is still watched, since it may initialize again.
 fn watch(me: u32, watched: Vec<LivenessConnection>, ender: &dyn Ender) {
     // Each connection, with true while the PE has finalized.
-    let mut watched: Vec<(LivenessConnection, bool)> =
-        watched.into_iter().map(|connection| (connection, false)).collect();
+    let mut watched: Vec<(LivenessConnection, bool)> = watched
+        .into_iter()
+        .map(|connection| (connection, false))
+        .collect();
     let mut manager = ender.connection();
     while !watched.is_empty() || manager.is_some() {
-        let mut fds: Vec<_> =
-            watched.iter().map(|(pe, _)| PollFd::new(&*pe.stream, PollFlags::IN)).collect();
+        let mut fds: Vec<_> = watched
+            .iter()
+            .map(|(pe, _)| PollFd::new(&*pe.stream, PollFlags::IN))
+            .collect();
         fds.extend(manager.as_ref().map(|socket| PollFd::new(socket, END)));
         match poll(&mut fds, None) {
             Ok(_) => {}
@@ -149,9 +159,16 @@ fn watch(me: u32, watched: Vec<LivenessConnection>, ender: &dyn Ender) {
 /// Prints that a PE has died, and ends the job, unless the process manager does so before.
 fn report_death(dead: &LivenessConnection, ender: &dyn Ender) {
     thread::sleep(MANAGER_GRACE);
-    let pid = dead.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let pid = dead
+        .pid
+        .map(|pid| format!(" (pid {pid})"))
+        .unwrap_or_default();
     // A PE may have no stderr.
-    let _ = writeln!(std::io::stderr(), "PE {}{pid} ended without shmem_finalize", dead.pe);
+    let _ = writeln!(
+        std::io::stderr(),
+        "PE {}{pid} ended without shmem_finalize",
+        dead.pe
+    );
     ender.end(1);
 }
 
@@ -194,7 +211,10 @@ impl Notice {
     /// PE of a job print it: if one of them has ended, the other one does.
     pub(super) fn after(wait: Duration, pe: u32, n_pes: u32) -> Notice {
         if n_pes == 1 || (pe != 0 && pe != n_pes - 1) {
-            return Notice { over: None, thread: None };
+            return Notice {
+                over: None,
+                thread: None,
+            };
         }
         let seconds = wait.as_secs();
         Notice::run(wait, move || {
@@ -220,10 +240,16 @@ impl Notice {
             report();
         };
         // If no thread can be started, nothing is printed.
-        let thread =
-            without_signals(|| thread::Builder::new().name("rushmem-notice".into()).spawn(watch))
-                .ok();
-        Notice { over: Some(over), thread }
+        let thread = without_signals(|| {
+            thread::Builder::new()
+                .name("rushmem-notice".into())
+                .spawn(watch)
+        })
+        .ok();
+        Notice {
+            over: Some(over),
+            thread,
+        }
     }
 }
 
@@ -301,7 +327,11 @@ mod tests {
     fn watched() -> (UnixStream, mpsc::Receiver<i32>) {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (end, ends) = mpsc::channel();
-        let line = LivenessConnection { pe: 7, pid: Some(Pid::INIT), stream: Arc::new(there) };
+        let line = LivenessConnection {
+            pe: 7,
+            pid: Some(Pid::INIT),
+            stream: Arc::new(there),
+        };
         LivenessConnections::start(0, vec![line], true, Arc::new(TestEnder(end)));
         (here, ends)
     }
@@ -330,14 +360,21 @@ mod tests {
         watch.report_resumption();
         watch.report_finalize();
         drop(watch);
-        assert!(ends.recv().is_err(), "the watch is over, and the job has not ended");
+        assert!(
+            ends.recv().is_err(),
+            "the watch is over, and the job has not ended"
+        );
     }
 
     #[test]
     fn only_the_end_of_the_managers_connection_is_an_event() {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         theirs.write_all(b"cmd=barrier_out\n").expect("room");
-        assert_eq!(now(ours.as_fd()), PollFlags::empty(), "data are not its end");
+        assert_eq!(
+            now(ours.as_fd()),
+            PollFlags::empty(),
+            "data are not its end"
+        );
         drop(theirs);
         assert!(has_ended(now(ours.as_fd())));
         // SAFETY: it is only passed to poll, which reports that no file has this number.
@@ -350,7 +387,10 @@ mod tests {
     fn a_manager_may_end_when_this_process_has_left() {
         let (stream, theirs) = UnixStream::pair().expect("a pair");
         drop(theirs);
-        let mut manager = Socket { stream, has_left: false };
+        let mut manager = Socket {
+            stream,
+            has_left: false,
+        };
         assert!(is_needed(&manager));
         manager.has_left = true;
         // The watch returns instead of ending this process.
@@ -361,9 +401,12 @@ mod tests {
     fn only_what_takes_long_is_reported() {
         let (report, reports) = channel();
         let quick = report.clone();
-        drop(Notice::run(Duration::from_secs(60), move || quick.send("quick").expect("heard")));
-        let slow =
-            Notice::run(Duration::from_millis(20), move || report.send("slow").expect("heard"));
+        drop(Notice::run(Duration::from_secs(60), move || {
+            quick.send("quick").expect("heard")
+        }));
+        let slow = Notice::run(Duration::from_millis(20), move || {
+            report.send("slow").expect("heard")
+        });
         assert_eq!(reports.recv(), Ok("slow"));
         drop(slow);
         assert!(reports.recv().is_err(), "once");

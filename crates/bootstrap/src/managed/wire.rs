@@ -34,7 +34,10 @@ pub(crate) struct PmiMessage(Vec<(String, String)>);
 impl PmiMessage {
     /// Returns the value of the first pair with this key.
     pub(crate) fn value(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Returns the command: the value of the key `cmd`.
@@ -45,8 +48,11 @@ impl PmiMessage {
 
 impl fmt::Display for PmiMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pairs: Vec<String> =
-            self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let pairs: Vec<String> = self
+            .0
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
         f.write_str(&pairs.join(" "))
     }
 }
@@ -64,8 +70,9 @@ pub(crate) fn encode(dialect: Dialect, command: &str, pairs: &[(&str, &str)]) ->
             (words.join(" ") + "\n").into_bytes()
         }
         Dialect::Two => {
-            let body: String =
-                all.map(|(key, value)| format!("{key}={};", value.replace(';', ";;"))).collect();
+            let body: String = all
+                .map(|(key, value)| format!("{key}={};", value.replace(';', ";;")))
+                .collect();
             format!("{:LENGTH$}{body}", body.len()).into_bytes()
         }
     }
@@ -80,7 +87,10 @@ pub(crate) struct PmiDecoder {
 
 impl PmiDecoder {
     pub(crate) fn new(dialect: Dialect) -> PmiDecoder {
-        PmiDecoder { dialect, buffer: Vec::new() }
+        PmiDecoder {
+            dialect,
+            buffer: Vec::new(),
+        }
     }
 
     /// Changes the format of the following messages: a session of PMI-2 begins with a line of
@@ -105,7 +115,9 @@ impl PmiDecoder {
                 None => return Ok(None),
             },
             Dialect::Two => {
-                let Some(digits) = self.buffer.get(..LENGTH) else { return Ok(None) };
+                let Some(digits) = self.buffer.get(..LENGTH) else {
+                    return Ok(None);
+                };
                 let digits = std::str::from_utf8(digits).map_err(|_| Malformed)?;
                 let length: usize = digits.trim().parse().map_err(|_| Malformed)?;
                 if length > LIMIT {
@@ -128,7 +140,8 @@ impl PmiDecoder {
 }
 
 fn pair(text: &str) -> Option<(String, String)> {
-    text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
+    text.split_once('=')
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
 }
 
 /// Parses the pairs of a body of PMI-2. A semicolon ends a pair; two semicolons are one within a
@@ -154,7 +167,10 @@ fn parse_body(body: &str) -> PmiMessage {
 /// # Panics
 /// If `limit` is below 16.
 pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
-    assert!(limit >= 16, "a manager's values have room for more than {limit} characters");
+    assert!(
+        limit >= 16,
+        "a manager's values have room for more than {limit} characters"
+    );
     let text = base64::encode(bytes);
     // Leaves room for the number, which has at most as many digits as the length of the whole text.
     let data = limit - text.len().to_string().len().min(limit - 2) - 1;
@@ -163,8 +179,14 @@ pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
         .chunks(data)
         .map(|part| std::str::from_utf8(part).expect("ASCII"))
         .collect();
-    let first = format!("{}{MARK}{}", parts.len().max(1), parts.first().unwrap_or(&""));
-    std::iter::once(first).chain(parts.iter().skip(1).map(|part| (*part).to_owned())).collect()
+    let first = format!(
+        "{}{MARK}{}",
+        parts.len().max(1),
+        parts.first().unwrap_or(&"")
+    );
+    std::iter::once(first)
+        .chain(parts.iter().skip(1).map(|part| (*part).to_owned()))
+        .collect()
 }
 
 /// Decodes the texts of [`split`]; `part(i)` returns the `i`-th one. Returns `None` if they are
@@ -176,8 +198,12 @@ pub(crate) fn join<E>(
     mut part: impl FnMut(usize) -> Result<String, E>,
 ) -> Result<Option<Vec<u8>>, E> {
     let first = part(0)?;
-    let Some((count, data)) = first.split_once(MARK) else { return Ok(None) };
-    let Ok(count) = count.parse::<usize>() else { return Ok(None) };
+    let Some((count, data)) = first.split_once(MARK) else {
+        return Ok(None);
+    };
+    let Ok(count) = count.parse::<usize>() else {
+        return Ok(None);
+    };
     let mut text = data.to_owned();
     for index in 1..count {
         text += &part(index)?;
@@ -213,8 +239,13 @@ mod tests {
         for line in [hydra, slurm] {
             let mut decoder = PmiDecoder::new(Dialect::One);
             let messages = all(&mut decoder, line.as_bytes(), 7).expect("a reply");
-            let [message] = &messages[..] else { panic!("{messages:?}") };
-            assert_eq!((message.command(), message.value("rc")), ("response_to_init", Some("0")));
+            let [message] = &messages[..] else {
+                panic!("{messages:?}")
+            };
+            assert_eq!(
+                (message.command(), message.value("rc")),
+                ("response_to_init", Some("0"))
+            );
             assert_eq!(message.value("pmi_version"), Some("1"));
             assert_eq!(message.value("msg"), None);
         }
@@ -224,11 +255,17 @@ mod tests {
     fn a_session_of_pmi_2_opens_with_a_line() {
         let mut decoder = PmiDecoder::new(Dialect::One);
         decoder.push(b"cmd=response_to_init pmi_version=2 rc=0\n    22cmd=fullinit-respo");
-        assert_eq!(decoder.take().expect("a line").expect("whole").command(), "response_to_init");
+        assert_eq!(
+            decoder.take().expect("a line").expect("whole").command(),
+            "response_to_init"
+        );
         decoder.switch(Dialect::Two);
         assert_eq!(decoder.take(), Ok(None));
         decoder.push(b"nse;");
-        assert_eq!(decoder.take().expect("a body").expect("whole").command(), "fullinit-response");
+        assert_eq!(
+            decoder.take().expect("a body").expect("whole").command(),
+            "fullinit-response"
+        );
     }
 
     #[test]

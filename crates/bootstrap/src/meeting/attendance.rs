@@ -43,7 +43,10 @@ pub struct MeetingLimits {
 impl Default for MeetingLimits {
     fn default() -> MeetingLimits {
         let parse = |text| time_limit::parse(text).expect("a default is a limit");
-        MeetingLimits { join: parse(LIMIT_DEFAULT), silence: parse(time_limit::DEFAULT_HOST_LIMIT) }
+        MeetingLimits {
+            join: parse(LIMIT_DEFAULT),
+            silence: parse(time_limit::DEFAULT_HOST_LIMIT),
+        }
     }
 }
 
@@ -123,7 +126,11 @@ impl UniqueId {
             }
         }
         let text = format!("{PREFIX}{}", base64::encode(&bytes));
-        UniqueId { text, addresses: held, secret: JobSecret::new(*secret) }
+        UniqueId {
+            text,
+            addresses: held,
+            secret: JobSecret::new(*secret),
+        }
     }
 
     /// Returns the id as in C: its text, followed by null bytes.
@@ -143,7 +150,12 @@ impl UniqueId {
     /// Returns the parameters of PE `pe` of `n_pes` in the meeting of the job.
     pub fn attendance(&self, pe: u32, n_pes: u32) -> Attendance {
         let address = MeetingAddress::Addresses(self.addresses.clone());
-        Attendance { address, secret: self.secret.clone(), pe, n_pes }
+        Attendance {
+            address,
+            secret: self.secret.clone(),
+            pe,
+            n_pes,
+        }
     }
 }
 
@@ -162,10 +174,12 @@ impl FromStr for UniqueId {
             let mut addresses = Vec::new();
             while let Some((kind, address)) = rest.split_first() {
                 let (ip, port): (IpAddr, &[u8]) = match kind {
-                    4 => address.split_first_chunk::<4>().map(|(ip, rest)| ((*ip).into(), rest))?,
-                    6 => {
-                        address.split_first_chunk::<16>().map(|(ip, rest)| ((*ip).into(), rest))?
-                    }
+                    4 => address
+                        .split_first_chunk::<4>()
+                        .map(|(ip, rest)| ((*ip).into(), rest))?,
+                    6 => address
+                        .split_first_chunk::<16>()
+                        .map(|(ip, rest)| ((*ip).into(), rest))?,
                     _ => return None,
                 };
                 let (port, others) = port.split_first_chunk::<2>()?;
@@ -173,7 +187,11 @@ impl FromStr for UniqueId {
                 rest = others;
             }
             let secret = JobSecret::new(*secret);
-            (!addresses.is_empty()).then(|| UniqueId { text: text.to_owned(), addresses, secret })
+            (!addresses.is_empty()).then(|| UniqueId {
+                text: text.to_owned(),
+                addresses,
+                secret,
+            })
         };
         parse().ok_or(NoUniqueId)
     }
@@ -227,7 +245,10 @@ mod tests {
 
     #[test]
     fn a_cut_id_is_none() {
-        let id = UniqueId::new(&[7; SECRET], &["10.0.0.1:5000".parse().expect("an address")]);
+        let id = UniqueId::new(
+            &[7; SECRET],
+            &["10.0.0.1:5000".parse().expect("an address")],
+        );
         let text = id.to_string();
         assert!((0..text.len()).all(|end| text[..end].parse::<UniqueId>().is_err()));
         assert!(UniqueId::from_bytes(&[0; NBYTES]).is_none());

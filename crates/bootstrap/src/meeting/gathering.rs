@@ -60,7 +60,9 @@ impl Gathering {
         limits: MeetingLimits,
         source: MeetingSource,
     ) -> io::Result<Gathering> {
-        listeners.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
+        listeners
+            .iter()
+            .try_for_each(|listener| listener.set_nonblocking(true))?;
         let gathering = Gathering {
             secret,
             listeners: Arc::new(listeners),
@@ -81,7 +83,11 @@ impl Gathering {
             server.run();
             server.gathering.refuse();
         };
-        without_signals(|| thread::Builder::new().name("rushmem-meeting".into()).spawn(run))?;
+        without_signals(|| {
+            thread::Builder::new()
+                .name("rushmem-meeting".into())
+                .spawn(run)
+        })?;
         Ok(gathering)
     }
 
@@ -178,7 +184,9 @@ impl MeetingServer {
         while self.is_needed() {
             let timed = self.is_timed();
             let begin = Instant::now();
-            let Some((incoming, ready)) = self.wait(timed.then_some(SLICE)) else { return };
+            let Some((incoming, ready)) = self.wait(timed.then_some(SLICE)) else {
+                return;
+            };
             for (index, events) in ready.into_iter().enumerate() {
                 if events.intersects(PollFlags::OUT) {
                     self.flush(index);
@@ -193,7 +201,8 @@ impl MeetingServer {
             if timed {
                 self.check_limits(begin.elapsed().min(SLICE));
             }
-            self.connections.retain(|one| !matches!(one.stage, ConnectionStage::Closed));
+            self.connections
+                .retain(|one| !matches!(one.stage, ConnectionStage::Closed));
             self.report_progress();
         }
     }
@@ -207,17 +216,26 @@ impl MeetingServer {
     fn is_timed(&self) -> bool {
         let awaits_pes = self.job.is_none() && self.over.is_none() && !self.members.is_empty();
         awaits_pes
-            || self.connections.iter().any(|one| !matches!(one.stage, ConnectionStage::Member(_)))
+            || self
+                .connections
+                .iter()
+                .any(|one| !matches!(one.stage, ConnectionStage::Member(_)))
     }
 
     /// Waits for events. Returns the indices of listeners with new connections, and the events of
     /// each connection; `None` if poll fails.
     fn wait(&self, slice: Option<Duration>) -> Option<(Vec<usize>, Vec<PollFlags>)> {
         let listeners = &*self.gathering.listeners;
-        let mut fds: Vec<PollFd<'_>> =
-            listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
+        let mut fds: Vec<PollFd<'_>> = listeners
+            .iter()
+            .map(|listener| PollFd::new(listener, PollFlags::IN))
+            .collect();
         fds.extend(self.connections.iter().map(|one| {
-            let out = if one.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            let out = if one.unsent.is_empty() {
+                PollFlags::empty()
+            } else {
+                PollFlags::OUT
+            };
             PollFd::new(&one.stream, PollFlags::IN | out)
         }));
         let slice = slice.map(|slice| Timespec::try_from(slice).expect("a slice is short"));
@@ -227,7 +245,9 @@ impl MeetingServer {
         }
         let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
         let (of_listeners, of_connections) = events.split_at(listeners.len());
-        let incoming = (0..listeners.len()).filter(|&at| !of_listeners[at].is_empty()).collect();
+        let incoming = (0..listeners.len())
+            .filter(|&at| !of_listeners[at].is_empty())
+            .collect();
         Some((incoming, of_connections.to_vec()))
     }
 
@@ -247,7 +267,12 @@ impl MeetingServer {
             let handshake = Handshake::new(&self.gathering.secret, nonce);
             let unsent = handshake.greeting().to_vec().into();
             let stage = ConnectionStage::Claims(handshake, Vec::new());
-            self.connections.push(Connection { stream, stage, since: Instant::now(), unsent });
+            self.connections.push(Connection {
+                stream,
+                stage,
+                since: Instant::now(),
+                unsent,
+            });
             self.flush(self.connections.len() - 1);
         }
     }
@@ -274,7 +299,9 @@ impl MeetingServer {
         match &mut one.stage {
             ConnectionStage::Claims(handshake, claim) => {
                 claim.extend_from_slice(bytes);
-                let Some((claim, rest)) = claim.split_first_chunk::<CLAIM>() else { return };
+                let Some((claim, rest)) = claim.split_first_chunk::<CLAIM>() else {
+                    return;
+                };
                 let Some(answer) = handshake.answer(claim) else {
                     rushmem_log::debug!("a connection to the meeting does not know the secret");
                     one.stage = ConnectionStage::Closed;
@@ -290,7 +317,13 @@ impl MeetingServer {
                 decoder.push(bytes);
                 match decoder.take() {
                     Ok(None) => {}
-                    Ok(Some(FromPe::Join { pe, n_pes, pid, host, serves })) => {
+                    Ok(Some(FromPe::Join {
+                        pe,
+                        n_pes,
+                        pid,
+                        host,
+                        serves,
+                    })) => {
                         self.join(index, pe, n_pes, Attendee { pid, host, serves });
                     }
                     Ok(Some(_)) | Err(_) => one.stage = ConnectionStage::Closed,
@@ -309,7 +342,10 @@ impl MeetingServer {
 
     /// Handles the request of a process to join as PE `pe`.
     fn join(&mut self, index: usize, pe: u32, n_pes: u32, attendee: Attendee) {
-        let known = self.members.first_key_value().map(|(pe, attendee)| attendee.name(*pe));
+        let known = self
+            .members
+            .first_key_value()
+            .map(|(pe, attendee)| attendee.name(*pe));
         let refusal = match (&self.over, self.members.get(&pe), known) {
             (Some(why), ..) => Some(why.clone()),
             (None, Some(other), _) if self.job.is_some() => Some(format!(
@@ -326,9 +362,9 @@ impl MeetingServer {
                 attendee.name(pe),
                 self.n_pes
             )),
-            (None, None, _) if pe >= n_pes => {
-                Some(format!("its rank is {pe}, but the {n_pes} PEs are numbered from 0"))
-            }
+            (None, None, _) if pe >= n_pes => Some(format!(
+                "its rank is {pe}, but the {n_pes} PEs are numbered from 0"
+            )),
             _ => None,
         };
         if let Some(why) = refusal {
@@ -411,8 +447,11 @@ impl MeetingServer {
         if let Some(message) = message {
             print_to_stderr(&message);
         }
-        let (own, others): (Vec<u32>, Vec<u32>) =
-            self.members.keys().copied().partition(|pe| self.members[pe].serves);
+        let (own, others): (Vec<u32>, Vec<u32>) = self
+            .members
+            .keys()
+            .copied()
+            .partition(|pe| self.members[pe].serves);
         for pes in [others, own] {
             for pe in pes {
                 if let Some(index) = self.connection(pe) {
@@ -444,7 +483,9 @@ impl MeetingServer {
     }
 
     fn send(&mut self, index: usize, message: &FromLauncher) {
-        self.connections[index].unsent.extend(proto::encode(message));
+        self.connections[index]
+            .unsent
+            .extend(proto::encode(message));
         self.flush(index);
     }
 
@@ -465,7 +506,9 @@ impl MeetingServer {
     /// Handles the end of a connection.
     fn ended(&mut self, index: usize) {
         let stage = std::mem::replace(&mut self.connections[index].stage, ConnectionStage::Closed);
-        let ConnectionStage::Member(pe) = stage else { return };
+        let ConnectionStage::Member(pe) = stage else {
+            return;
+        };
         match &mut self.job {
             Some(job) => {
                 let exit = match job.progress(pe).1 {
@@ -501,9 +544,13 @@ impl MeetingServer {
         if self.waited < self.limits.join {
             return;
         }
-        let missing: Vec<u32> =
-            (0..self.n_pes).filter(|pe| !self.members.contains_key(pe)).collect();
-        let (verb, pes) = (if missing.len() == 1 { "has" } else { "have" }, ranges::pes(&missing));
+        let missing: Vec<u32> = (0..self.n_pes)
+            .filter(|pe| !self.members.contains_key(pe))
+            .collect();
+        let (verb, pes) = (
+            if missing.len() == 1 { "has" } else { "have" },
+            ranges::pes(&missing),
+        );
         let how = match self.source {
             MeetingSource::UniqueId => "by its unique id",
             MeetingSource::Variables => "that SHMEM_JOB names",

@@ -50,7 +50,11 @@ pub(super) struct Handshake {
 impl Handshake {
     /// Begins a handshake on either side. `nonce` must be random.
     pub(super) fn new(secret: &JobSecret, nonce: [u8; NONCE]) -> Handshake {
-        Handshake { secret: secret.clone(), meeting: nonce, member: nonce }
+        Handshake {
+            secret: secret.clone(),
+            meeting: nonce,
+            member: nonce,
+        }
     }
 
     /// Returns the greeting, the first message of the meeting.
@@ -128,7 +132,10 @@ mod tests {
         let claim = member.claim(&meeting.greeting()).expect("a greeting");
         let answer = meeting.answer(&claim).expect("a right claim");
         assert!(member.is_answer(&answer));
-        assert!(!member.is_answer(&claim[NONCE..].try_into().expect("its size")), "not reflected");
+        assert!(
+            !member.is_answer(&claim[NONCE..].try_into().expect("its size")),
+            "not reflected"
+        );
     }
 
     #[test]

@@ -142,34 +142,62 @@ impl Member {
             server: AtomicU32::new(NOBODY),
             finalized: AtomicBool::new(false),
         });
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
         let (pid, serves) = (std::process::id(), state.serves);
-        let join = FromPe::Join { pe, n_pes, pid, host, serves };
+        let join = FromPe::Join {
+            pe,
+            n_pes,
+            pid,
+            host,
+            serves,
+        };
         link.send(&join).map_err(|_| Error::MeetingGone)?;
         let (to, messages) = mpsc::channel();
         let shared = state.clone();
         let receive = move || receive(link, &to, &shared);
-        without_signals(|| thread::Builder::new().name("rushmem-member".into()).spawn(receive))
-            .map_err(Error::Serving)?;
+        without_signals(|| {
+            thread::Builder::new()
+                .name("rushmem-member".into())
+                .spawn(receive)
+        })
+        .map_err(Error::Serving)?;
         match messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(FromLauncher::Welcome { pe: number, nodes })
                 if number == pe && nodes.n_pes() == n_pes => {}
             Ok(FromLauncher::Refused { why }) => return Err(Error::NotWelcome(why)),
             Ok(_) => return Err(Error::Unexpected("a message of another meeting")),
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                return Err(Error::SilentMeeting { limit: limits.join + SLACK });
+                return Err(Error::SilentMeeting {
+                    limit: limits.join + SLACK,
+                });
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Error::MeetingGone),
         }
         let (puts, values, silence) = (Vec::new(), HashMap::new(), limits.silence);
-        Ok(Member { pe, n_pes, state, messages, round: 0, puts, values, gathering, silence })
+        Ok(Member {
+            pe,
+            n_pes,
+            state,
+            messages,
+            round: 0,
+            puts,
+            values,
+            gathering,
+            silence,
+        })
     }
 
     /// Exchanges records with all PEs.
     fn exchange_all(&mut self, record: Vec<u8>) -> Result<Records, Error> {
         let (round, to) = (self.round, Receivers::All);
         let lost = |error| Error::ManagerLost(error);
-        self.state.sender.send(&FromPe::Exchange { round, to, record }).map_err(lost)?;
+        self.state
+            .sender
+            .send(&FromPe::Exchange { round, to, record })
+            .map_err(lost)?;
         self.round = round.wrapping_add(1);
         match self.messages.recv() {
             Ok(FromLauncher::Gathered { round: of, records })
@@ -210,7 +238,8 @@ impl Manager for Member {
             }
             for pe in pes {
                 let puts = puts.iter().cloned();
-                self.values.extend(puts.map(|(key, value)| ((pe, key), value)));
+                self.values
+                    .extend(puts.map(|(key, value)| ((pe, key), value)));
             }
         }
         Ok(())
@@ -340,9 +369,13 @@ fn connect(
             (Err(_), MeetingAddress::Addresses(_)) => unreachable!("nothing is resolved"),
         }
         let serves_later = matches!(meeting, MeetingAddress::Named(_))
-            && tried.iter().all(|(_, failure)| matches!(failure, NoConnection::Socket(_)));
+            && tried
+                .iter()
+                .all(|(_, failure)| matches!(failure, NoConnection::Socket(_)));
         let may_succeed = serves_later || tried.iter().any(|(_, failure)| failure.is_temporary());
-        let answers = tried.iter().map(|(at, failure)| format!("{at}: {}", failure.text()));
+        let answers = tried
+            .iter()
+            .map(|(at, failure)| format!("{at}: {}", failure.text()));
         let tried = answers.collect::<Vec<_>>().join("; ");
         if !may_succeed || Instant::now() >= end {
             return Err(match meeting {

@@ -20,14 +20,26 @@ struct RankSource {
 /// The schedulers in the order of precedence. A scheduler that may run inside a job of another one
 /// precedes that one.
 const SOURCES: [RankSource; 4] = [
-    RankSource { scheduler: "torchrun", rank: "RANK", size: Some("WORLD_SIZE") },
-    RankSource { scheduler: "Flux", rank: "FLUX_TASK_RANK", size: Some("FLUX_JOB_SIZE") },
+    RankSource {
+        scheduler: "torchrun",
+        rank: "RANK",
+        size: Some("WORLD_SIZE"),
+    },
+    RankSource {
+        scheduler: "Flux",
+        rank: "FLUX_TASK_RANK",
+        size: Some("FLUX_JOB_SIZE"),
+    },
     RankSource {
         scheduler: "Slurm",
         rank: env::SLURM_PROCID,
         size: Some(env::SLURM_STEP_NUM_TASKS),
     },
-    RankSource { scheduler: "Kubernetes", rank: "JOB_COMPLETION_INDEX", size: None },
+    RankSource {
+        scheduler: "Kubernetes",
+        rank: "JOB_COMPLETION_INDEX",
+        size: None,
+    },
 ];
 
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -54,10 +66,20 @@ pub struct NamedJob {
 
 /// Returns the rank and the number of processes that the environment shows.
 pub fn given(lookup: Lookup<'_>) -> NamedJob {
-    let own = |name| lookup(name).map(|value| GivenVariable { name, value, scheduler: None });
+    let own = |name| {
+        lookup(name).map(|value| GivenVariable {
+            name,
+            value,
+            scheduler: None,
+        })
+    };
     let of = |source: &RankSource, name| {
         let scheduler = Some(source.scheduler);
-        lookup(name).map(|value| GivenVariable { name, value, scheduler })
+        lookup(name).map(|value| GivenVariable {
+            name,
+            value,
+            scheduler,
+        })
     };
     let source = SOURCES.iter().find(|source| lookup(source.rank).is_some());
     let rank = own(env::RANK).or_else(|| source.and_then(|source| of(source, source.rank)));
@@ -73,7 +95,9 @@ pub fn forgotten_job_hint(lookup: Lookup<'_>) -> Option<String> {
     }
     let given = given(lookup);
     let is_own = |variable: &Option<GivenVariable>| {
-        variable.as_ref().is_some_and(|variable| variable.scheduler.is_none())
+        variable
+            .as_ref()
+            .is_some_and(|variable| variable.scheduler.is_none())
     };
     // Short names such as those of torchrun may have another meaning unless both are set.
     let of_several = given.rank.is_some()
@@ -92,7 +116,12 @@ pub fn forgotten_job_hint(lookup: Lookup<'_>) -> Option<String> {
     Some(format!(
         "{} but not {}: this process is a job of one PE; set {} to the host and a free port of the process \
          with rank 0, the same on all, to form one job",
-        set.join(" and ") + if set.len() == 1 { " is set" } else { " are set" },
+        set.join(" and ")
+            + if set.len() == 1 {
+                " is set"
+            } else {
+                " are set"
+            },
         env::JOB,
         env::JOB
     ))
@@ -103,19 +132,27 @@ pub fn forgotten_job_hint(lookup: Lookup<'_>) -> Option<String> {
 /// # Errors
 /// If a variable is missing or invalid.
 pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error> {
-    let Some(job) = lookup(env::JOB) else { return Ok(None) };
+    let Some(job) = lookup(env::JOB) else {
+        return Ok(None);
+    };
     let given = given(lookup);
     let number = |variable: Option<GivenVariable>, what, own, others: &str| match variable {
         Some(GivenVariable { name, value, .. }) => match value.trim().parse::<u32>() {
             Ok(number) => Ok((name, number)),
-            Err(_) => Err(Error::JobVariables(format!("{name} is {value}, which is no {what}"))),
+            Err(_) => Err(Error::JobVariables(format!(
+                "{name} is {value}, which is no {what}"
+            ))),
         },
         None => Err(Error::JobVariables(format!(
             "SHMEM_JOB is set, but nothing says the {what} of this process: set {own}, or let the scheduler set {others}"
         ))),
     };
     let ranks = SOURCES.map(|source| source.rank).join(" or ");
-    let sizes = SOURCES.iter().filter_map(|source| source.size).collect::<Vec<_>>().join(" or ");
+    let sizes = SOURCES
+        .iter()
+        .filter_map(|source| source.size)
+        .collect::<Vec<_>>()
+        .join(" or ");
     let (rank, pe) = number(given.rank, "rank", env::RANK, &ranks)?;
     let (size, n_pes) = number(given.size, "number of processes", env::SIZE, &sizes)?;
     if pe >= n_pes {
@@ -136,7 +173,12 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
         ));
     }
     let secret = secret(lookup)?;
-    Ok(Some(Attendance { address: MeetingAddress::Named(job), secret, pe, n_pes }))
+    Ok(Some(Attendance {
+        address: MeetingAddress::Named(job),
+        secret,
+        pe,
+        n_pes,
+    }))
 }
 
 /// Returns the secret in the variable, or in the file that the variable names.
@@ -181,11 +223,26 @@ mod tests {
     fn schedulers_say_rank_and_size() {
         for (variables, expected) in [
             (vec![("SHMEM_RANK", "1"), ("SHMEM_SIZE", "4")], (1, 4)),
-            (vec![("RANK", "2"), ("WORLD_SIZE", "3"), ("SLURM_PROCID", "0")], (2, 3)),
-            (vec![("FLUX_TASK_RANK", "2"), ("FLUX_JOB_SIZE", "3")], (2, 3)),
-            (vec![("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "2")], (0, 2)),
-            (vec![("JOB_COMPLETION_INDEX", "5"), ("SHMEM_SIZE", "8")], (5, 8)),
-            (vec![("RANK", "2"), ("WORLD_SIZE", "3"), ("SHMEM_RANK", "0")], (0, 3)),
+            (
+                vec![("RANK", "2"), ("WORLD_SIZE", "3"), ("SLURM_PROCID", "0")],
+                (2, 3),
+            ),
+            (
+                vec![("FLUX_TASK_RANK", "2"), ("FLUX_JOB_SIZE", "3")],
+                (2, 3),
+            ),
+            (
+                vec![("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "2")],
+                (0, 2),
+            ),
+            (
+                vec![("JOB_COMPLETION_INDEX", "5"), ("SHMEM_SIZE", "8")],
+                (5, 8),
+            ),
+            (
+                vec![("RANK", "2"), ("WORLD_SIZE", "3"), ("SHMEM_RANK", "0")],
+                (0, 3),
+            ),
         ] {
             let attendance = of(&[&JOB[..], &variables].concat()).expect("it is right");
             let attendance = attendance.expect("there is a job");
@@ -198,13 +255,34 @@ mod tests {
     fn what_is_missing_or_wrong_is_named() {
         let both = [("SHMEM_RANK", "0"), ("SHMEM_SIZE", "2")];
         for (variables, words) in [
-            (vec![JOB[0], JOB[1]], "set SHMEM_RANK, or let the scheduler set RANK or "),
-            (vec![JOB[0], JOB[1], ("JOB_COMPLETION_INDEX", "1")], "set SHMEM_SIZE"),
-            (vec![JOB[0], both[0], both[1]], "SHMEM_JOB_SECRET must be set"),
-            (vec![JOB[0], both[0], both[1], ("SHMEM_JOB_SECRET", "@/nowhere")], "/nowhere"),
-            (vec![JOB[0], JOB[1], ("SHMEM_RANK", "one"), both[1]], "SHMEM_RANK is one"),
-            (vec![JOB[0], JOB[1], ("SHMEM_RANK", "2"), both[1]], "numbered from 0"),
-            (vec![("SHMEM_JOB", "node1"), JOB[1], both[0], both[1]], "node1:5000"),
+            (
+                vec![JOB[0], JOB[1]],
+                "set SHMEM_RANK, or let the scheduler set RANK or ",
+            ),
+            (
+                vec![JOB[0], JOB[1], ("JOB_COMPLETION_INDEX", "1")],
+                "set SHMEM_SIZE",
+            ),
+            (
+                vec![JOB[0], both[0], both[1]],
+                "SHMEM_JOB_SECRET must be set",
+            ),
+            (
+                vec![JOB[0], both[0], both[1], ("SHMEM_JOB_SECRET", "@/nowhere")],
+                "/nowhere",
+            ),
+            (
+                vec![JOB[0], JOB[1], ("SHMEM_RANK", "one"), both[1]],
+                "SHMEM_RANK is one",
+            ),
+            (
+                vec![JOB[0], JOB[1], ("SHMEM_RANK", "2"), both[1]],
+                "numbered from 0",
+            ),
+            (
+                vec![("SHMEM_JOB", "node1"), JOB[1], both[0], both[1]],
+                "node1:5000",
+            ),
         ] {
             let error = of(&variables).expect_err("something is wrong");
             assert!(error.contains(words), "{variables:?}: {error}");
@@ -215,9 +293,17 @@ mod tests {
     fn half_of_the_variables_give_a_hint() {
         let hint = |variables: &[(&str, &str)]| forgotten_job_hint(&|name| find(variables, name));
         let said = hint(&[("SHMEM_RANK", "1")]).expect("a hint");
-        assert!(said.starts_with("SHMEM_RANK=1 is set but not SHMEM_JOB"), "{said}");
+        assert!(
+            said.starts_with("SHMEM_RANK=1 is set but not SHMEM_JOB"),
+            "{said}"
+        );
         assert!(hint(&[("RANK", "1"), ("WORLD_SIZE", "2")]).is_some());
-        for none in [&[("RANK", "1")][..], &[("RANK", "0"), ("WORLD_SIZE", "1")], &[JOB[0]], &[]] {
+        for none in [
+            &[("RANK", "1")][..],
+            &[("RANK", "0"), ("WORLD_SIZE", "1")],
+            &[JOB[0]],
+            &[],
+        ] {
             assert_eq!(hint(none), None, "{none:?}");
         }
     }

@@ -7,14 +7,27 @@ fn message() -> impl Strategy<Value = FromPe> {
     prop_oneof![
         any::<u32>().prop_map(|pid| FromPe::Hello { pid }),
         (any::<[u32; 3]>(), ".{0,40}", any::<bool>()).prop_map(
-            |([pe, n_pes, pid], host, serves)| FromPe::Join { pe, n_pes, pid, host, serves }
-        ),
-        (any::<u32>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..300)).prop_map(
-            |(round, all, record)| {
-                let to = if all { Receivers::All } else { Receivers::FirstOfNode };
-                FromPe::Exchange { round, to, record }
+            |([pe, n_pes, pid], host, serves)| FromPe::Join {
+                pe,
+                n_pes,
+                pid,
+                host,
+                serves
             }
         ),
+        (
+            any::<u32>(),
+            any::<bool>(),
+            prop::collection::vec(any::<u8>(), 0..300)
+        )
+            .prop_map(|(round, all, record)| {
+                let to = if all {
+                    Receivers::All
+                } else {
+                    Receivers::FirstOfNode
+                };
+                FromPe::Exchange { round, to, record }
+            }),
         Just(FromPe::Finalized),
         Just(FromPe::Resumed),
         Just(FromPe::Unfinalized),
@@ -113,6 +126,10 @@ fn errors_are_named_and_stay() {
 #[test]
 fn the_largest_record_fits_its_limit() {
     let (round, to) = (u32::MAX, Receivers::FirstOfNode);
-    let frame = encode(&FromPe::Exchange { round, to, record: vec![255; MAX_RECORD] });
+    let frame = encode(&FromPe::Exchange {
+        round,
+        to,
+        record: vec![255; MAX_RECORD],
+    });
     assert!(frame.len() - HEADER <= MAX_FROM_PE);
 }

@@ -26,7 +26,11 @@ struct JoinedMessage {
 
 impl Messages {
     pub(super) fn new(n_pes: u32) -> Messages {
-        Messages { n_pes, aborting: None, warnings: Vec::new() }
+        Messages {
+            n_pes,
+            aborting: None,
+            warnings: Vec::new(),
+        }
     }
 
     pub(super) fn is_aborting(&self) -> bool {
@@ -42,8 +46,13 @@ impl Messages {
     /// also returns those that further PEs have sent since they were printed.
     pub(super) fn take_warnings(&mut self, all: bool) -> Vec<String> {
         let most = |joined: &JoinedMessage| if all { joined.pes.len() } else { 1 };
-        let pending = self.warnings.iter_mut().filter(|joined| joined.printed < most(joined));
-        pending.map(|joined| joined.take_warning(self.n_pes)).collect()
+        let pending = self
+            .warnings
+            .iter_mut()
+            .filter(|joined| joined.printed < most(joined));
+        pending
+            .map(|joined| joined.take_warning(self.n_pes))
+            .collect()
     }
 
     /// Records a warning of a PE. Returns the text to print if all PEs have sent this warning now
@@ -68,8 +77,9 @@ impl Messages {
     /// Records the message of a PE that ends the job. Only the first message of a job is kept.
     /// Returns true if all PEs have sent that one.
     pub(super) fn record_abort(&mut self, pe: u32, status: i32, message: &str) -> bool {
-        let (_, joined) =
-            self.aborting.get_or_insert_with(|| (status, JoinedMessage::new(pe, message)));
+        let (_, joined) = self
+            .aborting
+            .get_or_insert_with(|| (status, JoinedMessage::new(pe, message)));
         joined.join(pe, message);
         joined.pes.len() as u32 == self.n_pes
     }
@@ -83,7 +93,11 @@ impl Messages {
 
 impl JoinedMessage {
     fn new(pe: u32, message: &str) -> JoinedMessage {
-        JoinedMessage { text: without_name(pe, message).to_owned(), pes: vec![pe], printed: 0 }
+        JoinedMessage {
+            text: without_name(pe, message).to_owned(),
+            pes: vec![pe],
+            printed: 0,
+        }
     }
 
     /// Adds a PE if its message is the same one.
@@ -113,5 +127,7 @@ impl JoinedMessage {
 
 /// Returns the message without the name of the PE at its start.
 fn without_name(pe: u32, message: &str) -> &str {
-    message.strip_prefix(&format!("PE {pe}: ")).unwrap_or(message)
+    message
+        .strip_prefix(&format!("PE {pe}: "))
+        .unwrap_or(message)
 }

@@ -8,7 +8,10 @@ use crate::records::MAX_RECORD;
 
 /// Returns a job of `n_pes` silent PEs with pids 100, 101, ...
 fn job(n_pes: u32) -> Server {
-    let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), vec!["a".to_string()]);
+    let mut server = Server::new(
+        NodeMap::one_node(n_pes).expect("PEs"),
+        vec!["a".to_string()],
+    );
     (0..n_pes).for_each(|pe| server.started(pe, 100 + pe));
     server
 }
@@ -20,7 +23,13 @@ fn running(n_pes: u32) -> Server {
         let decisions = say(&mut server, pe, &FromPe::Hello { pid: 100 + pe });
         assert_eq!(
             answers(&decisions),
-            [(pe, FromLauncher::Welcome { pe, nodes: NodeMap::one_node(n_pes).unwrap() })]
+            [(
+                pe,
+                FromLauncher::Welcome {
+                    pe,
+                    nodes: NodeMap::one_node(n_pes).unwrap()
+                }
+            )]
         );
     }
     server
@@ -48,7 +57,12 @@ fn answers(decisions: &[Decision]) -> Vec<(u32, FromLauncher)> {
 #[track_caller]
 fn sent(decisions: &[Decision]) -> FromLauncher {
     match decisions {
-        [Decision::SendAll { to: Receivers::All, frame }] => decoded(frame),
+        [
+            Decision::SendAll {
+                to: Receivers::All,
+                frame,
+            },
+        ] => decoded(frame),
         other => panic!("{other:?}"),
     }
 }
@@ -65,7 +79,11 @@ fn assert_ends<'a>(
 }
 
 fn exchange(round: u32, record: &[u8]) -> FromPe {
-    FromPe::Exchange { round, to: Receivers::All, record: record.to_vec() }
+    FromPe::Exchange {
+        round,
+        to: Receivers::All,
+        record: record.to_vec(),
+    }
 }
 
 #[test]
@@ -110,7 +128,11 @@ fn an_exit_before_finalize_ends_the_job() {
             "oshrun: PE 1 (pid 101, host a) exited with status {own} before shmem_finalize"
         );
         assert_ends(&server.exited(1, Exit::Status(own)), status, Some(&message));
-        assert_eq!(server.exited(0, Exit::Signal(15)), None, "the end is announced once");
+        assert_eq!(
+            server.exited(0, Exit::Signal(15)),
+            None,
+            "the end is announced once"
+        );
         assert_eq!(server.status(), status);
     }
 }
@@ -154,7 +176,16 @@ fn the_end_of_a_failed_pe_names_the_transport_that_it_was_opening() {
     let crashed = |opens: &[&str]| {
         let mut server = running(2);
         for what in opens {
-            assert_eq!(say(&mut server, 0, &FromPe::Opening { what: what.to_string() }), []);
+            assert_eq!(
+                say(
+                    &mut server,
+                    0,
+                    &FromPe::Opening {
+                        what: what.to_string()
+                    }
+                ),
+                []
+            );
         }
         server.exited(0, Exit::Signal(11))
     };
@@ -173,7 +204,16 @@ fn the_end_of_a_failed_pe_names_what_it_was_refused() {
     let refused = |n_pes| {
         let mut server = running(n_pes);
         for what in ["8 bytes", "9 bytes"] {
-            assert_eq!(say(&mut server, 0, &FromPe::Refused { what: what.to_string() }), []);
+            assert_eq!(
+                say(
+                    &mut server,
+                    0,
+                    &FromPe::Refused {
+                        what: what.to_string()
+                    }
+                ),
+                []
+            );
         }
         server
     };
@@ -183,11 +223,19 @@ fn the_end_of_a_failed_pe_names_what_it_was_refused() {
         let message = format!(
             "{killed}; if it used a null pointer, that may be because it was refused 8 bytes"
         );
-        assert_ends(&refused(2).exited(0, Exit::Signal(signal)), 128 + signal, Some(&message));
+        assert_ends(
+            &refused(2).exited(0, Exit::Signal(signal)),
+            128 + signal,
+            Some(&message),
+        );
         // A PE that has finalized did not need that memory.
         let mut finalized = refused(2);
         say(&mut finalized, 0, &FromPe::Finalized);
-        assert_ends(&finalized.exited(0, Exit::Signal(signal)), 128 + signal, Some(&killed));
+        assert_ends(
+            &finalized.exited(0, Exit::Signal(signal)),
+            128 + signal,
+            Some(&killed),
+        );
     }
     let killed = format!("{pe} was killed by SIGKILL");
     assert_ends(&refused(2).exited(0, Exit::Signal(9)), 137, Some(&killed));
@@ -207,7 +255,11 @@ fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
     let message = "oshrun: PE 1 (pid 101, host a) exited with status 0 without calling shmem_init, which PE 0 has called";
     let mut before = job(2);
     assert_eq!(before.exited(1, Exit::Status(0)), None);
-    assert_ends(say(&mut before, 0, &FromPe::Hello { pid: 100 }).last(), 1, Some(message));
+    assert_ends(
+        say(&mut before, 0, &FromPe::Hello { pid: 100 }).last(),
+        1,
+        Some(message),
+    );
     let mut after = job(2);
     say(&mut after, 0, &FromPe::Hello { pid: 100 });
     assert_ends(&after.exited(1, Exit::Status(0)), 1, Some(message));
@@ -232,7 +284,10 @@ fn a_job_without_init_ends_silently_if_it_succeeds_or_is_interrupted() {
     let mut interrupted = job(1);
     assert_eq!(interrupted.interrupted(2), None);
     assert_eq!(interrupted.exited(0, Exit::Status(130)), None);
-    assert_eq!((interrupted.status(), interrupted.failed_without_init()), (130, None));
+    assert_eq!(
+        (interrupted.status(), interrupted.failed_without_init()),
+        (130, None)
+    );
     let mut ended = running(1);
     ended.exited(0, Exit::Status(3));
     assert_eq!(ended.failed_without_init(), None);
@@ -260,7 +315,10 @@ fn an_init_after_finalize_is_collective_too() {
     (0..2).for_each(|pe| drop(say(&mut server, pe, &FromPe::Finalized)));
     (0..2).for_each(|pe| assert_eq!(say(&mut server, pe, &FromPe::Resumed), []));
     assert_eq!(say(&mut server, 0, &exchange(0, b"x")), []);
-    let records = [b"x", b"y"].map(|record| record.to_vec()).into_iter().collect();
+    let records = [b"x", b"y"]
+        .map(|record| record.to_vec())
+        .into_iter()
+        .collect();
     assert_eq!(
         sent(&say(&mut server, 1, &exchange(0, b"y"))),
         FromLauncher::Gathered { round: 0, records }
@@ -302,7 +360,10 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
 
 #[test]
 fn equal_messages_are_printed_once_with_their_pes() {
-    let abort = |pe| FromPe::Abort { status: 3, message: format!("PE {pe}: no heap") };
+    let abort = |pe| FromPe::Abort {
+        status: 3,
+        message: format!("PE {pe}: no heap"),
+    };
     let mut all = running(3);
     assert_eq!(say(&mut all, 2, &abort(2)), []);
     assert_eq!(say(&mut all, 0, &abort(0)), []);
@@ -315,11 +376,18 @@ fn equal_messages_are_printed_once_with_their_pes() {
 
 #[test]
 fn equal_warnings_are_printed_at_most_twice() {
-    let warning = |pe| FromPe::Warning { message: format!("PE {pe}: late") };
-    let warn = |message: &str| Decision::Warn { message: message.to_owned() };
+    let warning = |pe| FromPe::Warning {
+        message: format!("PE {pe}: late"),
+    };
+    let warn = |message: &str| Decision::Warn {
+        message: message.to_owned(),
+    };
     let mut all = running(2);
     assert_eq!(say(&mut all, 1, &warning(1)), []);
-    assert_eq!(say(&mut all, 0, &warning(0)), [warn("warning: all 2 PEs: late")]);
+    assert_eq!(
+        say(&mut all, 0, &warning(0)),
+        [warn("warning: all 2 PEs: late")]
+    );
     assert!(!all.has_pending() && all.take_all_warnings().is_empty());
 
     let mut apart = running(4);
@@ -330,7 +398,10 @@ fn equal_warnings_are_printed_at_most_twice() {
         assert_eq!(say(&mut apart, pe, &warning(pe)), []);
     }
     assert!(!apart.has_pending() && apart.take_messages().is_empty());
-    assert_eq!(apart.take_all_warnings(), [warn("warning: PEs 0 and 3: late")]);
+    assert_eq!(
+        apart.take_all_warnings(),
+        [warn("warning: PEs 0 and 3: late")]
+    );
     assert_eq!(apart.take_all_warnings(), []);
     assert_eq!(apart.status(), 0);
 }
@@ -339,7 +410,11 @@ fn equal_warnings_are_printed_at_most_twice() {
 fn a_global_exit_is_silent() {
     for (argument, status) in [(0, 0), (3, 3), (259, 3), (-1, 255)] {
         let mut server = running(2);
-        assert_ends(&say(&mut server, 0, &FromPe::GlobalExit { status: argument }), status, None);
+        assert_ends(
+            &say(&mut server, 0, &FromPe::GlobalExit { status: argument }),
+            status,
+            None,
+        );
         assert_eq!(server.exited(1, Exit::Signal(15)), None);
         assert_eq!(server.status(), status);
     }
@@ -368,7 +443,11 @@ fn an_interrupt_is_blamed_on_nobody() {
 fn an_interrupt_before_all_pes_have_started_ends_the_job() {
     let mut server = Server::new(NodeMap::one_node(2).expect("PEs"), vec!["a".to_string()]);
     server.started(0, 100);
-    assert_ends(&server.interrupted(2), 130, Some("oshrun: the job was ended by SIGINT"));
+    assert_ends(
+        &server.interrupted(2),
+        130,
+        Some("oshrun: the job was ended by SIGINT"),
+    );
     assert_eq!(server.interrupted(2), None, "the end is announced once");
     server.started(1, 101);
     assert_eq!(server.exited(1, Exit::Signal(15)), None);
@@ -381,9 +460,18 @@ fn messages_out_of_turn_end_the_job() {
     let scripts: [(&[FromPe], &str); 6] = [
         (&[exchange(0, b"")], "sent a message out of turn"),
         (&[FromPe::Finalized], "sent a message out of turn"),
-        (&[hello.clone(), FromPe::Resumed], "sent a message out of turn"),
-        (&[hello.clone(), exchange(1, b"")], "sent an exchange out of turn"),
-        (&[hello.clone(), exchange(0, b""), exchange(0, b"")], "sent an exchange out of turn"),
+        (
+            &[hello.clone(), FromPe::Resumed],
+            "sent a message out of turn",
+        ),
+        (
+            &[hello.clone(), exchange(1, b"")],
+            "sent an exchange out of turn",
+        ),
+        (
+            &[hello.clone(), exchange(0, b""), exchange(0, b"")],
+            "sent an exchange out of turn",
+        ),
         (
             &[hello.clone(), FromPe::Finalized, hello],
             "started a second OpenSHMEM program in one job",
@@ -391,11 +479,22 @@ fn messages_out_of_turn_end_the_job() {
     ];
     for (script, expected) in scripts {
         let mut server = job(2);
-        let last = script.iter().flat_map(|message| say(&mut server, 0, message)).last();
-        let Some(Decision::EndJob { status: 1, message: Some(text), .. }) = last else {
+        let last = script
+            .iter()
+            .flat_map(|message| say(&mut server, 0, message))
+            .last();
+        let Some(Decision::EndJob {
+            status: 1,
+            message: Some(text),
+            ..
+        }) = last
+        else {
             panic!("{script:?}: {last:?}")
         };
-        assert!(text.starts_with("oshrun: PE 0 (pid ") && text.contains(expected), "{text}");
+        assert!(
+            text.starts_with("oshrun: PE 0 (pid ") && text.contains(expected),
+            "{text}"
+        );
     }
 }
 
@@ -404,7 +503,10 @@ fn a_record_beyond_the_limit_is_refused_before_it_arrives() {
     let mut server = running(2);
     let frame = encode(&exchange(0, &vec![0; MAX_RECORD + 100]));
     let end = server.received(0, &frame[..8]);
-    assert!(matches!(&end[..], [Decision::EndJob { status: 1, .. }]), "{end:?}");
+    assert!(
+        matches!(&end[..], [Decision::EndJob { status: 1, .. }]),
+        "{end:?}"
+    );
 }
 
 #[derive(Clone, Debug)]

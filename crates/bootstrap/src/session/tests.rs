@@ -11,8 +11,9 @@ use crate::server::{Decision, Server};
 /// Runs `body` as each of `n_pes` PEs, and a server for them until all are done or the job ends.
 /// Returns how it ended.
 fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
-    let (pairs, peers): (Vec<_>, Vec<_>) =
-        (0..n_pes).map(|_| UnixStream::pair().expect("a pair")).unzip();
+    let (pairs, peers): (Vec<_>, Vec<_>) = (0..n_pes)
+        .map(|_| UnixStream::pair().expect("a pair"))
+        .unzip();
     let (record, records) = mpsc::channel();
     thread::scope(|scope| {
         for peer in peers {
@@ -31,7 +32,10 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
             });
         }
         drop(record);
-        let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), vec!["a".to_string()]);
+        let mut server = Server::new(
+            NodeMap::one_node(n_pes).expect("PEs"),
+            vec!["a".to_string()],
+        );
         let mut end = None;
         for (pe, bytes) in records {
             let mut decisions = server.received(pe, &bytes);
@@ -68,7 +72,9 @@ fn exchanges_and_barriers() {
                 let record = |pe: u32| vec![round; 40 * pe as usize];
                 let records = session.exchange(&record(session.pe())).expect("records");
                 assert_eq!(records, (0..n_pes).map(record).collect());
-                let to_first = session.exchange_to_first(&record(session.pe())).expect("records");
+                let to_first = session
+                    .exchange_to_first(&record(session.pe()))
+                    .expect("records");
                 assert_eq!(to_first, (session.pe() == 0).then_some(records));
                 met.wait();
                 session.barrier().expect("barrier");
@@ -85,9 +91,13 @@ fn exchanges_and_barriers() {
 #[test]
 fn the_largest_records_pass() {
     let end = job(3, |mut session| {
-        let records = session.exchange(&vec![session.pe() as u8; MAX_RECORD]).expect("records");
+        let records = session
+            .exchange(&vec![session.pe() as u8; MAX_RECORD])
+            .expect("records");
         assert!((0..3).all(|pe| records[pe] == vec![pe as u8; MAX_RECORD]));
-        let refused = session.exchange(&vec![0; MAX_RECORD + 1]).expect_err("too large");
+        let refused = session
+            .exchange(&vec![0; MAX_RECORD + 1])
+            .expect_err("too large");
         assert!(refused.to_string().contains("65537"), "{refused}");
         session.report_finalize().expect("finalized");
     });
@@ -126,14 +136,25 @@ fn a_global_exit_ends_the_job_silently() {
         }
         assert!(session.barrier().is_err());
     });
-    assert_eq!(end, Some(Decision::EndJob { status: 0, message: None }));
+    assert_eq!(
+        end,
+        Some(Decision::EndJob {
+            status: 0,
+            message: None
+        })
+    );
 }
 
 #[test]
 fn alone_there_is_nobody_to_ask() {
     let mut session = JobSession::alone();
     assert_eq!(
-        (session.pe(), session.n_pes(), session.local_id(), session.nodes().n_nodes()),
+        (
+            session.pe(),
+            session.n_pes(),
+            session.local_id(),
+            session.nodes().n_nodes()
+        ),
         (0, 1, 0, 1)
     );
     assert!(session.exchange(b"me").expect("alone").iter().eq([b"me"]));
@@ -147,6 +168,11 @@ fn alone_there_is_nobody_to_ask() {
 fn a_launcher_of_another_version_is_named() {
     let (ours, mut theirs) = UnixStream::pair().expect("a pair");
     theirs.write_all(&[0, 0, 0, 0, 77]).expect("room");
-    let error = JobSession::join(Link::new(ours), None).expect_err("another version").to_string();
-    assert!(error.contains("version 77") && error.contains("one installation"), "{error}");
+    let error = JobSession::join(Link::new(ours), None)
+        .expect_err("another version")
+        .to_string();
+    assert!(
+        error.contains("version 77") && error.contains("one installation"),
+        "{error}"
+    );
 }

@@ -6,17 +6,28 @@ use crate::{Edge, Partner};
 /// Returns the member `index`, as the sender or the receiver of a message from a parent to a child
 /// that is 2^`k` places ahead.
 fn down(index: u32, k: u8) -> Partner {
-    Partner { index, edge: Edge::Ahead(k) }
+    Partner {
+        index,
+        edge: Edge::Ahead(k),
+    }
 }
 
 /// Returns the member `index`, as the sender or the receiver of a message from a child to its
 /// parent, which is 2^`k` places behind.
 fn up(index: u32, k: u8) -> Partner {
-    Partner { index, edge: Edge::Behind(k) }
+    Partner {
+        index,
+        edge: Edge::Behind(k),
+    }
 }
 
 fn put(from: Buffer, peer: Partner) -> Step {
-    Step::Put { peer, from: from.at(0), to: Buffer::Dest.at(0), count: 1 }
+    Step::Put {
+        peer,
+        from: from.at(0),
+        to: Buffer::Dest.at(0),
+        count: 1,
+    }
 }
 
 #[test]
@@ -29,7 +40,13 @@ fn the_root_serves_the_largest_subtree_first() {
 #[test]
 fn an_inner_member_passes_on_what_it_received() {
     let steps: Vec<_> = broadcast(6, 5, 1).collect();
-    assert_eq!(steps, [Step::Wait { peer: down(1, 2) }, put(Buffer::Dest, down(0, 0))]);
+    assert_eq!(
+        steps,
+        [
+            Step::Wait { peer: down(1, 2) },
+            put(Buffer::Dest, down(0, 0))
+        ]
+    );
 }
 
 #[test]
@@ -43,10 +60,20 @@ fn those_that_put_have_heard_from_those_they_put_to() {
                     Step::Put { peer, .. } => Some(peer),
                     _ => None,
                 });
-                assert!(puts.into_iter().all(|peer| heard.iter().any(|h| h.index == peer.index)));
+                assert!(
+                    puts.into_iter()
+                        .all(|peer| heard.iter().any(|h| h.index == peer.index))
+                );
                 for peer in heard {
-                    let signal = Step::Signal { peer: Partner { index: me, ..peer } };
-                    assert_eq!(arrivals(n, peer.index, root).filter(|s| *s == signal).count(), 1);
+                    let signal = Step::Signal {
+                        peer: Partner { index: me, ..peer },
+                    };
+                    assert_eq!(
+                        arrivals(n, peer.index, root)
+                            .filter(|s| *s == signal)
+                            .count(),
+                        1
+                    );
                 }
             }
         }

@@ -4,16 +4,28 @@ use super::*;
 use crate::{Edge, Partner};
 
 fn peer(index: u32, k: u8) -> Partner {
-    Partner { index, edge: Edge::Behind(k) }
+    Partner {
+        index,
+        edge: Edge::Behind(k),
+    }
 }
 
 fn put(peer: Partner, first: u32, count: u32) -> Step {
-    Step::Put { peer, from: Buffer::Dest.at(first), to: Buffer::Dest.at(first), count }
+    Step::Put {
+        peer,
+        from: Buffer::Dest.at(first),
+        to: Buffer::Dest.at(first),
+        count,
+    }
 }
 
 #[test]
 fn a_run_that_wraps_takes_two_puts_and_two_waits() {
-    let own = |me| Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
+    let own = |me| Step::Copy {
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
     let last: Vec<_> = all_gather(4, 3).collect();
     assert_eq!(
         last,
@@ -49,7 +61,9 @@ fn one_member_copies_its_block() {
 fn a_block_takes_the_bits_of_its_distance_in_turn() {
     // Among 4 members, a block for the member 3 places ahead is sent 1 place, from the source, then
     // 2 places, from the receive buffer of the first round.
-    let copies: Vec<_> = all_to_all(4, 1).filter(|s| matches!(s, Step::Copy { .. })).collect();
+    let copies: Vec<_> = all_to_all(4, 1)
+        .filter(|s| matches!(s, Step::Copy { .. }))
+        .collect();
     let copy = |from, to| Step::Copy { from, to, count: 1 };
     let (source, dest, packed) = (Buffer::Source, Buffer::Dest, Buffer::Accumulator);
     let receive_buffer = Buffer::Receive;
@@ -72,7 +86,10 @@ fn a_block_takes_the_bits_of_its_distance_in_turn() {
 fn numbers_with_a_bit_are_counted() {
     for n in 0..70 {
         for k in 0..8 {
-            assert_eq!(below(n, k), (0..n).filter(|i| i >> k & 1 == 1).count() as u32);
+            assert_eq!(
+                below(n, k),
+                (0..n).filter(|i| i >> k & 1 == 1).count() as u32
+            );
         }
     }
     assert_eq!(below(u32::MAX, 31), (1 << 31) - 1);

@@ -32,7 +32,10 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
 
     /// Returns the algorithm of a name.
     fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, algorithm)| algorithm)
+        Self::ALL
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|&(_, algorithm)| algorithm)
     }
 
     /// Returns the name that users type.
@@ -190,9 +193,9 @@ impl AllGatherAlgorithm {
     /// Returns the plan of an all-gather by this algorithm.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Lines => {
-                Either::Left(Either::Left(Either::Left(pairwise::all_gather_in_lines(n, me))))
-            }
+            Self::Lines => Either::Left(Either::Left(Either::Left(pairwise::all_gather_in_lines(
+                n, me,
+            )))),
             Self::Bruck => Either::Left(Either::Left(Either::Right(bruck::all_gather(n, me)))),
             Self::RecursiveDoubling => {
                 Either::Left(Either::Right(recursive_doubling::all_gather(n, me)))

@@ -93,7 +93,9 @@ impl<A: Algorithm> Row<A> {
         let Some(algorithm) = A::named(algorithm) else {
             let names: Vec<&str> = A::ALL.iter().map(|&(name, _)| name).collect();
             let (operation, names) = (A::OPERATION, names.join(", "));
-            return Err(format!("{algorithm:?} is no algorithm of {operation}, which has {names}"));
+            return Err(format!(
+                "{algorithm:?} is no algorithm of {operation}, which has {names}"
+            ));
         };
         Ok(Row {
             bytes: Bounds::parse("bytes", per_member.unwrap_or(bytes))?,
@@ -125,8 +127,13 @@ impl<A: Algorithm> Row<A> {
         }) && self.members.contain(facts.members as usize)
             && self.per_node.contain(facts.per_node as usize)
             && self.one_node.is_none_or(|one| one == facts.one_node())
-            && self.oversubscribed.is_none_or(|yes| yes == facts.oversubscribed)
-            && self.algorithm.limit().is_none_or(|fits| fits(nbytes, facts))
+            && self
+                .oversubscribed
+                .is_none_or(|yes| yes == facts.oversubscribed)
+            && self
+                .algorithm
+                .limit()
+                .is_none_or(|fits| fits(nbytes, facts))
     }
 
     /// Prepares the row for the job whose world team has these facts: records whether `bytes` alone
@@ -143,13 +150,19 @@ impl<A: Algorithm> Row<A> {
         self.members.least <= members
             && self.per_node.least <= per_node
             && (self.one_node != Some(false) || !world.one_node())
-            && self.oversubscribed.is_none_or(|yes| yes == world.oversubscribed)
+            && self
+                .oversubscribed
+                .is_none_or(|yes| yes == world.oversubscribed)
     }
 
     /// Returns the numbers of bytes at which the row may begin or cease to hold on a team of
     /// `members` members, without those at which its algorithm reaches its limit.
     pub(super) fn changes(&self, members: u32) -> [usize; 2] {
-        let factor = if self.bytes_per_member { members as usize } else { 1 };
+        let factor = if self.bytes_per_member {
+            members as usize
+        } else {
+            1
+        };
         [self.bytes.least, self.bytes.most.saturating_add(1)].map(|at| at.saturating_mul(factor))
     }
 }
@@ -157,11 +170,19 @@ impl<A: Algorithm> Row<A> {
 /// Formats the row as a line of a table, without its origin.
 impl<A: Algorithm> fmt::Display for Row<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let per_member = if self.bytes_per_member { PER_MEMBER } else { "" };
+        let per_member = if self.bytes_per_member {
+            PER_MEMBER
+        } else {
+            ""
+        };
         let bytes = format!("{}{per_member}", self.bytes);
         let (members, per_node) = (self.members.to_string(), self.per_node.to_string());
-        let one = self.one_node.map_or(ANY, |one| if one { "one" } else { "several" });
-        let shared = self.oversubscribed.map_or(ANY, |yes| if yes { "yes" } else { "no" });
+        let one = self
+            .one_node
+            .map_or(ANY, |one| if one { "one" } else { "several" });
+        let shared = self
+            .oversubscribed
+            .map_or(ANY, |yes| if yes { "yes" } else { "no" });
         let (operation, algorithm) = (A::OPERATION, self.algorithm.name());
         write!(
             f,
@@ -183,7 +204,10 @@ struct Bounds {
 }
 
 impl Bounds {
-    const ANY: Bounds = Bounds { least: 0, most: usize::MAX };
+    const ANY: Bounds = Bounds {
+        least: 0,
+        most: usize::MAX,
+    };
 
     #[inline]
     fn contain(self, number: usize) -> bool {
@@ -194,10 +218,15 @@ impl Bounds {
         let bounds = if text == ANY {
             Some(Bounds::ANY)
         } else if let Some(least) = text.strip_suffix('+') {
-            number(least).map(|least| Bounds { least, most: usize::MAX })
+            number(least).map(|least| Bounds {
+                least,
+                most: usize::MAX,
+            })
         } else {
             let (least, most) = text.split_once('-').unwrap_or((text, text));
-            number(least).zip(number(most)).map(|(least, most)| Bounds { least, most })
+            number(least)
+                .zip(number(most))
+                .map(|(least, most)| Bounds { least, most })
         };
         bounds.filter(|bounds| bounds.least <= bounds.most).ok_or_else(|| {
             format!(
@@ -217,7 +246,10 @@ impl fmt::Display for Bounds {
         };
         match *self {
             Bounds::ANY => f.write_str(ANY),
-            Bounds { least, most: usize::MAX } => write!(f, "{}+", short(least)),
+            Bounds {
+                least,
+                most: usize::MAX,
+            } => write!(f, "{}+", short(least)),
             Bounds { least, most } if least == most => f.write_str(&short(least)),
             Bounds { least, most } => write!(f, "{}-{}", short(least), short(most)),
         }
@@ -231,7 +263,10 @@ fn number(text: &str) -> Option<usize> {
         b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
         _ => (text, 1),
     };
-    let digits = digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(digits)?;
+    let digits = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then_some(digits)?;
     digits.parse::<usize>().ok()?.checked_mul(unit)
 }
 

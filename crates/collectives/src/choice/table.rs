@@ -166,7 +166,8 @@ impl Table {
 
     /// Appends the built-in rows.
     pub fn complete(&mut self) {
-        self.append(BUILT_IN, |_| RowOrigin::BuiltIn).expect("what is built in has no mistake");
+        self.append(BUILT_IN, |_| RowOrigin::BuiltIn)
+            .expect("what is built in has no mistake");
     }
 
     fn append(&mut self, text: &str, origin: impl Fn(u32) -> RowOrigin) -> Result<(), RowError> {
@@ -175,7 +176,15 @@ impl Table {
             let columns: Vec<&str> = row.split_whitespace().collect();
             let pushed = match columns[..] {
                 [] => Ok(()),
-                [operation, bytes, members, nodes, per_node, oversubscribed, algorithm] => {
+                [
+                    operation,
+                    bytes,
+                    members,
+                    nodes,
+                    per_node,
+                    oversubscribed,
+                    algorithm,
+                ] => {
                     let conditions = [bytes, members, nodes, per_node, oversubscribed];
                     self.push(operation, conditions, algorithm, origin(line))
                 }
@@ -214,8 +223,10 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
         let row = table.row::<A>(nbytes, &|| *facts);
         (row.algorithm.name(), row.origin)
     };
-    let mut sizes: Vec<usize> =
-        A::rows(table).iter().flat_map(|row| row.changes(facts.members)).collect();
+    let mut sizes: Vec<usize> = A::rows(table)
+        .iter()
+        .flat_map(|row| row.changes(facts.members))
+        .collect();
     sizes.extend([0, usize::MAX]);
     sizes.sort_unstable();
     sizes.dedup();
@@ -226,8 +237,16 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
         // and an algorithm beyond its limit is not chosen again. So a binary search finds a size.
         while from < end {
             let (algorithm, origin) = chosen(from);
-            if listed.last().is_none_or(|it| (it.algorithm, it.origin) != (algorithm, origin)) {
-                listed.push(Listed { operation: A::OPERATION, from, algorithm, origin });
+            if listed
+                .last()
+                .is_none_or(|it| (it.algorithm, it.origin) != (algorithm, origin))
+            {
+                listed.push(Listed {
+                    operation: A::OPERATION,
+                    from,
+                    algorithm,
+                    origin,
+                });
             }
             let mut next = end;
             while next - from > 1 {

@@ -2,7 +2,11 @@
 
 use super::*;
 
-const COPY_BACK: Step = Step::Copy { from: Buffer::Receive(1).at(0), to: ACCUMULATOR, count: 1 };
+const COPY_BACK: Step = Step::Copy {
+    from: Buffer::Receive(1).at(0),
+    to: ACCUMULATOR,
+    count: 1,
+};
 
 #[test]
 fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
@@ -11,14 +15,20 @@ fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
     let fold = |index| Partner::exchange(index, 1);
     let fold_in = [
         Step::Wait { peer: fold(1) },
-        Step::Reduce { receive_buffer: 1, receive_buffer_is_left: false },
+        Step::Reduce {
+            receive_buffer: 1,
+            receive_buffer_is_left: false,
+        },
     ];
     assert_eq!(first[..2], fold_in);
     assert_eq!(first[2..5], exchange(0, pair(2), 0));
     assert_eq!(first[5..], [put(fold(1), 1)]);
 
     let second: Vec<_> = all_reduce(3, 1).collect();
-    assert_eq!(second, [put(fold(0), 1), Step::Wait { peer: fold(0) }, COPY_BACK]);
+    assert_eq!(
+        second,
+        [put(fold(0), 1), Step::Wait { peer: fold(0) }, COPY_BACK]
+    );
 
     let third: Vec<_> = all_reduce(3, 2).collect();
     assert_eq!(third, exchange(2, pair(0), 0));
@@ -30,11 +40,20 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
     assert_eq!(
         inclusive,
         [
-            Step::Signal { peer: to_behind(3, 1, 0) },
-            Step::Wait { peer: from_ahead(3, 1, 0) },
+            Step::Signal {
+                peer: to_behind(3, 1, 0)
+            },
+            Step::Wait {
+                peer: from_ahead(3, 1, 0)
+            },
             put(to_ahead(3, 1, 0), 0),
-            Step::Wait { peer: from_behind(3, 1, 0) },
-            Step::Reduce { receive_buffer: 0, receive_buffer_is_left: true },
+            Step::Wait {
+                peer: from_behind(3, 1, 0)
+            },
+            Step::Reduce {
+                receive_buffer: 0,
+                receive_buffer_is_left: true
+            },
         ]
     );
     let exclusive: Vec<_> = exclusive_scan(3, 1).collect();
@@ -43,8 +62,14 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
         exclusive[inclusive.len()..],
         [
             put(to_ahead(3, 1, 0), 2),
-            Step::Wait { peer: from_behind(3, 1, 0) },
-            Step::Copy { from: Buffer::Receive(2).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Wait {
+                peer: from_behind(3, 1, 0)
+            },
+            Step::Copy {
+                from: Buffer::Receive(2).at(0),
+                to: ACCUMULATOR,
+                count: 1
+            },
         ]
     );
 }
@@ -57,7 +82,10 @@ fn members_hear_from_all_to_whom_they_put() {
             let heard: Vec<Step> = entry(n, me).filter(heard).collect();
             for step in all_reduce(n, me) {
                 if let Step::Put { peer, .. } = step {
-                    assert!(heard.contains(&Step::Wait { peer }), "{me} to {peer:?} of {n}");
+                    assert!(
+                        heard.contains(&Step::Wait { peer }),
+                        "{me} to {peer:?} of {n}"
+                    );
                 }
             }
         }

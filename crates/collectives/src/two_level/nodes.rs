@@ -61,7 +61,13 @@ impl Nodes for NodeBlocks {
         let nodes = n.div_ceil(p);
         let last = n - (nodes - 1) * p;
         let members = if me / p == nodes - 1 { last } else { p };
-        Levels { nodes, node: me / p, members, local: me % p, lanes: last }
+        Levels {
+            nodes,
+            node: me / p,
+            members,
+            local: me % p,
+            lanes: last,
+        }
     }
 
     fn member(self, local: u32) -> u32 {
@@ -88,7 +94,10 @@ impl NodeLists {
     pub fn of(n: u32, me: u32, node_of: impl Fn(u32) -> u32) -> NodeLists {
         let own = node_of(me);
         let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
-        let local = on_node.iter().position(|&member| member == me).expect("it is on its node");
+        let local = on_node
+            .iter()
+            .position(|&member| member == me)
+            .expect("it is on its node");
         // For each node, its number in the order of the nodes' first members, and the number of its
         // members found so far.
         let mut found: HashMap<u32, (usize, u32)> = HashMap::new();
@@ -103,7 +112,11 @@ impl NodeLists {
             }
             *members += 1;
         }
-        let lanes = found.values().map(|&(_, members)| members).min().unwrap_or(0);
+        let lanes = found
+            .values()
+            .map(|&(_, members)| members)
+            .min()
+            .unwrap_or(0);
         if lanes <= local as u32 {
             in_lane.clear();
         }
@@ -114,7 +127,11 @@ impl NodeLists {
             local: local as u32,
             lanes,
         };
-        NodeLists { levels, on_node, in_lane: in_lane.into() }
+        NodeLists {
+            levels,
+            on_node,
+            in_lane: in_lane.into(),
+        }
     }
 }
 

@@ -29,7 +29,13 @@ const BLOCK_PARTS: u32 = 64;
 /// The accumulator holds the own contribution at the start and the result at the end. Every message
 /// has a receive buffer of its own.
 pub fn all_reduce_short(team: impl Nodes) -> impl Iterator<Item = Step> + Clone {
-    let Levels { nodes, node, members, local, .. } = team.levels();
+    let Levels {
+        nodes,
+        node,
+        members,
+        local,
+        ..
+    } = team.levels();
     // The leaders use the first edges, and one for the fold; nodes need not have the same number of
     // rounds.
     let from_below = log2_ceil(nodes) as u8 + 1;
@@ -38,16 +44,27 @@ pub fn all_reduce_short(team: impl Nodes) -> impl Iterator<Item = Step> + Clone 
         let peer = from_ahead(members, local, k);
         [
             Step::Wait { peer },
-            Step::Reduce { receive_buffer: from_below + k, receive_buffer_is_left: false },
+            Step::Reduce {
+                receive_buffer: from_below + k,
+                receive_buffer_is_left: false,
+            },
         ]
     });
     let parent = (local != 0).then(|| {
         let k = binomial::to_parent(local);
         let receive = [
-            Step::Wait { peer: from_behind(members, local, k) },
-            Step::Copy { from: Buffer::Receive(from_above).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Wait {
+                peer: from_behind(members, local, k),
+            },
+            Step::Copy {
+                from: Buffer::Receive(from_above).at(0),
+                to: ACCUMULATOR,
+                count: 1,
+            },
         ];
-        [put(to_behind(members, local, k), from_below + k)].into_iter().chain(receive)
+        [put(to_behind(members, local, k), from_below + k)]
+            .into_iter()
+            .chain(receive)
     });
     let leaders = (local == 0).then(|| recursive_doubling::all_reduce(nodes, node));
     let down = (binomial::to_children(members, local).rev())
@@ -68,20 +85,35 @@ pub fn all_reduce_piece(
     team: impl Nodes,
     are_receive_buffers_shared: bool,
 ) -> impl Iterator<Item = Step> + Clone {
-    let Levels { nodes, node, local, .. } = team.levels();
+    let Levels {
+        nodes, node, local, ..
+    } = team.levels();
     let is_leader = (local == 0).then_some(());
     let entry = is_leader
         .filter(|()| are_receive_buffers_shared)
         .into_iter()
         .flat_map(move |()| recursive_doubling::entry(nodes, node));
-    let signals = entry.clone().filter(|step| matches!(step, Step::Signal { .. }));
+    let signals = entry
+        .clone()
+        .filter(|step| matches!(step, Step::Signal { .. }));
     let waits = entry.filter(|step| matches!(step, Step::Wait { .. }));
     let leaders = is_leader.into_iter().flat_map(move |()| {
         let (start, end) = (
-            Step::Copy { from: Buffer::Dest.at(0), to: ACCUMULATOR, count: 1 },
-            Step::Copy { from: ACCUMULATOR, to: Buffer::Dest.at(0), count: 1 },
+            Step::Copy {
+                from: Buffer::Dest.at(0),
+                to: ACCUMULATOR,
+                count: 1,
+            },
+            Step::Copy {
+                from: ACCUMULATOR,
+                to: Buffer::Dest.at(0),
+                count: 1,
+            },
         );
-        [start].into_iter().chain(recursive_doubling::all_reduce(nodes, node)).chain([end])
+        [start]
+            .into_iter()
+            .chain(recursive_doubling::all_reduce(nodes, node))
+            .chain([end])
     });
     (signals.map(in_lane(team)))
         .chain(entered(team, 1))
@@ -105,7 +137,9 @@ pub fn lanes(team: impl Nodes, parts: u32) -> u32 {
 /// A source may be the destination: before a lane has its result, its share is read and written by
 /// the members of the lane alone.
 pub fn all_reduce(team: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item = Step> + Clone {
-    let Levels { nodes, node, local, .. } = team.levels();
+    let Levels {
+        nodes, node, local, ..
+    } = team.levels();
     let over_nodes = (local < lanes).then(|| {
         let (first, end) = share(lanes, local, parts);
         rabenseifner::of_contributions_in(Buffer::Dest, nodes, node, end - first)
@@ -123,28 +157,49 @@ fn entered(team: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = team.levels();
     let gather = binomial::gather(members, local, local);
     let release = (lanes > 1).then(|| binomial::release(members, local, local));
-    gather.chain(release.into_iter().flatten()).map(on_node(team))
+    gather
+        .chain(release.into_iter().flatten())
+        .map(on_node(team))
 }
 
 /// Returns the plan by which the member of a lane combines the lane's share of the sources of all
 /// members of its node, and stores the result in its destination.
 fn combined(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = team.levels();
-    let (first, end) = if local < lanes { share(lanes, local, parts) } else { (0, 0) };
-    let combine = (first..end).step_by(BLOCK_PARTS as usize).flat_map(move |first| {
-        let count = BLOCK_PARTS.min(end - first);
-        let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
-        let alone = (members == 1).then_some(Step::Copy { from, to, count });
-        // After the own contribution those behind it follow, up to the last one, then those before
-        // it, down to the first: so each is adjacent to the run that is combined already.
-        let others = (local + 1..members).chain((0..local).rev()).enumerate();
-        let gets = others.map(move |(turn, peer)| {
-            let buffer = if turn == 0 { Buffer::Source } else { Buffer::Dest };
-            let with = Some(Operand { buffer, is_left: peer > local });
-            Step::Get { peer, from, to, count, with }
+    let (first, end) = if local < lanes {
+        share(lanes, local, parts)
+    } else {
+        (0, 0)
+    };
+    let combine = (first..end)
+        .step_by(BLOCK_PARTS as usize)
+        .flat_map(move |first| {
+            let count = BLOCK_PARTS.min(end - first);
+            let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
+            let alone = (members == 1).then_some(Step::Copy { from, to, count });
+            // After the own contribution those behind it follow, up to the last one, then those before
+            // it, down to the first: so each is adjacent to the run that is combined already.
+            let others = (local + 1..members).chain((0..local).rev()).enumerate();
+            let gets = others.map(move |(turn, peer)| {
+                let buffer = if turn == 0 {
+                    Buffer::Source
+                } else {
+                    Buffer::Dest
+                };
+                let with = Some(Operand {
+                    buffer,
+                    is_left: peer > local,
+                });
+                Step::Get {
+                    peer,
+                    from,
+                    to,
+                    count,
+                    with,
+                }
+            });
+            alone.into_iter().chain(gets)
         });
-        alone.into_iter().chain(gets)
-    });
     combine.map(on_node(team))
 }
 
@@ -155,13 +210,24 @@ fn spread(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
     let gather = move || binomial::gather(members, local, local);
     let release = move || binomial::release(members, local, local);
     let several = lanes > 1;
-    let gets = (0..lanes).filter(move |&lane| lane != local).filter_map(move |lane| {
-        let (first, end) = share(lanes, lane, parts);
-        let (from, to) = (Buffer::Dest.at(first), Buffer::Dest.at(first));
-        let get = Step::Get { peer: lane, from, to, count: end - first, with: None };
-        (first < end).then_some(get)
-    });
+    let gets = (0..lanes)
+        .filter(move |&lane| lane != local)
+        .filter_map(move |lane| {
+            let (first, end) = share(lanes, lane, parts);
+            let (from, to) = (Buffer::Dest.at(first), Buffer::Dest.at(first));
+            let get = Step::Get {
+                peer: lane,
+                from,
+                to,
+                count: end - first,
+                with: None,
+            };
+            (first < end).then_some(get)
+        });
     let meet = several.then(gather).into_iter().flatten();
     let leave = gather().chain(several.then(release).into_iter().flatten());
-    meet.chain(release()).chain(gets).chain(leave).map(on_node(team))
+    meet.chain(release())
+        .chain(gets)
+        .chain(leave)
+        .map(on_node(team))
 }

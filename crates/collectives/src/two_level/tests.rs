@@ -4,7 +4,10 @@ use super::*;
 use crate::{Edge, Partner};
 
 const fn pair(index: u32) -> Partner {
-    Partner { index, edge: Edge::Pair }
+    Partner {
+        index,
+        edge: Edge::Pair,
+    }
 }
 
 #[test]
@@ -22,15 +25,20 @@ fn only_leaders_leave_their_node() {
         ]
     );
     let other: Vec<_> = sync(NodeBlocks { n: 6, me: 3, p: 2 }).collect();
-    assert_eq!(other, [Step::Signal { peer: pair(2) }, Step::Wait { peer: pair(2) }]);
+    assert_eq!(
+        other,
+        [Step::Signal { peer: pair(2) }, Step::Wait { peer: pair(2) }]
+    );
 }
 
 #[test]
 fn blocks_are_listed_alike() {
     for (n, p) in [(1, 1), (6, 2), (7, 3), (9, 4), (5, 8)] {
         for me in 0..n {
-            let (blocks, listed) =
-                (NodeBlocks { n, me, p }, NodeLists::of(n, me, |member| member / p));
+            let (blocks, listed) = (
+                NodeBlocks { n, me, p },
+                NodeLists::of(n, me, |member| member / p),
+            );
             let levels = blocks.levels();
             assert_eq!((&listed).levels(), levels, "{blocks:?}");
             assert!((0..levels.members).all(|l| blocks.member(l) == (&listed).member(l)));
@@ -46,7 +54,13 @@ fn members_of_a_node_need_not_be_neighbors() {
     // The nodes are 5, 9 and 7, in the order of their first members.
     let marks = [5, 9, 5, 7, 9, 5];
     let of = |me| NodeLists::of(6, me, |member| marks[member as usize]);
-    let levels = |node, members, local| Levels { nodes: 3, node, members, local, lanes: 1 };
+    let levels = |node, members, local| Levels {
+        nodes: 3,
+        node,
+        members,
+        local,
+        lanes: 1,
+    };
     assert_eq!((&of(5)).levels(), levels(0, 3, 2));
     assert_eq!((&of(1)).levels(), levels(1, 2, 0));
     assert_eq!([0, 1, 2].map(|node| (&of(1)).in_lane(node)), [0, 1, 3]);
@@ -56,6 +70,9 @@ fn members_of_a_node_need_not_be_neighbors() {
 #[test]
 fn lanes_are_as_many_as_pay() {
     let lanes = |p, parts| lanes(NodeBlocks { n: 3 * p, me: 0, p }, parts);
-    assert_eq!([0, 2047, 2048, u32::MAX].map(|parts| lanes(2, parts)), [1, 1, 2, 2]);
+    assert_eq!(
+        [0, 2047, 2048, u32::MAX].map(|parts| lanes(2, parts)),
+        [1, 1, 2, 2]
+    );
     assert_eq!([0, 128, u32::MAX].map(|parts| lanes(64, parts)), [1, 4, 64]);
 }

@@ -97,17 +97,29 @@ pub enum Expected {
     Prefix { call: usize, end: u32, part: u32 },
     /// The contributions of all members, combined in the same way on all of them: in order, or
     /// around the circle.
-    Combined { call: usize, n: u32, part: u32, in_order: bool },
+    Combined {
+        call: usize,
+        n: u32,
+        part: u32,
+        in_order: bool,
+    },
 }
 
 impl Expected {
     pub fn is_met_by(self, held: Option<Value>) -> bool {
-        let Some(value) = held else { return self == Expected::Untouched };
+        let Some(value) = held else {
+            return self == Expected::Untouched;
+        };
         match self {
             Expected::Untouched => false,
             Expected::Source { call, owner, part } => value == Value::source(call, owner, part),
             Expected::Prefix { call, end, part } => value.is_prefix(call, end, part),
-            Expected::Combined { call, n, part, in_order: true } => value.is_prefix(call, n, part),
+            Expected::Combined {
+                call,
+                n,
+                part,
+                in_order: true,
+            } => value.is_prefix(call, n, part),
             Expected::Combined { call, n, part, .. } => value.is_circle(call, n, part),
         }
     }
@@ -135,7 +147,13 @@ impl Call {
         Call::TwoLevelShort { p: 2 },
         Call::TwoLevelShort { p: 3 },
         Call::reduce(Reduction::TwoLevelPiece { p: 2, shared: true }, 1),
-        Call::reduce(Reduction::TwoLevelPiece { p: 3, shared: false }, 1),
+        Call::reduce(
+            Reduction::TwoLevelPiece {
+                p: 3,
+                shared: false,
+            },
+            1,
+        ),
         Call::reduce_in_place(Reduction::TwoLevelPiece { p: 4, shared: true }, 1),
         Call::reduce(Reduction::TwoLevel { p: 2, lanes: 1 }, 10),
         Call::reduce(Reduction::TwoLevel { p: 3, lanes: 1 }, 10),
@@ -149,10 +167,26 @@ impl Call {
         Call::CentralReduce,
         Call::InclusiveScan,
         Call::ExclusiveScan,
-        Call::DirectScan { exclusive: false, parts: 10, in_place: false },
-        Call::DirectScan { exclusive: false, parts: 10, in_place: true },
-        Call::DirectScan { exclusive: true, parts: 10, in_place: false },
-        Call::DirectScan { exclusive: true, parts: 10, in_place: true },
+        Call::DirectScan {
+            exclusive: false,
+            parts: 10,
+            in_place: false,
+        },
+        Call::DirectScan {
+            exclusive: false,
+            parts: 10,
+            in_place: true,
+        },
+        Call::DirectScan {
+            exclusive: true,
+            parts: 10,
+            in_place: false,
+        },
+        Call::DirectScan {
+            exclusive: true,
+            parts: 10,
+            in_place: true,
+        },
         Call::Bruck,
         Call::Ring,
         Call::Words,
@@ -168,11 +202,19 @@ impl Call {
     ];
 
     pub const fn reduce(by: Reduction, parts: u32) -> Self {
-        Call::Reduce { by, parts, in_place: false }
+        Call::Reduce {
+            by,
+            parts,
+            in_place: false,
+        }
     }
 
     pub const fn reduce_in_place(by: Reduction, parts: u32) -> Self {
-        Call::Reduce { by, parts, in_place: true }
+        Call::Reduce {
+            by,
+            parts,
+            in_place: true,
+        }
     }
 
     pub fn plan(self, n: u32, me: u32) -> Plan {
@@ -211,9 +253,9 @@ impl Call {
             }
             Call::OwnBruckAllToAll => Box::new(bruck::all_to_all(n, me)),
             Call::DirectAllToAll => Box::new(direct::all_to_all(n, me, DISSEMINATION)),
-            Call::DirectScan { exclusive, parts, .. } => {
-                Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive))
-            }
+            Call::DirectScan {
+                exclusive, parts, ..
+            } => Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive)),
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
             Call::AllToAllInLines => Box::new(pairwise::all_to_all_in_lines(n, me)),
             Call::CentralReduce => Box::new(central::all_reduce(n)),
@@ -234,7 +276,10 @@ impl Call {
     pub fn fits(self, n: u32) -> bool {
         match self {
             // On one node the leader has no other leader to which it could send a piece.
-            Call::Reduce { by: Reduction::TwoLevelPiece { p, .. }, .. } if n <= p => false,
+            Call::Reduce {
+                by: Reduction::TwoLevelPiece { p, .. },
+                ..
+            } if n <= p => false,
             // In place, a member that is alone on its node has nothing to copy.
             Call::Reduce {
                 by: Reduction::TwoLevel { p, .. } | Reduction::TwoLevelPiece { p, .. },
@@ -277,24 +322,41 @@ impl Call {
         match self {
             Call::Broadcast { root } | Call::LongBroadcast { root, .. } => match me == root {
                 true => Expected::Untouched,
-                false => Expected::Source { call, owner: root, part },
+                false => Expected::Source {
+                    call,
+                    owner: root,
+                    part,
+                },
             },
             Call::AllToAll
             | Call::AllToAllInLines
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll
-            | Call::DirectAllToAll => Expected::Source { call, owner: part, part: me },
-            Call::Reduce { by, .. } => {
-                Expected::Combined { call, n, part, in_order: by != Reduction::Ring }
-            }
-            Call::DirectScan { exclusive: true, in_place: false, .. } if me == 0 => {
-                Expected::Untouched
-            }
+            | Call::DirectAllToAll => Expected::Source {
+                call,
+                owner: part,
+                part: me,
+            },
+            Call::Reduce { by, .. } => Expected::Combined {
+                call,
+                n,
+                part,
+                in_order: by != Reduction::Ring,
+            },
+            Call::DirectScan {
+                exclusive: true,
+                in_place: false,
+                ..
+            } if me == 0 => Expected::Untouched,
             Call::DirectScan { exclusive, .. } => {
                 let end = if exclusive { me.max(1) } else { me + 1 };
                 Expected::Prefix { call, end, part }
             }
-            _ => Expected::Source { call, owner: part, part: 0 },
+            _ => Expected::Source {
+                call,
+                owner: part,
+                part: 0,
+            },
         }
     }
 
@@ -344,7 +406,10 @@ impl Call {
         match self {
             Call::AllReduce | Call::TwoLevelShort { .. } | Call::OwnBruckAllToAll => true,
             Call::Gather(Gathering::Lines) | Call::AllToAllInLines => true,
-            Call::Reduce { by: Reduction::TwoLevelPiece { shared, .. }, .. } => !shared,
+            Call::Reduce {
+                by: Reduction::TwoLevelPiece { shared, .. },
+                ..
+            } => !shared,
             _ => false,
         }
     }
@@ -352,7 +417,11 @@ impl Call {
     /// Returns true if plans for huge teams have few enough steps to examine them.
     pub fn is_logarithmic(self) -> bool {
         let is_linear = match self {
-            Call::Ring | Call::Reduce { by: Reduction::Ring, .. } => true,
+            Call::Ring
+            | Call::Reduce {
+                by: Reduction::Ring,
+                ..
+            } => true,
             Call::AllToAll
             | Call::AllToAllInLines
             | Call::BruckAllToAll
@@ -376,7 +445,10 @@ impl Call {
             Call::Gather(Gathering::Lines) | Call::AllToAllInLines => {
                 (u32::from(receive_buffer) + 1 < n).into()
             }
-            Call::Reduce { by: Reduction::TwoLevelPiece { .. }, .. } => exists.into(),
+            Call::Reduce {
+                by: Reduction::TwoLevelPiece { .. },
+                ..
+            } => exists.into(),
             call => (exists && call.accumulates()).into(),
         }
     }

@@ -35,8 +35,14 @@ fn rounds_are_as_documented() {
             let (on_node, nodes) = (log2(p.min(n)), n.div_ceil(p));
             let fold = if nodes.is_power_of_two() { 0 } else { 2 };
             let rounds = nodes.ilog2() + fold;
-            assert!(depth(n, TwoLevelSync { p }) <= 2 * on_node + log2(nodes), "n = {n}");
-            assert!(depth(n, TwoLevelShort { p }) <= 2 * on_node + rounds, "n = {n}");
+            assert!(
+                depth(n, TwoLevelSync { p }) <= 2 * on_node + log2(nodes),
+                "n = {n}"
+            );
+            assert!(
+                depth(n, TwoLevelShort { p }) <= 2 * on_node + rounds,
+                "n = {n}"
+            );
             let piece = depth(n, Call::reduce(TwoLevelPiece { p, shared: true }, 1));
             assert!(piece <= 3 * on_node + rounds + 1, "n = {n}");
             let long = |lanes| depth(n, Call::reduce(TwoLevel { p, lanes }, 9));
@@ -56,7 +62,15 @@ fn linear_plans_are_no_worse_than_linear() {
         assert_eq!(depth(n, AllToAll), u32::from(n > 1));
         assert_eq!(depth(n, BruckAllToAll), log2(n) + u32::from(n > 1));
         assert_eq!(depth(n, Call::reduce(Ring, n)), 2 * (n - 1));
-        assert!(depth(n, LongBroadcast { root: n / 3, parts: 50 }) < log2(n) + n);
+        assert!(
+            depth(
+                n,
+                LongBroadcast {
+                    root: n / 3,
+                    parts: 50
+                }
+            ) < log2(n) + n
+        );
         if n.is_multiple_of(2) {
             assert_eq!(depth(n, Gather(Gathering::NeighborExchange)), n / 2);
         }

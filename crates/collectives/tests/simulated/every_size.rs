@@ -7,8 +7,9 @@ use crate::call::{Gathering, Reduction};
 use crate::simulator::{Team, run};
 use testkit::every_size;
 
-const LARGE: [u32; 16] =
-    [150, 200, 255, 256, 257, 300, 333, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1100];
+const LARGE: [u32; 16] = [
+    150, 200, 255, 256, 257, 300, 333, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1100,
+];
 
 /// Returns the sizes up to 130: all with `every_size`, otherwise those up to 33, those around the
 /// powers of two, and multiples of 10.
@@ -20,7 +21,9 @@ fn small() -> impl Iterator<Item = u32> {
 
 /// Returns the sizes up to 1,100: all of [`LARGE`] with `every_size`, otherwise some.
 fn large() -> impl Iterator<Item = u32> {
-    LARGE.into_iter().filter(|n| every_size() || [257, 512, 777].contains(n))
+    LARGE
+        .into_iter()
+        .filter(|n| every_size() || [257, 512, 777].contains(n))
 }
 
 /// Returns calls with logarithmic plans, such that different kinds of calls follow one another.
@@ -137,13 +140,23 @@ fn vectors(n: u32) -> Vec<Call> {
         .flat_map(|by| [Call::reduce(by, 3), Call::reduce_in_place(by, n + 5)]);
     let root = n / 2;
     let broadcast = LongBroadcast { root, parts: 6 };
-    let direct = DirectScan { exclusive: true, parts: n + 5, in_place: true };
+    let direct = DirectScan {
+        exclusive: true,
+        parts: n + 5,
+        in_place: true,
+    };
     let once = reductions.chain([
         broadcast,
         TwoLevelSync { p: 2 },
         TwoLevelShort { p: 5 },
         TwoLevelSync { p: 16 },
-        Call::reduce(Reduction::TwoLevelPiece { p: 3, shared: false }, 1),
+        Call::reduce(
+            Reduction::TwoLevelPiece {
+                p: 3,
+                shared: false,
+            },
+            1,
+        ),
         Call::reduce_in_place(Reduction::TwoLevelPiece { p: 4, shared: true }, 1),
         AllReduce,
         TwoLevelShort { p: 2 },
@@ -176,10 +189,16 @@ fn what_takes_linear_plans_works_at_small_sizes() {
     for n in small() {
         let program = [
             Call::reduce(Reduction::Ring, 3),
-            LongBroadcast { root: n / 3, parts: 5 },
+            LongBroadcast {
+                root: n / 3,
+                parts: 5,
+            },
             Call::reduce_in_place(Reduction::Ring, n + 5),
             BruckAllToAll,
-            LongBroadcast { root: n - 1, parts: n + 5 },
+            LongBroadcast {
+                root: n - 1,
+                parts: n + 5,
+            },
             Gather(Gathering::NeighborExchange),
             BruckAllToAll,
             ExclusiveScan,

@@ -65,8 +65,14 @@ fn scans_need_their_credits() {
     for scan in [InclusiveScan, ExclusiveScan] {
         for n in 2..=20 {
             let program = [scan, scan, scan];
-            assert!(is_found(n, &program, true, &without_credits), "{scan:?} among {n}");
-            assert!(is_found(n, &program, false, &without_credits), "{scan:?} among {n}");
+            assert!(
+                is_found(n, &program, true, &without_credits),
+                "{scan:?} among {n}"
+            );
+            assert!(
+                is_found(n, &program, false, &without_credits),
+                "{scan:?} among {n}"
+            );
         }
     }
 }
@@ -75,7 +81,10 @@ fn scans_need_their_credits() {
 fn reductions_need_a_second_copy_of_the_receive_buffers() {
     let programs = [[AllReduce, AllReduce], [LongAllReduce, NextPiece]];
     for n in 2..=20 {
-        for (clocks, program) in [true, false].into_iter().flat_map(|c| programs.map(|p| (c, p))) {
+        for (clocks, program) in [true, false]
+            .into_iter()
+            .flat_map(|c| programs.map(|p| (c, p)))
+        {
             let team = Team {
                 n,
                 program: &program,
@@ -104,10 +113,24 @@ fn late_waits(_: u32, plan: Plan) -> Plan {
 
 #[test]
 fn data_must_be_waited_for() {
-    for call in [AllReduce, LongAllReduce, InclusiveScan, ExclusiveScan, Bruck, Words, Ring] {
+    for call in [
+        AllReduce,
+        LongAllReduce,
+        InclusiveScan,
+        ExclusiveScan,
+        Bruck,
+        Words,
+        Ring,
+    ] {
         for n in 4..=20 {
-            assert!(is_found(n, &[call], true, &late_waits), "{call:?} among {n}");
-            assert!(is_found(n, &[call], false, &late_waits), "{call:?} among {n}");
+            assert!(
+                is_found(n, &[call], true, &late_waits),
+                "{call:?} among {n}"
+            );
+            assert!(
+                is_found(n, &[call], false, &late_waits),
+                "{call:?} among {n}"
+            );
         }
     }
 }
@@ -119,7 +142,13 @@ fn a_sync_needs_all_its_rounds() {
             let rounds = n.next_power_of_two().ilog2() as usize;
             Box::new(plan.take(2 * (rounds - 1)))
         };
-        assert!(is_found(n, &[Dissemination], true, &one_round_less), "n = {n}");
-        assert!(is_found(n, &[Dissemination], false, &one_round_less), "n = {n}");
+        assert!(
+            is_found(n, &[Dissemination], true, &one_round_less),
+            "n = {n}"
+        );
+        assert!(
+            is_found(n, &[Dissemination], false, &one_round_less),
+            "n = {n}"
+        );
     }
 }

@@ -22,7 +22,10 @@ const SIZES: [u32; 9] = [
 fn signals(call: Call, n: u32, me: u32) -> (HashMap<Partner, u32>, HashMap<Partner, u32>) {
     let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
     for (count, step) in call.plan(n, me).enumerate() {
-        assert!(count < 7 * 33, "{call:?} of {me} among {n} is not logarithmic");
+        assert!(
+            count < 7 * 33,
+            "{call:?} of {me} among {n} is not logarithmic"
+        );
         match step {
             Step::Put { peer, .. } | Step::Signal { peer } => *sent.entry(peer).or_default() += 1,
             Step::Wait { peer } => *taken.entry(peer).or_default() += 1,
@@ -47,18 +50,28 @@ fn what_a_member_sends_its_peers_take() {
         let middle = random.next() as u32 % n;
         for me in [0, 1, 2, n / 2, middle, n - 2, n - 1] {
             let root = random.next() as u32 % n;
-            let calls = Call::ALL.into_iter().filter(|call| call.fits(n) && call.is_logarithmic());
+            let calls = Call::ALL
+                .into_iter()
+                .filter(|call| call.fits(n) && call.is_logarithmic());
             for call in calls.chain([Broadcast { root }, Broadcast { root: me }]) {
                 let (sent, taken) = signals(call, n, me);
                 for (&peer, count) in &sent {
                     let own = Partner { index: me, ..peer };
                     let matching = signals(call, n, peer.index).1.get(&own).copied();
-                    assert_eq!(matching, Some(*count), "{call:?}: {me} to {peer:?} among {n}");
+                    assert_eq!(
+                        matching,
+                        Some(*count),
+                        "{call:?}: {me} to {peer:?} among {n}"
+                    );
                 }
                 for (&peer, count) in &taken {
                     let own = Partner { index: me, ..peer };
                     let matching = signals(call, n, peer.index).0.get(&own).copied();
-                    assert_eq!(matching, Some(*count), "{call:?}: {peer:?} to {me} among {n}");
+                    assert_eq!(
+                        matching,
+                        Some(*count),
+                        "{call:?}: {peer:?} to {me} among {n}"
+                    );
                 }
             }
         }

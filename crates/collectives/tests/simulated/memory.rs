@@ -68,7 +68,10 @@ impl Memory {
     /// Fills the destination with the contribution of the owner, who enters a call in place.
     pub fn fill(&mut self, call: usize, owner: u32, written: Event) {
         for (part, cell) in (0..).zip(&mut self.dest[call]) {
-            cell.content = Content::Holds { value: Value::source(call, owner, part), written };
+            cell.content = Content::Holds {
+                value: Value::source(call, owner, part),
+                written,
+            };
         }
     }
 
@@ -149,7 +152,11 @@ impl Memory {
             Buffer::Receive(k) => {
                 let parts = self.program[area.call].receive_buffer_parts(self.n, k);
                 let exists = part < parts as usize;
-                exists.then(|| self.receive_buffers.entry((area.copy, k, part)).or_default())
+                exists.then(|| {
+                    self.receive_buffers
+                        .entry((area.copy, k, part))
+                        .or_default()
+                })
             }
             Buffer::Source | Buffer::Accumulator => None,
         };

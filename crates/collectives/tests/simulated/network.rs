@@ -114,15 +114,25 @@ impl Network {
             ((*sent - 1) / self.n_peers) as usize % 2
         });
         let channel = &mut self.channels[index];
-        channel.in_flight.push_back(Message { data, signal, counter });
+        channel.in_flight.push_back(Message {
+            data,
+            signal,
+            counter,
+        });
         (channel.in_flight.len() == 1).then_some(Actor::Channel(index))
     }
 
     /// Delivers the oldest message of a channel. The caller makes its data visible.
     pub fn deliver(&mut self, index: usize) -> Delivery {
         let channel = &mut self.channels[index];
-        let Message { data, signal, counter } =
-            channel.in_flight.pop_front().expect("only channels with a message act");
+        let Message {
+            data,
+            signal,
+            counter,
+        } = channel
+            .in_flight
+            .pop_front()
+            .expect("only channels with a message act");
         let Channel { from, to, edge, .. } = *channel;
         match counter {
             None => channel.delivered.push_back(signal),
@@ -131,7 +141,12 @@ impl Network {
             }
         }
         let more = !channel.in_flight.is_empty();
-        Delivery { to, peer: Partner { index: from, edge }, data, more }
+        Delivery {
+            to,
+            peer: Partner { index: from, edge },
+            data,
+            more,
+        }
     }
 
     /// Removes and returns the signal for the next `Wait` of `to` for `from`, if it was delivered.
@@ -151,7 +166,10 @@ impl Network {
         let mut signal = counted.counters[counter].pop_front()?;
         counted.taken += 1;
         if !counted.taken.is_multiple_of(self.n_peers) {
-            let nothing = Signal { depth: 0, clock: Clock::new(0, false) };
+            let nothing = Signal {
+                depth: 0,
+                clock: Clock::new(0, false),
+            };
             counted.heard.push(std::mem::replace(&mut signal, nothing));
         } else {
             for heard in counted.heard.drain(..) {

@@ -23,7 +23,11 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
         (1..9_u32, any::<bool>())
             .prop_map(|(p, shared)| Call::reduce(Reduction::TwoLevelPiece { p, shared }, 1)),
         (1..9_u32, 1..9_u32, 1..40_u32, any::<bool>()).prop_map(|(p, lanes, parts, in_place)| {
-            Call::Reduce { by: Reduction::TwoLevel { p, lanes }, parts, in_place }
+            Call::Reduce {
+                by: Reduction::TwoLevel { p, lanes },
+                parts,
+                in_place,
+            }
         }),
     ]
 }

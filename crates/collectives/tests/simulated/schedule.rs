@@ -46,7 +46,11 @@ impl Schedule {
 
     /// Removes the next actor from the schedule and returns it.
     pub fn take(&mut self) -> Option<Actor> {
-        let ready = if self.favored.is_empty() { &mut self.starved } else { &mut self.favored };
+        let ready = if self.favored.is_empty() {
+            &mut self.starved
+        } else {
+            &mut self.favored
+        };
         if ready.is_empty() || self.random.next() % 256 < self.run_on_of_256 {
             ready.pop()
         } else {

@@ -142,7 +142,9 @@ impl<'a> Simulation<'a> {
             schedule,
             network: Network::new(team.n),
             members: (0..team.n).map(member).collect(),
-            memories: (0..team.n).map(|_| Memory::new(team.n, team.program)).collect(),
+            memories: (0..team.n)
+                .map(|_| Memory::new(team.n, team.program))
+                .collect(),
             entered: vec![Vec::new(); team.n as usize],
             counters: (0..team.n).map(|_| Counter::new(team)).collect(),
             source_reads: vec![Vec::new(); team.n as usize],
@@ -199,7 +201,12 @@ impl<'a> Simulation<'a> {
     /// Carries out a step. Returns false if the member has to wait first.
     fn execute(&mut self, me: u32, step: Step) -> Result<bool, String> {
         match step {
-            Step::Put { peer, from, to, count } => {
+            Step::Put {
+                peer,
+                from,
+                to,
+                count,
+            } => {
                 let values = self.read(me, from, count)?;
                 let data = self.write(me, self.peer(me, peer)?.index, to, values)?;
                 self.send(me, peer, Some(data));
@@ -242,16 +249,30 @@ impl<'a> Simulation<'a> {
             Step::ReduceDirect { first, count } => {
                 (first..first + count).try_for_each(|part| self.reduce_direct(me, part))?;
             }
-            Step::ScanDirect { first, count, exclusive } => {
+            Step::ScanDirect {
+                first,
+                count,
+                exclusive,
+            } => {
                 (first..first + count)
                     .try_for_each(|part| self.scan_direct(me, part, exclusive))?;
             }
-            Step::Get { peer, from, to, count, with } => {
+            Step::Get {
+                peer,
+                from,
+                to,
+                count,
+                with,
+            } => {
                 let mut values = self.read_of(me, peer, from, count)?;
                 if let Some(Operand { buffer, is_left }) = with {
                     let own = self.read(me, buffer.at(to.first), count)?;
                     for (value, own) in values.iter_mut().zip(own) {
-                        let (left, right) = if is_left { (own, *value) } else { (*value, own) };
+                        let (left, right) = if is_left {
+                            (own, *value)
+                        } else {
+                            (*value, own)
+                        };
                         *value = left.combine(right, self.team.n)?;
                     }
                 }
@@ -267,7 +288,10 @@ impl<'a> Simulation<'a> {
                     self.store(me, me, to, values)?;
                 }
             }
-            Step::Reduce { receive_buffer, receive_buffer_is_left } => {
+            Step::Reduce {
+                receive_buffer,
+                receive_buffer_is_left,
+            } => {
                 let landed = self.read(me, Buffer::Receive(receive_buffer).at(0), 1)?[0];
                 let own = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
                 let (left, right) = match receive_buffer_is_left {
@@ -314,7 +338,10 @@ impl<'a> Simulation<'a> {
         let n = self.team.n;
         let values = (0..n).map(|peer| Ok(self.read_of(me, peer, Buffer::Source.at(part), 1)?[0]));
         let values: Vec<Value> = values.collect::<Result<_, String>>()?;
-        let value = values.into_iter().map(Ok).reduce(|left, right| left?.combine(right?, n));
+        let value = values
+            .into_iter()
+            .map(Ok)
+            .reduce(|left, right| left?.combine(right?, n));
         let value = value.expect("a team has a member")?;
         (0..n).try_for_each(|peer| self.store(me, peer, Buffer::Dest.at(part), vec![value]))
     }
@@ -378,7 +405,10 @@ impl<'a> Simulation<'a> {
             }
         }
         let clock = &self.members[me as usize].clock;
-        if !self.source_reads[me as usize].drain(..).all(|read| clock.knows(read)) {
+        if !self.source_reads[me as usize]
+            .drain(..)
+            .all(|read| clock.knows(read))
+        {
             return Err("left while a peer reads its source, or may".into());
         }
         self.memories[me as usize].close(index, clock)?;
@@ -402,7 +432,11 @@ impl<'a> Simulation<'a> {
             return Err(format!("a signal of {from} to {to} was not waited for"));
         }
         let releases: u32 = self.counters.iter().map(|counter| counter.releases).sum();
-        if let Some(member) = self.members.iter().find(|member| member.awaited != releases) {
+        if let Some(member) = self
+            .members
+            .iter()
+            .find(|member| member.awaited != releases)
+        {
             return Err(format!("{} did not wait for a release", member.me));
         }
         if let Some(receive_buffer) = self.memories.iter().find_map(Memory::unread) {
@@ -451,7 +485,9 @@ impl<'a> Simulation<'a> {
                 let end = span.first + count;
                 (end <= parts)
                     .then(|| {
-                        (span.first..end).map(|part| Value::source(call, owner, part)).collect()
+                        (span.first..end)
+                            .map(|part| Value::source(call, owner, part))
+                            .collect()
                     })
                     .ok_or_else(|| format!("{area:?} is beyond the source"))
             }
@@ -464,7 +500,10 @@ impl<'a> Simulation<'a> {
                     .ok_or_else(|| "no accumulator".into())
             }
             Buffer::Source | Buffer::Dest | Buffer::Receive(_) => {
-                let access = Access { event: member.now, clock: &member.clock };
+                let access = Access {
+                    event: member.now,
+                    clock: &member.clock,
+                };
                 self.memories[owner as usize].read(area, access)
             }
         }
@@ -489,19 +528,32 @@ impl<'a> Simulation<'a> {
         if let Some(entry) = self.must_have_entered(member.call, span.buffer) {
             let entered = self.entered[owner as usize].get(entry);
             if !entered.is_some_and(|&event| member.clock.knows(event)) {
-                return Err(format!("{area:?} is written before {owner} entered, or may be"));
+                return Err(format!(
+                    "{area:?} is written before {owner} entered, or may be"
+                ));
             }
         }
-        let access = Access { event: member.now, clock: &member.clock };
+        let access = Access {
+            event: member.now,
+            clock: &member.clock,
+        };
         self.memories[owner as usize].announce(area, access)?;
-        Ok(Data { area, values, issued: member.now })
+        Ok(Data {
+            area,
+            values,
+            issued: member.now,
+        })
     }
 
     /// Returns the call that the owner of a buffer must have entered before a peer writes to the
     /// buffer, as the peer must know; `None` if a peer may write to it at any time.
     fn must_have_entered(&self, call: usize, buffer: Buffer) -> Option<usize> {
         let program = self.team.program;
-        let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);
+        let first = || {
+            program[..=call]
+                .iter()
+                .rposition(|call| *call != Call::NextPiece)
+        };
         match buffer {
             Buffer::Receive(_) if !program[call].has_own_receive_buffers() => first(),
             Buffer::Dest if program[call] == Call::Words => Some(call),
@@ -511,7 +563,10 @@ impl<'a> Simulation<'a> {
 
     fn send(&mut self, me: u32, peer: Partner, data: Option<Data>) {
         let member = &self.members[me as usize];
-        let signal = Signal { depth: member.depth + 1, clock: member.clock.clone() };
+        let signal = Signal {
+            depth: member.depth + 1,
+            clock: member.clock.clone(),
+        };
         if let Some(channel) = self.network.send(me, peer, data, signal) {
             self.schedule.add(channel);
         }
@@ -527,11 +582,19 @@ impl<'a> Simulation<'a> {
             Some(call) if call.has_own_receive_buffers() => (true, member.epoch),
             _ => {
                 let pieces = program[..=member.call].iter().rev();
-                (false, pieces.take_while(|call| **call == Call::NextPiece).count())
+                (
+                    false,
+                    pieces.take_while(|call| **call == Call::NextPiece).count(),
+                )
             }
         };
         let copy = (is_own, turn % self.team.receive_buffer_copies);
-        Area { call: member.call, copy, span, count }
+        Area {
+            call: member.call,
+            copy,
+            span,
+            count,
+        }
     }
 
     fn peer(&self, me: u32, peer: Partner) -> Result<Partner, String> {

@@ -16,7 +16,13 @@ pub struct Value {
 impl Value {
     /// Returns the content of part `part` of the source of `owner` when it enters `call`.
     pub fn source(call: usize, owner: u32, part: u32) -> Self {
-        Self { call, first: owner, end: owner + 1, part, tree: 1 }
+        Self {
+            call,
+            first: owner,
+            end: owner + 1,
+            part,
+            tree: 1,
+        }
     }
 
     /// Returns the combination of two values; an error if they are not of adjacent runs in this

@@ -8,13 +8,16 @@ use rushmem_collectives::Step;
 /// Returns the maximum numbers of parts that a member puts, and gets.
 fn volume(n: u32, call: Call) -> (u32, u32) {
     let of = |me| {
-        call.plan(n, me).fold((0, 0), |(put, got), step| match step {
-            Step::Put { count, .. } => (put + count, got),
-            Step::Get { count, .. } => (put, got + count),
-            _ => (put, got),
-        })
+        call.plan(n, me)
+            .fold((0, 0), |(put, got), step| match step {
+                Step::Put { count, .. } => (put + count, got),
+                Step::Get { count, .. } => (put, got + count),
+                _ => (put, got),
+            })
     };
-    (0..n).map(of).fold((0, 0), |most, one| (most.0.max(one.0), most.1.max(one.1)))
+    (0..n)
+        .map(of)
+        .fold((0, 0), |most, one| (most.0.max(one.0), most.1.max(one.1)))
 }
 
 #[test]
@@ -23,7 +26,10 @@ fn long_vectors_are_moved_as_rarely_as_documented() {
         // All shares have equal sizes.
         let parts = n * n.next_power_of_two();
         let once = parts - parts / n;
-        assert_eq!(volume(n, Call::reduce(Reduction::Ring, parts)), (once, once));
+        assert_eq!(
+            volume(n, Call::reduce(Reduction::Ring, parts)),
+            (once, once)
+        );
         let reduced = volume(n, Call::reduce(Reduction::Rabenseifner, parts));
         let core = 1 << n.ilog2();
         let fold = if n == core { 0 } else { parts };

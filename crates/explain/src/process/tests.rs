@@ -19,24 +19,40 @@ fn the_state_follows_from_two_looks() {
     let state = |from: &ProcessStat, to: &ProcessStat| between(Some(from), Some(to));
     let idle = stat('S', 5, 9);
     assert_eq!(state(&idle, &stat('S', 5, 9)), ProcessState::Sleeps);
-    assert!(matches!(state(&idle, &stat('S', 25, 9)), ProcessState::Runs { cpu_ms: 1.., .. }));
+    assert!(matches!(
+        state(&idle, &stat('S', 25, 9)),
+        ProcessState::Runs { cpu_ms: 1.., .. }
+    ));
     let ready = stat('R', 5, 9);
-    assert!(matches!(state(&ready, &ready), ProcessState::Runs { cpu_ms: 0, .. }));
+    assert!(matches!(
+        state(&ready, &ready),
+        ProcessState::Runs { cpu_ms: 0, .. }
+    ));
     assert_eq!(state(&idle, &ready), ProcessState::Sleeps);
     assert_eq!(state(&idle, &stat('T', 5, 9)), ProcessState::Stopped);
     assert_eq!(state(&idle, &stat('t', 5, 9)), ProcessState::Traced);
     assert_eq!(state(&idle, &stat('D', 5, 9)), ProcessState::Sleeps);
-    assert_eq!(state(&stat('D', 5, 9), &stat('D', 5, 9)), ProcessState::WaitsForDisk);
+    assert_eq!(
+        state(&stat('D', 5, 9), &stat('D', 5, 9)),
+        ProcessState::WaitsForDisk
+    );
     let ended = ProcessState::Ended("ended".to_owned());
     assert_eq!(state(&idle, &stat('Z', 5, 9)), ended);
-    assert_eq!(state(&idle, &stat('S', 5, 10)), ended, "another process with the same number");
+    assert_eq!(
+        state(&idle, &stat('S', 5, 10)),
+        ended,
+        "another process with the same number"
+    );
     assert_eq!(between(Some(&idle), None), ended);
 }
 
 #[test]
 fn a_process_is_seen_alive_and_then_not() {
-    let mut child =
-        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
+    let mut child = Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("cat");
     let alive = read(child.id(), None).expect("it waits for input");
     drop(child.stdin.take());
     child.wait().expect("it ends");
@@ -55,7 +71,9 @@ fn check_busy(name: &str, expected: u32) {
     let (stop, said) = (AtomicBool::new(false), mpsc::channel());
     std::thread::scope(|scope| {
         let compute = || {
-            said.0.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
+            said.0
+                .send(rustix::thread::gettid().as_raw_nonzero().get() as u32)
+                .expect("heard");
             while !stop.load(Relaxed) {
                 std::hint::spin_loop();
             }
@@ -64,8 +82,12 @@ fn check_busy(name: &str, expected: u32) {
         named.spawn_scoped(scope, compute).expect("a thread");
         let (pid, thread) = (std::process::id(), said.1.recv().expect("its number"));
         let first = read(pid, None).expect("alive");
-        let used =
-            |look: &ProcessStat| look.threads.iter().find(|(number, _)| *number == thread).cloned();
+        let used = |look: &ProcessStat| {
+            look.threads
+                .iter()
+                .find(|(number, _)| *number == thread)
+                .cloned()
+        };
         let second = loop {
             let second = read(pid, None).expect("alive");
             if used(&second) != used(&first) {
@@ -103,7 +125,16 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
     let (stage, held_locks) = (Stage::Initialized, Vec::new());
     let (further_waits, in_flight, finalizing) = (Vec::new(), None, None);
     let pid_namespace = 0;
-    Status { pid, pid_namespace, stage, waits, further_waits, held_locks, in_flight, finalizing }
+    Status {
+        pid,
+        pid_namespace,
+        stage,
+        waits,
+        further_waits,
+        held_locks,
+        in_flight,
+        finalizing,
+    }
 }
 
 #[test]

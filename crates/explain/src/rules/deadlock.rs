@@ -17,24 +17,45 @@ const NAMED: usize = 6;
 /// Finds cycles of waits, and PEs that wait for words that no PE is left to write.
 pub fn find(graph: &Graph) -> Vec<Cause> {
     let is_dead = |pe: &u32| !graph.can_continue[*pe as usize];
-    let words = graph.ends.iter().filter(|(_, end)| *end == End::Word).map(|(pe, _)| *pe);
+    let words = graph
+        .ends
+        .iter()
+        .filter(|(_, end)| *end == End::Word)
+        .map(|(pe, _)| *pe);
     let words = ranges::sorted(&words.filter(is_dead).collect::<Vec<u32>>());
     let mut causes: Vec<Cause> = Vec::new();
     let mut cycles = cycles(graph, &words);
     cycles.sort_unstable();
     for nodes in cycles {
-        let mut pes: Vec<u32> = nodes.iter().copied().filter(|node| graph.is_pe(*node)).collect();
+        let mut pes: Vec<u32> = nodes
+            .iter()
+            .copied()
+            .filter(|node| graph.is_pe(*node))
+            .collect();
         let lowest = (0..pes.len()).min_by_key(|index| pes[*index]).unwrap_or(0);
         pes.rotate_left(lowest);
         // The other descriptions are not shown.
-        let description =
-            if causes.len() < OF_A_KIND { of_cycle(graph, &pes) } else { Description::default() };
-        causes.push(Cause { kind: Kind::Cycle, nodes, pes: ranges::sorted(&pes), description });
+        let description = if causes.len() < OF_A_KIND {
+            of_cycle(graph, &pes)
+        } else {
+            Description::default()
+        };
+        causes.push(Cause {
+            kind: Kind::Cycle,
+            nodes,
+            pes: ranges::sorted(&pes),
+            description,
+        });
     }
     if !words.is_empty() {
         let description = of_words(graph, &words);
         let nodes = words.clone();
-        causes.push(Cause { kind: Kind::WordOfNobody, nodes, pes: words, description });
+        causes.push(Cause {
+            kind: Kind::WordOfNobody,
+            nodes,
+            pes: words,
+            description,
+        });
     }
     causes
 }
@@ -45,8 +66,10 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
     let gone = graph.job.all(|of| of.situation.is_gone());
-    let mut explained: Vec<u32> =
-        mismatched.map(|index| graph.node_of_step(index)).chain(gone).collect();
+    let mut explained: Vec<u32> = mismatched
+        .map(|index| graph.node_of_step(index))
+        .chain(gone)
+        .collect();
     explained.extend(words);
     let mut is_left: Vec<bool> = graph.can_continue.iter().map(|can| !can).collect();
     while let Some(node) = explained.pop() {
@@ -55,7 +78,10 @@ fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
         }
     }
     let next = |node: u32| {
-        graph.forward[node as usize].iter().copied().find(|next| is_left[*next as usize])
+        graph.forward[node as usize]
+            .iter()
+            .copied()
+            .find(|next| is_left[*next as usize])
     };
     // For each visited node, the start of the path on which it was first visited.
     let mut met_from: Vec<Option<u32>> = vec![None; graph.forward.len()];
@@ -84,14 +110,20 @@ fn of_cycle(graph: &Graph, pes: &[u32]) -> Description {
             next if next == pe => "itself".to_owned(),
             next => format!("PE {next}"),
         };
-        let (waits, lasted) = (graph.job.waits(pe, Detail::Peers), graph.job.durations(&[pe]));
+        let (waits, lasted) = (
+            graph.job.waits(pe, Detail::Peers),
+            graph.job.durations(&[pe]),
+        );
         sentences.push(format!("PE {pe} has waited {lasted} for {next} {waits}."));
     }
     if pes.len() > NAMED {
         sentences.push(format!("This cycle goes on: it has {} PEs.", pes.len()));
     }
     sentences.extend(rule.map(str::to_owned));
-    Description { sentences, described: pes.iter().copied().take(NAMED).collect() }
+    Description {
+        sentences,
+        described: pes.iter().copied().take(NAMED).collect(),
+    }
 }
 
 /// Returns the title of a cycle, and the rule that the program breaks, if there is one.
@@ -101,9 +133,10 @@ fn of_kind(graph: &Graph, pes: &[u32]) -> (&'static str, Option<&'static str>) {
         _ => None,
     });
     match teams.collect::<Option<Vec<bool>>>() {
-        Some(are_active_sets) if are_active_sets.iter().all(|is_active_set| *is_active_set) => {
-            ("Mismatched active sets", Some("All members must pass the same active set."))
-        }
+        Some(are_active_sets) if are_active_sets.iter().all(|is_active_set| *is_active_set) => (
+            "Mismatched active sets",
+            Some("All members must pass the same active set."),
+        ),
         Some(_) => (
             "Deadlock of collectives on different teams",
             Some("PEs must call collectives in the same order on all teams that they share."),
@@ -113,14 +146,24 @@ fn of_kind(graph: &Graph, pes: &[u32]) -> (&'static str, Option<&'static str>) {
 }
 
 fn subjects<'a>(graph: &'a Graph, pes: &'a [u32]) -> impl Iterator<Item = &'a Subject> {
-    pes.iter().flat_map(|pe| graph.job.pes[*pe as usize].waits()).map(|(wait, _)| &wait.subject)
+    pes.iter()
+        .flat_map(|pe| graph.job.pes[*pe as usize].waits())
+        .map(|(wait, _)| &wait.subject)
 }
 
 /// Describes PEs that wait for words that no PE is left to write.
 fn of_words(graph: &Graph, pes: &[u32]) -> Description {
-    let word = if pes.len() == 1 { "this word" } else { "these words" };
-    let others: Vec<u32> =
-        graph.job.all(|_| true).into_iter().filter(|pe| pes.binary_search(pe).is_err()).collect();
+    let word = if pes.len() == 1 {
+        "this word"
+    } else {
+        "these words"
+    };
+    let others: Vec<u32> = graph
+        .job
+        .all(|_| true)
+        .into_iter()
+        .filter(|pe| pes.binary_search(pe).is_err())
+        .collect();
     let is_waiting = |pe: &u32| graph.job.pes[*pe as usize].is_waiting();
     let groups = ranges::fold(&others, |pe| {
         [1, 2].map(|n| graph.job.pes[pe as usize].situation.predicate(n))
@@ -131,7 +174,11 @@ fn of_words(graph: &Graph, pes: &[u32]) -> Description {
         [([_, many], others)] if others.len() > 1 => format!("all others {many}"),
         several => {
             let text = |([one, many], pes): &([String; 2], Vec<u32>)| {
-                format!("{} {}", ranges::pes(pes), if pes.len() == 1 { one } else { many })
+                format!(
+                    "{} {}",
+                    ranges::pes(pes),
+                    if pes.len() == 1 { one } else { many }
+                )
             };
             enumerate(several.iter().map(text).collect())
         }
@@ -153,7 +200,11 @@ fn of_words(graph: &Graph, pes: &[u32]) -> Description {
 
 /// Returns the title of waits that cannot end, except by what [`exception`] names.
 fn title(graph: &Graph) -> &'static str {
-    if other_threads(graph).0.is_empty() { "Deadlock" } else { "Perhaps a deadlock" }
+    if other_threads(graph).0.is_empty() {
+        "Deadlock"
+    } else {
+        "Perhaps a deadlock"
+    }
 }
 
 /// Returns the waiting PEs that have other threads which may continue: threads that sleep outside
@@ -161,7 +212,10 @@ fn title(graph: &Graph) -> &'static str {
 /// thread.
 fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
     let is_sleeping = |of: &Pe| of.snapshot.is_some_and(|pe| pe.other_threads.sleeping > 0);
-    match graph.job.all(|of| of.is_waiting() && of.further_waits() > 0) {
+    match graph
+        .job
+        .all(|of| of.is_waiting() && of.further_waits() > 0)
+    {
         pes if !pes.is_empty() => (pes, "whose wait is not listed"),
         _ => (
             graph.job.all(|of| of.is_waiting() && is_sleeping(of)),
@@ -175,8 +229,12 @@ fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
 /// message. It cannot end a collective or finalize, which the waiting members have entered
 /// themselves.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
-    let is_helped =
-        |subject| !matches!(subject, &Subject::Collective(_) | &Subject::Exit | &Subject::Leaving);
+    let is_helped = |subject| {
+        !matches!(
+            subject,
+            &Subject::Collective(_) | &Subject::Exit | &Subject::Leaving
+        )
+    };
     let holds = causes.iter().any(|cause| match cause.kind {
         Kind::WordOfNobody => true,
         Kind::Cycle => subjects(graph, &cause.pes).any(is_helped),
@@ -214,17 +272,34 @@ pub fn find_mismatches(graph: &Graph) -> Vec<Cause> {
             let next_nth = ordinal(next.collective.nth);
             format!("{here}, the {nth} one, but {there}, already the {next_nth} one")
         } else {
-            format!("as the {nth} one, {}", called(step, ["has called", "have called"]))
+            format!(
+                "as the {nth} one, {}",
+                called(step, ["has called", "have called"])
+            )
         };
-        let pes = if described.is_empty() { step.pes() } else { described.clone() };
+        let pes = if described.is_empty() {
+            step.pes()
+        } else {
+            described.clone()
+        };
         let waited = graph.job.durations(&pes);
         let sentences = vec![
             format!("Mismatched collectives on {team}: {what}. They have waited {waited}."),
             "All members must call the same collectives in the same order.".to_owned(),
         ];
-        let (nodes, description) =
-            (vec![graph.node_of_step(index)], Description { sentences, described });
-        Cause { kind: Kind::Mismatch, nodes, pes: step.pes(), description }
+        let (nodes, description) = (
+            vec![graph.node_of_step(index)],
+            Description {
+                sentences,
+                described,
+            },
+        );
+        Cause {
+            kind: Kind::Mismatch,
+            nodes,
+            pes: step.pes(),
+            description,
+        }
     };
     mismatched.map(cause).collect()
 }
@@ -248,11 +323,18 @@ fn describe_calls(
     let mut calls = ranges::fold(&step.pes(), |pe| call(pe).unwrap_or_default());
     calls.sort_by_key(|(call, pes)| (Reverse(pes.len()), call.to_lowercase()));
     let text = |(call, pes): &(String, Vec<u32>)| {
-        format!("{} {} {call}", ranges::pes(pes), if pes.len() == 1 { one } else { many })
+        format!(
+            "{} {} {call}",
+            ranges::pes(pes),
+            if pes.len() == 1 { one } else { many }
+        )
     };
     let mut texts: Vec<String> = calls.iter().take(NAMED_CALLS).map(text).collect();
     if calls.len() > NAMED_CALLS {
-        texts.push(format!("other PEs {many} {} other routines", calls.len() - NAMED_CALLS));
+        texts.push(format!(
+            "other PEs {many} {} other routines",
+            calls.len() - NAMED_CALLS
+        ));
     }
     let named = calls.into_iter().take(NAMED_CALLS).flat_map(|(_, pes)| pes);
     described.extend(named.filter(|pe| waits(*pe).all(is_in)));

@@ -28,7 +28,11 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         thread,
         call: "shmem_uint64_wait_until_all".into(),
         called_at: Some("ring.c:12 in exchange".into()),
-        search: Some(Search { stack: u64::MAX, since: u64::MAX, is_over: true }),
+        search: Some(Search {
+            stack: u64::MAX,
+            since: u64::MAX,
+            is_over: true,
+        }),
         allocated_at: Some("ring.c:5 in main".into()),
         since: u64::MAX,
         subject: Subject::Words(Words {
@@ -45,8 +49,14 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         waits: (0..threads).map(wait).collect(),
         further_waits: Vec::new(),
         held_locks: Vec::new(),
-        in_flight: Some(InFlight { n: u64::MAX, targets: vec![u32::MAX; 64], more: false }),
-        finalizing: Some(Finalizing { entered: vec![(u64::MAX, u64::MAX); 64] }),
+        in_flight: Some(InFlight {
+            n: u64::MAX,
+            targets: vec![u32::MAX; 64],
+            more: false,
+        }),
+        finalizing: Some(Finalizing {
+            entered: vec![(u64::MAX, u64::MAX); 64],
+        }),
     }
 }
 
@@ -80,7 +90,9 @@ fn a_status_that_is_too_large_loses_the_ends_of_its_lists() {
     assert!(!read.waits.is_empty() && fits(&read));
     assert!(read.waiting_threads().eq(0..100));
     for wait in &read.waits {
-        let Subject::Words(words) = &wait.subject else { panic!("{wait:?}") };
+        let Subject::Words(words) = &wait.subject else {
+            panic!("{wait:?}")
+        };
         assert_eq!(words.words.len() as u64 + words.more, MAX_LISTED as u64 + 1);
     }
 }
@@ -90,7 +102,10 @@ fn a_reader_copies_again_when_a_write_came_between() {
     let (old, new) = (waits_for(1, 1), waits_for(2, 1));
     let (old, new_page) = (page(2, &old), page(4, &new));
     let mut places = [&old, &old, &new_page, &new_page, &new_page].into_iter();
-    assert_eq!(read(|nbytes| Some(places.next()?[..nbytes].to_vec())), Some(new.clone()));
+    assert_eq!(
+        read(|nbytes| Some(places.next()?[..nbytes].to_vec())),
+        Some(new.clone())
+    );
     assert_eq!(places.len(), 0);
     assert_eq!(found(&page(5, &new)), None);
 }
@@ -99,7 +114,9 @@ fn a_reader_copies_again_when_a_write_came_between() {
 #[test]
 fn a_reader_finds_no_status_that_was_not_written() {
     const WRITES: u64 = 2000;
-    let words: Vec<AtomicU64> = (0..STATUS_BYTES / WORD).map(|_| AtomicU64::new(0)).collect();
+    let words: Vec<AtomicU64> = (0..STATUS_BYTES / WORD)
+        .map(|_| AtomicU64::new(0))
+        .collect();
     let status = |round: u64| {
         let mut status = waits_for(1 + round as usize % 5, 1 + round as u32 % 3);
         status.pid_namespace = round;
@@ -109,13 +126,19 @@ fn a_reader_finds_no_status_that_was_not_written() {
         words[0].store(2 * round + 1, Ordering::Relaxed);
         fence(Ordering::Release);
         let encoded = encode(&status(round));
-        encoded.iter().zip(&words[1..]).for_each(|(from, to)| to.store(*from, Ordering::Relaxed));
+        encoded
+            .iter()
+            .zip(&words[1..])
+            .for_each(|(from, to)| to.store(*from, Ordering::Relaxed));
         words[0].store(2 * round + 2, Ordering::Release);
     };
     // From the last word to the first, as a copy may be made.
     let copy = |nbytes: usize| {
-        let mut copied: Vec<u64> =
-            words[..nbytes / WORD].iter().rev().map(|word| word.load(Ordering::Relaxed)).collect();
+        let mut copied: Vec<u64> = words[..nbytes / WORD]
+            .iter()
+            .rev()
+            .map(|word| word.load(Ordering::Relaxed))
+            .collect();
         copied.reverse();
         Some(copied.into_iter().flat_map(u64::to_ne_bytes).collect())
     };

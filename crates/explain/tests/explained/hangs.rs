@@ -9,11 +9,18 @@ use rushmem_explain::status::{Stage, Subject, SymmetricLocation};
 fn check(hang: impl Fn(u32) -> TestJob, sentences: &[&str]) {
     for n_pes in [4, 64] {
         let (_, conclusion) = hang(n_pes).explained(n_pes);
-        let rest = if n_pes == 4 { "0-2".to_owned() } else { format!("0-2 and 4-{}", n_pes - 1) };
+        let rest = if n_pes == 4 {
+            "0-2".to_owned()
+        } else {
+            format!("0-2 and 4-{}", n_pes - 1)
+        };
         let last = (n_pes - 1).to_string();
         for sentence in sentences {
             let sentence = sentence.replace("{rest}", &rest).replace("{last}", &last);
-            assert!(conclusion.contains(&sentence), "{conclusion}\nlacks: {sentence}");
+            assert!(
+                conclusion.contains(&sentence),
+                "{conclusion}\nlacks: {sentence}"
+            );
         }
     }
 }
@@ -31,7 +38,11 @@ const EXCEPTION: &str = "An operation that is still in flight over a network cou
 #[test]
 fn a_word_that_nobody_is_left_to_write() {
     check(
-        |n| TestJob::new(n).barrier_all(others(n, &[3])).wait_until(3, 7),
+        |n| {
+            TestJob::new(n)
+                .barrier_all(others(n, &[3]))
+                .wait_until(3, 7)
+        },
         &[
             "Deadlock: PE 3 has waited 31 s in shmem_long_wait_until on flag[2] >= 8, which is 7. \
              No PE is left to write this word: all others wait.",
@@ -43,22 +54,33 @@ fn a_word_that_nobody_is_left_to_write() {
 
 #[test]
 fn the_first_of_many_cycles_is_described_although_it_is_found_last() {
-    let job = [4, 6, 8, 10, 12].into_iter().fold(TestJob::new(16), |job, pe| {
-        let (first, second) = (u64::from(pe) * 8, u64::from(pe + 1) * 8);
-        let job = job.holds(pe, first).holds(pe + 1, second);
-        job.set_lock([pe], second, None).set_lock([pe + 1], first, None)
-    });
+    let job = [4, 6, 8, 10, 12]
+        .into_iter()
+        .fold(TestJob::new(16), |job, pe| {
+            let (first, second) = (u64::from(pe) * 8, u64::from(pe + 1) * 8);
+            let job = job.holds(pe, first).holds(pe + 1, second);
+            job.set_lock([pe], second, None)
+                .set_lock([pe + 1], first, None)
+        });
     // The search begins with these PEs, which wait for members of the later pairs.
-    let job = (0..4).fold(job, |job, pe: u32| job.set_lock([pe], u64::from(6 + 2 * pe) * 8, None));
+    let job = (0..4).fold(job, |job, pe: u32| {
+        job.set_lock([pe], u64::from(6 + 2 * pe) * 8, None)
+    });
     let (_, conclusion) = job.explained(16);
-    assert!(conclusion.contains("PE 4 has waited 20 s for PE 5 in shmem_set_lock"), "{conclusion}");
+    assert!(
+        conclusion.contains("PE 4 has waited 20 s for PE 5 in shmem_set_lock"),
+        "{conclusion}"
+    );
 }
 
 #[test]
 fn a_block_of_the_heap_is_named_by_its_allocation() {
     let hang = |n, block, allocated_at: Option<&str>| {
         let lock = SymmetricLocation::Heap { offset: 80, block };
-        let lock = |_| Subject::Lock { lock: lock.clone(), behind: Some(0) };
+        let lock = |_| Subject::Lock {
+            lock: lock.clone(),
+            behind: Some(0),
+        };
         let mut job = TestJob::new(n).wait([3], "shmem_set_lock", 6.0, lock);
         let status = job.0[3].status.as_mut().expect("a status");
         status.waits[0].allocated_at = allocated_at.map(str::to_owned);
@@ -70,12 +92,19 @@ fn a_block_of_the_heap_is_named_by_its_allocation() {
     check(|n| hang(n, block, Some("ring.c:5 in main")), &[&place]);
     let offset = named("byte 16 of the allocation of 32 bytes at heap offset 0x40");
     check(|n| hang(n, block, None), &[&offset]);
-    check(|n| hang(n, None, Some("ring.c:5 in main")), &[&named("heap offset 0x50")]);
+    check(
+        |n| hang(n, None, Some("ring.c:5 in main")),
+        &[&named("heap offset 0x50")],
+    );
 }
 
 #[test]
 fn the_last_write_of_a_word_is_named() {
-    let hang = |n| TestJob::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
+    let hang = |n| {
+        TestJob::new(n)
+            .barrier_all(others(n, &[3]))
+            .wait_until(3, 7)
+    };
     let hint = "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.";
     check(hang, &[hint]);
     let none = "No PE has written it in its last 32 writes. The last write of PE 0, 1 s ago, was to \
@@ -87,29 +116,57 @@ fn the_last_write_of_a_word_is_named() {
         |n| hang(n).writes(0, 2, 1.0),
         &["all others wait. The last write of PE 0, 1 s ago, was to"],
     );
-    let three = |n| hang(n).writes(0, 3, 40.0).writes(1, 3, 33.0).writes(2, 3, 35.0);
-    check(three, &["PE 1 wrote it last, 33 s ago, in shmem_long_p. PEs"]);
+    let three = |n| {
+        hang(n)
+            .writes(0, 3, 40.0)
+            .writes(1, 3, 33.0)
+            .writes(2, 3, 35.0)
+    };
+    check(
+        three,
+        &["PE 1 wrote it last, 33 s ago, in shmem_long_p. PEs"],
+    );
 }
 
 #[test]
 fn what_is_in_flight_to_the_word_is_named() {
-    let hang = |n| TestJob::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
+    let hang = |n| {
+        TestJob::new(n)
+            .barrier_all(others(n, &[3]))
+            .wait_until(3, 7)
+    };
     let none = |n| hang(n).in_flight(0..n, 0, &[], false);
     let nothing = "all others wait. Nothing in flight targets it. PEs";
     check(none, &[nothing]);
     assert!(!none(4).explained(4).1.contains("could end such waits"));
     // An operation to another PE does not end the wait, but that PE may then write the word.
-    check(|n| none(n).in_flight([2], 14, &[1], false), &[nothing, EXCEPTION]);
+    check(
+        |n| none(n).in_flight([2], 14, &[1], false),
+        &[nothing, EXCEPTION],
+    );
     let all = "all others wait. PE 2 has 14 operations in flight, among them to PE 3. PEs";
-    check(|n| none(n).in_flight([2], 14, &[1, 3], false), &[all, EXCEPTION]);
-    check(|n| hang(n).in_flight([2], 14, &[1, 3], false), &[all, EXCEPTION]);
+    check(
+        |n| none(n).in_flight([2], 14, &[1, 3], false),
+        &[all, EXCEPTION],
+    );
+    check(
+        |n| hang(n).in_flight([2], 14, &[1, 3], false),
+        &[all, EXCEPTION],
+    );
     check(
         |n| none(n).in_flight([2], 1, &[1], true),
         &["all others wait. PE 2 has an operation in flight, to PE 1. PEs"],
     );
     // The operations of PE 2 are not known.
-    check(|n| hang(n).in_flight(others(n, &[2]), 0, &[], false), &["all others wait. PEs"]);
-    let finalized = |n| none(n).stage([2], Some(Stage::Finalized)).in_flight([2], 1, &[3], false);
+    check(
+        |n| hang(n).in_flight(others(n, &[2]), 0, &[], false),
+        &["all others wait. PEs"],
+    );
+    let finalized = |n| {
+        none(n)
+            .stage([2], Some(Stage::Finalized))
+            .in_flight([2], 1, &[3], false)
+    };
     check(finalized, &["Nothing in flight targets it."]);
 }
 
@@ -126,21 +183,41 @@ fn a_process_does_not_run() {
     let silent = ProcessState::HostSilent("n2".into());
     let cases = [
         (ProcessState::Sleeps, "PE 3 sleeps outside the library."),
-        (ProcessState::Stopped, "PE 3 is stopped by a signal. It continues after"),
-        (ProcessState::Traced, "PE 3 is stopped by a debugger. It continues after"),
-        (ProcessState::WaitsForDisk, "PE 3 waits for a disk or for swapped memory."),
-        (ProcessState::Ended("killed by signal 9".into()), "PE 3 has ended (killed by signal 9)."),
+        (
+            ProcessState::Stopped,
+            "PE 3 is stopped by a signal. It continues after",
+        ),
+        (
+            ProcessState::Traced,
+            "PE 3 is stopped by a debugger. It continues after",
+        ),
+        (
+            ProcessState::WaitsForDisk,
+            "PE 3 waits for a disk or for swapped memory.",
+        ),
+        (
+            ProcessState::Ended("killed by signal 9".into()),
+            "PE 3 has ended (killed by signal 9).",
+        ),
         (silent, "PE 3 is on host n2, which does not answer."),
     ];
     for (process, sentence) in cases {
-        let hang = |n| TestJob::new(n).barrier_all(others(n, &[3])).process([3], process.clone());
+        let hang = |n| {
+            TestJob::new(n)
+                .barrier_all(others(n, &[3]))
+                .process([3], process.clone())
+        };
         check(hang, &[sentence, REST_WAITS]);
     }
 }
 
 #[test]
 fn a_pe_is_stopped_within_the_barrier() {
-    let hang = |n| TestJob::new(n).barrier_all(0..n).process([3], ProcessState::Stopped);
+    let hang = |n| {
+        TestJob::new(n)
+            .barrier_all(0..n)
+            .process([3], ProcessState::Stopped)
+    };
     check(hang, &["PE 3 is stopped by a signal", REST_WAITS]);
 }
 
@@ -161,16 +238,28 @@ fn nothing_is_concluded_on_pes_of_other_hosts() {
 
 #[test]
 fn a_pe_has_finalized() {
-    let hang = |n| TestJob::new(n).barrier_all(others(n, &[3])).stage([3], Some(Stage::Finalized));
+    let hang = |n| {
+        TestJob::new(n)
+            .barrier_all(others(n, &[3]))
+            .stage([3], Some(Stage::Finalized))
+    };
     check(hang, &["PE 3 has finalized.", REST_WAITS]);
 }
 
 #[test]
 fn a_pe_exits_without_finalize() {
     let hang = |n| {
-        TestJob::new(n).barrier_all(others(n, &[3])).wait([3], "exit", 5.0, |_| Subject::Leaving)
+        TestJob::new(n)
+            .barrier_all(others(n, &[3]))
+            .wait([3], "exit", 5.0, |_| Subject::Leaving)
     };
-    check(hang, &["PE 3 has reached the exit without shmem_finalize.", REST_WAITS]);
+    check(
+        hang,
+        &[
+            "PE 3 has reached the exit without shmem_finalize.",
+            REST_WAITS,
+        ],
+    );
 }
 
 #[test]
@@ -192,14 +281,21 @@ fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
             let finalized = TestJob::new(n).stage([0], Some(Stage::Finalized));
             finalized.wait(others(n, &[0, 3]), "Shmem::drop", 8.0, |_| Subject::Exit)
         },
-        &["PE 3 computes (99 % of a CPU). PEs 1-2 ", "wait for PE 3 in Shmem::drop, for 8 s."],
+        &[
+            "PE 3 computes (99 % of a CPU). PEs 1-2 ",
+            "wait for PE 3 in Shmem::drop, for 8 s.",
+        ],
     );
 }
 
 #[test]
 fn a_word_is_waited_for_after_all_others_have_finalized() {
     check(
-        |n| TestJob::new(n).stage(others(n, &[3]), Some(Stage::Finalized)).wait_until(3, 7),
+        |n| {
+            TestJob::new(n)
+                .stage(others(n, &[3]), Some(Stage::Finalized))
+                .wait_until(3, 7)
+        },
         &["No PE is left to write this word: all others have finalized."],
     );
 }
@@ -208,8 +304,13 @@ fn a_word_is_waited_for_after_all_others_have_finalized() {
 fn two_pes_take_two_locks_in_different_order() {
     check(
         |n| {
-            let locks = TestJob::new(n).holds(0, 64).holds(1, 72).set_lock([0], 72, Some(1));
-            locks.set_lock([1], 64, Some(0)).barrier_all(others(n, &[0, 1]))
+            let locks = TestJob::new(n)
+                .holds(0, 64)
+                .holds(1, 72)
+                .set_lock([0], 72, Some(1));
+            locks
+                .set_lock([1], 64, Some(0))
+                .barrier_all(others(n, &[0, 1]))
         },
         &[
             "Deadlock: PE 0 has waited 20 s for PE 1 in shmem_set_lock on heap offset 0x48, which PE 1 \
@@ -224,7 +325,12 @@ fn two_pes_take_two_locks_in_different_order() {
 #[test]
 fn a_pe_takes_its_own_lock() {
     check(
-        |n| TestJob::new(n).holds(3, 64).set_lock([3], 64, None).barrier_all(others(n, &[3])),
+        |n| {
+            TestJob::new(n)
+                .holds(3, 64)
+                .set_lock([3], 64, None)
+                .barrier_all(others(n, &[3]))
+        },
         &[
             "Deadlock: PE 3 has waited 20 s for itself in shmem_set_lock on heap offset 0x40, which \
              PE 3 holds.",
@@ -236,8 +342,9 @@ fn a_pe_takes_its_own_lock() {
 fn the_holder_of_a_lock_has_finalized() {
     check(
         |n| {
-            let queue =
-                (1..n).fold(TestJob::new(n), |job, pe| job.set_lock([pe], 64, Some(pe - 1)));
+            let queue = (1..n).fold(TestJob::new(n), |job, pe| {
+                job.set_lock([pe], 64, Some(pe - 1))
+            });
             queue.stage([0], Some(Stage::Finalized))
         },
         &[
@@ -293,9 +400,11 @@ fn different_collectives_of_the_same_number() {
             let job = TestJob::new(n).barrier_all(others(n, &[3]));
             job.wait([3], "shmem_long_sum_reduce", 31.0, |_| world(n, 41))
         },
-        &["Mismatched collectives on SHMEM_TEAM_WORLD: as the 41st one, PEs {rest} have called \
+        &[
+            "Mismatched collectives on SHMEM_TEAM_WORLD: as the 41st one, PEs {rest} have called \
            shmem_barrier_all and PE 3 has called shmem_long_sum_reduce. They have waited 12 s to 31 s. All members must call the \
-           same collectives in the same order."],
+           same collectives in the same order.",
+        ],
     );
 }
 
@@ -304,7 +413,9 @@ fn reductions_of_different_types() {
     check(
         |n| {
             let job = TestJob::new(n).wait([3], "shmem_int_sum_reduce", 9.0, |_| world(n, 41));
-            job.wait(others(n, &[3]), "shmem_long_sum_reduce", 9.0, |_| world(n, 41))
+            job.wait(others(n, &[3]), "shmem_long_sum_reduce", 9.0, |_| {
+                world(n, 41)
+            })
         },
         &["shmem_long_sum_reduce and PE 3 has called shmem_int_sum_reduce."],
     );
@@ -346,25 +457,38 @@ fn a_pe_is_one_collective_ahead() {
             let job = TestJob::new(n).barrier_all(others(n, &[3]));
             job.wait([3], "shmem_sync_all", 31.0, |_| world(n, 42))
         },
-        &["Mismatched collectives on SHMEM_TEAM_WORLD: PEs {rest} are in shmem_barrier_all, the \
-           41st one, but PE 3 is in shmem_sync_all, already the 42nd one. "],
+        &[
+            "Mismatched collectives on SHMEM_TEAM_WORLD: PEs {rest} are in shmem_barrier_all, the \
+           41st one, but PE 3 is in shmem_sync_all, already the 42nd one. ",
+        ],
     );
 }
 
 #[test]
 fn members_pass_different_active_sets() {
-    let small =
-        |_| team("the active set PE_start 1, logPE_stride 0, PE_size 3", 9, (1, 1, 3), 1, None);
-    let large =
-        |n| team("the active set PE_start 0, logPE_stride 0, PE_size 4", 8, (0, 1, n), 1, None);
+    let small = |_| {
+        team(
+            "the active set PE_start 1, logPE_stride 0, PE_size 3",
+            9,
+            (1, 1, 3),
+            1,
+            None,
+        )
+    };
+    let large = |n| {
+        team(
+            "the active set PE_start 0, logPE_stride 0, PE_size 4",
+            8,
+            (0, 1, n),
+            1,
+            None,
+        )
+    };
     check(
         |n| {
-            TestJob::new(n).wait(others(n, &[3]), "shmem_barrier", 9.0, |_| large(n)).wait(
-                [3],
-                "shmem_barrier",
-                9.0,
-                |_| small(n),
-            )
+            TestJob::new(n)
+                .wait(others(n, &[3]), "shmem_barrier", 9.0, |_| large(n))
+                .wait([3], "shmem_barrier", 9.0, |_| small(n))
         },
         &[
             "Mismatched active sets: PE",
@@ -391,7 +515,9 @@ fn a_message_comes_from_a_pe_that_waits_for_a_word() {
     check(
         |n| {
             let from = |_| Subject::Message { from: 3 };
-            TestJob::new(n).wait(others(n, &[3]), "shmem_team_split_2d", 4.0, from).wait_until(3, 7)
+            TestJob::new(n)
+                .wait(others(n, &[3]), "shmem_team_split_2d", 4.0, from)
+                .wait_until(3, 7)
         },
         &[
             "Deadlock: PE 3 has waited 31 s in shmem_long_wait_until",
@@ -405,23 +531,38 @@ fn operations_are_for_a_stopped_pe() {
     check(
         |n| {
             let to = |_| Subject::Operations { peers: vec![3] };
-            let job = TestJob::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..3);
-            job.barrier_all(4.min(n)..n).process([3], ProcessState::Stopped)
+            let job = TestJob::new(n)
+                .wait([0], "shmem_quiet", 4.0, to)
+                .barrier_all(1..3);
+            job.barrier_all(4.min(n)..n)
+                .process([3], ProcessState::Stopped)
         },
-        &["PE 3 is stopped by a signal", "PE 0 waits for PE 3 in shmem_quiet, for 4 s."],
+        &[
+            "PE 3 is stopped by a signal",
+            "PE 0 waits for PE 3 in shmem_quiet, for 4 s.",
+        ],
     );
 }
 
 #[test]
 fn a_pe_has_not_come_to_init() {
     let cases = [
-        (None, "has no status that can be read; perhaps it has not passed shmem_init"),
+        (
+            None,
+            "has no status that can be read; perhaps it has not passed shmem_init",
+        ),
         (Some(Stage::Uninitialized), "has not called shmem_init"),
     ];
     for (stage, predicate) in cases {
         check(
-            |n| TestJob::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], stage),
-            &[&format!("PE 3 {predicate}. PEs {{rest}} wait for PE 3 in shmem_init.")],
+            |n| {
+                TestJob::new(n)
+                    .stage(others(n, &[3]), Some(Stage::Starting))
+                    .stage([3], stage)
+            },
+            &[&format!(
+                "PE 3 {predicate}. PEs {{rest}} wait for PE 3 in shmem_init."
+            )],
         );
     }
 }
@@ -431,15 +572,14 @@ fn a_broadcast_waits_for_the_parent_of_a_parent() {
     let in_broadcast = |n, awaited| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(awaited));
     check(
         |n| {
-            TestJob::new(n).wait([3], "shmem_broadcastmem", 6.0, |_| in_broadcast(n, 2)).wait(
-                [2],
-                "shmem_broadcastmem",
-                6.0,
-                |_| in_broadcast(n, 1),
-            )
+            TestJob::new(n)
+                .wait([3], "shmem_broadcastmem", 6.0, |_| in_broadcast(n, 2))
+                .wait([2], "shmem_broadcastmem", 6.0, |_| in_broadcast(n, 1))
         },
-        &["PE 1 computes (99 % of a CPU). PEs 2-3 wait for PE 1 in shmem_broadcastmem, the 5th \
-           collective on SHMEM_TEAM_WORLD, for 6 s."],
+        &[
+            "PE 1 computes (99 % of a CPU). PEs 2-3 wait for PE 1 in shmem_broadcastmem, the 5th \
+           collective on SHMEM_TEAM_WORLD, for 6 s.",
+        ],
     );
 }
 
@@ -467,7 +607,10 @@ fn a_member_that_has_left_a_reduction_is_not_missing_in_it() {
 fn a_word_is_waited_for_in_the_barrier_of_others_behind_a_lock() {
     check(
         |n| {
-            let job = TestJob::new(n).wait_until(1, 7).holds(1, 64).set_lock([2], 64, Some(1));
+            let job = TestJob::new(n)
+                .wait_until(1, 7)
+                .holds(1, 64)
+                .set_lock([2], 64, Some(1));
             job.barrier_all(others(n, &[1, 2]))
         },
         &[
@@ -481,8 +624,10 @@ fn a_word_is_waited_for_in_the_barrier_of_others_behind_a_lock() {
 fn the_members_of_a_reduction_pass_different_arguments() {
     check(
         |n| TestJob::new(n).wait(0..n, "shmem_long_sum_reduce", 40.0, |_| world(n, 2)),
-        &["PEs 0-{last} have waited 40 s in shmem_long_sum_reduce, the 2nd collective on \
+        &[
+            "PEs 0-{last} have waited 40 s in shmem_long_sum_reduce, the 2nd collective on \
              SHMEM_TEAM_WORLD. No member is missing: the collective is under way, or the members \
-             have passed different arguments."],
+             have passed different arguments.",
+        ],
     );
 }

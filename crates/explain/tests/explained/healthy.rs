@@ -10,8 +10,17 @@ fn check(job: impl Fn(u32) -> TestJob, sentence: &str) {
     for n_pes in [4, 64] {
         let (_, conclusion) = job(n_pes).explained(n_pes);
         let sentence = sentence.replace("{last}", &(n_pes - 1).to_string());
-        assert!(conclusion.contains(&sentence), "{conclusion}\nlacks: {sentence}");
-        for verdict in ["Deadlock", "Mismatch", "No PE is left", "has ended", "different arg"] {
+        assert!(
+            conclusion.contains(&sentence),
+            "{conclusion}\nlacks: {sentence}"
+        );
+        for verdict in [
+            "Deadlock",
+            "Mismatch",
+            "No PE is left",
+            "has ended",
+            "different arg",
+        ] {
             let is_allowed =
                 verdict == "different arg" && sentence.contains("No member is missing");
             assert!(is_allowed || !conclusion.contains(verdict), "{conclusion}");
@@ -21,7 +30,10 @@ fn check(job: impl Fn(u32) -> TestJob, sentence: &str) {
 
 #[test]
 fn all_pes_compute() {
-    check(TestJob::new, "All PEs compute (99 % of a CPU each): none waits for another.");
+    check(
+        TestJob::new,
+        "All PEs compute (99 % of a CPU each): none waits for another.",
+    );
 }
 
 #[test]
@@ -33,7 +45,10 @@ fn all_pes_have_finalized() {
 #[test]
 fn a_pe_computes_for_an_hour() {
     let job = |n| TestJob::new(n).wait(1..n, "shmem_barrier_all", 3600.0, |_| world(n, 2));
-    check(job, "PE 0 computes (99 % of a CPU). PEs 1-{last} wait for PE 0 in shmem_barrier_all");
+    check(
+        job,
+        "PE 0 computes (99 % of a CPU). PEs 1-{last} wait for PE 0 in shmem_barrier_all",
+    );
 }
 
 #[test]
@@ -47,14 +62,24 @@ fn a_consumer_waits_for_a_producer_that_computes() {
 
 #[test]
 fn a_word_compares_already() {
-    let job = |n| TestJob::new(n).wait_until(3, 8).barrier_all((0..n).filter(|pe| *pe != 3));
-    check(job, "flag[2] >= 8, which is 8 by now. It is about to continue.");
+    let job = |n| {
+        TestJob::new(n)
+            .wait_until(3, 8)
+            .barrier_all((0..n).filter(|pe| *pe != 3))
+    };
+    check(
+        job,
+        "flag[2] >= 8, which is 8 by now. It is about to continue.",
+    );
 }
 
 #[test]
 fn locks_are_waited_for_while_the_holder_computes() {
-    let job =
-        |n| (1..n).fold(TestJob::new(n).holds(0, 8), |job, pe| job.set_lock([pe], 8, Some(pe - 1)));
+    let job = |n| {
+        (1..n).fold(TestJob::new(n).holds(0, 8), |job, pe| {
+            job.set_lock([pe], 8, Some(pe - 1))
+        })
+    };
     check(
         job,
         "PE 0 computes (99 % of a CPU). PEs 1-{last} wait for PE 0 in shmem_set_lock on heap offset 0x8, for 20 s.",
@@ -114,7 +139,11 @@ fn waits_in_a_circle_are_young() {
 
 #[test]
 fn a_word_is_young() {
-    let job = |n| TestJob::new(n).wait([3], "shmem_wait", 0.5, |_| word()).barrier_all(0..3);
+    let job = |n| {
+        TestJob::new(n)
+            .wait([3], "shmem_wait", 0.5, |_| word())
+            .barrier_all(0..3)
+    };
     check(
         job,
         "PE 3 has waited 0.50 s in shmem_wait on the static variable at 0x4010 >= 8. This is too short",
@@ -140,7 +169,10 @@ fn a_pe_that_is_done_waits_for_the_others_to_finalize() {
 #[test]
 fn all_pes_are_at_the_end_of_finalize() {
     let job = |n| TestJob::new(n).wait(0..n, "shmem_finalize", 8.0, |_| Subject::Exit);
-    check(job, "PEs 0-{last} have waited 8 s in shmem_finalize. No target");
+    check(
+        job,
+        "PEs 0-{last} have waited 8 s in shmem_finalize. No target",
+    );
 }
 
 #[test]
@@ -174,7 +206,9 @@ fn different_calls_are_young() {
 fn a_network_is_slow() {
     let job = |n| {
         let to = |_| Subject::Operations { peers: vec![3] };
-        TestJob::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..n)
+        TestJob::new(n)
+            .wait([0], "shmem_quiet", 4.0, to)
+            .barrier_all(1..n)
     };
     check(job, "the network is slow");
 }
@@ -187,7 +221,10 @@ fn processes_sleep_outside_the_library() {
 
 #[test]
 fn no_pe_has_come_to_init() {
-    check(|n| TestJob::new(n).stage(0..n, None), "No PE has a status that can be read; perhaps");
+    check(
+        |n| TestJob::new(n).stage(0..n, None),
+        "No PE has a status that can be read; perhaps",
+    );
 }
 
 #[test]
@@ -205,7 +242,8 @@ fn operations_of_a_barrier_are_slow() {
     let job = |n| {
         let to = |_| Subject::Operations { peers: vec![0] };
         let job = TestJob::new(n).wait([3], "shmem_barrier_all", 4.0, to);
-        job.barrier_all((1..n).filter(|pe| *pe != 3)).wait_until(0, 7)
+        job.barrier_all((1..n).filter(|pe| *pe != 3))
+            .wait_until(0, 7)
     };
     check(job, "PE 3 can still write this word.");
 }

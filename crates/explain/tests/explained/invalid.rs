@@ -23,7 +23,11 @@ impl Numbers {
 
     /// Returns a PE, mostly one of a job of 6 PEs.
     fn pe(&mut self) -> u32 {
-        if self.below(20) == 0 { u32::MAX } else { self.below(7) as u32 }
+        if self.below(20) == 0 {
+            u32::MAX
+        } else {
+            self.below(7) as u32
+        }
     }
 
     fn maybe_pe(&mut self) -> Option<u32> {
@@ -40,17 +44,26 @@ impl Numbers {
                 let number = self.below(3);
                 let mut subject = team("team", number, (start, stride, n), nth, self.maybe_pe());
                 if let (0, Subject::Collective(of)) = (self.below(3), &mut subject) {
-                    of.members =
-                        Members::Listed { pes: vec![self.pe(), self.pe()], more: u32::MAX };
+                    of.members = Members::Listed {
+                        pes: vec![self.pe(), self.pe()],
+                        more: u32::MAX,
+                    };
                 }
                 subject
             }
             2 => {
-                let lock =
-                    SymmetricLocation::Heap { offset: self.below(2), block: Some((u64::MAX, 0)) };
-                Subject::Lock { lock, behind: self.maybe_pe() }
+                let lock = SymmetricLocation::Heap {
+                    offset: self.below(2),
+                    block: Some((u64::MAX, 0)),
+                };
+                Subject::Lock {
+                    lock,
+                    behind: self.maybe_pe(),
+                }
             }
-            3 => Subject::Operations { peers: vec![self.pe(), self.pe(), self.pe()] },
+            3 => Subject::Operations {
+                peers: vec![self.pe(), self.pe(), self.pe()],
+            },
             4 => Subject::Message { from: self.pe() },
             _ => Subject::Exit,
         }
@@ -65,14 +78,22 @@ impl Numbers {
                 job = job.wait([pe], call, self.below(4) as f64, |_| subject.clone());
             }
             let report = &mut job.0[pe as usize];
-            report.values.extend((0..self.below(3)).map(|index| (index > 0).then_some(8)));
+            report
+                .values
+                .extend((0..self.below(3)).map(|index| (index > 0).then_some(8)));
             report.other_threads.busy = u32::from(self.below(9) == 0);
             job = match self.below(12) {
                 0 => job.stage([pe], Some(Stage::Starting)),
                 1 => job.stage([pe], Some(Stage::Finalized)),
                 2 => job.stage([pe], None),
                 3 => job.process([pe], ProcessState::Stopped),
-                4 => job.process([pe], ProcessState::Runs { cpu_ms: 1, of_ms: 0 }),
+                4 => job.process(
+                    [pe],
+                    ProcessState::Runs {
+                        cpu_ms: 1,
+                        of_ms: 0,
+                    },
+                ),
                 _ => job,
             };
         }
@@ -93,7 +114,10 @@ fn invalid_statuses_are_explained() {
         // A sentence without a PE belongs to the sentence before it.
         let sentences = conclusion.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut once = HashSet::new();
-        for sentence in sentences.split(". ").filter(|sentence| sentence.contains("PE")) {
+        for sentence in sentences
+            .split(". ")
+            .filter(|sentence| sentence.contains("PE"))
+        {
             assert!(once.insert(sentence), "{sentence} comes twice: {text}");
         }
     }

@@ -56,11 +56,22 @@ impl TestJob {
             let snapshot = &mut self.0[pe as usize];
             snapshot.process = ProcessState::Sleeps;
             let since = NOW - (seconds * SECOND as f64) as u64;
-            let status = snapshot.status.as_mut().expect("a PE that waits has a status");
+            let status = snapshot
+                .status
+                .as_mut()
+                .expect("a PE that waits has a status");
             let thread = status.waits.len() as u32;
             let (call, subject) = (call.into(), subject(pe));
             let (called_at, search, allocated_at) = (None, None, None);
-            let wait = Wait { thread, call, called_at, search, allocated_at, since, subject };
+            let wait = Wait {
+                thread,
+                call,
+                called_at,
+                search,
+                allocated_at,
+                since,
+                subject,
+            };
             status.waits.push(wait);
         }
         self
@@ -84,10 +95,18 @@ impl TestJob {
     /// Adds a write of a PE to the word of [`word`] on another PE, made `seconds` ago.
     pub fn writes(mut self, writer: u32, pe: u32, seconds: f64) -> TestJob {
         let at = NOW - (seconds * SECOND as f64) as u64;
-        let (location, call) =
-            (SymmetricLocation::Static { address: 0x4010 }, "shmem_long_p".into());
+        let (location, call) = (
+            SymmetricLocation::Static { address: 0x4010 },
+            "shmem_long_p".into(),
+        );
         let writes = self.0[writer as usize].writes.get_or_insert_default();
-        writes.push(LastWrite { at, pe, location, nbytes: 8, call });
+        writes.push(LastWrite {
+            at,
+            pe,
+            location,
+            nbytes: 8,
+            call,
+        });
         self
     }
 
@@ -101,7 +120,11 @@ impl TestJob {
     ) -> TestJob {
         for pe in pes {
             let status = self.0[pe as usize].status.as_mut().expect("a status");
-            status.in_flight = Some(InFlight { n, targets: targets.to_vec(), more });
+            status.in_flight = Some(InFlight {
+                n,
+                targets: targets.to_vec(),
+                more,
+            });
         }
         self
     }
@@ -120,7 +143,10 @@ impl TestJob {
         lock: u64,
         behind: Option<u32>,
     ) -> TestJob {
-        self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock { lock: location(lock), behind })
+        self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock {
+            lock: location(lock),
+            behind,
+        })
     }
 
     /// Returns the table of the PEs that the conclusion does not describe, and the sentences of the
@@ -129,7 +155,10 @@ impl TestJob {
         let text = rushmem_explain::explain(n_pes, &self.0);
         let (conclusion, table) = text.split_once("\n\n").unwrap_or((&text, ""));
         println!("{text}\n");
-        assert!(table.replace("\n    ", " ").lines().count() <= 25, "a long table");
+        assert!(
+            table.replace("\n    ", " ").lines().count() <= 25,
+            "a long table"
+        );
         assert!(conclusion.lines().count() <= 50, "a long conclusion");
         for line in text.lines() {
             assert!("oshrun: ".len() + line.len() <= 100, "a long line: {line}");
@@ -137,7 +166,11 @@ impl TestJob {
         let sentences: Vec<&str> = conclusion.lines().map(str::trim).collect();
         let sentences = sentences.join(" ");
         let once: HashSet<&str> = sentences.split(". ").collect();
-        assert_eq!(once.len(), sentences.split(". ").count(), "a sentence comes twice: {text}");
+        assert_eq!(
+            once.len(),
+            sentences.split(". ").count(),
+            "a sentence comes twice: {text}"
+        );
         (table.replace("\n    ", " "), sentences)
     }
 }
@@ -153,12 +186,22 @@ fn snapshot(pe: u32) -> PeSnapshot {
         in_flight: None,
         finalizing: None,
     };
-    let process = ProcessState::Runs { cpu_ms: 99, of_ms: 100 };
-    PeSnapshot { status: Some(status), read_at: NOW, ..PeSnapshot::new(pe, process) }
+    let process = ProcessState::Runs {
+        cpu_ms: 99,
+        of_ms: 100,
+    };
+    PeSnapshot {
+        status: Some(status),
+        read_at: NOW,
+        ..PeSnapshot::new(pe, process)
+    }
 }
 
 fn location(offset: u64) -> SymmetricLocation {
-    SymmetricLocation::Heap { offset, block: None }
+    SymmetricLocation::Heap {
+        offset,
+        block: None,
+    }
 }
 
 /// Returns the collective with number `nth` on the team of all PEs.
@@ -176,7 +219,14 @@ pub fn team(
 ) -> Subject {
     let members = Members::Strided { start, stride, n };
     let (team, is_active_set) = (name.to_owned(), name.starts_with("the active set"));
-    Subject::Collective(Collective { team, is_active_set, number, members, nth, awaited })
+    Subject::Collective(Collective {
+        team,
+        is_active_set,
+        number,
+        members,
+        nth,
+        awaited,
+    })
 }
 
 /// Returns an awaited word: `flag[2] >= 8`.
@@ -188,5 +238,10 @@ pub fn word() -> Subject {
         signed: true,
         wanted: 8,
     };
-    Subject::Words(Words { words: vec![word], more: 0, all: true, comparison: ">=".into() })
+    Subject::Words(Words {
+        words: vec![word],
+        more: 0,
+        all: true,
+        comparison: ">=".into(),
+    })
 }

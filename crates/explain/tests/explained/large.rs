@@ -34,7 +34,9 @@ fn the_text_folds_512_pes() {
     );
     assert!(conclusion.starts_with(&expected), "{conclusion}");
     assert_eq!(table, "", "all PEs are described");
-    let job = TestJob::new(512).wait_until(200, 10).process([300], ProcessState::Sleeps);
+    let job = TestJob::new(512)
+        .wait_until(200, 10)
+        .process([300], ProcessState::Sleeps);
     let (table, _) = explained(&job);
     let expected = "510 PEs (0-199, 201-299, 301-511) compute (99 % of a CPU each)\n\
                     PE 300 sleeps outside the library";
@@ -43,20 +45,33 @@ fn the_text_folds_512_pes() {
 
 #[test]
 fn a_table_of_many_different_words_is_folded() {
-    let job = (1..512).fold(TestJob::new(512), |job, pe| job.wait_until(pe, u64::from(pe % 100)));
+    let job = (1..512).fold(TestJob::new(512), |job, pe| {
+        job.wait_until(pe, u64::from(pe % 100))
+    });
     let (table, conclusion) = explained(&job);
-    assert!(table.contains("in shmem_long_wait_until, for 31 s"), "{table}");
+    assert!(
+        table.contains("in shmem_long_wait_until, for 31 s"),
+        "{table}"
+    );
     assert!(conclusion.contains(
         "PEs 1, 101, 201, ..., 501 have waited 31 s in shmem_long_wait_until on flag[2] >= 8, which is 1."
     ));
-    assert!(conclusion.contains("PEs 4-7, 100, 104-107, "), "{conclusion}");
-    assert!(conclusion.contains(" are in other situations."), "{conclusion}");
+    assert!(
+        conclusion.contains("PEs 4-7, 100, 104-107, "),
+        "{conclusion}"
+    );
+    assert!(
+        conclusion.contains(" are in other situations."),
+        "{conclusion}"
+    );
 }
 
 #[test]
 fn a_table_of_many_different_calls_ends_with_their_number() {
     let calls = |job: TestJob, pe: u32| {
-        job.wait([pe], &format!("shmem_call{}", pe % 40), 3.0, |_| Subject::Message { from: 0 })
+        job.wait([pe], &format!("shmem_call{}", pe % 40), 3.0, |_| {
+            Subject::Message { from: 0 }
+        })
     };
     let (table, _) = explained(&(1..512).fold(TestJob::new(512), calls));
     assert_eq!(table.lines().count(), 25);
@@ -66,7 +81,11 @@ fn a_table_of_many_different_calls_ends_with_their_number() {
 #[test]
 fn one_of_100_000_pes_is_missing() {
     let others = (0..LARGE).filter(|pe| *pe != 77_777);
-    let (_, conclusion) = explained(&TestJob::new(LARGE).barrier_all(others).wait_until(77_777, 7));
+    let (_, conclusion) = explained(
+        &TestJob::new(LARGE)
+            .barrier_all(others)
+            .wait_until(77_777, 7),
+    );
     assert!(conclusion.contains("Deadlock: PE 77777 has waited 31 s in shmem_long_wait_until"));
     assert!(
         conclusion.contains("PEs 0-77776 and 77778-99999 wait for PE 77777 in shmem_barrier_all")
@@ -98,15 +117,21 @@ fn pairs_of_100_000_pes_hold_the_locks_of_each_other() {
     let pairs = (0..LARGE).step_by(2).fold(TestJob::new(LARGE), |job, pe| {
         let (first, second) = (u64::from(pe) * 8, u64::from(pe + 1) * 8);
         let held = job.holds(pe, first).holds(pe + 1, second);
-        held.set_lock([pe], second, None).set_lock([pe + 1], first, None)
+        held.set_lock([pe], second, None)
+            .set_lock([pe + 1], first, None)
     });
     let (_, conclusion) = explained(&pairs);
-    assert!(conclusion.contains("There are 49997 more cases of this kind."), "{conclusion}");
+    assert!(
+        conclusion.contains("There are 49997 more cases of this kind."),
+        "{conclusion}"
+    );
 }
 
 #[test]
 fn a_ring_of_100_000_pes_waits_for_messages() {
-    let next = |pe: u32| Subject::Message { from: (pe + 1) % LARGE };
+    let next = |pe: u32| Subject::Message {
+        from: (pe + 1) % LARGE,
+    };
     let ring = TestJob::new(LARGE).wait(0..LARGE, "shmem_team_split_2d", 5.0, next);
     let (_, conclusion) = explained(&ring);
     assert!(conclusion.contains("PE 0 has waited 5 s for PE 1 in shmem_team_split_2d"));
@@ -115,8 +140,9 @@ fn a_ring_of_100_000_pes_waits_for_messages() {
 
 #[test]
 fn a_queue_of_100_000_pes_waits_for_a_lock() {
-    let queue =
-        (1..LARGE).fold(TestJob::new(LARGE), |job, pe| job.set_lock([pe], 64, Some(pe - 1)));
+    let queue = (1..LARGE).fold(TestJob::new(LARGE), |job, pe| {
+        job.set_lock([pe], 64, Some(pe - 1))
+    });
     let (_, conclusion) = explained(&queue.stage([0], Some(Stage::Finalized)));
     assert!(conclusion.contains(
         "PE 0 has finalized. PEs 1-99999 wait for PE 0 in shmem_set_lock on heap offset 0x40"

@@ -34,7 +34,13 @@ impl Block {
 
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Block { start, nbytes, number, allocated_by, .. } = *self;
+        let Block {
+            start,
+            nbytes,
+            number,
+            allocated_by,
+            ..
+        } = *self;
         write!(
             f,
             "the block of {nbytes} bytes at {start:p} (block {number}, allocated by {allocated_by})"
@@ -117,7 +123,10 @@ impl BlockList {
 
     /// Returns the last block that starts at an address or before it.
     pub(super) fn up_to(&self, address: usize) -> Option<&Block> {
-        self.allocated.range(..=address).next_back().map(|(_, block)| block)
+        self.allocated
+            .range(..=address)
+            .next_back()
+            .map(|(_, block)| block)
     }
 
     /// Returns the blocks in the order of their addresses, from the first one that starts at an
@@ -152,7 +161,10 @@ impl BlockList {
         }
         let next = self.from(address).next();
         if let Some(block) = next.filter(|block| block.start.addr() - address <= GUARD) {
-            return Err(Misplaced::Before(block.clone(), block.start.addr() - address));
+            return Err(Misplaced::Before(
+                block.clone(),
+                block.start.addr() - address,
+            ));
         }
         if let Some((block, freed_by)) = self.freed.iter().find(|(block, _)| block.has(address)) {
             return Err(Misplaced::Freed(block.clone(), freed_by));

@@ -32,9 +32,16 @@ impl Marks {
         let asan = || {
             let poison = function(c"__asan_poison_memory_region")?;
             let unpoison = function(c"__asan_unpoison_memory_region")?;
-            Some(Asan { poison, unpoison, poisoned: AtomicUsize::new(0) })
+            Some(Asan {
+                poison,
+                unpoison,
+                poisoned: AtomicUsize::new(0),
+            })
         };
-        Marks { asan: asan(), valgrind: valgrind::request(valgrind::RUNNING, [0; 2]) != 0 }
+        Marks {
+            asan: asan(),
+            valgrind: valgrind::request(valgrind::RUNNING, [0; 2]) != 0,
+        }
     }
 
     /// Makes the tools report accesses to these bytes.

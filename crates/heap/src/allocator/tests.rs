@@ -18,12 +18,24 @@ fn heap(nbytes: usize) -> Heap {
     let base = memory.as_mut_ptr().cast::<u8>();
     // SAFETY: the vector lives beside the allocator and is not touched otherwise.
     let allocator = unsafe { Allocator::new(base, nbytes, 4096) };
-    Heap { memory, allocator, base: base.addr() }
+    Heap {
+        memory,
+        allocator,
+        base: base.addr(),
+    }
 }
 
 fn guarded_heap(nbytes: usize) -> Heap {
-    let Heap { memory, allocator, base } = heap(nbytes);
-    Heap { memory, allocator: allocator.guarded(), base }
+    let Heap {
+        memory,
+        allocator,
+        base,
+    } = heap(nbytes);
+    Heap {
+        memory,
+        allocator: allocator.guarded(),
+        base,
+    }
 }
 
 #[test]
@@ -37,19 +49,44 @@ fn what_is_written_beyond_a_block_is_found() {
             && h.allocator.overwritten_at(blocks[0]).is_none()
     );
     for (at, n, words) in [
-        (offset + 100, 1, "overwritten, at the end of the block of 100 bytes"),
-        (offset + 102, 9, "overwritten, 2 bytes past the end of the block of 100 bytes"),
-        (offset - 8, 8, "overwritten, 8 bytes before the start of the block of 100 bytes"),
+        (
+            offset + 100,
+            1,
+            "overwritten, at the end of the block of 100 bytes",
+        ),
+        (
+            offset + 102,
+            9,
+            "overwritten, 2 bytes past the end of the block of 100 bytes",
+        ),
+        (
+            offset - 8,
+            8,
+            "overwritten, 8 bytes before the start of the block of 100 bytes",
+        ),
     ] {
         let before = copy_of(&h, at, n);
         fill(&mut h, at, n, 7);
-        let found = h.allocator.overwritten(AT_ONCE).expect("overwritten").to_string();
-        assert!(found.starts_with(&format!("{n} bytes at {:#x} were", h.base + at)), "{found}");
+        let found = h
+            .allocator
+            .overwritten(AT_ONCE)
+            .expect("overwritten")
+            .to_string();
+        assert!(
+            found.starts_with(&format!("{n} bytes at {:#x} were", h.base + at)),
+            "{found}"
+        );
         assert!(found.contains(words), "{found}");
-        assert!(found.contains("(block 1, allocated by shmem_malloc)"), "{found}");
+        assert!(
+            found.contains("(block 1, allocated by shmem_malloc)"),
+            "{found}"
+        );
         assert!(h.allocator.overwritten_at(blocks[0]).is_some());
         assert!(h.allocator.overwritten_at(blocks[1]).is_none());
-        before.into_iter().enumerate().for_each(|(i, byte)| fill(&mut h, at + i, 1, byte));
+        before
+            .into_iter()
+            .enumerate()
+            .for_each(|(i, byte)| fill(&mut h, at + i, 1, byte));
         assert!(h.allocator.overwritten(AT_ONCE).is_none());
     }
 }
@@ -59,7 +96,9 @@ fn what_is_written_beyond_a_block_is_found() {
 fn every_guard_has_its_turn() {
     let mut h = guarded_heap(4 << 20);
     let n = 3 * AT_ONCE;
-    let blocks: Vec<_> = (0..n).map(|_| h.allocator.allocate(BY, 40, 16).expect("room")).collect();
+    let blocks: Vec<_> = (0..n)
+        .map(|_| h.allocator.allocate(BY, 40, 16).expect("room"))
+        .collect();
     for i in [0, n / 2, n - 1] {
         let at = blocks[i].addr() - h.base + 40;
         let before = copy_of(&h, at, 1)[0];
@@ -75,7 +114,12 @@ fn bytes_that_are_in_no_block_are_described() {
     let mut h = guarded_heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
     let other = h.allocator.allocate(BY, 100, 16).expect("room");
-    let why = |h: &Heap, address, n| h.allocator.holding(address, n).expect_err("why").to_string();
+    let why = |h: &Heap, address, n| {
+        h.allocator
+            .holding(address, n)
+            .expect_err("why")
+            .to_string()
+    };
     let at = block.addr();
     assert!(h.allocator.holding(at, 100).is_ok() && h.allocator.holding(at + 99, 1).is_ok());
     assert!(
@@ -85,7 +129,10 @@ fn bytes_that_are_in_no_block_are_described() {
     assert!(why(&h, at + 104, 8).starts_with("begin 4 bytes past the end of the block"));
     assert!(why(&h, at - 16, 8).starts_with("begin 16 bytes before the start of the block"));
     let far = why(&h, other.addr() + (8 << 10), 8);
-    assert!(far.starts_with("begin 8092 bytes past the end of the block"), "{far}");
+    assert!(
+        far.starts_with("begin 8092 bytes past the end of the block"),
+        "{far}"
+    );
     h.allocator.free("shmem_free", block).expect("a block");
     let freed = why(&h, at + 8, 8);
     assert!(freed.starts_with("are not allocated: shmem_free has freed the block of 100 bytes"));
@@ -96,7 +143,10 @@ fn bytes_that_are_in_no_block_are_described() {
 #[test]
 fn the_whole_heap_can_be_one_block() {
     let mut h = heap(1 << 20);
-    let block = h.allocator.allocate(BY, (1 << 20) - 4096, 16).expect("room");
+    let block = h
+        .allocator
+        .allocate(BY, (1 << 20) - 4096, 16)
+        .expect("room");
     assert_eq!(h.allocator.allocate(BY, 1 << 20, 16), None);
     assert_eq!(h.allocator.allocate(BY, usize::MAX - 8, 16), None);
     h.allocator.free(BY, block).expect("a block");
@@ -108,8 +158,14 @@ fn the_whole_heap_can_be_one_block() {
 fn foreign_and_freed_pointers_are_refused() {
     let mut h = heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
-    assert_eq!(h.allocator.free(BY, block.wrapping_add(16)), Err(NotABlockStart));
-    assert_eq!(h.allocator.reallocate(BY, block.wrapping_add(1), 5), Err(NotABlockStart));
+    assert_eq!(
+        h.allocator.free(BY, block.wrapping_add(16)),
+        Err(NotABlockStart)
+    );
+    assert_eq!(
+        h.allocator.reallocate(BY, block.wrapping_add(1), 5),
+        Err(NotABlockStart)
+    );
     assert_eq!(h.allocator.free(BY, block), Ok(100));
     assert_eq!(h.allocator.free(BY, block), Err(NotABlockStart));
 }
@@ -119,9 +175,18 @@ fn an_address_has_a_place() {
     let mut h = heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
     assert!(matches!(h.allocator.kind(block), AddressKind::Block));
-    assert!(matches!(h.allocator.kind(block.wrapping_add(99)), AddressKind::Inside(_)));
-    assert!(matches!(h.allocator.kind(block.wrapping_add(100)), AddressKind::Free));
-    assert!(matches!(h.allocator.kind(block.wrapping_sub(1)), AddressKind::Free));
+    assert!(matches!(
+        h.allocator.kind(block.wrapping_add(99)),
+        AddressKind::Inside(_)
+    ));
+    assert!(matches!(
+        h.allocator.kind(block.wrapping_add(100)),
+        AddressKind::Free
+    ));
+    assert!(matches!(
+        h.allocator.kind(block.wrapping_sub(1)),
+        AddressKind::Free
+    ));
     h.allocator.free(BY, block).expect("a block");
     assert!(matches!(h.allocator.kind(block), AddressKind::Free));
 }
@@ -166,11 +231,19 @@ fn the_largest_free_block_can_be_had() {
             if largest == 0 {
                 continue;
             }
-            assert!(h.allocator.allocate(BY, largest + 33, 16).is_none(), "{largest} in round {i}");
-            let block = h.allocator.allocate(BY, largest, 16).expect("room for the largest");
+            assert!(
+                h.allocator.allocate(BY, largest + 33, 16).is_none(),
+                "{largest} in round {i}"
+            );
+            let block = h
+                .allocator
+                .allocate(BY, largest, 16)
+                .expect("room for the largest");
             h.allocator.free(BY, block).expect("live");
         }
-        blocks.into_iter().for_each(|block| assert!(h.allocator.free(BY, block).is_ok()));
+        blocks
+            .into_iter()
+            .for_each(|block| assert!(h.allocator.free(BY, block).is_ok()));
         assert_eq!(h.allocator.in_use(), 0);
         assert!(h.allocator.largest_free() > (1 << 16) - 300);
     }
@@ -246,7 +319,9 @@ fn fill(h: &mut Heap, offset: usize, n: usize, mark: u8) {
 fn copy_of(h: &Heap, offset: usize, n: usize) -> Vec<u8> {
     let base = h.memory.as_ptr().cast::<u8>();
     // SAFETY: bytes of the vector that holds the heap.
-    (offset..offset + n).map(|i| unsafe { base.add(i).read() }).collect()
+    (offset..offset + n)
+        .map(|i| unsafe { base.add(i).read() })
+        .collect()
 }
 
 fn check(h: &mut Heap, offset: usize, n: usize, mark: u8) {

@@ -33,7 +33,9 @@ impl CopySource<'_> {
         if pages.is_empty() {
             return Ok(None);
         }
-        let Some(memory) = self.memory else { return Ok(Some(pages)) };
+        let Some(memory) = self.memory else {
+            return Ok(Some(pages));
+        };
         let end = self.at + pages.end as u64;
         let start = match seek(memory, SeekFrom::Data(self.at + pages.start as u64)) {
             Ok(start) if start < end => start,
@@ -67,7 +69,10 @@ impl StaticsCopy {
         let reserved = Mapping::new(statics.nbytes() + HUGE, protection)?;
         let start = reserved.start();
         let padding = statics.start().wrapping_sub(start.addr()) % HUGE;
-        let copy = StaticsCopy { _reserved: reserved, start: start.wrapping_byte_add(padding) };
+        let copy = StaticsCopy {
+            _reserved: reserved,
+            start: start.wrapping_byte_add(padding),
+        };
         for ProgramPart { pages, .. } in &statics.parts {
             copy.advise(pages, Advice::LinuxNoHugepage);
             let mut next = pages.start;
@@ -153,7 +158,10 @@ impl StaticsCopy {
     /// # Errors
     /// When the kernel refuses. Then the process must end.
     pub(super) fn take_the_place_of(self, statics: &Statics) -> Result<(), Errno> {
-        for ProgramPart { pages, executable, .. } in &statics.parts {
+        for ProgramPart {
+            pages, executable, ..
+        } in &statics.parts
+        {
             let from = self.start.wrapping_byte_add(pages.start);
             let to = std::ptr::with_exposed_provenance_mut(statics.start() + pages.start);
             if *executable {

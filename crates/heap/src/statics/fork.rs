@@ -82,7 +82,12 @@ impl ForkHandlers {
 /// on.
 pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<ForkHandlers, Errno> {
     let identity = identity(&memory)?;
-    let shared = ForkState { statics: statics.clone(), memory, identity, at };
+    let shared = ForkState {
+        statics: statics.clone(),
+        memory,
+        identity,
+        at,
+    };
     if SHARED.set(shared).is_err() {
         return Err(Errno::ALREADY);
     }
@@ -111,7 +116,9 @@ extern "C" fn before() {
 }
 
 extern "C" fn in_parent() {
-    let Some(forking) = FORKING.take() else { return };
+    let Some(forking) = FORKING.take() else {
+        return;
+    };
     let Forking { copy, signals } = ManuallyDrop::into_inner(forking);
     drop(copy);
     restore_signals(&signals);
@@ -124,7 +131,10 @@ extern "C" fn in_child() {
     }
     let forking = FORKING.take().map(ManuallyDrop::into_inner);
     let (copy, signals) = forking.map(|f| (f.copy, f.signals)).unzip();
-    if copy.flatten().is_none_or(|copy| copy.take_the_place_of(&shared.statics).is_err()) {
+    if copy
+        .flatten()
+        .is_none_or(|copy| copy.take_the_place_of(&shared.statics).is_err())
+    {
         const WORDS: &str = "rushmem: no memory for a child process's copy of the static data\n";
         // The child ends even if nothing can be written.
         let _ = rustix::io::write(rustix::stdio::stderr(), WORDS.as_bytes());
@@ -142,7 +152,11 @@ impl ForkState {
     fn source(&self) -> CopySource<'_> {
         let is_open = identity(&self.memory).is_ok_and(|now| now == self.identity);
         let memory = is_open.then(|| self.memory.as_fd());
-        CopySource { statics: &self.statics, memory, at: self.at }
+        CopySource {
+            statics: &self.statics,
+            memory,
+            at: self.at,
+        }
     }
 }
 

@@ -113,7 +113,13 @@ impl Statics {
             .collect();
         let has_linker = headers.iter().any(|header| header.kind == libc::PT_INTERP);
         let start = load_address.wrapping_add(first);
-        Statics { load_address, start, parts, fingerprint, has_linker }
+        Statics {
+            load_address,
+            start,
+            parts,
+            fingerprint,
+            has_linker,
+        }
     }
 
     /// Returns the difference between addresses in this process and in the executable file.
@@ -134,7 +140,9 @@ impl Statics {
 
     /// Returns the addresses of the variables: a range for each part of the program that has some.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
-        self.parts.iter().map(|part| self.start + part.pages.start..self.start + part.pages.end)
+        self.parts
+            .iter()
+            .map(|part| self.start + part.pages.start..self.start + part.pages.end)
     }
 
     /// Returns true if the `nbytes` bytes at `offset` from the start are in one part, without a

@@ -45,7 +45,9 @@ impl Remapped {
     /// if the program has closed the descriptor.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         let (file, identity) = self.file.as_ref()?;
-        fork::identity(file).is_ok_and(|now| now == *identity).then(|| file.as_fd())
+        fork::identity(file)
+            .is_ok_and(|now| now == *identity)
+            .then(|| file.as_fd())
     }
 }
 
@@ -107,7 +109,11 @@ impl Statics {
         )
         .map_err(|e| NotRemapped::Refused(what, e))?;
         self.move_to(memory, kept, slot + in_slot)?;
-        Ok(Remapped { in_slot, in_node_memory: Some(slot + in_slot), file: None })
+        Ok(Remapped {
+            in_slot,
+            in_node_memory: Some(slot + in_slot),
+            file: None,
+        })
     }
 
     /// Copies the static data to a new memfd of this PE alone, and maps the memfd in their place.
@@ -140,7 +146,9 @@ impl Statics {
 
     /// Returns true if the first byte is in a shared mapping.
     fn are_shared_already(&self) -> bool {
-        let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
+        let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
+            return false;
+        };
         let holds_first = |line: &&str| {
             let (range, _) = line.split_once(' ').unwrap_or_default();
             let (start, end) = range.split_once('-').unwrap_or_default();
@@ -159,9 +167,12 @@ impl Statics {
     fn move_to(&self, memory: BorrowedFd<'_>, kept: OwnedFd, at: u64) -> Result<(), NotRemapped> {
         let prepared =
             fork::prepare(self, kept, at).map_err(|e| NotRemapped::Refused("fork handlers", e))?;
-        let pagemap =
-            rustix::fs::open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-                .ok();
+        let pagemap = rustix::fs::open(
+            "/proc/self/pagemap",
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .ok();
         let signals = block_signals();
         let moved = self.copy_and_map(memory, at, page(), pagemap.as_ref());
         restore_signals(&signals);
@@ -204,7 +215,10 @@ impl Statics {
         for part in &self.parts {
             self.copy(memory, at, page, pagemap, part)?;
         }
-        for ProgramPart { pages, executable, .. } in &self.parts {
+        for ProgramPart {
+            pages, executable, ..
+        } in &self.parts
+        {
             let mut protection = ProtFlags::READ | ProtFlags::WRITE;
             protection.set(ProtFlags::EXEC, *executable);
             let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
@@ -236,9 +250,17 @@ impl Statics {
         at: u64,
         page: usize,
         pagemap: Option<&OwnedFd>,
-        ProgramPart { pages, file_bytes, .. }: &ProgramPart,
+        ProgramPart {
+            pages, file_bytes, ..
+        }: &ProgramPart,
     ) -> Result<(), NotRemapped> {
-        let mut in_use = InUse { pagemap, page, entries: [0; WINDOW], first: 0, known: 0 };
+        let mut in_use = InUse {
+            pagemap,
+            page,
+            entries: [0; WINDOW],
+            first: 0,
+            known: 0,
+        };
         let mut run = pages.start;
         for offset in pages.clone().step_by(page) {
             let from_file = offset < pages.start + file_bytes;

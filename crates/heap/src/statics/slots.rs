@@ -25,7 +25,10 @@ impl StaticSlots {
         let nbytes = (statics.nbytes() + room(statics)) as u64;
         let nbytes = nbytes.checked_next_power_of_two()?;
         let region = STATICS_AT + u64::from(nbytes.trailing_zeros()) * REGION;
-        (nbytes <= REGION).then_some(StaticSlots { first: region, nbytes })
+        (nbytes <= REGION).then_some(StaticSlots {
+            first: region,
+            nbytes,
+        })
     }
 
     /// Returns the offset of the first slot in the node's memory.

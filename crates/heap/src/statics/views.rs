@@ -39,7 +39,10 @@ impl Views {
         peers: &[Option<PeerStatics>],
         own: u32,
     ) -> Result<Views, Error> {
-        let mut views = Views { _mappings: Vec::new(), deltas: vec![None; peers.len()] };
+        let mut views = Views {
+            _mappings: Vec::new(),
+            deltas: vec![None; peers.len()],
+        };
         let (start, nbytes) = (statics.start(), statics.nbytes() as u64);
         let others = (0..)
             .zip(peers)
@@ -67,7 +70,9 @@ impl Views {
                         *slots.insert((found, views.add(memory, found.first(), nbytes)?))
                     }
                 };
-                let at = slots.start(local).and_then(|slot| slot.checked_add(peer.in_slot));
+                let at = slots
+                    .start(local)
+                    .and_then(|slot| slot.checked_add(peer.in_slot));
                 let is_right = |&at: &u64| slots.contains(local, at, nbytes) && is_within(at, size);
                 let at = at.filter(is_right).ok_or(Error::Misplaced(local))?;
                 first.wrapping_byte_add((at - slots.first()) as usize)
@@ -102,5 +107,7 @@ impl Views {
 /// Returns the size of a file that is sealed, so that no process can make it shorter.
 fn size_of_sealed(file: &OwnedFd) -> Option<u64> {
     let is_sealed = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
-    u64::try_from(fstat(file).ok()?.st_size).ok().filter(|_| is_sealed)
+    u64::try_from(fstat(file).ok()?.st_size)
+        .ok()
+        .filter(|_| is_sealed)
 }

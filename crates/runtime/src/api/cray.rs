@@ -40,9 +40,19 @@ pub fn split_strided_by_members(
         return TeamHandle::INVALID;
     }
     let [start, stride, size] = [start, stride, size].map(|number| number as u64);
-    let arguments = [("PE_start", start), ("PE_stride", stride), ("PE_size", size)];
+    let arguments = [
+        ("PE_start", start),
+        ("PE_stride", stride),
+        ("PE_size", size),
+    ];
     let tag = digest(&[BY_MEMBERS, parent.handle().0 as u64, start, stride, size]);
-    make(call, parent.split_by_members(call), members, tag, &arguments)
+    make(
+        call,
+        parent.split_by_members(call),
+        members,
+        tag,
+        &arguments,
+    )
 }
 
 fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
@@ -62,7 +72,10 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
     let n = parent.n;
     if size < 1 {
         let size = call.written(size);
-        fail!(call, "argument PE_size is {size}, but a team has 1 to {n} PEs");
+        fail!(
+            call,
+            "argument PE_size is {size}, but a team has 1 to {n} PEs"
+        );
     }
     if stride < 1 && size > 1 {
         let stride = call.written(stride);
@@ -96,10 +109,21 @@ fn make(
 ) -> TeamHandle {
     let job = job::require(call);
     if job.settings.checks() {
-        let made = NewTeam { call, name: split.name(&members), members: &members, tag };
+        let made = NewTeam {
+            call,
+            name: split.name(&members),
+            members: &members,
+            tag,
+        };
         same_collective::require(&made, job, &members, tag, CheckedGroup::NONE, arguments);
     }
-    let request = AgreementRequest { tag, arguments: 0, able: true, keeps: true, count: 1 };
+    let request = AgreementRequest {
+        tag,
+        arguments: 0,
+        able: true,
+        keeps: true,
+        count: 1,
+    };
     match agree(call, job, &members, request) {
         Agreed::Slots(slots, generation, _) => {
             let (name, slot, config) = (split.name(&members), slots[0], TeamConfig::default());
@@ -125,7 +149,11 @@ pub fn split_grid<const D: usize>(
         Ok(range) => range,
         Err(_) => {
             let range = call.written(range);
-            fail!(call, "argument {argument} is {range}, but a range is from 0 to {}", c_int::MAX)
+            fail!(
+                call,
+                "argument {argument} is {range}, but a range is from 0 to {}",
+                c_int::MAX
+            )
         }
     });
     let job = job::require(call);
@@ -134,11 +162,19 @@ pub fn split_grid<const D: usize>(
     collectives::require_same(call, &parent, &[]);
     let split = parent.next_split(call);
     let axes = parent.members().axes(sizes, parent.me());
-    let request = AgreementRequest { tag, arguments, able: true, keeps: true, count: D };
+    let request = AgreementRequest {
+        tag,
+        arguments,
+        able: true,
+        keeps: true,
+        count: D,
+    };
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let Some(axes) = axes else {
-                slots.into_iter().for_each(|slot| agreement::slots().release(slot));
+                slots
+                    .into_iter()
+                    .for_each(|slot| agreement::slots().release(slot));
                 return [TeamHandle::INVALID; D];
             };
             let mut slots = slots.into_iter();
@@ -178,12 +214,21 @@ pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> 
         return TeamHandle::INVALID;
     }
     let alike = (0..).zip(words).filter(|(_, word)| word >> 32 == own >> 32);
-    let mut by_key: Vec<(c_int, u32)> =
-        alike.map(|(member, word)| (word as c_int, member)).collect();
+    let mut by_key: Vec<(c_int, u32)> = alike
+        .map(|(member, word)| (word as c_int, member))
+        .collect();
     by_key.sort_unstable();
-    let pes = by_key.into_iter().map(|(_, member)| parent.members().world_pe(member).0);
+    let pes = by_key
+        .into_iter()
+        .map(|(_, member)| parent.members().world_pe(member).0);
     let tag = digest(&[COLOR, parent.handle().0 as u64, color as u64]);
-    make(call, split, Members::listed(pes.collect()), tag, &[("color", color as u64)])
+    make(
+        call,
+        split,
+        Members::listed(pes.collect()),
+        tag,
+        &[("color", color as u64)],
+    )
 }
 
 fn fail_exhausted(call: Call) -> ! {

@@ -25,7 +25,13 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
     }
     let found = registry::find(call, "team", team);
     let (root, members) = (found.root(), found.members().clone());
-    contexts::add(team, root, members, options, (job.n_pes, job.settings.checks()))
+    contexts::add(
+        team,
+        root,
+        members,
+        options,
+        (job.n_pes, job.settings.checks()),
+    )
 }
 
 /// `shmem_ctx_destroy` (§9.5.3): completes the operations on the context first. The invalid context
@@ -36,7 +42,10 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
         return;
     }
     if ctx == ContextHandle::DEFAULT {
-        fail!(call, "argument ctx is SHMEM_CTX_DEFAULT, which cannot be destroyed");
+        fail!(
+            call,
+            "argument ctx is SHMEM_CTX_DEFAULT, which cannot be destroyed"
+        );
     }
     contexts::require(call, ctx);
     order::complete_on(call, ctx);
@@ -117,14 +126,22 @@ pub struct Operations {
 pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     job::require(call);
     contexts::require_for_network(call, ctx);
-    let Some(counters) = counters::get() else { return Default::default() };
+    let Some(counters) = counters::get() else {
+        return Default::default();
+    };
     let counters = counters.context(ctx);
     let issued = counters.issued();
     update_completed(call, ctx, counters, issued);
     let [writes, reads] = counters.completed();
     [
-        Operations { issued: issued[0], completed: writes },
-        Operations { issued: issued[1], completed: reads },
+        Operations {
+            issued: issued[0],
+            completed: writes,
+        },
+        Operations {
+            issued: issued[1],
+            completed: reads,
+        },
     ]
 }
 

@@ -50,16 +50,27 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
 fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut c_void {
     let job = job::require(call);
     if !alignment.is_power_of_two() && job.settings.checks() {
-        fail!(call, "argument alignment is {alignment}, which is not a power of two");
+        fail!(
+            call,
+            "argument alignment is {alignment}, which is not a power of two"
+        );
     }
     if nbytes == 0 || !alignment.is_power_of_two() {
         return null_mut();
     }
     mpi::warn_if_awaited(job);
-    let block =
-        allocate_block(call, job, nbytes, alignment, hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0);
+    let block = allocate_block(
+        call,
+        job,
+        nbytes,
+        alignment,
+        hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0,
+    );
     if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
-        heap_barrier(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
+        heap_barrier(
+            call,
+            &[("size", nbytes as u64), ("alignment", alignment as u64)],
+        );
     }
     block.map_or(null_mut(), |block| block.cast())
 }
@@ -68,7 +79,12 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
 /// a barrier if either is 0.
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     let all = count.saturating_mul(nbytes);
-    zeroed_as(call, ALIGNMENT, all, &[("bytes", all as u64), ("count", count as u64)])
+    zeroed_as(
+        call,
+        ALIGNMENT,
+        all,
+        &[("bytes", all as u64), ("count", count as u64)],
+    )
 }
 
 /// Allocates `nbytes` zero bytes, aligned to a power of two; returns null without a barrier for 0
@@ -118,7 +134,9 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
     let moved = with_allocator(job, |a| a.reallocate(call.name(), ptr.cast(), nbytes));
     checks::forget_blocks();
-    let Ok(moved) = moved else { fail_not_a_block(call, job, ptr) };
+    let Ok(moved) = moved else {
+        fail_not_a_block(call, job, ptr)
+    };
     match moved {
         Some(block) => {
             if let Some((_, nbytes)) = old {
@@ -175,7 +193,11 @@ pub struct HeapInfo {
 pub fn info(call: Call) -> HeapInfo {
     let job = job::require(call);
     let total = job.memory.layout().heap_bytes();
-    with_allocator(job, |a| HeapInfo { total, used: a.in_use(), largest_free: a.largest_free() })
+    with_allocator(job, |a| HeapInfo {
+        total,
+        used: a.in_use(),
+        largest_free: a.largest_free(),
+    })
 }
 
 /// Allocates a block of the heap, if there is room. `for_amos` is true if the block is for remote
@@ -226,7 +248,8 @@ fn record_refusal(call: Call, job: &Job, nbytes: usize, alignment: usize) {
 
 /// Returns the offset in bytes of a block from the start of the heap, which is the same on all PEs.
 pub fn offset(call: Call, ptr: *const c_void) -> u64 {
-    ptr.addr().wrapping_sub(job::require(call).memory.heap().addr()) as u64
+    ptr.addr()
+        .wrapping_sub(job::require(call).memory.heap().addr()) as u64
 }
 
 /// Returns the offset of a block as an argument that must be the same on all PEs. Ends the job with
@@ -288,7 +311,10 @@ pub fn check_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
 }
 
 fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
-    f(job.allocator().as_mut().expect("there is an allocator between init and finalize"))
+    f(job
+        .allocator()
+        .as_mut()
+        .expect("there is an allocator between init and finalize"))
 }
 
 fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
@@ -312,7 +338,10 @@ fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
         );
     }
     if let Err(Misplaced::Freed(block, by)) = with_allocator(job, |a| a.holding(ptr.addr(), 1)) {
-        fail!(call, "argument ptr: {ptr:p} is not allocated: {by} has freed {block} already");
+        fail!(
+            call,
+            "argument ptr: {ptr:p} is not allocated: {by} has freed {block} already"
+        );
     }
     fail!(
         call,

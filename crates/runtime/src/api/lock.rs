@@ -71,7 +71,12 @@ impl<T: LockWord> LockHandle<T> {
         // Locks in consecutive words have different home PEs, so that many locks do not load one
         // PE.
         let home = ((range.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
-        LockHandle { call, job, word, home }
+        LockHandle {
+            call,
+            job,
+            word,
+            home,
+        }
     }
 
     fn address(&self) -> usize {
@@ -88,7 +93,11 @@ impl<T: LockWord> LockHandle<T> {
     }
 
     fn word_on(&self, pe: c_int) -> RemoteWord<T> {
-        RemoteWord { call: self.call, word: self.word, pe }
+        RemoteWord {
+            call: self.call,
+            word: self.word,
+            pe,
+        }
     }
 
     /// Returns the value by which a field names this PE.
@@ -132,8 +141,9 @@ impl<T: LockWord> LockHandle<T> {
     /// Takes the lock if it is free; otherwise lets the next thread use this PE's node.
     fn take_if_free(&self) -> bool {
         self.prepare();
-        let is_free =
-            self.named_pe(self.replace_last(0, self.own_field()), Pe(self.home as u32)).is_none();
+        let is_free = self
+            .named_pe(self.replace_last(0, self.own_field()), Pe(self.home as u32))
+            .is_none();
         match is_free {
             true => self.report_held(true),
             false => turns::pass(self.address()),
@@ -203,7 +213,13 @@ impl<T: LockWord> LockHandle<T> {
     /// Describes a wait for the lock behind another PE of the queue, if that PE is known.
     fn describe(&self, behind: Option<Pe>) -> WaitDescription {
         let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
-        (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
+        (
+            self.call,
+            Subject::Lock {
+                lock,
+                behind: behind.map(|pe| pe.0),
+            },
+        )
     }
 
     /// Ends the job with an error if this PE holds the lock at finalization and another PE waits
@@ -302,7 +318,9 @@ pub(crate) fn finalize(call: Call) {
 
 /// Returns the locations of the locks that this PE holds.
 pub(crate) fn held() -> Vec<SymmetricLocation> {
-    let Some(job) = job::known() else { return Vec::new() };
+    let Some(job) = job::known() else {
+        return Vec::new();
+    };
     let location = |(address, nbytes)| {
         symmetric_location::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
     };
@@ -311,7 +329,10 @@ pub(crate) fn held() -> Vec<SymmetricLocation> {
 
 /// Returns the address of a lock that this PE holds in a range of addresses, if there is one.
 pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
-    turns::held().into_iter().map(|(lock, _)| lock).find(|lock| range.contains(lock))
+    turns::held()
+        .into_iter()
+        .map(|(lock, _)| lock)
+        .find(|lock| range.contains(lock))
 }
 
 /// Forgets the locks in a block that was freed, except those for which threads wait.

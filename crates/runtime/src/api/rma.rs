@@ -341,7 +341,10 @@ pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
 fn span<T>(call: Call, dst: isize, sst: isize, bsize: usize, nblocks: usize) -> (usize, usize) {
     let one = |name: &str, stride: isize| {
         if stride < 1 || (stride as usize) < bsize {
-            fail!(call, "argument {name} is {stride}, but a stride is at least {bsize} here");
+            fail!(
+                call,
+                "argument {name} is {stride}, but a stride is at least {bsize} here"
+            );
         }
         (stride as usize)
             .saturating_mul(nblocks - 1)

@@ -62,7 +62,10 @@ forms! {
 ///
 /// # Safety
 /// As [`put_signal`]; `source` must be valid until the put is complete.
-#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the arguments of shmem_put_signal"
+)]
 #[inline(always)]
 unsafe fn put_signal_until<T: Element, C: Context>(
     call: Call,
@@ -77,7 +80,11 @@ unsafe fn put_signal_until<T: Element, C: Context>(
     let pe = ctx.world_pe(call, pe);
     let op = operation(call, sig_op);
     let nbytes = bytes_of::<T>(nelems);
-    let to = if nelems == 0 { Some(dest) } else { mapped(dest, nbytes, pe) };
+    let to = if nelems == 0 {
+        Some(dest)
+    } else {
+        mapped(dest, nbytes, pe)
+    };
     match (to, mapped_atomic(sig_addr, pe)) {
         (Some(to), Some(at)) => {
             if nelems > 0 {

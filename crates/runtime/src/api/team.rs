@@ -20,13 +20,21 @@ pub use crate::teams::team::TeamConfig;
 /// `shmem_team_my_pe` (§9.4.1): the number of this PE in a team; -1 for the invalid team.
 pub fn my_pe(call: Call, team: TeamHandle) -> c_int {
     job::require(call);
-    if team == TeamHandle::INVALID { -1 } else { find(call, "team", team).me().0 as c_int }
+    if team == TeamHandle::INVALID {
+        -1
+    } else {
+        find(call, "team", team).me().0 as c_int
+    }
 }
 
 /// `shmem_team_n_pes` (§9.4.2): the number of members of a team; -1 for the invalid team.
 pub fn n_pes(call: Call, team: TeamHandle) -> c_int {
     job::require(call);
-    if team == TeamHandle::INVALID { -1 } else { find(call, "team", team).members().n as c_int }
+    if team == TeamHandle::INVALID {
+        -1
+    } else {
+        find(call, "team", team).members().n as c_int
+    }
 }
 
 /// `shmem_team_get_config` (§9.4.4): the configuration of a team; `None` for the invalid team.
@@ -52,7 +60,9 @@ pub fn translate_pe(
     if src_pe < 0 || src_pe as u32 >= source.members().n {
         return -1;
     }
-    dest.members().team_pe(source.members().world_pe(src_pe as u32)).map_or(-1, |pe| pe.0 as c_int)
+    dest.members()
+        .team_pe(source.members().world_pe(src_pe as u32))
+        .map_or(-1, |pe| pe.0 as c_int)
 }
 
 /// `shmem_team_destroy` (§9.4.8): a collective of the team. Ignores the invalid team. Every signal
@@ -62,7 +72,10 @@ pub fn destroy(call: Call, team: TeamHandle) {
     match team {
         TeamHandle::INVALID => return,
         TeamHandle::WORLD | TeamHandle::SHARED | TeamHandle::NODE => {
-            fail!(call, "argument team is a predefined team, which cannot be destroyed")
+            fail!(
+                call,
+                "argument team is a predefined team, which cannot be destroyed"
+            )
         }
         _ => {}
     }
@@ -78,7 +91,10 @@ pub fn destroy(call: Call, team: TeamHandle) {
 /// team.
 pub fn destroy_as_member(call: Call, handle: TeamHandle) {
     if handle == TeamHandle::INVALID {
-        fail!(call, "argument newteam is SHMEM_TEAM_NULL: only members of a team destroy it");
+        fail!(
+            call,
+            "argument newteam is SHMEM_TEAM_NULL: only members of a team destroy it"
+        );
     }
     destroy(call, handle);
 }
@@ -109,8 +125,13 @@ pub fn split_strided(
     let members = parent.members().subset(start, stride, size);
     let arguments = digest(&[start as u64, stride as u64, size as u64]);
     let tag = digest(&[STRIDED, parent.handle().0 as u64]);
-    let request =
-        AgreementRequest { tag, arguments, able: members.is_some(), keeps: true, count: 1 };
+    let request = AgreementRequest {
+        tag,
+        arguments,
+        able: members.is_some(),
+        keeps: true,
+        count: 1,
+    };
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let members = members.expect("all were able");
@@ -165,7 +186,13 @@ pub fn split_2d(
     let axes = parent.members().row_and_column(xrange, parent.me());
     let tag = digest(&[GRID, parent.handle().0 as u64]);
     let arguments = digest(&[xrange as u64]);
-    let request = AgreementRequest { tag, arguments, able: axes.is_some(), keeps: true, count: 2 };
+    let request = AgreementRequest {
+        tag,
+        arguments,
+        able: axes.is_some(),
+        keeps: true,
+        count: 2,
+    };
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");

@@ -62,7 +62,10 @@ fn holds<T: WaitWord>(call: Call, cmp: c_int, value: T, reference: T) -> bool {
 #[cold]
 #[inline(never)]
 fn fail_unknown_comparison(call: Call, cmp: c_int) -> ! {
-    fail!(call, "argument cmp is {cmp}, which is none of the SHMEM_CMP_ constants")
+    fail!(
+        call,
+        "argument cmp is {cmp}, which is none of the SHMEM_CMP_ constants"
+    )
 }
 
 /// Waits for one word and returns the value that satisfied the comparison.
@@ -139,7 +142,13 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
 fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
     let (location, in_memfd) = symmetric_location::of_word(job, ivar.cast(), size_of::<T>());
     let (nbytes, signed, wanted) = (size_of::<T>() as u8, T::SIGNED, wanted.word_bits());
-    status::Word { location, in_memfd, nbytes, signed, wanted }
+    status::Word {
+        location,
+        in_memfd,
+        nbytes,
+        signed,
+        wanted,
+    }
 }
 
 /// Returns the subject of a wait for these words and `more` others. `all` is true if all of them
@@ -153,7 +162,12 @@ fn words_subject(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> 
         SHMEM_CMP_LT => "<",
         _ => "<=",
     };
-    Subject::Words(Words { words, more, all, comparison: comparison.to_owned() })
+    Subject::Words(Words {
+        words,
+        more,
+        all,
+        comparison: comparison.to_owned(),
+    })
 }
 
 /// A wait set: `nelems` words from `ivars`, without those whose `status` is not 0.
@@ -231,7 +245,10 @@ impl<T: WaitWord> WaitSet<T> {
         let wanted = |i| unsafe { self.values.at(i) };
         let word = |i| status_word(job, self.ivars.wrapping_add(i), wanted(i));
         let listed = missing.by_ref().take(MAX_LISTED).map(word).collect();
-        (self.call, words_subject(listed, missing.count() as u64, all, self.cmp))
+        (
+            self.call,
+            words_subject(listed, missing.count() as u64, all, self.cmp),
+        )
     }
 
     /// Returns the event of a wait for words of the array.
@@ -278,7 +295,8 @@ impl<T: WaitWord> WaitSet<T> {
     /// Tells observers that the words with these indices satisfy the comparison.
     fn report(&self, seen: impl IntoIterator<Item = usize>) {
         if observers::any() {
-            seen.into_iter().for_each(|i| report_seen(self.call, self.ivars.wrapping_add(i)));
+            seen.into_iter()
+                .for_each(|i| report_seen(self.call, self.ivars.wrapping_add(i)));
         }
     }
 
@@ -459,7 +477,10 @@ mod tests {
         for (nelems, step) in [(1, 1), (2, 1), (2, 2), (3, 3), (7, 5), (100, 2), (64, 64)] {
             let mut seen = vec![false; nelems];
             (0..100 * nelems).for_each(|k| seen[start_of_search(k * step, nelems)] = true);
-            assert!(seen.iter().all(|&seen| seen), "{nelems} indices, every turn {step}");
+            assert!(
+                seen.iter().all(|&seen| seen),
+                "{nelems} indices, every turn {step}"
+            );
         }
         assert_eq!(start_of_search(5, 0), 0);
         assert!(start_of_search(usize::MAX, usize::MAX) < usize::MAX);

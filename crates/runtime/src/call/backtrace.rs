@@ -70,14 +70,18 @@ pub(super) fn frames(stack: &str) -> Vec<Frame<'_>> {
 /// information may have short names of functions, so the sources of our crates are recognized, too:
 /// the frame in `frames` that has captured the backtrace shows where they are.
 pub(super) fn library_test<'a>(frames: &[Frame<'a>]) -> impl Fn(&Frame<'_>) -> bool + use<'a> {
-    let root = frames.iter().find_map(|frame| Some(frame.place?.split_once(THIS_MODULE)?.0));
+    let root = frames
+        .iter()
+        .find_map(|frame| Some(frame.place?.split_once(THIS_MODULE)?.0));
     move |frame| {
         let is_of_crate = |path: &str| {
             path.contains("/src/") && OUR_CRATES.iter().any(|dir| path.starts_with(dir))
         };
         let is_source = |place: &str| {
             place.starts_with(RUST_SOURCES)
-                || root.and_then(|root| place.strip_prefix(root)).is_some_and(is_of_crate)
+                || root
+                    .and_then(|root| place.strip_prefix(root))
+                    .is_some_and(is_of_crate)
         };
         frame.has_our_name() || frame.place.is_some_and(is_source)
     }
@@ -93,7 +97,8 @@ impl Frame<'_> {
     /// generic routine.
     pub(super) fn is_overload(&self) -> bool {
         let file = |place| file_of(place).rsplit('/').next().unwrap_or_default();
-        self.place.is_some_and(|place| HEADERS.contains(&file(place)))
+        self.place
+            .is_some_and(|place| HEADERS.contains(&file(place)))
     }
 
     /// Returns true if the C library calls `main` or the function of a thread in this frame.
@@ -129,7 +134,13 @@ pub(super) fn file_of(place: &str) -> &str {
 fn without_column(place: &str) -> &str {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match place.rsplit_once(':') {
-        Some((rest, _)) if rest.rsplit_once(':').is_some_and(|(_, line)| is_number(line)) => rest,
+        Some((rest, _))
+            if rest
+                .rsplit_once(':')
+                .is_some_and(|(_, line)| is_number(line)) =>
+        {
+            rest
+        }
         _ => place,
     }
 }
@@ -154,7 +165,9 @@ pub(crate) fn demangled(name: &str) -> Option<String> {
         return None;
     }
     // SAFETY: the result is a string if it is not null.
-    let name = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    let name = unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned();
     // SAFETY: the function has allocated the string by `malloc`, and it is not used any more.
     unsafe { libc::free(text.cast()) };
     Some(name)

@@ -53,14 +53,19 @@ impl CrashPlace {
     /// Returns what the user can do to find the cause. `checks` says whether `SHMEM_CHECK` is set.
     pub(crate) fn remedy(&self, checks: bool) -> &'static str {
         match self {
-            CrashPlace::Below { callee: Callee::Routine(_), .. } | CrashPlace::InService
+            CrashPlace::Below {
+                callee: Callee::Routine(_),
+                ..
+            }
+            | CrashPlace::InService
                 if !checks =>
             {
                 "to find the cause, set SHMEM_CHECK=1, or run oshrun --gdb"
             }
-            CrashPlace::Below { callee: Callee::OfHeap(_), .. } => {
-                "the heap is damaged; to find the cause, compile with -fsanitize=address"
-            }
+            CrashPlace::Below {
+                callee: Callee::OfHeap(_),
+                ..
+            } => "the heap is damaged; to find the cause, compile with -fsanitize=address",
             _ => "to find the cause, run oshrun --gdb",
         }
     }
@@ -99,11 +104,20 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
     let is_program = |frame: &&Frame| frame.place.is_some_and(exists) && !is_ours(frame);
     let at = frames.iter().position(|frame| is_program(&frame))?;
     let (below, outer) = (&frames[..at], &frames[at + 1..]);
-    let is_of_heap = below.iter().any(|frame| HEAP_FUNCTIONS.contains(&public_name(frame.name)));
+    let is_of_heap = below
+        .iter()
+        .any(|frame| HEAP_FUNCTIONS.contains(&public_name(frame.name)));
     let name = |frame: &Frame| {
-        let frame = Frame { name: public_name(frame.name), ..*frame };
+        let frame = Frame {
+            name: public_name(frame.name),
+            ..*frame
+        };
         // The C++ library demangles by `malloc`, which would use the damaged heap.
-        if is_of_heap { frame.name.to_owned() } else { frame.function() }
+        if is_of_heap {
+            frame.name.to_owned()
+        } else {
+            frame.function()
+        }
     };
     let with_line = |frame: &Frame| Some(format!("{} ({})", name(frame), frame.line()?));
     let function = with_line(&frames[at])?;
@@ -130,7 +144,9 @@ fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
 
 /// Returns the name by which programs know a function of the C library.
 fn public_name(name: &str) -> &str {
-    LIBC_PREFIXES.iter().fold(name, |name, prefix| name.strip_prefix(prefix).unwrap_or(name))
+    LIBC_PREFIXES.iter().fold(name, |name, prefix| {
+        name.strip_prefix(prefix).unwrap_or(name)
+    })
 }
 
 #[cfg(test)]
@@ -174,7 +190,10 @@ mod tests {
         assert_eq!(place(&with_debug), place(STACK));
         let in_put = "put<i32>\n             at /a/crates/shmem-c/src/rma.rs:9:5";
         let unnamed = with_debug.replace("pshmem_int_put", in_put);
-        assert_eq!(place(&unnamed).as_deref(), Some("in a call from work (/b/work.c:42)"));
+        assert_eq!(
+            place(&unnamed).as_deref(),
+            Some("in a call from work (/b/work.c:42)")
+        );
     }
 
     #[test]
@@ -188,6 +207,9 @@ mod tests {
         let in_free = STACK.replace("pshmem_int_put", "__libc_free");
         assert!(remedy(&in_free, false).contains("-fsanitize=address"));
         let in_other = STACK.replace("pshmem_int_put", "qsort");
-        assert_eq!(remedy(&in_other, false), "to find the cause, run oshrun --gdb");
+        assert_eq!(
+            remedy(&in_other, false),
+            "to find the cause, run oshrun --gdb"
+        );
     }
 }

@@ -31,7 +31,10 @@ pub(crate) struct CapturedCall {
 impl CapturedCall {
     /// Captures the stack of this thread and, in a Python program, the line.
     pub(crate) fn capture() -> CapturedCall {
-        CapturedCall { stack: Backtrace::force_capture(), in_python: python::line_of_caller() }
+        CapturedCall {
+            stack: Backtrace::force_capture(),
+            in_python: python::line_of_caller(),
+        }
     }
 
     /// Returns true if this process has a Python interpreter. A Python program may then have made
@@ -72,7 +75,10 @@ pub(crate) fn locate_on_stack(stack: &Backtrace) -> Option<Location> {
 
 impl Location {
     fn new((line, function): python::Line) -> Location {
-        Location { line: relative_path(&line), function }
+        Location {
+            line: relative_path(&line),
+            function,
+        }
     }
 
     /// Returns `FILE:LINE` without the directory.
@@ -111,10 +117,15 @@ fn first_outside(stack: &str) -> Option<Location> {
     let frames = frames(stack);
     let is_ours = library_test(&frames);
     // A frame without a place does not count: a frame of ours may follow it.
-    let outside = frames.iter().position(|frame| frame.place.is_some() && !is_ours(frame))?;
+    let outside = frames
+        .iter()
+        .position(|frame| frame.place.is_some() && !is_ours(frame))?;
     let follows_ours = is_ours(frames.get(outside.checked_sub(1)?)?);
     let frame = Some(frames[outside]).filter(|frame| follows_ours && !frame.is_outermost())?;
-    Some(Location { line: frame.line()?, function: frame.function() })
+    Some(Location {
+        line: frame.line()?,
+        function: frame.function(),
+    })
 }
 
 #[cfg(test)]
@@ -157,7 +168,10 @@ mod tests {
         let first_outside = |text| super::first_outside(text).map(|place| place.to_string());
         let stripped = "   0:     0x01 - pshmem_quiet\n   1:     0x02 - main\n";
         assert_eq!(first_outside(stripped), None);
-        assert_eq!(first_outside("   0:     0x01 - rushmem_runtime::f\n   1: <unknown>\n"), None);
+        assert_eq!(
+            first_outside("   0:     0x01 - rushmem_runtime::f\n   1: <unknown>\n"),
+            None
+        );
         let partly = "   0:     0x01 - pshmem_quiet\n   1:     0x02 - f\n   2:     0x03 - main\n    at /a.c:3\n";
         assert_eq!(first_outside(partly), None);
         let thread = "   0:     0x01 - std::f\n   1:     0x02 - start_thread\n             at ./nptl/pthread.c:442:8\n";

@@ -165,15 +165,22 @@ impl Interpreter {
 impl<'a> Reference<'a> {
     fn attribute(&self, name: &CStr) -> Option<Reference<'a>> {
         // SAFETY: a live object, and a name that ends with a zero; the thread holds the lock.
-        self.0.take_reference(unsafe { (self.0.PyObject_GetAttrString)(self.1, name.as_ptr()) })
+        self.0
+            .take_reference(unsafe { (self.0.PyObject_GetAttrString)(self.1, name.as_ptr()) })
     }
 
     fn text(&self) -> Option<String> {
         // SAFETY: a live object, and the thread holds the lock.
-        let bytes = self.0.take_reference(unsafe { (self.0.PyUnicode_AsUTF8String)(self.1) })?;
+        let bytes = self
+            .0
+            .take_reference(unsafe { (self.0.PyUnicode_AsUTF8String)(self.1) })?;
         // SAFETY: a live object, and the thread holds the lock.
         let text = unsafe { (self.0.PyBytes_AsString)(bytes.1) };
         // SAFETY: the string ends with a zero and lives as long as `bytes`.
-        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+        (!text.is_null()).then(|| {
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
+        })
     }
 }

@@ -41,7 +41,11 @@ pub(super) fn visit(mut visit: impl FnMut(usize, bool) -> bool) {
         let visitor = unsafe { &mut *visitor.cast::<V>() };
         // A frame that a signal has interrupted continues at its address; one that has made a call
         // continues behind the call.
-        if visitor(address, at_instruction != 0) { CONTINUE } else { STOP }
+        if visitor(address, at_instruction != 0) {
+            CONTINUE
+        } else {
+            STOP
+        }
     }
     fn start<V: FnMut(usize, bool) -> bool>(visit: &mut V) {
         // SAFETY: `next` has the signature that the unwinder requires, and gets a pointer to a `V`.
@@ -77,7 +81,9 @@ pub(crate) fn digest_of_program() -> u64 {
             // SAFETY: a string of the dynamic linker, which lives as long as the file is loaded:
             // its code is on the stack.
             let name = unsafe { CStr::from_ptr(file.dli_fname) }.to_bytes();
-            digest = name.iter().fold(digest, |digest, &byte| mix(digest, byte.into()));
+            digest = name
+                .iter()
+                .fold(digest, |digest, &byte| mix(digest, byte.into()));
             digest = mix(digest, address.wrapping_sub(file.dli_fbase.addr()) as u64);
         }
         true
@@ -102,7 +108,9 @@ fn loaded_file(address: usize) -> Option<libc::Dl_info> {
     let is_found =
         unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
     // SAFETY: null pointers are valid for all fields.
-    (is_found != 0).then(|| unsafe { found.assume_init() }).filter(|file| !file.dli_fname.is_null())
+    (is_found != 0)
+        .then(|| unsafe { found.assume_init() })
+        .filter(|file| !file.dli_fname.is_null())
 }
 
 /// A mask of the 64 signals.

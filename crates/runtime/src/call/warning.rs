@@ -27,7 +27,12 @@ pub(super) fn claim(message: &str) -> bool {
 }
 
 /// The variables that identify the job: the daemon of a launcher may start PEs of several jobs.
-const JOB: [&str; 4] = [env::PMIX_NAMESPACE, env::PMI_JOBID, "SLURM_JOB_ID", "SLURM_STEP_ID"];
+const JOB: [&str; 4] = [
+    env::PMIX_NAMESPACE,
+    env::PMI_JOBID,
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+];
 
 /// Claims a message for this PE, for PEs that share no memory yet. Returns false if another PE that
 /// the process `launcher` has started on this node has claimed it. The claim is the name of a
@@ -39,7 +44,9 @@ pub(crate) fn claim_by_socket(launcher: u32, message: &str) -> bool {
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
     (message, namespace, JOB.map(std::env::var_os)).hash(&mut digest);
     let name = format!("rushmem-{launcher}-{:x}", digest.finish());
-    let Ok(at) = SocketAddr::from_abstract_name(name) else { return true };
+    let Ok(at) = SocketAddr::from_abstract_name(name) else {
+        return true;
+    };
     match UnixListener::bind_addr(&at) {
         Ok(claim) => {
             std::mem::forget(claim);
@@ -67,7 +74,10 @@ pub(crate) fn print_for_pe(what: fmt::Arguments<'_>) {
         return;
     }
     if claim(&what) {
-        print(format_args!("warning: {}{what}", process::pe_for_messages()));
+        print(format_args!(
+            "warning: {}{what}",
+            process::pe_for_messages()
+        ));
     }
 }
 

@@ -64,7 +64,12 @@ pub unsafe fn alltoallv(
     let [dest_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
     // SAFETY: the caller promises an entry for each member.
     let from = unsafe { read(blocks.offsets, n) };
-    deliver(&mut executor, (target, &dest_offsets), (blocks.source, &from), &sizes);
+    deliver(
+        &mut executor,
+        (target, &dest_offsets),
+        (blocks.source, &from),
+        &sizes,
+    );
     for (member, &size) in received.iter().enumerate() {
         // SAFETY: the caller promises that `t_sizes` has an entry for each member.
         unsafe { t_sizes.wrapping_add(member).write(size as usize) };
@@ -107,7 +112,12 @@ pub unsafe fn alltoallv_packed(
     let [dest_offsets] = exchange(&mut executor, [&starts]);
     // SAFETY: the caller promises an entry for each member.
     let from = unsafe { read(blocks.offsets, n) };
-    deliver(&mut executor, (target, &dest_offsets), (blocks.source, &from), &sizes);
+    deliver(
+        &mut executor,
+        (target, &dest_offsets),
+        (blocks.source, &from),
+        &sizes,
+    );
     total as usize
 }
 
@@ -117,7 +127,9 @@ pub unsafe fn alltoallv_packed(
 /// `array` is valid for reads of `n` entries.
 unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
     // SAFETY: the caller promises `n` entries.
-    (0..n as usize).map(|i| unsafe { array.wrapping_add(i).read() } as u64).collect()
+    (0..n as usize)
+        .map(|i| unsafe { array.wrapping_add(i).read() } as u64)
+        .collect()
 }
 
 /// Sends each member its entry of each column. Returns the columns of entries that the members have
@@ -125,11 +137,25 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
 fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
     let (job, members, me) = (executor.job, executor.members(), executor.me());
     let tag = digest(&[OFFSETS, executor.collective.team.number()]);
-    let others = || members.world_pes().enumerate().filter(|&(member, _)| member != me as usize);
+    let others = || {
+        members
+            .world_pes()
+            .enumerate()
+            .filter(|&(member, _)| member != me as usize)
+    };
     for (member, pe) in others() {
         let mut message = MailboxMessage::default();
-        message.iter_mut().zip(columns).for_each(|(word, column)| *word = column[member]);
-        mailboxes().send(&message_wait(executor.collective.call), job, pe, tag, &message);
+        message
+            .iter_mut()
+            .zip(columns)
+            .for_each(|(word, column)| *word = column[member]);
+        mailboxes().send(
+            &message_wait(executor.collective.call),
+            job,
+            pe,
+            tag,
+            &message,
+        );
     }
     let mut received = columns.map(<[u64]>::to_vec);
     for (member, pe) in others() {
@@ -143,7 +169,10 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
             },
         );
         let words = message.into_iter().flatten();
-        received.iter_mut().zip(words).for_each(|(column, word)| column[member] = word);
+        received
+            .iter_mut()
+            .zip(words)
+            .for_each(|(column, word)| column[member] = word);
     }
     received
 }
@@ -161,7 +190,10 @@ fn deliver(
         let nbytes = sizes[member] as usize;
         let from = source.wrapping_add(from[member] as usize);
         let offset = dest_offsets[member] as usize;
-        if offset.checked_add(nbytes).is_none_or(|end| end > target.nbytes) {
+        if offset
+            .checked_add(nbytes)
+            .is_none_or(|end| end > target.nbytes)
+        {
             let len = target.nbytes;
             fail!(
                 call,

@@ -124,7 +124,10 @@ pub unsafe fn broadcast(
     let (n, me) = (executor.n(), executor.me());
     if root < 0 || root as u32 >= n {
         let (root, last) = (call.written(root), n - 1);
-        fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {last}");
+        fail!(
+            call,
+            "argument PE_root is {root}, but the members are numbered 0 to {last}"
+        );
     }
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);
@@ -208,7 +211,12 @@ pub unsafe fn collect_within(
     let dest = symmetric(call, "dest", dest, total);
     entry.show_arrays(source, dest);
     entry.check_apart(source, dest);
-    let blocks = || table.windows(2).map(|ends| (ends[0], ends[1] - ends[0])).enumerate();
+    let blocks = || {
+        table
+            .windows(2)
+            .map(|ends| (ends[0], ends[1] - ends[0]))
+            .enumerate()
+    };
     if let Some(slots) = short
         && blocks().all(|(_, (_, nbytes))| nbytes <= slots.max_block())
     {
@@ -217,10 +225,17 @@ pub unsafe fn collect_within(
         }
         return total;
     }
-    let facts = || ChoiceFacts { lines: false, ..executor.facts() };
+    let facts = || ChoiceFacts {
+        lines: false,
+        ..executor.facts()
+    };
     let algorithm: AllGatherAlgorithm = executor.job.algorithms.table().choose(total, facts);
     let plan = algorithm.plan(executor.n(), executor.me());
-    executor.exchange(PlanArrays::of(source, dest, Parts::Table(&table)), in_place, plan);
+    executor.exchange(
+        PlanArrays::of(source, dest, Parts::Table(&table)),
+        in_place,
+        plan,
+    );
     total
 }
 
@@ -324,7 +339,10 @@ pub unsafe fn alltoall(
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
-#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_alltoalls")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the arguments of shmem_alltoalls"
+)]
 pub unsafe fn alltoalls(
     call: Call,
     members: TeamOrActiveSet,
@@ -339,19 +357,36 @@ pub unsafe fn alltoalls(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let span = |argument: &str, stride: isize| {
         if stride < 1 {
-            fail!(call, "argument {argument} is {stride}, but a stride is at least 1");
+            fail!(
+                call,
+                "argument {argument} is {stride}, but a stride is at least 1"
+            );
         }
         let elements = nelems.saturating_mul(executor.n() as usize);
         let gaps = elements.saturating_sub(1).saturating_mul(stride as usize);
-        if elements == 0 { 0 } else { (gaps.saturating_add(1)).saturating_mul(elem_bytes) }
+        if elements == 0 {
+            0
+        } else {
+            (gaps.saturating_add(1)).saturating_mul(elem_bytes)
+        }
     };
     let in_place = is_in_place(dest, source, nelems);
     let dest = symmetric(call, "dest", dest, span("dst", dst));
     let source = symmetric(call, "source", source, span("sst", sst));
     let nbytes = nelems.saturating_mul(elem_bytes);
-    entry.require_same_arrays(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
+    entry.require_same_arrays(
+        dest,
+        source,
+        nbytes,
+        &[("dst", dst as u64), ("sst", sst as u64)],
+    );
     entry.check_apart(source, dest);
-    let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
+    let parts = Parts::Strided {
+        dst: dst as usize,
+        sst: sst as usize,
+        nelems,
+        elem_bytes,
+    };
     // Other algorithms would have to pack the strided elements first.
     let plan = pairwise::all_to_all(executor.n(), executor.me());
     executor.exchange(PlanArrays::of(source, dest, parts), in_place, plan);
@@ -427,7 +462,9 @@ pub unsafe fn exscan(
 /// Returns the facts by which algorithms are chosen for a team, for a program that measures them.
 /// Counts as a collective of the team, so all members call it.
 pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
-    CollectiveEntry::new(call, &registry::find(call, "team", team)).1.facts()
+    CollectiveEntry::new(call, &registry::find(call, "team", team))
+        .1
+        .facts()
 }
 
 /// Chooses the algorithms of all further collectives from `table`. All PEs must call this between

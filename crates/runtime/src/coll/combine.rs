@@ -85,7 +85,10 @@ impl Combine {
     }
 
     const fn with<T: Element, O: Operator<T>>() -> Self {
-        Self { elem_bytes: size_of::<T>(), f: combine::<T, O> }
+        Self {
+            elem_bytes: size_of::<T>(),
+            f: combine::<T, O>,
+        }
     }
 
     /// Combines `left` and `right` element by element into `dest`, which may be one of them.
@@ -94,8 +97,15 @@ impl Combine {
     /// When an operand is shorter than `dest`.
     pub(crate) fn apply(&self, dest: SymmetricRange, left: SymmetricRange, right: SymmetricRange) {
         let nbytes = dest.nbytes();
-        assert!(left.nbytes() >= nbytes && right.nbytes() >= nbytes, "operands too short");
-        let (to, left, right) = (dest.start().cast(), left.start().cast(), right.start().cast());
+        assert!(
+            left.nbytes() >= nbytes && right.nbytes() >= nbytes,
+            "operands too short"
+        );
+        let (to, left, right) = (
+            dest.start().cast(),
+            left.start().cast(),
+            right.start().cast(),
+        );
         // SAFETY: the assertion shows that each range has that many elements; `dest` is one of the
         // operands or does not overlap them, as the callers ensure.
         unsafe { (self.f)(to, left, right, nbytes / self.elem_bytes) }
@@ -349,8 +359,11 @@ unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
     // SAFETY: the caller's contract is the callee's, and `done` is not above `nelems`.
     let done = unsafe { combine_by::<T, O, V>(dest, left, right, done, nelems) };
     if done < nelems {
-        let (dest, left, right) =
-            (dest.wrapping_add(done), left.wrapping_add(done), right.wrapping_add(done));
+        let (dest, left, right) = (
+            dest.wrapping_add(done),
+            left.wrapping_add(done),
+            right.wrapping_add(done),
+        );
         // SAFETY: the pointers lead to the last `nelems - done` elements of arrays for which the
         // caller keeps the contract of `CombineFunction`.
         unsafe { combine_few::<T, O>(dest, left, right, nelems - done) }
@@ -399,7 +412,10 @@ unsafe fn combine_by<T: Element, O: Operator<T>, V: Lanes>(
         let mut result = unsafe { V::load(left.wrapping_add(i).cast()) };
         // SAFETY: the same elements of the other one.
         let right = unsafe { V::load(right.wrapping_add(i).cast()) };
-        let (results, right) = ((&raw mut result).cast::<T>(), (&raw const right).cast::<T>());
+        let (results, right) = (
+            (&raw mut result).cast::<T>(),
+            (&raw const right).cast::<T>(),
+        );
         for lane in 0..at_once {
             // SAFETY: an element of the lanes; every bit pattern is a value.
             let l = unsafe { results.wrapping_add(lane).read_unaligned() };

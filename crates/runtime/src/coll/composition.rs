@@ -81,7 +81,10 @@ impl<'a> Executor<'a> {
         internal.write_own(at + me as usize * 8, &[word]);
         let table = internal.range(at, n as usize * 8);
         let own = table.part(me as usize * 8, 8);
-        self.execute(&PlanArrays::of(own, table, Parts::Equal(8)), bruck::all_gather(n, me));
+        self.execute(
+            &PlanArrays::of(own, table, Parts::Equal(8)),
+            bruck::all_gather(n, me),
+        );
         let mut words = vec![0; n as usize];
         internal.read(at, &mut words);
         words
@@ -109,7 +112,9 @@ impl<'a> Executor<'a> {
         internal.write_own(at, &[word]);
         self.sync();
         let (n, me) = (self.n(), self.me());
-        let mut others = (me + 1..n).chain(0..me).map(|member| self.members().world_pe(member));
+        let mut others = (me + 1..n)
+            .chain(0..me)
+            .map(|member| self.members().world_pe(member));
         let next = others.find(|pe| internal.is_mapped(*pe))?;
         let unlike = internal.words_of(std::iter::once(next), at)[0] ^ word;
         // A member that is in another collective has not published this word.
@@ -141,7 +146,9 @@ impl<'a> Executor<'a> {
     /// Waits until the receivers of this PE in the last broadcast on the set have entered that
     /// broadcast, unless a call has waited for this before.
     pub(crate) fn await_receivers(&mut self) {
-        let Some(root) = self.signals.unconfirmed_root.take() else { return };
+        let Some(root) = self.signals.unconfirmed_root.take() else {
+            return;
+        };
         for step in binomial::arrivals(self.n(), self.me(), root) {
             if let Step::Wait { peer } = step {
                 self.wait(peer);
@@ -161,7 +168,9 @@ impl<'a> Executor<'a> {
             }
             AllReduceAlgorithm::Ring => self.run_vector(vectors, ring::all_reduce(n, me, parts)),
             AllReduceAlgorithm::Central => {
-                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| central::all_reduce(n));
+                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
+                    central::all_reduce(n)
+                });
             }
             AllReduceAlgorithm::RecursiveDoubling => self.all_reduce_by_doubling(vectors),
             AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(vectors),
@@ -218,12 +227,16 @@ impl<'a> Executor<'a> {
     /// Works as [`scan`](Executor::scan), by recursive doubling through receive buffers.
     pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
         match exclusive {
-            true => {
-                self.run_pieces(vectors, ReceiveBuffers::Shared, recursive_doubling::exclusive_scan)
-            }
-            false => {
-                self.run_pieces(vectors, ReceiveBuffers::Shared, recursive_doubling::inclusive_scan)
-            }
+            true => self.run_pieces(
+                vectors,
+                ReceiveBuffers::Shared,
+                recursive_doubling::exclusive_scan,
+            ),
+            false => self.run_pieces(
+                vectors,
+                ReceiveBuffers::Shared,
+                recursive_doubling::inclusive_scan,
+            ),
         }
     }
 
@@ -231,7 +244,10 @@ impl<'a> Executor<'a> {
     fn run_vector(&mut self, vectors: Vectors, plan: impl Iterator<Item = Step>) {
         let Vectors { source, dest, op } = vectors;
         self.execute(
-            &PlanArrays { combine: Some(op), ..PlanArrays::of(source, dest, Parts::Vector) },
+            &PlanArrays {
+                combine: Some(op),
+                ..PlanArrays::of(source, dest, Parts::Vector)
+            },
             plan,
         );
     }
@@ -246,8 +262,11 @@ impl<'a> Executor<'a> {
     ) {
         let Vectors { source, dest, op } = vectors;
         let room = flags::area().areas().receive_buffer_bytes();
-        let max_bytes =
-            if dest.nbytes() <= room { room } else { room / op.elem_bytes() * op.elem_bytes() };
+        let max_bytes = if dest.nbytes() <= room {
+            room
+        } else {
+            room / op.elem_bytes() * op.elem_bytes()
+        };
         let (mut at, mut turn) = (0, 0);
         while at < dest.nbytes() {
             let nbytes = max_bytes.min(dest.nbytes() - at);
@@ -262,8 +281,15 @@ impl<'a> Executor<'a> {
             };
             let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));
             let (source, dest, combine) = (none, none, Some(op));
-            let piece =
-                PlanArrays { source, dest, parts, accumulator, combine, receive_buffers, parity };
+            let piece = PlanArrays {
+                source,
+                dest,
+                parts,
+                accumulator,
+                combine,
+                receive_buffers,
+                parity,
+            };
             self.execute(&piece, plan(self.n(), self.me()));
             (at, turn) = (at + nbytes, turn + 1);
         }
@@ -275,7 +301,10 @@ impl<'a> Executor<'a> {
 
     /// Syncs by an algorithm that uses flags of the team, not those of pairs of PEs.
     pub(crate) fn sync_without_pair_flags(&mut self) {
-        let facts = ChoiceFacts { pair_flags: false, ..self.facts() };
+        let facts = ChoiceFacts {
+            pair_flags: false,
+            ..self.facts()
+        };
         self.sync_by(self.job.algorithms.table().choose(0, || facts));
     }
 
@@ -314,7 +343,9 @@ impl<'a> Executor<'a> {
         plan.for_each(|step| match step {
             Step::Put { peer, from, .. } => self.signals.put_line(peer.index, block(source, from)),
             Step::Wait { peer } => {
-                line = self.signals.wait_for_line(&self.collective, self.job, peer.index);
+                line = self
+                    .signals
+                    .wait_for_line(&self.collective, self.job, peer.index);
             }
             Step::Copy { from, to, .. } => match from.buffer {
                 Buffer::Source => block(source, from).copy_here(block(dest, to)),
@@ -343,11 +374,19 @@ impl Executor<'_> {
         if receive_buffers == ReceiveBuffers::Shared {
             self.execute(&PlanArrays::NONE, bruck::all_to_all_entry(n, me));
         }
-        let (internal, set) = (flags::area(), self.collective.team.receive_buffers(self.job));
+        let (internal, set) = (
+            flags::area(),
+            self.collective.team.receive_buffers(self.job),
+        );
         let set = set.expect("rounds are chosen where there are receive buffers");
         let accumulator = internal.range(internal.areas().packed(set), MIN_RECEIVE_BUFFER);
         let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
-        let arrays = PlanArrays { accumulator, receive_buffers, parity, ..arrays };
+        let arrays = PlanArrays {
+            accumulator,
+            receive_buffers,
+            parity,
+            ..arrays
+        };
         self.execute(&arrays, bruck::all_to_all(n, me));
     }
 }
@@ -359,7 +398,10 @@ impl Executor<'_> {
 impl<'a> Executor<'a> {
     /// Returns the members by node.
     fn levels(&self) -> &'a NodeLists {
-        self.collective.team.levels().expect("two levels are chosen where there are two")
+        self.collective
+            .team
+            .levels()
+            .expect("two levels are chosen where there are two")
     }
 
     /// Works as [`all_reduce`](Executor::all_reduce), by plans of two levels.
@@ -367,14 +409,21 @@ impl<'a> Executor<'a> {
         let (levels, nbytes) = (self.levels(), vectors.nbytes());
         let Vectors { source, dest, op } = vectors;
         let whole = PlanArrays::of(source, dest, Parts::Whole(nbytes));
-        let whole = PlanArrays { accumulator: dest, combine: Some(op), ..whole };
+        let whole = PlanArrays {
+            accumulator: dest,
+            combine: Some(op),
+            ..whole
+        };
         if nbytes <= SHORT {
             if !dest.starts_with(source) {
                 source.copy_here(dest);
             }
             let plan = two_level::all_reduce_short(levels);
             self.execute(
-                &PlanArrays { receive_buffers: ReceiveBuffers::BesideFlags, ..whole },
+                &PlanArrays {
+                    receive_buffers: ReceiveBuffers::BesideFlags,
+                    ..whole
+                },
                 plan,
             );
         } else if nbytes <= flags::area().areas().receive_buffer_bytes() {
@@ -384,11 +433,24 @@ impl<'a> Executor<'a> {
             };
             let plan =
                 two_level::all_reduce_piece(levels, receive_buffers == ReceiveBuffers::Shared);
-            self.execute(&PlanArrays { receive_buffers, parity, ..whole }, plan);
+            self.execute(
+                &PlanArrays {
+                    receive_buffers,
+                    parity,
+                    ..whole
+                },
+                plan,
+            );
         } else {
             let parts = vector_parts(nbytes);
             let plan = two_level::all_reduce(levels, parts, two_level::lanes(levels, parts));
-            self.execute(&PlanArrays { parts: Parts::Vector, ..whole }, plan);
+            self.execute(
+                &PlanArrays {
+                    parts: Parts::Vector,
+                    ..whole
+                },
+                plan,
+            );
         }
     }
 }
@@ -413,7 +475,9 @@ impl GatheredSlots {
     /// Returns the size that each member has passed to `gather_slots`, in the order of the team.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let starts = (0..self.slots.nbytes()).step_by(self.slot);
-        starts.map(|at| self.slots.part(at, WORD).first_word()).collect()
+        starts
+            .map(|at| self.slots.part(at, WORD).first_word())
+            .collect()
     }
 
     /// Returns the size in bytes of the longest block that fits a slot.
@@ -447,8 +511,11 @@ impl Executor<'_> {
             return None;
         }
         let internal = flags::area();
-        let set =
-            self.collective.team.receive_buffers(self.job).expect("there are receive buffers");
+        let set = self
+            .collective
+            .team
+            .receive_buffers(self.job)
+            .expect("there are receive buffers");
         let slots = internal.range(internal.areas().packed(set), n * slot);
         if !facts.lines {
             slots.clear();
@@ -463,7 +530,11 @@ impl Executor<'_> {
             let plan = pairwise::all_gather_in_lines(self.n(), self.me());
             self.exchange_in_lines((own, slots), slot, plan);
         } else {
-            self.all_reduce_by_doubling(Vectors { source: slots, dest: slots, op: &UNION });
+            self.all_reduce_by_doubling(Vectors {
+                source: slots,
+                dest: slots,
+                op: &UNION,
+            });
         }
         Some(gathered)
     }

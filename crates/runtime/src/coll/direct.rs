@@ -33,12 +33,18 @@ pub(crate) fn reduce(
 ) {
     let mut pes = members.world_pes();
     if pes.all(|pe| source.image(pe).is_some() && dest.image(pe).is_some()) {
-        let operand =
-            |member| source.image(members.world_pe(member)).expect("it was just found mapped");
+        let operand = |member| {
+            source
+                .image(members.world_pe(member))
+                .expect("it was just found mapped")
+        };
         let store = |at: usize, result: SymmetricRange| {
             let dest = dest.part(at, result.nbytes());
             let is_there = |pe: &Pe| *pe == me && result.starts_with(dest);
-            members.world_pes().filter(|pe| !is_there(pe)).for_each(|pe| result.copy_to(pe, dest));
+            members
+                .world_pes()
+                .filter(|pe| !is_there(pe))
+                .for_each(|pe| result.copy_to(pe, dest));
         };
         // No other PE accesses this share of the two arrays of this PE.
         let accumulator = (!dest.overlaps(source)).then_some(dest);
@@ -77,14 +83,26 @@ fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRan
         let mut fetched = in_order.map(|i| room.part(i * nbytes, nbytes));
         let operands: Vec<SymmetricRange> = members
             .world_pes()
-            .map(|pe| source.image(pe).or_else(|| fetched.next()).expect("one for each PE"))
+            .map(|pe| {
+                source
+                    .image(pe)
+                    .or_else(|| fetched.next())
+                    .expect("one for each PE")
+            })
             .collect();
         let store = |at: usize, result: SymmetricRange| {
             let dest = dest.part(at, result.nbytes());
             let mapped = members.world_pes().filter(|&pe| dest.image(pe).is_some());
             mapped.for_each(|pe| result.copy_to(pe, dest));
         };
-        combine(members.n, nbytes, op, None, |member| operands[member as usize], store);
+        combine(
+            members.n,
+            nbytes,
+            op,
+            None,
+            |member| operands[member as usize],
+            store,
+        );
         dests.iter().for_each(|&pe| dest.start_copy_to_image(pe));
     }
     complete_copies();
@@ -147,7 +165,11 @@ pub(crate) fn combine_with(
     op: &Combine,
 ) {
     let apply = |own, theirs, dest| {
-        let (left, right) = if own_is_left { (own, theirs) } else { (theirs, own) };
+        let (left, right) = if own_is_left {
+            (own, theirs)
+        } else {
+            (theirs, own)
+        };
         op.apply(dest, left, right);
     };
     if let Some(image) = source.image(pe) {

@@ -60,11 +60,19 @@ impl TeamOrActiveSet {
                 in_request: true,
                 ..Participants::of(registry::find(call, "team", handle))
             },
-            TeamOrActiveSet::ActiveSet { start, log_stride, size, psync } => {
+            TeamOrActiveSet::ActiveSet {
+                start,
+                log_stride,
+                size,
+                psync,
+            } => {
                 let triplet = [start, log_stride, size];
                 let psync_use = PsyncUse::begin(call, triplet, psync, use_of_psync);
                 let team = active_set::find_or_make(call, triplet, psync);
-                Participants { _psync: psync_use, ..Participants::of(team) }
+                Participants {
+                    _psync: psync_use,
+                    ..Participants::of(team)
+                }
             }
         }
     }
@@ -80,7 +88,11 @@ pub(crate) struct Participants {
 
 impl Participants {
     fn of(team: HeldTeam) -> Participants {
-        Participants { team, _psync: None, in_request: false }
+        Participants {
+            team,
+            _psync: None,
+            in_request: false,
+        }
     }
 }
 
@@ -156,11 +168,30 @@ impl<'a> CollectiveEntry<'a> {
                 )
             }
         };
-        let collective = CollectiveCall { call, team, nth: signals.enter(), in_request };
-        let observed =
-            collective.observe(if in_request { Action::CarriedOut } else { Action::Collective });
-        let entry = CollectiveEntry { collective, job, observed };
-        (entry, Executor { collective, job, signals })
+        let collective = CollectiveCall {
+            call,
+            team,
+            nth: signals.enter(),
+            in_request,
+        };
+        let observed = collective.observe(if in_request {
+            Action::CarriedOut
+        } else {
+            Action::Collective
+        });
+        let entry = CollectiveEntry {
+            collective,
+            job,
+            observed,
+        };
+        (
+            entry,
+            Executor {
+                collective,
+                job,
+                signals,
+            },
+        )
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are in this call with the
@@ -168,9 +199,19 @@ impl<'a> CollectiveEntry<'a> {
     pub(crate) fn require_same(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
             let team = self.collective.team;
-            let (members, number, group) =
-                (team.members(), team.handle().0 as u64, registry::checked_group(team));
-            same_collective::require(&self.collective, self.job, members, number, group, arguments);
+            let (members, number, group) = (
+                team.members(),
+                team.handle().0 as u64,
+                registry::checked_group(team),
+            );
+            same_collective::require(
+                &self.collective,
+                self.job,
+                members,
+                number,
+                group,
+                arguments,
+            );
         }
     }
 
@@ -186,7 +227,11 @@ impl<'a> CollectiveEntry<'a> {
         self.show_arrays(source, dest);
         if self.job.settings.checks() {
             let (dest, source) = (dest.offset() as u64, source.offset() as u64);
-            let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
+            let arrays = [
+                ("dest at", dest),
+                ("source at", source),
+                ("bytes", nbytes as u64),
+            ];
             self.require_same(&[&arrays, more].concat());
         }
     }

@@ -43,7 +43,12 @@ pub(crate) enum Parts<'a> {
     Vector,
     /// Parts of `nelems` elements of `elem_bytes` bytes. Each element begins `dst` elements after
     /// the one before it in the destination and `sst` elements in the source, also across parts.
-    Strided { dst: usize, sst: usize, nelems: usize, elem_bytes: usize },
+    Strided {
+        dst: usize,
+        sst: usize,
+        nelems: usize,
+        elem_bytes: usize,
+    },
 }
 
 /// The memory of a peer that a plan uses for its receive buffers.
@@ -81,8 +86,11 @@ pub(crate) struct PlanArrays<'a> {
 
 impl<'a> PlanArrays<'a> {
     /// The arrays of a plan that only signals.
-    pub(crate) const NONE: PlanArrays<'static> =
-        PlanArrays::of(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0));
+    pub(crate) const NONE: PlanArrays<'static> = PlanArrays::of(
+        SymmetricRange::EMPTY,
+        SymmetricRange::EMPTY,
+        Parts::Whole(0),
+    );
 
     /// Returns the arrays of a plan that moves parts from `source` to `dest`.
     pub(crate) const fn of(
@@ -91,7 +99,15 @@ impl<'a> PlanArrays<'a> {
         parts: Parts<'a>,
     ) -> PlanArrays<'a> {
         let (accumulator, receive_buffers) = (SymmetricRange::EMPTY, ReceiveBuffers::Shared);
-        PlanArrays { source, dest, parts, accumulator, combine: None, receive_buffers, parity: 0 }
+        PlanArrays {
+            source,
+            dest,
+            parts,
+            accumulator,
+            combine: None,
+            receive_buffers,
+            parity: 0,
+        }
     }
 }
 
@@ -130,7 +146,16 @@ impl CollectiveCall<'_> {
             let first = self.team.members().world_pe(0);
             let team = digest(&[self.team.number(), u64::from(first.0)]);
             let follows = (FollowedMembers::All, 0);
-            Event::new(self.call, action(Membership { team, nth, n, me, follows }))
+            Event::new(
+                self.call,
+                action(Membership {
+                    team,
+                    nth,
+                    n,
+                    me,
+                    follows,
+                }),
+            )
         })
     }
 }
@@ -185,7 +210,12 @@ impl Executor<'_> {
                 self.signals.ring();
             }
             match step {
-                Step::Put { peer, from, to, count } => {
+                Step::Put {
+                    peer,
+                    from,
+                    to,
+                    count,
+                } => {
                     let source = arrays.own_range(from.buffer);
                     let dest = match to.buffer {
                         Buffer::Receive(receive_buffer) => {
@@ -221,11 +251,21 @@ impl Executor<'_> {
                     let (source, dest) = arrays.share(first, count);
                     direct::reduce(members, self.job.me, source, dest, arrays.operator());
                 }
-                Step::ScanDirect { first, count, exclusive } => {
+                Step::ScanDirect {
+                    first,
+                    count,
+                    exclusive,
+                } => {
                     let (source, dest) = arrays.share(first, count);
                     direct::scan(members, source, dest, arrays.operator(), exclusive);
                 }
-                Step::Get { peer, from, to, count, with } => {
+                Step::Get {
+                    peer,
+                    from,
+                    to,
+                    count,
+                    with,
+                } => {
                     arrays.get(members.world_pe(peer), (from, to, count), with);
                 }
                 Step::Copy { from, to, count } => {
@@ -244,11 +284,17 @@ impl Executor<'_> {
                         }
                     }
                 }
-                Step::Reduce { receive_buffer, receive_buffer_is_left } => {
+                Step::Reduce {
+                    receive_buffer,
+                    receive_buffer_is_left,
+                } => {
                     let received = self.own_receive_buffer(arrays, awaited, receive_buffer);
                     let own = arrays.accumulator;
-                    let (left, right) =
-                        if receive_buffer_is_left { (received, own) } else { (own, received) };
+                    let (left, right) = if receive_buffer_is_left {
+                        (received, own)
+                    } else {
+                        (own, received)
+                    };
                     arrays.operator().apply(own, left, right);
                 }
             }
@@ -263,19 +309,26 @@ impl Executor<'_> {
         let members = self.collective.team.members();
         let owner = members.world_pe(member);
         let range = |at: usize| flags::area().range(at, nbytes);
-        arrays.accumulator.copy_to(owner, range(areas.contribution(self.job.me)));
+        arrays
+            .accumulator
+            .copy_to(owner, range(areas.contribution(self.job.me)));
         let contribution = |member| {
             let contribution = range(areas.contribution(members.world_pe(member)));
-            contribution.image(owner).expect("PEs that share memory use a counter")
+            contribution
+                .image(owner)
+                .expect("PEs that share memory use a counter")
         };
         let store = |_, result: SymmetricRange| {
             // The result is stored in the area of each member, not beside the counter: the first
             // member that is released may destroy the team, and another team then uses the slot.
-            members.world_pes().for_each(|pe| result.copy_to(pe, range(areas.combined(slot))));
+            members
+                .world_pes()
+                .for_each(|pe| result.copy_to(pe, range(areas.combined(slot))));
         };
         let op = arrays.operator();
-        self.signals
-            .arrive(member, || direct::combine(members.n, nbytes, op, None, contribution, store));
+        self.signals.arrive(member, || {
+            direct::combine(members.n, nbytes, op, None, contribution, store)
+        });
     }
 
     /// Returns the receive buffer of `peer` for the next message of this member.
@@ -313,7 +366,10 @@ impl Executor<'_> {
     ) -> SymmetricRange {
         let internal = flags::area();
         let (team, job, parity) = (self.collective.team, self.job, arrays.parity);
-        let set = || team.receive_buffers(job).expect("it was chosen for having receive buffers");
+        let set = || {
+            team.receive_buffers(job)
+                .expect("it was chosen for having receive buffers")
+        };
         let areas = internal.areas();
         let at = match arrays.receive_buffers {
             ReceiveBuffers::Shared => areas.receive_buffer(set(), receive_buffer, parity),
@@ -350,7 +406,9 @@ impl PlanArrays<'_> {
         let Some(Operand { buffer, is_left }) = operand else {
             return dest.copy_from(pe, source);
         };
-        let own = self.own_range(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());
+        let own = self
+            .own_range(buffer)
+            .part(self.offset(buffer.at(to.first)), dest.nbytes());
         direct::combine_with(pe, source, (own, is_left), dest, self.operator());
     }
 
@@ -374,7 +432,10 @@ impl PlanArrays<'_> {
             Parts::Whole(nbytes) => nbytes,
             Parts::Equal(nbytes) => nbytes * count,
             Parts::Vector => {
-                let end = self.dest.nbytes().min((to.first as usize + count) * DIRECT_PART);
+                let end = self
+                    .dest
+                    .nbytes()
+                    .min((to.first as usize + count) * DIRECT_PART);
                 end - self.offset(to)
             }
             Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
@@ -392,7 +453,13 @@ impl PlanArrays<'_> {
         (dest, to): (SymmetricRange, Span),
         count: u32,
     ) {
-        let Parts::Strided { dst, sst, nelems, elem_bytes } = self.parts else {
+        let Parts::Strided {
+            dst,
+            sst,
+            nelems,
+            elem_bytes,
+        } = self.parts
+        else {
             unreachable!("other parts follow each other")
         };
         let nelems = nelems * count as usize;
@@ -424,12 +491,24 @@ impl PlanArrays<'_> {
             (_, Parts::Vector) => first * DIRECT_PART,
             (Buffer::Dest, Parts::Table(table)) => table[first],
             (Buffer::Source, Parts::Table(_)) => 0,
-            (Buffer::Dest, Parts::Strided { dst, nelems, elem_bytes, .. }) => {
-                first * nelems * dst * elem_bytes
-            }
-            (Buffer::Source, Parts::Strided { sst, nelems, elem_bytes, .. }) => {
-                first * nelems * sst * elem_bytes
-            }
+            (
+                Buffer::Dest,
+                Parts::Strided {
+                    dst,
+                    nelems,
+                    elem_bytes,
+                    ..
+                },
+            ) => first * nelems * dst * elem_bytes,
+            (
+                Buffer::Source,
+                Parts::Strided {
+                    sst,
+                    nelems,
+                    elem_bytes,
+                    ..
+                },
+            ) => first * nelems * sst * elem_bytes,
         }
     }
 }

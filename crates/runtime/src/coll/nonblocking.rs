@@ -87,16 +87,28 @@ pub unsafe fn start(
     let is_known = !matches!(collective, NonblockingCollective::Collect { .. });
     symmetric(call, "dest", dest, if is_known { nbytes } else { 0 });
     symmetric(call, "source", source, nbytes);
-    let work = Work { collective, dest, source, n };
+    let work = Work {
+        collective,
+        dest,
+        source,
+        n,
+    };
     let vectors = [dest.addr(), source.addr()];
-    requests::queue(call, team, vectors, Box::new(move || work.run(call, handle)))
+    requests::queue(
+        call,
+        team,
+        vectors,
+        Box::new(move || work.run(call, handle)),
+    )
 }
 
 impl Work {
     /// Carries out the collective. Returns the value of the blocking routine.
     fn run(self, call: Call, team: TeamHandle) -> usize {
         use NonblockingCollective as Is;
-        let Work { dest, source, n, .. } = self;
+        let Work {
+            dest, source, n, ..
+        } = self;
         let team = TeamOrActiveSet::OfRequest(team);
         let status = match self.collective {
             Is::Sync => collectives::sync(call, team),

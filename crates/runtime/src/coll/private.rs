@@ -62,7 +62,11 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
     let (n, me) = (executor.n(), executor.me());
     if root >= n {
-        fail!(call, "argument root is {root}, but the members are numbered 0 to {}", n - 1);
+        fail!(
+            call,
+            "argument root is {root}, but the members are numbered 0 to {}",
+            n - 1
+        );
     }
     entry.require_same(&[("bytes", memory.len() as u64), ("root", u64::from(root))]);
     if me != root {
@@ -88,12 +92,18 @@ impl Executor<'_> {
         if memory.nbytes() == 0 || self.n() == 1 {
             return;
         }
-        let vectors = Vectors { source: memory, dest: memory, op };
+        let vectors = Vectors {
+            source: memory,
+            dest: memory,
+            op,
+        };
         match kind {
             _ if !self.facts().has_receive_buffers() => self.combine_published(memory, op, kind),
             ReductionKind::AllReduce => match self.choose(vectors.nbytes()) {
                 AllReduceAlgorithm::Central => {
-                    self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| central::all_reduce(n));
+                    self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
+                        central::all_reduce(n)
+                    });
                 }
                 AllReduceAlgorithm::TwoLevel if vectors.nbytes() <= SHORT => {
                     self.all_reduce_over_nodes(vectors);
@@ -122,8 +132,10 @@ impl Executor<'_> {
             let own = memory.part(at, at_once.min(memory.nbytes() - at));
             let mut words = [0; LARGEST / WORD];
             own.copy_here(range_of(&mut words));
-            let published: Vec<Vec<u64>> =
-                words[..at_once / WORD].iter().map(|&word| self.gather(word)).collect();
+            let published: Vec<Vec<u64>> = words[..at_once / WORD]
+                .iter()
+                .map(|&word| self.gather(word))
+                .collect();
             for (turn, member) in members.clone().enumerate() {
                 published
                     .iter()

@@ -94,24 +94,50 @@ pub(crate) fn queue(
     };
     team.has_requests.store(true, Ordering::Relaxed);
     let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
-    let observed =
-        CollectiveCall { call, team: &team, nth, in_request: true }.observe(Action::Request);
+    let observed = CollectiveCall {
+        call,
+        team: &team,
+        nth,
+        in_request: true,
+    }
+    .observe(Action::Request);
     let observed = Mutex::new(observed);
-    let request = Arc::new(Request { call, team, nth, vectors, done, result, observed });
+    let request = Arc::new(Request {
+        call,
+        team,
+        nth,
+        vectors,
+        done,
+        result,
+        observed,
+    });
     requests.count += 1;
     let number = requests.count;
     requests.held.insert(number, request.clone());
     let queue = requests.by_team.entry(handle).or_insert_with(|| {
         let (tasks, queued) = channel();
         if let Err(error) = spawn_service("rushmem-request", move || serve(handle, &queued)) {
-            fail!(call, "non-blocking collectives need a thread, but {}", refused(&error));
+            fail!(
+                call,
+                "non-blocking collectives need a thread, but {}",
+                refused(&error)
+            );
         }
-        TeamQueue { tasks, last: request.clone() }
+        TeamQueue {
+            tasks,
+            last: request.clone(),
+        }
     });
     queue.last = request.clone();
     thread::add_request();
-    let task = Task { request, collective };
-    queue.tasks.send(task).expect("the thread leaves the map before it ends");
+    let task = Task {
+        request,
+        collective,
+    };
+    queue
+        .tasks
+        .send(task)
+        .expect("the thread leaves the map before it ends");
     RequestHandle(number)
 }
 
@@ -141,7 +167,11 @@ fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
         }
         next => next.ok(),
     };
-    while let Some(Task { request, collective }) = next() {
+    while let Some(Task {
+        request,
+        collective,
+    }) = next()
+    {
         let result = thread::carry_out(request.call, collective);
         request.result.store(result, Ordering::Relaxed);
         request.done.store(1, Ordering::Release);
@@ -165,7 +195,12 @@ impl Request {
     fn wait(&self) -> usize {
         let describe = || {
             let (call, nth) = (self.call, self.nth);
-            let entry = CollectiveCall { call, team: &self.team, nth, in_request: true };
+            let entry = CollectiveCall {
+                call,
+                team: &self.team,
+                nth,
+                in_request: true,
+            };
             entry.describe(None)
         };
         backoff::until_set(&self.done, describe);
@@ -194,7 +229,9 @@ fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
 /// `shmemx_req_test`: returns the result of a complete request and forgets the request; `None` if
 /// the request is not complete. Returns `Some(0)` for `SHMEMX_REQ_NULL`.
 pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
-    let Some(request) = find(call, handle) else { return Some(0) };
+    let Some(request) = find(call, handle) else {
+        return Some(0);
+    };
     if !request.is_done() {
         // The thread that carries the request out may need the CPU.
         std::thread::yield_now();
@@ -208,7 +245,9 @@ pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
 /// `shmemx_req_wait`: waits until a request is complete, forgets it and returns its result. Returns
 /// 0 for `SHMEMX_REQ_NULL`.
 pub fn wait(call: Call, handle: RequestHandle) -> usize {
-    let Some(request) = find(call, handle) else { return 0 };
+    let Some(request) = find(call, handle) else {
+        return 0;
+    };
     let result = request.wait();
     lock(&REQUESTS).held.remove(&handle.0);
     request.end_event();
@@ -220,7 +259,10 @@ pub fn wait(call: Call, handle: RequestHandle) -> usize {
 #[inline(never)]
 pub(crate) fn complete(team: &Team) {
     team.has_requests.store(false, Ordering::Relaxed);
-    let last = lock(&REQUESTS).by_team.get(&team.handle()).map(|queue| queue.last.clone());
+    let last = lock(&REQUESTS)
+        .by_team
+        .get(&team.handle())
+        .map(|queue| queue.last.clone());
     if let Some(last) = last {
         last.wait();
     }
@@ -241,8 +283,9 @@ pub fn complete_on(object: Range<usize>) {
     }
     let is_on = |request: &Request| request.vectors.iter().any(|vector| object.contains(vector));
     let mut requests = lock(&REQUESTS);
-    let (on_object, others): (BTreeMap<_, _>, _) =
-        std::mem::take(&mut requests.held).into_iter().partition(|(_, request)| is_on(request));
+    let (on_object, others): (BTreeMap<_, _>, _) = std::mem::take(&mut requests.held)
+        .into_iter()
+        .partition(|(_, request)| is_on(request));
     requests.held = others;
     drop(requests);
     for request in on_object.values() {

@@ -39,7 +39,10 @@ impl StepPosition {
     }
 
     fn of_word(word: u64) -> StepPosition {
-        StepPosition { steps: (word >> 32) as u32, barriers: word as u32 }
+        StepPosition {
+            steps: (word >> 32) as u32,
+            barriers: word as u32,
+        }
     }
 
     /// Returns true if a PE with this progress has left out the barrier in which a PE with progress
@@ -53,7 +56,11 @@ impl StepPosition {
 /// Sends the progress of this PE to the next PE. Called before this PE waits for others in a step.
 pub fn announce(call: Call, position: StepPosition) {
     let area = flags::area();
-    area.raise(next_pe(job::require(call)), area.areas().progress(), position.word());
+    area.raise(
+        next_pe(job::require(call)),
+        area.areas().progress(),
+        position.word(),
+    );
 }
 
 fn next_pe(job: &Job) -> Pe {
@@ -75,11 +82,21 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     let before = area.areas().progress();
     let mut has_passed = false;
     let describe = || {
-        let (team, members) = ("the epochs of all PEs".to_owned(), Members::world(job.n_pes));
+        let (team, members) = (
+            "the epochs of all PEs".to_owned(),
+            Members::world(job.n_pes),
+        );
         let (number, nth) = (EPOCHS, own.barriers.into());
         let members = members.for_status();
         let (is_active_set, awaited) = (false, None);
-        let collective = Collective { team, is_active_set, number, members, nth, awaited };
+        let collective = Collective {
+            team,
+            is_active_set,
+            number,
+            members,
+            nth,
+            awaited,
+        };
         (call, Subject::Collective(collective))
     };
     backoff::until_seen(job, describe, || {
@@ -87,7 +104,11 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
         has_passed = unsafe { u64::load_acquire(flag) } >= value;
         has_passed || StepPosition::of_word(area.flag(before)).has_left_out(own)
     });
-    if has_passed { Ok(()) } else { Err((job.me.0 + job.n_pes - 1) % job.n_pes) }
+    if has_passed {
+        Ok(())
+    } else {
+        Err((job.me.0 + job.n_pes - 1) % job.n_pes)
+    }
 }
 
 /// Publishes step `number` of this PE, makes a barrier, and returns the next PE and the step that
@@ -118,6 +139,9 @@ mod tests {
         }
         assert!(at(0, u32::MAX).has_left_out(at(u32::MAX, 0)));
         assert!(!at(0, 0).has_left_out(at(u32::MAX, u32::MAX)));
-        assert_eq!(StepPosition::of_word(at(3, u32::MAX).word()), at(3, u32::MAX));
+        assert_eq!(
+            StepPosition::of_word(at(3, u32::MAX).word()),
+            at(3, u32::MAX)
+        );
     }
 }

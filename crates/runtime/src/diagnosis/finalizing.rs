@@ -59,20 +59,28 @@ impl PeerCheck {
     /// Returns true if a check was made, which may have used the network.
     pub(crate) fn check(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
         let now = nanoseconds();
-        let next = *self.next_check.get_or_insert(now + PERIOD.as_nanos() as u64);
+        let next = *self
+            .next_check
+            .get_or_insert(now + PERIOD.as_nanos() as u64);
         if now < next && !self.is_hopeless {
             return false;
         }
         self.next_check = None;
-        let Some(job) = job::known() else { return false };
+        let Some(job) = job::known() else {
+            return false;
+        };
         let (call, subject) = describe();
         if let Subject::Collective(collective) = &subject {
             self.check_members(call, job, collective);
         }
         let is_hopeless = match &subject {
             Subject::Message { from: pe }
-            | Subject::Lock { behind: Some(pe), .. }
-            | Subject::Collective(Collective { awaited: Some(pe), .. }) => is_done(Pe(*pe)),
+            | Subject::Lock {
+                behind: Some(pe), ..
+            }
+            | Subject::Collective(Collective {
+                awaited: Some(pe), ..
+            }) => is_done(Pe(*pe)),
             Subject::Words(_) => nobody_writes(job),
             _ => false,
         };
@@ -87,7 +95,12 @@ impl PeerCheck {
     /// the collective. Reads the status of the awaited member, or those of the next [`MAX_MEMBERS`]
     /// members.
     fn check_members(&mut self, call: Call, job: &Job, collective: &Collective) {
-        let Collective { number, nth, awaited, .. } = collective;
+        let Collective {
+            number,
+            nth,
+            awaited,
+            ..
+        } = collective;
         let is_missing = |pe: &Pe| {
             let entered = finalizing(*pe).and_then(|status| {
                 let finalizing = status.finalizing?;
@@ -140,7 +153,9 @@ fn finalizing(pe: Pe) -> Option<Status> {
 /// Returns true if a PE is in finalize and has no operations in flight.
 fn is_done(pe: Pe) -> bool {
     let status = finalizing(pe).filter(|status| status.finalizing.is_some());
-    status.and_then(|status| status.in_flight).is_some_and(|in_flight| in_flight.n == 0)
+    status
+        .and_then(|status| status.in_flight)
+        .is_some_and(|in_flight| in_flight.n == 0)
 }
 
 /// Returns true if no PE can write a word of this PE any more: all others are in finalize and have
@@ -171,13 +186,17 @@ fn fail_hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
         Subject::Collective(collective) => {
             let members = (0..size(&collective.members).min(MAX_MEMBERS))
                 .filter_map(|index| member(&collective.members, index));
-            let done = members.filter(|pe| *pe != job.me && is_done(*pe)).map(|pe| pe.0);
+            let done = members
+                .filter(|pe| *pe != job.me && is_done(*pe))
+                .map(|pe| pe.0);
             let mut pes: Vec<u32> = done.chain(collective.awaited).collect();
             pes.sort_unstable();
             pes.dedup();
             fail_for_missing(call, job, collective, &pes)
         }
-        Subject::Lock { behind: Some(pe), .. } => fail!(
+        Subject::Lock {
+            behind: Some(pe), ..
+        } => fail!(
             call,
             "PE {pe} holds the lock and is in shmem_finalize; call shmem_clear_lock before that"
         ),

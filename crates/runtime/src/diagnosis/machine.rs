@@ -37,11 +37,23 @@ pub(crate) fn begin(job: &'static Job) {
     let in_slice = memory.internal().addr() - memory.heap().addr();
     let at = (in_slice + flags::area().areas().status()) as u64;
     let stride = memory.layout().stride() as u64;
-    let collector = Collector { memory: MappedNode(memory), at, stride, demangle: demangled };
+    let collector = Collector {
+        memory: MappedNode(memory),
+        at,
+        stride,
+        demangle: demangled,
+    };
     let session = job.session();
     let machines = session.nodes();
-    let local = |pe| LocalPe { pe, local: machines.local_index(pe), pid: None };
-    let pes = machines.members(machines.node_of(job.me.0)).map(local).collect();
+    let local = |pe| LocalPe {
+        pe,
+        local: machines.local_index(pe),
+        pid: None,
+    };
+    let pes = machines
+        .members(machines.node_of(job.me.0))
+        .map(local)
+        .collect();
     // They are set once, since only the first init joins the job.
     let _ = STATUSES.set(Statuses { collector, pes });
 }
@@ -66,7 +78,9 @@ pub(super) fn place_found_by_peer(own: Search) -> Option<Option<String>> {
         sleep(PERIOD);
         let mut is_first = true;
         for pe in pes.iter().filter(|pe| pe.pe != job.me.0) {
-            let waits = collector.status(pe.local).map_or(Vec::new(), |status| status.waits);
+            let waits = collector
+                .status(pe.local)
+                .map_or(Vec::new(), |status| status.waits);
             for wait in waits {
                 match wait.search.filter(|search| search.stack == own.stack) {
                     Some(Search { is_over: true, .. }) => return Some(wait.called_at),
@@ -95,7 +109,9 @@ impl SharedMemory for MappedNode {
         let own = statics::own();
         let here = own.load_address().wrapping_add(address as usize);
         let is_static = own.contains(here.wrapping_sub(own.start()), bytes.len());
-        let Some(delta) = self.0.statics_delta(local).filter(|_| is_static) else { return false };
+        let Some(delta) = self.0.statics_delta(local).filter(|_| is_static) else {
+            return false;
+        };
         let source = std::ptr::with_exposed_provenance::<u8>(here).wrapping_offset(delta);
         // SAFETY: `contains` shows that the bytes are static data, which are mapped if there is a
         // delta.

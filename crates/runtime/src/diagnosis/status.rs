@@ -184,10 +184,16 @@ fn locate(number: u64) {
         // Only this PE knows where the block was allocated, so it does not wait for the search of
         // another PE.
         let stack = stack.filter(|_| allocation.is_none());
-        wait.search = stack.map(|stack| Search { stack, since: nanoseconds(), is_over: false });
+        wait.search = stack.map(|stack| Search {
+            stack,
+            since: nanoseconds(),
+            is_over: false,
+        });
         (wait.search, allocation)
     };
-    let Some((search, allocation)) = change_wait(number, begin) else { return };
+    let Some((search, allocation)) = change_wait(number, begin) else {
+        return;
+    };
     location::in_other_thread(move || {
         let by_peer = search.and_then(machine::place_found_by_peer);
         let called_at = by_peer.unwrap_or_else(|| {
@@ -198,7 +204,10 @@ fn locate(number: u64) {
         change_wait(number, |wait| {
             wait.called_at = called_at;
             wait.allocated_at = allocated_at.map(|place| place.to_string());
-            wait.search = search.map(|search| Search { is_over: true, ..search });
+            wait.search = search.map(|search| Search {
+                is_over: true,
+                ..search
+            });
         });
     });
 }
@@ -269,7 +278,9 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
 
     /// Returns the time since the clock was first read.
     pub(crate) fn lasted(&self) -> Duration {
-        let lasted = self.since.map_or(0, |since| nanoseconds().saturating_sub(since));
+        let lasted = self
+            .since
+            .map_or(0, |since| nanoseconds().saturating_sub(since));
         Duration::from_nanos(lasted)
     }
 
@@ -317,11 +328,15 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
             (_, None) if self.peers.is_hopeless() => return,
             (_, None) => PERIOD,
         };
-        let limit = Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() };
+        let limit = Timespec {
+            tv_sec: 0,
+            tv_nsec: rest.subsec_nanos().into(),
+        };
         // An interrupted sleep is no error: the caller checks again.
         let slept = futex::wait(word, futex::Flags::empty(), value, Some(&limit));
         if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
-            self.since.get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
+            self.since
+                .get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
             self.show();
         }
     }
@@ -341,7 +356,9 @@ const REPORTED: Duration = Duration::from_secs(60);
 /// explains waits.
 fn print_remedy(call: impl FnOnce() -> Call) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
-    let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else { return };
+    let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else {
+        return;
+    };
     let area = flags::area();
     if job.settings.watchdog.is_some()
         || !area.claim(area.first_of_node(job.n_pes), area.areas().long_waits())
@@ -369,7 +386,11 @@ thread_local! {
 /// flight. A transport calls this again and again while the wait lasts.
 pub(crate) fn show_operations(peers: &[Pe], n: u64) {
     let peers: Vec<u32> = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
-    let in_flight = InFlight { n: n.max(1), targets: peers.clone(), more: true };
+    let in_flight = InFlight {
+        n: n.max(1),
+        targets: peers.clone(),
+        more: true,
+    };
     process::lock(&WRITTEN).in_flight = Some(in_flight);
     let subject = Subject::Operations { peers };
     match OPERATIONS.get() {

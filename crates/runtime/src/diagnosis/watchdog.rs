@@ -22,14 +22,18 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Starts the watchdog, if it is wanted and this PE is the first of its machine.
 pub(crate) fn start(job: &'static Job) {
     let session = job.session();
-    let Some(limit) = job.settings.watchdog.filter(|_| session.local_id() == 0) else { return };
+    let Some(limit) = job.settings.watchdog.filter(|_| session.local_id() == 0) else {
+        return;
+    };
     let machines = session.nodes().clone();
     // Without a thread there is no watchdog, but the job can run.
     let _ = spawn_service("rushmem-watchdog", move || run(&machines, limit));
 }
 
 fn run(machines: &NodeMap, limit: Duration) {
-    let Some(Statuses { collector, pes }) = machine::statuses() else { return };
+    let Some(Statuses { collector, pes }) = machine::statuses() else {
+        return;
+    };
     let mut explained = None;
     loop {
         std::thread::sleep(PERIOD);
@@ -40,7 +44,11 @@ fn run(machines: &NodeMap, limit: Duration) {
         explained = waits.into_iter().min_by_key(|wait| wait.since);
         if explained.is_some() {
             let snapshots = collector.snapshots(pes, Some(PAUSE));
-            print(limit, machines.n_nodes(), &explain(machines.n_pes(), &snapshots));
+            print(
+                limit,
+                machines.n_nodes(),
+                &explain(machines.n_pes(), &snapshots),
+            );
         }
     }
 }

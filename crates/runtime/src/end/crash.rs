@@ -72,7 +72,13 @@ pub fn install_at_load() {
 /// Has no effect in a later init.
 pub(crate) fn install_for(job: &Job) {
     let first = flags::area().first_of_node(job.n_pes);
-    if REPORTER.set(Reporter { first, has_checks: job.settings.checks() }).is_ok() {
+    if REPORTER
+        .set(Reporter {
+            first,
+            has_checks: job.settings.checks(),
+        })
+        .is_ok()
+    {
         install();
     }
 }
@@ -81,7 +87,9 @@ pub(crate) fn install_for(job: &Job) {
 fn install() {
     set_stack();
     let signals = SIGNALS.into_iter().map(|(signal, _)| signal);
-    signals.filter(|signal| has_no_handler(*signal)).for_each(|signal| handle(signal, crashed));
+    signals
+        .filter(|signal| has_no_handler(*signal))
+        .for_each(|signal| handle(signal, crashed));
 }
 
 fn has_no_handler(signal: c_int) -> bool {
@@ -139,13 +147,20 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
     CRASH.store(std::ptr::from_ref(crash).cast_mut(), Release);
     let print = || {
-        let task = CopyTask { crash, context, handler: describe, limit: LIMIT };
+        let task = CopyTask {
+            crash,
+            context,
+            handler: describe,
+            limit: LIMIT,
+        };
         // SAFETY: the caller promises that the context is from the kernel.
         if !unsafe { task.run() } {
             print_short(crash);
         }
     };
-    let Some(reporter) = REPORTER.get() else { return print() };
+    let Some(reporter) = REPORTER.get() else {
+        return print();
+    };
     let (area, word) = (flags::area(), flags::area().areas().crashes());
     if area.claim(reporter.first, word) {
         print();
@@ -170,7 +185,10 @@ extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) 
     let place = CrashPlace::find(frame);
     let checks = REPORTER.get().is_some_and(|reporter| reporter.has_checks);
     let what = match touched::describe(crash) {
-        Some(Touched { what, remedy: Some(remedy) }) => format!(": {what}; {remedy}"),
+        Some(Touched {
+            what,
+            remedy: Some(remedy),
+        }) => format!(": {what}; {remedy}"),
         Some(Touched { what, remedy: None }) => format!(": {what}; {}", place.remedy(checks)),
         None => format!("; {}", place.remedy(checks)),
     };

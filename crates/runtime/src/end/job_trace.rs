@@ -33,10 +33,15 @@ const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / (3 * WORD);
 /// Starts recording if `SHMEM_TRACE` is set, in the first init. The first init after the last
 /// finalize continues the same ring.
 pub(crate) fn start(call: Call, job: &Job) {
-    let Some(directory) = &job.settings.trace else { return };
+    let Some(directory) = &job.settings.trace else {
+        return;
+    };
     // The number distinguishes the files of this job from others in the directory.
-    let number =
-        gather_words(call, teams().world(), u64::from(std::process::id()) << 40 ^ nanoseconds())[0];
+    let number = gather_words(
+        call,
+        teams().world(),
+        u64::from(std::process::id()) << 40 ^ nanoseconds(),
+    )[0];
     let ring = trace::get().unwrap_or_else(|| {
         let me = job.me.0;
         let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
@@ -69,14 +74,20 @@ fn create_ring(
     {
         return Err(error);
     }
-    let file = File::options().read(true).write(true).create_new(true).open(file)?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(file)?;
     trace::start(&file, capacity, own)
 }
 
 /// Ends the trace of this PE. All PEs call this; PE 0 writes the trace of the job if it has at most
 /// [`MAX_RECORDS`] records, and otherwise says how to get it.
 pub(crate) fn finish(call: Call, job: &Job) {
-    let (Some(directory), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
+    let (Some(directory), Some(ring)) = (&job.settings.trace, trace::get()) else {
+        return;
+    };
     observers::remove(Observer::Trace);
     ring.set_clock(true, clock_offset(call, job));
     trace::await_places();
@@ -145,7 +156,9 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
     let mut offset = 0;
     for turn in (0..n_askers).step_by(MAX_ASKERS) {
         let askers = turn..n_askers.min(turn + MAX_ASKERS);
-        askers.clone().for_each(|asker| area.write_own(words_of(asker), &[0; 3]));
+        askers
+            .clone()
+            .for_each(|asker| area.write_own(words_of(asker), &[0; 3]));
         barrier_all(call);
         if job.me == Pe(0) {
             answer(askers.map(words_of).collect());
@@ -193,5 +206,8 @@ fn ask(at: usize) -> i64 {
             }
         }
     };
-    (1..=QUESTIONS).map(exchange).min().map_or(0, |(_, ahead)| ahead)
+    (1..=QUESTIONS)
+        .map(exchange)
+        .min()
+        .map_or(0, |(_, ahead)| ahead)
 }

@@ -121,7 +121,9 @@ fn grace(job: &Job) -> Duration {
 /// their exit or finalize; if they have not, ends the job with this status.
 pub(crate) fn reach_exit(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
-    let Some(job) = job::known().filter(|_| is_due) else { return false };
+    let Some(job) = job::known().filter(|_| is_due) else {
+        return false;
+    };
     count_end();
     // The part of the status that a launcher sees.
     let status = status & 0xff;
@@ -150,8 +152,13 @@ fn show_exit() -> ShownWait {
 fn await_all_ends(job: &Job) -> bool {
     let area = flags::area();
     let first = || std::iter::once(Pe(0));
-    let ended =
-        || area.areas().exits().iter().flat_map(|at| area.words_of(first(), *at)).sum::<u64>();
+    let ended = || {
+        area.areas()
+            .exits()
+            .iter()
+            .flat_map(|at| area.words_of(first(), *at))
+            .sum::<u64>()
+    };
     let _waits = show_exit();
     // Each PE is counted once for each end. Every earlier end was a barrier, so all were counted.
     let all = u64::from(job.n_pes) * ENDED.load(Ordering::Relaxed);

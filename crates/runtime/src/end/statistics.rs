@@ -32,7 +32,10 @@ pub(crate) fn start(call: Call, job: &Job) {
         Statistics::No => return,
         Statistics::Json(file) if job.me == Pe(0) => {
             if let Err(error) = File::create(file) {
-                fail!(call, "SHMEM_STATS: {file} cannot be written: {error}; name another file");
+                fail!(
+                    call,
+                    "SHMEM_STATS: {file} cannot be written: {error}; name another file"
+                );
             }
         }
         Statistics::Json(_) | Statistics::Table => {}
@@ -64,7 +67,8 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     let written = match &job.settings.statistics {
         Statistics::Json(file) => {
             let all = JobStatistics::new(job, pes);
-            all.write(Path::new(file)).map_err(|error| format!("{file} cannot be written: {error}"))
+            all.write(Path::new(file))
+                .map_err(|error| format!("{file} cannot be written: {error}"))
         }
         _ => std::io::stderr()
             .write_all(table(&pes).as_bytes())
@@ -94,7 +98,11 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
         collectives::barrier_all(call);
         if job.me == Pe(0) {
             for (pe, (bytes, &nbytes)) in (0..).zip(all.iter_mut().zip(&lengths)) {
-                bytes.extend(receive_buffer.part(0, part(nbytes as usize).len()).read(Pe(pe)));
+                bytes.extend(
+                    receive_buffer
+                        .part(0, part(nbytes as usize).len())
+                        .read(Pe(pe)),
+                );
             }
         }
         // The next part overwrites this one, which PE 0 must have read.
@@ -161,16 +169,25 @@ const VERSION: u32 = 1;
 
 impl PeStatistics {
     fn new(job: &Job, counters: &Counters) -> PeStatistics {
-        let calls = CallKind::NAMES.iter().zip(&counters.calls).map(|(name, tally)| {
-            let (calls, nanoseconds) = tally.read();
-            ((*name).to_owned(), CallTime { calls, nanoseconds })
-        });
+        let calls = CallKind::NAMES
+            .iter()
+            .zip(&counters.calls)
+            .map(|(name, tally)| {
+                let (calls, nanoseconds) = tally.read();
+                ((*name).to_owned(), CallTime { calls, nanoseconds })
+            });
         let peers = (0..).zip(&counters.peers).map(|(pe, peer)| {
             let Traffic { operations, bytes } = Traffic::of(&peer.traffic);
-            PeerStatistics { pe, operations, bytes }
+            PeerStatistics {
+                pe,
+                operations,
+                bytes,
+            }
         });
         let contexts = counters.contexts().into_iter();
-        let network = network::activity().into_iter().flat_map(NetworkActivity::by_name);
+        let network = network::activity()
+            .into_iter()
+            .flat_map(NetworkActivity::by_name);
         PeStatistics {
             pe: job.me.0,
             node: job.nodes.node_of(job.me.0),
@@ -197,7 +214,11 @@ impl ContextStatistics {
                 .filter(|(_, traffic)| traffic.operations > 0)
                 .collect()
         };
-        ContextStatistics { context, on_node: by_kind(0), off_node: by_kind(1) }
+        ContextStatistics {
+            context,
+            on_node: by_kind(0),
+            off_node: by_kind(1),
+        }
     }
 }
 
@@ -210,7 +231,11 @@ impl Traffic {
 
 impl JobStatistics {
     fn new(job: &Job, pes: Vec<PeStatistics>) -> JobStatistics {
-        JobStatistics { version: VERSION, n_pes: job.n_pes, pes }
+        JobStatistics {
+            version: VERSION,
+            n_pes: job.n_pes,
+            pes,
+        }
     }
 
     fn write(&self, file: &Path) -> std::io::Result<()> {
@@ -241,7 +266,9 @@ fn table(pes: &[PeStatistics]) -> String {
                 pe.contexts
                     .iter()
                     .filter_map(|context| side(context).get(*kind))
-                    .fold((0, 0), |(n, sum), traffic| (n + traffic.operations, sum + traffic.bytes))
+                    .fold((0, 0), |(n, sum), traffic| {
+                        (n + traffic.operations, sum + traffic.bytes)
+                    })
             };
             (*kind, pes.iter().map(of_pe).collect())
         });
@@ -249,7 +276,9 @@ fn table(pes: &[PeStatistics]) -> String {
     }
     let rows = CallKind::NAMES.iter().map(|kind| {
         let of_pe = |pe: &PeStatistics| {
-            pe.calls.get(*kind).map_or((0, 0), |time| (time.calls, time.nanoseconds))
+            pe.calls
+                .get(*kind)
+                .map_or((0, 0), |time| (time.calls, time.nanoseconds))
         };
         (*kind, pes.iter().map(of_pe).collect())
     });
@@ -267,7 +296,9 @@ fn network(text: &mut String, pes: &[PeStatistics]) {
         "network", "min", "median", "max", "PE"
     ));
     for (name, _) in NetworkActivity::default().by_name() {
-        let of_pes = pes.iter().map(|pe| pe.network.get(name).copied().unwrap_or(0));
+        let of_pes = pes
+            .iter()
+            .map(|pe| pe.network.get(name).copied().unwrap_or(0));
         let n = Spread::of(&of_pes.collect::<Vec<u64>>());
         if n.max > 0 {
             text.push_str(&head.take().unwrap_or_default());
@@ -368,21 +399,61 @@ mod tests {
 
     #[test]
     fn the_spread_names_the_first_pe_with_the_maximum() {
-        let spread = Spread { min: 1, median: 4, max: 7, max_pe: 2 };
+        let spread = Spread {
+            min: 1,
+            median: 4,
+            max: 7,
+            max_pe: 2,
+        };
         assert_eq!(Spread::of(&[1, 4, 7, 7, 2]), spread);
-        assert_eq!(Spread::of(&[5]), Spread { min: 5, median: 5, max: 5, max_pe: 0 });
+        assert_eq!(
+            Spread::of(&[5]),
+            Spread {
+                min: 5,
+                median: 5,
+                max: 5,
+                max_pe: 0
+            }
+        );
     }
 
     #[test]
     fn rows_of_zeros_are_left_out() {
         let mut text = String::new();
-        let rows = || [("put", vec![(0, 0), (2, 16)]), ("get", vec![(0, 0), (0, 0)])].into_iter();
-        section(&mut text, "on the node", ["operations", "bytes"], size, rows());
+        let rows = || {
+            [
+                ("put", vec![(0, 0), (2, 16)]),
+                ("get", vec![(0, 0), (0, 0)]),
+            ]
+            .into_iter()
+        };
+        section(
+            &mut text,
+            "on the node",
+            ["operations", "bytes"],
+            size,
+            rows(),
+        );
         assert!(text.contains("\n  put ") && !text.contains("get"), "{text}");
-        section(&mut text, "off the node", ["operations", "bytes"], size, rows().skip(1));
+        section(
+            &mut text,
+            "off the node",
+            ["operations", "bytes"],
+            size,
+            rows().skip(1),
+        );
         assert!(!text.contains("off the node"), "{text}");
         let long = [("put_signal_nbi", vec![(1 << 33, 3 << 40)])].into_iter();
-        section(&mut text, "off the node", ["operations", "bytes"], size, long);
-        assert!(text.contains(" 3.0 TiB") && text.lines().all(|line| line.len() <= 100), "{text}");
+        section(
+            &mut text,
+            "off the node",
+            ["operations", "bytes"],
+            size,
+            long,
+        );
+        assert!(
+            text.contains(" 3.0 TiB") && text.lines().all(|line| line.len() <= 100),
+            "{text}"
+        );
     }
 }

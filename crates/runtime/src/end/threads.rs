@@ -36,7 +36,9 @@ struct OsThread {
 pub(crate) fn record_threads<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
     let done = act();
-    let started = numbers().into_iter().filter(|number| !before.contains(number));
+    let started = numbers()
+        .into_iter()
+        .filter(|number| !before.contains(number));
     let recorded = started.filter(|number| blocks_signals(*number));
     process::lock(&LIBRARY_THREADS).extend(recorded.filter_map(|number| Some(inspect(number)?.1)));
     watch_the_end();
@@ -101,13 +103,17 @@ fn has_only_library_threads(own: u32) -> bool {
     let recorded = process::lock(&LIBRARY_THREADS).clone();
     let is_recorded =
         |number| inspect(number).is_some_and(|(_, thread)| recorded.contains(&thread));
-    numbers().into_iter().all(|number| [first, own].contains(&number) || is_recorded(number))
+    numbers()
+        .into_iter()
+        .all(|number| [first, own].contains(&number) || is_recorded(number))
 }
 
 /// Returns the numbers of all threads of this process.
 fn numbers() -> Vec<u32> {
     let threads = read_dir("/proc/self/task").into_iter().flatten().flatten();
-    threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
+    threads
+        .filter_map(|thread| thread.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// Returns the state of a thread, and the thread with its start time; `None` if it has ended.
@@ -133,7 +139,9 @@ fn blocks_signals(number: u32) -> bool {
         .find_map(|line| line.strip_prefix("SigBlk:"))
         .map(str::trim)
         .and_then(|mask| u64::from_str_radix(mask, 16).ok());
-    let permitted = OF_FAULTS.iter().fold(NEVER_BLOCKED, |mask, signal| mask | 1 << (signal - 1));
+    let permitted = OF_FAULTS
+        .iter()
+        .fold(NEVER_BLOCKED, |mask, signal| mask | 1 << (signal - 1));
     blocked.is_some_and(|mask| mask | permitted == u64::MAX)
 }
 
@@ -157,7 +165,9 @@ mod tests {
         let spawn = |end: Option<mpsc::Receiver<()>>| {
             let sender = sender.clone();
             std::thread::spawn(move || {
-                sender.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
+                sender
+                    .send(rustix::thread::gettid().as_raw_nonzero().get() as u32)
+                    .expect("heard");
                 // Until the sender is dropped.
                 end.map(|end| end.recv())
             });

@@ -43,7 +43,10 @@ impl RequestHandle {
 #[repr(transparent)]
 pub struct ContextHandle(pub usize);
 
-const _: () = assert!(size_of::<usize>() == 8, "a handle has two halves of 32 bits");
+const _: () = assert!(
+    size_of::<usize>() == 8,
+    "a handle has two halves of 32 bits"
+);
 
 impl ContextHandle {
     /// `SHMEM_CTX_INVALID`
@@ -80,6 +83,8 @@ impl ContextHandle {
     #[inline(always)]
     pub(crate) fn is_of_generation(self, generation: u32) -> bool {
         let index = self.index() as u32;
-        [true, false].iter().any(|&of_world| self == Self::new(generation, index, of_world))
+        [true, false]
+            .iter()
+            .any(|&of_world| self == Self::new(generation, index, of_world))
     }
 }

@@ -42,7 +42,10 @@ impl Members {
     }
 
     fn strided(start: u32, stride: i32, n: u32) -> Members {
-        Members { n, order: Order::Strided { start, stride } }
+        Members {
+            n,
+            order: Order::Strided { start, stride },
+        }
     }
 
     /// Returns the set of these world PEs in this order. They must differ, and there is at least
@@ -56,7 +59,10 @@ impl Members {
         }
         let mut by_pe: Vec<u32> = (0..n).collect();
         by_pe.sort_unstable_by_key(|&member| pes[member as usize]);
-        Members { n, order: Order::Listed(Arc::new(MemberList { pes, by_pe })) }
+        Members {
+            n,
+            order: Order::Listed(Arc::new(MemberList { pes, by_pe })),
+        }
     }
 
     /// Returns the first PE and the stride if the members are a triplet.
@@ -70,9 +76,11 @@ impl Members {
     /// Returns the members in the form of a status.
     pub(crate) fn for_status(&self) -> status::Members {
         match &self.order {
-            &Order::Strided { start, stride } => {
-                status::Members::Strided { start, stride, n: self.n }
-            }
+            &Order::Strided { start, stride } => status::Members::Strided {
+                start,
+                stride,
+                n: self.n,
+            },
             Order::Listed(list) => {
                 let pes: Vec<u32> = list.pes.iter().copied().take(MAX_LISTED).collect();
                 let more = self.n - pes.len() as u32;
@@ -104,7 +112,8 @@ impl Members {
             return self.n;
         }
         let mut on = vec![0; nodes.n_nodes() as usize];
-        self.world_pes().for_each(|pe| on[nodes.node_of(pe.0) as usize] += 1);
+        self.world_pes()
+            .for_each(|pe| on[nodes.node_of(pe.0) as usize] += 1);
         on.into_iter().max().expect("a job has a node")
     }
 
@@ -119,7 +128,9 @@ impl Members {
                 exact.then_some(TeamPe(index as u32))
             }
             Order::Listed(list) => {
-                let found = list.by_pe.binary_search_by_key(&pe.0, |&i| list.pes[i as usize]);
+                let found = list
+                    .by_pe
+                    .binary_search_by_key(&pe.0, |&i| list.pes[i as usize]);
                 found.ok().map(|at| TeamPe(list.by_pe[at]))
             }
         }
@@ -138,11 +149,17 @@ impl Members {
         match &self.order {
             Order::Strided { stride: step, .. } => {
                 let stride = i32::try_from(i64::from(*step) * i64::from(stride)).ok()?;
-                Some(Members::strided(self.world_pe(start as u32).0, stride, size as u32))
+                Some(Members::strided(
+                    self.world_pe(start as u32).0,
+                    stride,
+                    size as u32,
+                ))
             }
             Order::Listed(list) => {
                 let at = |i| (i64::from(start) + i64::from(i) * i64::from(stride)) as usize;
-                Some(Members::listed((0..size).map(|i| list.pes[at(i)]).collect()))
+                Some(Members::listed(
+                    (0..size).map(|i| list.pes[at(i)]).collect(),
+                ))
             }
         }
     }
@@ -171,7 +188,11 @@ impl Members {
         team_pe: TeamPe,
     ) -> Option<[Members; D]> {
         let (n, me) = (u64::from(self.n), u64::from(team_pe.0));
-        if me >= ranges.iter().fold(1, |places: u64, &range| places.saturating_mul(range.into())) {
+        if me
+            >= ranges
+                .iter()
+                .fold(1, |places: u64, &range| places.saturating_mul(range.into()))
+        {
             return None;
         }
         let mut places = 1u64;

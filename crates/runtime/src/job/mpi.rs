@@ -20,7 +20,10 @@ pub(crate) fn warn_if_alone(job: &Job) {
         return;
     }
     let world = mpi_world();
-    IS_KNOWN.store(!matches!(world, MpiWorld::Absent | MpiWorld::Later), Relaxed);
+    IS_KNOWN.store(
+        !matches!(world, MpiWorld::Absent | MpiWorld::Later),
+        Relaxed,
+    );
     IS_AWAITED.store(world == MpiWorld::Later, Relaxed);
     if world == MpiWorld::Size(1) {
         warning!(

@@ -33,7 +33,11 @@ impl LocalAccess {
 pub(crate) fn require_accessible(call: Call, access: LocalAccess, memory: LocalBuf) {
     if !are_ends_accessible(access, memory) {
         let (argument, nbytes) = (access.argument_name(), memory.nbytes);
-        let able = if access == LocalAccess::Read { "readable" } else { "writable" };
+        let able = if access == LocalAccess::Read {
+            "readable"
+        } else {
+            "writable"
+        };
         fail!(
             call,
             "argument {argument} ({:#x}, {nbytes} bytes) is not {able}; check the pointer and the count",
@@ -96,17 +100,35 @@ mod tests {
     #[test]
     fn either_end_is_probed_and_nothing_changes() {
         let base = pages();
-        let memory = |at, nbytes| LocalBuf { base: base.wrapping_add(at), nbytes };
+        let memory = |at, nbytes| LocalBuf {
+            base: base.wrapping_add(at),
+            nbytes,
+        };
         // SAFETY: the first page.
         unsafe { base.wrapping_add(PAGE - 1).write(7) };
         for nbytes in [0, 1, 2, 3, PAGE] {
-            assert!(are_ends_accessible(LocalAccess::Read, memory(PAGE - nbytes, nbytes)));
-            assert!(are_ends_accessible(LocalAccess::Write, memory(PAGE - nbytes, nbytes)));
+            assert!(are_ends_accessible(
+                LocalAccess::Read,
+                memory(PAGE - nbytes, nbytes)
+            ));
+            assert!(are_ends_accessible(
+                LocalAccess::Write,
+                memory(PAGE - nbytes, nbytes)
+            ));
         }
         assert!(are_ends_accessible(LocalAccess::Read, memory(0, 2 * PAGE)));
-        assert!(!are_ends_accessible(LocalAccess::Read, memory(0, 2 * PAGE + 1)));
-        assert!(!are_ends_accessible(LocalAccess::Write, memory(PAGE - 1, 2)));
-        let nowhere = LocalBuf { base: 0x1000 as *mut u8, nbytes: 8 };
+        assert!(!are_ends_accessible(
+            LocalAccess::Read,
+            memory(0, 2 * PAGE + 1)
+        ));
+        assert!(!are_ends_accessible(
+            LocalAccess::Write,
+            memory(PAGE - 1, 2)
+        ));
+        let nowhere = LocalBuf {
+            base: 0x1000 as *mut u8,
+            nbytes: 8,
+        };
         assert!(!are_ends_accessible(LocalAccess::Write, nowhere));
         assert!(!are_ends_accessible(LocalAccess::Read, nowhere));
         // SAFETY: the first page.

@@ -129,7 +129,9 @@ impl AddressMap {
             return Some((Segment::Heap, offset));
         }
         let offset = self.statics.offset(addr, nbytes)?;
-        statics::own().contains(offset, nbytes).then_some((Segment::Static, offset))
+        statics::own()
+            .contains(offset, nbytes)
+            .then_some((Segment::Static, offset))
     }
 }
 
@@ -156,7 +158,10 @@ pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isi
     MAP.heap.deltas.store(table(heap_deltas), Relaxed);
     MAP.statics.deltas.store(table(static_deltas), Relaxed);
     MAP.n_pes.store(heap_deltas.len(), Relaxed);
-    let apart = heap_deltas.iter().zip(static_deltas).any(|(h, s)| h.is_some() && s.is_none());
+    let apart = heap_deltas
+        .iter()
+        .zip(static_deltas)
+        .any(|(h, s)| h.is_some() && s.is_none());
     SOME_STATICS_ARE_APART.store(apart, Relaxed);
 }
 
@@ -178,7 +183,11 @@ pub(crate) fn some_statics_are_apart() -> bool {
 /// its operations are not atomic with respect to those of CPUs. Called after [`publish`].
 pub(crate) fn set_atomics_by_network(by_network: bool) {
     for own in [&MAP.heap, &MAP.statics] {
-        let table = if by_network { none_mapped() } else { own.deltas.load(Relaxed) };
+        let table = if by_network {
+            none_mapped()
+        } else {
+            own.deltas.load(Relaxed)
+        };
         own.word_deltas.store(table, Relaxed);
     }
 }
@@ -192,7 +201,8 @@ pub(crate) fn set_polls_counted(count: bool) {
             false => mapped.load(Relaxed),
         };
         own.polled_deltas.store(table(&own.deltas), Relaxed);
-        own.polled_word_deltas.store(table(&own.word_deltas), Relaxed);
+        own.polled_word_deltas
+            .store(table(&own.word_deltas), Relaxed);
     }
     POLLS_ARE_COUNTED.store(count, Relaxed);
 }
@@ -208,7 +218,11 @@ pub(crate) fn are_polls_counted() -> bool {
 /// Returns a table in which no PE is mapped.
 fn none_mapped() -> *mut isize {
     static NONE: OnceLock<Box<[AtomicIsize]>> = OnceLock::new();
-    let table = || (0..MAP.n_pes.load(Relaxed)).map(|_| AtomicIsize::new(UNMAPPED)).collect();
+    let table = || {
+        (0..MAP.n_pes.load(Relaxed))
+            .map(|_| AtomicIsize::new(UNMAPPED))
+            .collect()
+    };
     NONE.get_or_init(table).as_ptr().cast::<isize>().cast_mut()
 }
 
@@ -222,7 +236,8 @@ pub(crate) fn are_atomics_by_network() -> bool {
 pub(crate) fn open(heap: *mut u8, heap_bytes: usize, observed: bool) {
     let map = if observed { &OBSERVED } else { &MAP };
     map.heap.open(heap.addr(), heap_bytes);
-    map.statics.open(statics::own().start(), statics::own().nbytes());
+    map.statics
+        .open(statics::own().start(), statics::own().nbytes());
 }
 
 /// Closes all segments: an access to any byte then ends the job with an error.
@@ -265,7 +280,9 @@ fn bytes<T>(
 /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
 #[inline]
 pub(crate) fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    OBSERVED.locate(addr, nbytes).or_else(|| locate_unobserved(addr, nbytes))
+    OBSERVED
+        .locate(addr, nbytes)
+        .or_else(|| locate_unobserved(addr, nbytes))
 }
 
 /// Works as [`locate`], but returns `None` while accesses are observed.
@@ -387,7 +404,10 @@ pub(crate) fn is_aligned<T>(address: *const T) -> bool {
 #[inline(always)]
 pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<RemoteAddr> {
     let offset = MAP.heap.offset(addr, nbytes)? as u64;
-    is_pe(pe).then_some(RemoteAddr { segment: Segment::Heap, offset })
+    is_pe(pe).then_some(RemoteAddr {
+        segment: Segment::Heap,
+        offset,
+    })
 }
 
 #[inline(always)]

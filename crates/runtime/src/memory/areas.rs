@@ -84,7 +84,10 @@ impl SlotFlags {
     /// reduction of at most [`SHORT`] bytes. There are two, by parity.
     #[inline]
     pub(crate) fn short(self, edge: Edge, parity: usize) -> usize {
-        debug_assert!(matches!(edge, Edge::Exchange(_)), "other edges have no room");
+        debug_assert!(
+            matches!(edge, Edge::Exchange(_)),
+            "other edges have no room"
+        );
         self.flag(edge) + WORD + parity * SHORT
     }
 }
@@ -100,12 +103,24 @@ struct Stride {
     counters: usize,
 }
 
-const WIDE: Stride = Stride { flag: LINE, exchange: LINE, counters: LINE };
-const NARROW: Stride = Stride { flag: WORD, exchange: 4 * WORD, counters: 4 * WORD };
+const WIDE: Stride = Stride {
+    flag: LINE,
+    exchange: LINE,
+    counters: LINE,
+};
+const NARROW: Stride = Stride {
+    flag: WORD,
+    exchange: 4 * WORD,
+    counters: 4 * WORD,
+};
 
 impl Stride {
     const fn of(slot: u16) -> Self {
-        if (slot as usize) < WIDE_SLOTS { WIDE } else { NARROW }
+        if (slot as usize) < WIDE_SLOTS {
+            WIDE
+        } else {
+            NARROW
+        }
     }
 
     const fn exchanges(self, rounds: usize) -> usize {

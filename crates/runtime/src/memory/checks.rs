@@ -65,8 +65,13 @@ pub(crate) fn require_remote(
     call.require_no_exit();
     let found = address::locate_on(addr, nbytes, pe)
         .filter(|(segment, _)| is_reachable || address::delta(*segment, pe).is_some());
-    let Some((segment, offset)) = found else { refuse(call, argument, addr, nbytes, pe) };
-    RemoteAddr { segment, offset: offset as u64 }
+    let Some((segment, offset)) = found else {
+        refuse(call, argument, addr, nbytes, pe)
+    };
+    RemoteAddr {
+        segment,
+        offset: offset as u64,
+    }
 }
 
 /// Ends the job with an error unless the word of `nbytes` bytes at `addr` is naturally aligned.
@@ -101,7 +106,10 @@ pub(crate) fn refuse(
     let n_pes = job.n_pes;
     if pe < 0 || pe as u32 >= n_pes {
         let (pe, last) = (call.written(pe), n_pes - 1);
-        fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {last}");
+        fail!(
+            call,
+            "argument pe is {pe}, but PEs are numbered 0 to {last}"
+        );
     }
     let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
     let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
@@ -145,7 +153,13 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     let addr = local.base.addr();
     let is_in_object = address::observed_segment(addr).is_some_and(|segment| {
         let bytes = (addr, local.nbytes);
-        require_object(call, job::require(call), access.argument_name(), segment, bytes)
+        require_object(
+            call,
+            job::require(call),
+            access.argument_name(),
+            segment,
+            bytes,
+        )
     });
     if !is_in_object && !is_known_accessible(access, local) {
         require_accessible(call, access, local);
@@ -180,7 +194,10 @@ static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2
 /// Forgets the last objects, after one was freed or moved, or the allocator was replaced.
 pub(crate) fn forget_blocks() {
     ENDED.fetch_add(1, Relaxed);
-    KNOWN.as_flattened().iter().for_each(|bound| bound.store(0, Relaxed));
+    KNOWN
+        .as_flattened()
+        .iter()
+        .for_each(|bound| bound.store(0, Relaxed));
 }
 
 /// Returns true if `nbytes` bytes at `addr` are within one of the last two objects that were found,
@@ -229,16 +246,20 @@ fn find_object(
     (ended, newer): (u64, (usize, usize, u64)),
 ) -> bool {
     let held = match segment {
-        Segment::Heap => job
-            .allocator()
-            .as_ref()
-            .map(|allocator| allocator.holding(addr, nbytes).map_err(|why| why.to_string())),
+        Segment::Heap => job.allocator().as_ref().map(|allocator| {
+            allocator
+                .holding(addr, nbytes)
+                .map_err(|why| why.to_string())
+        }),
         Segment::Static => statics::variable_holding(addr, nbytes),
         Segment::Internal => None,
     };
     let Some(held) = held else { return false };
     let object = held.unwrap_or_else(|why| {
-        fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} {why}"
+        );
     });
     LAST.set([(object.start, object.end, ended), newer]);
     if thread::is_alone() {
@@ -261,13 +282,19 @@ pub(crate) fn check_all_guards(call: Call, job: &Job) {
 /// Ends the job with an error if a guard was overwritten. Each call reads the guards of the next
 /// `n` blocks.
 pub(crate) fn require_guards(call: Call, job: &Job, n: usize) {
-    let overwritten = job.allocator().as_mut().and_then(|allocator| allocator.overwritten(n));
+    let overwritten = job
+        .allocator()
+        .as_mut()
+        .and_then(|allocator| allocator.overwritten(n));
     refuse_guard(call, overwritten);
 }
 
 /// Works as [`require_guards`], for the block that starts at an address.
 pub(crate) fn require_guard(call: Call, job: &Job, start: *const u8) {
-    let overwritten = job.allocator().as_ref().and_then(|heap| heap.overwritten_at(start));
+    let overwritten = job
+        .allocator()
+        .as_ref()
+        .and_then(|heap| heap.overwritten_at(start));
     refuse_guard(call, overwritten);
 }
 

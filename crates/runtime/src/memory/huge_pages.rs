@@ -35,7 +35,9 @@ static DONE: AtomicUsize = AtomicUsize::new(0);
 /// Applies `SHMEM_HUGE_PAGES` to memory that has just been mapped: forbids huge pages, or makes
 /// those of the static data. Blocks of the heap get theirs when they are allocated.
 pub(crate) fn apply_setting(memory: &NodeMemory, settings: &Settings, me: Pe) {
-    let statics = statics::own().ranges().filter(|_| statics::remapped().is_some());
+    let statics = statics::own()
+        .ranges()
+        .filter(|_| statics::remapped().is_some());
     match settings.huge_pages {
         HugePages::Off => {
             huge_pages::forbid(memory.slices());
@@ -62,7 +64,11 @@ pub(crate) fn reserve(
     }
     let reserved = ReservedPages::reserve(layout, n_local);
     let why = reserved.as_ref().err();
-    rushmem_log::debug!(n_local, ?why, "reserves huge pages for the heaps of this node");
+    rushmem_log::debug!(
+        n_local,
+        ?why,
+        "reserves huge pages for the heaps of this node"
+    );
     if let (Some(why), HugePages::Reserved(size)) = (why, settings.huge_pages) {
         let page = size.nbytes();
         warning!(

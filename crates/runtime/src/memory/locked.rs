@@ -30,7 +30,10 @@ struct MemlockLimits {
 impl MemlockLimits {
     fn of_this_process() -> MemlockLimits {
         let locked = getrlimit(Resource::Memlock).current;
-        MemlockLimits { locked: locked.filter(|_| !may_lock_anything()), memory: shortage::total() }
+        MemlockLimits {
+            locked: locked.filter(|_| !may_lock_anything()),
+            memory: shortage::total(),
+        }
     }
 }
 
@@ -50,7 +53,9 @@ fn may_lock_anything() -> bool {
 /// If the node does not allow PEs to lock that much.
 pub(crate) fn prepare(job: &Job, heap: usize) -> Result<(), Error> {
     let registered = RegisteredSizes::new(job, heap);
-    registered.require(MemlockLimits::of_this_process()).map_err(Error::Unavailable)?;
+    registered
+        .require(MemlockLimits::of_this_process())
+        .map_err(Error::Unavailable)?;
     // Locked pages cannot be made huge later.
     huge_pages::make_for_block(job, job.memory.heap(), heap, false);
     Ok(())
@@ -63,12 +68,17 @@ impl RegisteredSizes {
         nbytes[Segment::Heap as usize] = heap as u64;
         nbytes[Segment::Internal as usize] = job.memory.layout().internal_bytes() as u64;
         nbytes[Segment::Static as usize] = statics::own().nbytes() as u64;
-        RegisteredSizes { nbytes, n_local: job.memory.n_local() }
+        RegisteredSizes {
+            nbytes,
+            n_local: job.memory.n_local(),
+        }
     }
 
     /// Returns the number of bytes that a PE registers.
     fn of_pe(&self) -> u64 {
-        self.nbytes.iter().fold(0, |sum, nbytes| sum.saturating_add(*nbytes))
+        self.nbytes
+            .iter()
+            .fold(0, |sum, nbytes| sum.saturating_add(*nbytes))
     }
 
     /// Returns the number of bytes that all PEs of the node register.
@@ -123,17 +133,30 @@ mod tests {
 
     #[test]
     fn what_may_not_be_locked_is_said_with_the_remedy() {
-        let registered = RegisteredSizes { nbytes: [512 * MIB, MIB, 2 * MIB], n_local: 128 };
+        let registered = RegisteredSizes {
+            nbytes: [512 * MIB, MIB, 2 * MIB],
+            n_local: 128,
+        };
         let said = |locked, memory| registered.require(MemlockLimits { locked, memory });
         assert_eq!(said(None, None), Ok(()));
         assert_eq!(said(Some(515 * MIB), Some(128 * 515 * MIB)), Ok(()));
         let limited = said(Some(515 * MIB - 1), None).expect_err("a byte too little");
-        for word in ["540016640 bytes", "heap 536870912", "own 1048576", "lock 540016639"] {
+        for word in [
+            "540016640 bytes",
+            "heap 536870912",
+            "own 1048576",
+            "lock 540016639",
+        ] {
             assert!(limited.contains(word), "{word}: {limited}");
         }
         assert!(limited.contains("ulimit -l") && limited.contains("SHMEM_SYMMETRIC_SIZE"));
         let short = said(None, Some(128 * 515 * MIB - 1)).expect_err("a byte too little");
-        for word in ["128 PEs", "69122129920 bytes", "has 69122129919 bytes", "SYMMETRIC_SIZE"] {
+        for word in [
+            "128 PEs",
+            "69122129920 bytes",
+            "has 69122129919 bytes",
+            "SYMMETRIC_SIZE",
+        ] {
             assert!(short.contains(word), "{word}: {short}");
         }
     }

@@ -48,7 +48,12 @@ impl SymmetricRange {
         start: *mut u8,
         nbytes: usize,
     ) -> SymmetricRange {
-        SymmetricRange { segment: Some(segment), offset, start, nbytes }
+        SymmetricRange {
+            segment: Some(segment),
+            offset,
+            start,
+            nbytes,
+        }
     }
 
     /// Calls `f` with a private copy of the bytes, which is valid until `f` returns.
@@ -58,7 +63,12 @@ impl SymmetricRange {
         let start: *mut u8 = copy.as_mut_ptr().cast();
         // SAFETY: the source is a range that is mapped here; the private array is at least as long.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(start, self.start, self.nbytes) };
-        f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
+        f(SymmetricRange {
+            segment: None,
+            offset: 0,
+            start,
+            nbytes: self.nbytes,
+        })
     }
 
     /// Calls `f` with `nbytes` bytes of uninitialized private memory, at most [`SCRATCH`], which is
@@ -66,13 +76,23 @@ impl SymmetricRange {
     pub(crate) fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
         let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
         assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");
-        f(SymmetricRange { segment: None, offset: 0, start: scratch.as_mut_ptr().cast(), nbytes })
+        f(SymmetricRange {
+            segment: None,
+            offset: 0,
+            start: scratch.as_mut_ptr().cast(),
+            nbytes,
+        })
     }
 
     /// Creates a range of private memory. The caller must not use it after the end of `memory`.
     pub(crate) fn of_private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
         let nbytes = memory.len();
-        SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
+        SymmetricRange {
+            segment: None,
+            offset: 0,
+            start: memory.as_mut_ptr().cast(),
+            nbytes,
+        }
     }
 
     /// Copies the bytes to the start of `dest`, which is mapped here.
@@ -80,7 +100,12 @@ impl SymmetricRange {
     /// # Panics
     /// If `dest` is shorter.
     pub(crate) fn copy_here(self, dest: SymmetricRange) {
-        assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
+        assert!(
+            self.nbytes <= dest.nbytes,
+            "{} bytes into {}",
+            self.nbytes,
+            dest.nbytes
+        );
         // SAFETY: both ranges are mapped here; the assertion shows that `dest` is long enough.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.start, self.start, self.nbytes) };
     }
@@ -90,7 +115,12 @@ impl SymmetricRange {
     /// # Panics
     /// If the range has no segment: private memory or an image.
     pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
-        self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })
+        self.on(pe).map(|start| SymmetricRange {
+            segment: None,
+            offset: 0,
+            start,
+            ..self
+        })
     }
 
     /// Returns the address of the bytes in this process.
@@ -156,7 +186,11 @@ impl SymmetricRange {
     /// # Panics
     /// If there are fewer.
     pub(crate) fn first_word(self) -> u64 {
-        assert!(self.nbytes >= size_of::<u64>(), "a word in {} bytes", self.nbytes);
+        assert!(
+            self.nbytes >= size_of::<u64>(),
+            "a word in {} bytes",
+            self.nbytes
+        );
         let mut word = 0_u64;
         let dest = (&raw mut word).cast();
         // SAFETY: the assertion shows that the range has a word; the destination is a local one.
@@ -185,7 +219,10 @@ impl SymmetricRange {
     /// # Panics
     /// If the range has no segment: private memory or an image.
     pub(crate) fn remote(self, at: usize) -> RemoteAddr {
-        RemoteAddr { segment: self.segment(), offset: (self.offset + at) as u64 }
+        RemoteAddr {
+            segment: self.segment(),
+            offset: (self.offset + at) as u64,
+        }
     }
 
     fn segment(self) -> Segment {

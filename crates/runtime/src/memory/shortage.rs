@@ -45,7 +45,9 @@ pub(crate) fn warn_of_shortage(nbytes: usize, n_local: u32) {
 /// limits of this process's control groups; `None` if neither is known.
 pub(crate) fn available() -> Option<u64> {
     let groups = GroupLimit::of_memory();
-    let left = groups.into_iter().map(|group| group.limit.saturating_sub(group.used));
+    let left = groups
+        .into_iter()
+        .map(|group| group.limit.saturating_sub(group.used));
     left.chain(of_machine("MemAvailable:")).min()
 }
 

@@ -132,11 +132,17 @@ pub(crate) fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
     let program = object_info(std::ptr::without_provenance(headers as usize));
     if program.is_some_and(|program| program.dli_fbase == info.dli_fbase) {
-        return Some(ObjectOffset { name: Vec::new(), offset });
+        return Some(ObjectOffset {
+            name: Vec::new(),
+            offset,
+        });
     }
     // SAFETY: `dladdr` returns a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some(ObjectOffset { name: name.to_bytes().to_owned(), offset })
+    Some(ObjectOffset {
+        name: name.to_bytes().to_owned(),
+        offset,
+    })
 }
 
 /// Returns the linker's name and the load address of the program or library that contains an

@@ -22,9 +22,15 @@ pub(crate) fn of_word(
     address: *const u8,
     nbytes: usize,
 ) -> (SymmetricLocation, Option<u64>) {
-    match (of_bytes(address.addr(), nbytes), address::locate(address.addr(), nbytes)) {
+    match (
+        of_bytes(address.addr(), nbytes),
+        address::locate(address.addr(), nbytes),
+    ) {
         (SymmetricLocation::Heap { offset, .. }, _) => (
-            SymmetricLocation::Heap { offset, block: block(job, address) },
+            SymmetricLocation::Heap {
+                offset,
+                block: block(job, address),
+            },
             job.memory.offset(address),
         ),
         (location, Some((_, offset))) => {
@@ -39,13 +45,16 @@ pub(crate) fn of_word(
 #[inline(always)]
 pub(crate) fn of_bytes(address: usize, nbytes: usize) -> SymmetricLocation {
     match address::locate(address, nbytes) {
-        Some((Segment::Heap, offset)) => {
-            SymmetricLocation::Heap { offset: offset as u64, block: None }
-        }
+        Some((Segment::Heap, offset)) => SymmetricLocation::Heap {
+            offset: offset as u64,
+            block: None,
+        },
         Some((Segment::Static, _)) => SymmetricLocation::Static {
             address: address.wrapping_sub(statics::own().load_address()) as u64,
         },
-        _ => SymmetricLocation::Other { address: address as u64 },
+        _ => SymmetricLocation::Other {
+            address: address as u64,
+        },
     }
 }
 
@@ -63,7 +72,9 @@ pub(crate) fn on_all_pes(address: usize) -> String {
 #[inline]
 pub(crate) fn in_trace(address: usize) -> u64 {
     let location = address::locate(address, 1);
-    location.map_or(u64::MAX, |(segment, offset)| (segment as u64) << 60 | offset as u64)
+    location.map_or(u64::MAX, |(segment, offset)| {
+        (segment as u64) << 60 | offset as u64
+    })
 }
 
 /// Returns the offset and the size of the block around an address in the heap; `None` if there is
@@ -86,8 +97,10 @@ struct Allocations {
     blocks: BTreeMap<u64, u64>,
 }
 
-static ALLOCATIONS: Mutex<Allocations> =
-    Mutex::new(Allocations { stacks: BTreeMap::new(), blocks: BTreeMap::new() });
+static ALLOCATIONS: Mutex<Allocations> = Mutex::new(Allocations {
+    stacks: BTreeMap::new(),
+    blocks: BTreeMap::new(),
+});
 
 /// Records that this thread has allocated the block at an address, or that it has freed it. Records
 /// no allocation beyond the maximum numbers of blocks and stacks.
@@ -113,5 +126,8 @@ pub(crate) fn record_allocation(block: usize, is_allocated: bool) {
 /// known.
 pub(crate) fn stack_of(block: u64) -> Option<Arc<Backtrace>> {
     let allocations = process::lock(&ALLOCATIONS);
-    allocations.stacks.get(allocations.blocks.get(&block)?).cloned()
+    allocations
+        .stacks
+        .get(allocations.blocks.get(&block)?)
+        .cloned()
 }

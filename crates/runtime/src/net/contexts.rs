@@ -64,7 +64,11 @@ impl Context for DefaultContext {
 impl Context for ContextHandle {
     #[inline(always)]
     fn world_pe(self, call: Call, pe: c_int) -> c_int {
-        if self.is_of_world() { pe } else { translate(call, self, pe) }
+        if self.is_of_world() {
+            pe
+        } else {
+            translate(call, self, pe)
+        }
     }
 
     #[inline(always)]
@@ -116,7 +120,9 @@ static SLOTS: [ContextSlot; MAX_CONTEXTS] = [const {
 #[inline]
 fn slot_of(handle: ContextHandle) -> Option<&'static ContextSlot> {
     let slot = SLOTS.get(handle.index().wrapping_sub(1))?;
-    handle.is_of_generation(slot.generation.load(Relaxed)).then_some(slot)
+    handle
+        .is_of_generation(slot.generation.load(Relaxed))
+        .then_some(slot)
 }
 
 impl ContextSlot {
@@ -179,7 +185,10 @@ fn translate_checked(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     let members = require(call, handle);
     if pe as u32 >= members.n {
         let (pe, n) = (call.written(pe), members.n);
-        fail!(call, "argument pe is {pe}, but the context's team has {n} PEs");
+        fail!(
+            call,
+            "argument pe is {pe}, but the context's team has {n} PEs"
+        );
     }
     members.world_pe(pe as u32).0 as c_int
 }
@@ -228,10 +237,16 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
 /// and with `SHMEM_CHECK` if it is a private context of another thread.
 pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     if handle == ContextHandle::INVALID {
-        fail!(call, "argument ctx is SHMEM_CTX_INVALID; check the result of shmem_ctx_create");
+        fail!(
+            call,
+            "argument ctx is SHMEM_CTX_INVALID; check the result of shmem_ctx_create"
+        );
     }
     let Some(entry) = with_registry(|registry| registry.alive.get(&handle).cloned()) else {
-        fail!(call, "argument ctx is not a context: was it destroyed, or never created?");
+        fail!(
+            call,
+            "argument ctx is not a context: was it destroyed, or never created?"
+        );
     };
     if entry.user.is_some_and(|user| user != thread::current()) {
         fail!(
@@ -275,7 +290,11 @@ impl Registry {
         // if it has the same members.
         let is_by_cpu = entry.is_of_shared() && address::are_atomics_by_network();
         let is_of_world = !check && !is_by_cpu && entry.members == Members::world(n_pes);
-        Some(ContextHandle::new(slot.generation.load(Relaxed), index + 1, is_of_world))
+        Some(ContextHandle::new(
+            slot.generation.load(Relaxed),
+            index + 1,
+            is_of_world,
+        ))
     }
 
     /// Removes a context. Returns true if there was one.
@@ -315,7 +334,13 @@ pub(crate) fn add(
     (n_pes, check): (u32, bool),
 ) -> Option<ContextHandle> {
     let user = (check && options & SHMEM_CTX_PRIVATE != 0).then(thread::current);
-    let entry = ContextEntry { team, root, members, options, user };
+    let entry = ContextEntry {
+        team,
+        root,
+        members,
+        options,
+        user,
+    };
     with_registry(|registry| {
         let handle = registry.assign_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);
@@ -344,7 +369,9 @@ pub(crate) fn of_team(team: Option<TeamHandle>) -> Vec<(ContextHandle, bool)> {
     with_registry(|registry| {
         let of_team = |entry: &ContextEntry| team.is_none_or(|team| team == entry.team);
         let alive = registry.alive.iter().filter(|(_, entry)| of_team(entry));
-        alive.map(|(handle, entry)| (*handle, entry.is_private())).collect()
+        alive
+            .map(|(handle, entry)| (*handle, entry.is_private()))
+            .collect()
     })
 }
 

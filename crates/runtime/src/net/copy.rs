@@ -15,7 +15,12 @@ impl SymmetricRange {
     /// Copies the bytes to `dest` on `pe`, which may be this PE. The copy is complete on return, or
     /// ordered before a signal to `pe` that the library sends later.
     pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
-        assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
+        assert!(
+            self.nbytes() <= dest.nbytes(),
+            "{} bytes into {}",
+            self.nbytes(),
+            dest.nbytes()
+        );
         observers::report_copy_to(pe.index(), self.nbytes());
         match dest.on(pe) {
             // SAFETY: the source is memory of this process, symmetric or private, and `to` is
@@ -31,15 +36,26 @@ impl SymmetricRange {
     /// Copies `source` on `pe` to these bytes.
     pub(crate) fn copy_from(self, pe: Pe, source: SymmetricRange) {
         let nbytes = source.nbytes();
-        assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
+        assert!(
+            nbytes <= self.nbytes(),
+            "{nbytes} bytes into {}",
+            self.nbytes()
+        );
         observers::report_copy_from(pe.index(), nbytes);
         if let Some(from) = source.on(pe) {
             // SAFETY: the destination is memory of this process, symmetric or private, and `from`
             // is mapped here. The assertion shows that the destination is long enough.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
         }
-        let dest = LocalBuf { base: self.start(), nbytes };
-        let get = Get { dest, source: source.remote(0), completion: Completion::Now };
+        let dest = LocalBuf {
+            base: self.start(),
+            nbytes,
+        };
+        let get = Get {
+            dest,
+            source: source.remote(0),
+            completion: Completion::Now,
+        };
         // SAFETY: the destination is memory of this process with that many bytes, and the get has
         // written it on return.
         endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
@@ -50,7 +66,10 @@ impl SymmetricRange {
         let mut bytes = vec![MaybeUninit::uninit(); self.nbytes()];
         SymmetricRange::of_private(&mut bytes).copy_from(pe, self);
         // SAFETY: `copy_from` has written all bytes.
-        bytes.into_iter().map(|byte| unsafe { byte.assume_init() }).collect()
+        bytes
+            .into_iter()
+            .map(|byte| unsafe { byte.assume_init() })
+            .collect()
     }
 
     /// Starts a copy to the image on `pe`, which may take until [`complete_copies`]. The bytes must
@@ -64,7 +83,11 @@ impl SymmetricRange {
         }
         observers::report_copy_to(pe.index(), self.nbytes());
         let source = LocalBuf::source(self.start(), self.nbytes());
-        let put = Put { dest: self.remote(0), source, completion: Completion::AtQuiet };
+        let put = Put {
+            dest: self.remote(0),
+            source,
+            completion: Completion::AtQuiet,
+        };
         // SAFETY: the source has an image, so it is symmetric memory, which stays mapped for the
         // life of the process.
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
@@ -74,15 +97,27 @@ impl SymmetricRange {
     /// `into`, one copy behind the other.
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
-        assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
+        assert!(
+            pes.len() * nbytes <= into.len(),
+            "too little room for {} blocks",
+            pes.len()
+        );
         let several = pes.len() > 1;
-        let completion = if several { Completion::AtQuiet } else { Completion::Now };
+        let completion = if several {
+            Completion::AtQuiet
+        } else {
+            Completion::Now
+        };
         for (i, &pe) in pes.iter().enumerate() {
             observers::report_copy_from(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
             endpoints::on_library(|endpoint| {
                 let dest = LocalBuf { base: to, nbytes };
-                let get = Get { dest, source: self.remote(0), completion };
+                let get = Get {
+                    dest,
+                    source: self.remote(0),
+                    completion,
+                };
                 // SAFETY: `into` is borrowed until the copies are complete below, and the assertion
                 // above shows that it has room for them.
                 unsafe { endpoint.get(pe, get) }
@@ -107,7 +142,10 @@ impl SymmetricRange {
         if nelems == 0 {
             return;
         }
-        assert!(needed(dst) <= dest.nbytes() && needed(sst) <= self.nbytes(), "a stride too far");
+        assert!(
+            needed(dst) <= dest.nbytes() && needed(sst) <= self.nbytes(),
+            "a stride too far"
+        );
         observers::report_copy_to(pe.index(), nelems * elem_bytes);
         let from = self.start().cast_const();
         let Some(start) = dest.on(pe) else {
@@ -118,7 +156,13 @@ impl SymmetricRange {
             }
             let local = LocalBuf::source(from, elem_bytes);
             let (remote_stride, local_stride) = (dst * elem_bytes, sst * elem_bytes);
-            let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n: nelems };
+            let blocks = StridedBlocks {
+                remote,
+                local,
+                remote_stride,
+                local_stride,
+                n: nelems,
+            };
             // SAFETY: the assertion above shows that this range holds every element.
             return unsafe { put_strided(pe, blocks) };
         };
@@ -170,7 +214,11 @@ pub(crate) fn complete_copies() {
 /// `source` is valid for reads of `nbytes` bytes.
 unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
     let source = LocalBuf::source(source, nbytes);
-    let put = Put { dest, source, completion: Completion::Now };
+    let put = Put {
+        dest,
+        source,
+        completion: Completion::Now,
+    };
     // SAFETY: the caller's promise about `source`.
     put_before_flags(pe, |endpoint| unsafe { endpoint.put(pe, put) });
 }
@@ -189,6 +237,10 @@ unsafe fn put_strided(pe: Pe, blocks: StridedBlocks) {
 fn put_before_flags(pe: Pe, put: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>) {
     endpoints::on_library(|endpoint| {
         put(endpoint)?;
-        if address::statics_are_apart(pe.0 as c_int) { endpoint.pe_quiet(pe) } else { Ok(()) }
+        if address::statics_are_apart(pe.0 as c_int) {
+            endpoint.pe_quiet(pe)
+        } else {
+            Ok(())
+        }
     });
 }

@@ -160,7 +160,10 @@ fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>,
         let endpoint = endpoint().inspect_err(|why| {
             static REPORTED: Once = Once::new();
             REPORTED.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
-            rushmem_log::debug!(context = ctx.index(), "it shares the endpoint of another one");
+            rushmem_log::debug!(
+                context = ctx.index(),
+                "it shares the endpoint of another one"
+            );
         });
         *own = endpoint.ok();
         let uses = match own {
@@ -185,7 +188,9 @@ fn address(entry: &'static ContextEndpoint) -> *mut ContextEndpoint {
 /// Removes the endpoint of a context whose operations are complete, and drops it unless it is that
 /// of another entry.
 pub(crate) fn drop_endpoint(ctx: ContextHandle) {
-    let Some(entry) = ENDPOINTS.get(ctx.index()) else { return };
+    let Some(entry) = ENDPOINTS.get(ctx.index()) else {
+        return;
+    };
     if entry.is_used_by(ctx) {
         entry.clear();
     }
@@ -210,7 +215,10 @@ impl ContextEndpoint {
     ) -> Option<EndpointUse> {
         // SAFETY: the caller has the lock or is the only user, so no other thread has a reference.
         let endpoint = unsafe { &mut *self.endpoint.get() }.as_deref_mut()?;
-        Some(EndpointUse { endpoint, _guard: guard })
+        Some(EndpointUse {
+            endpoint,
+            _guard: guard,
+        })
     }
 
     /// Takes the lock of this entry and returns its endpoint.
@@ -302,7 +310,9 @@ pub(crate) fn close() {
 
 /// Returns the entries that may have an endpoint, the library's last.
 fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
-    ENDPOINTS[..=contexts::max_index()].iter().chain([&ENDPOINTS[LIBRARY_INDEX]])
+    ENDPOINTS[..=contexts::max_index()]
+        .iter()
+        .chain([&ENDPOINTS[LIBRARY_INDEX]])
 }
 
 /// The last call that used a context's own endpoint or completed all operations, for the status of

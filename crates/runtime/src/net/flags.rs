@@ -30,7 +30,8 @@ static AREA: OnceLock<FlagArea> = OnceLock::new();
 /// Returns the internal areas, which exist from the first init on.
 #[inline]
 pub(crate) fn area() -> &'static FlagArea {
-    AREA.get().expect("the first init sets it before it communicates")
+    AREA.get()
+        .expect("the first init sets it before it communicates")
 }
 
 /// Sets the internal areas, in the first init.
@@ -82,7 +83,11 @@ impl FlagArea {
     pub(crate) fn new(memory: &'static NodeMemory, areas: Areas) -> Self {
         let nbytes = memory.layout().internal_bytes();
         assert!(areas.nbytes() <= nbytes, "the internal area is too small");
-        FlagArea { areas, base: memory.internal(), nbytes }
+        FlagArea {
+            areas,
+            base: memory.internal(),
+            nbytes,
+        }
     }
 
     /// Returns the offsets of the parts of an internal area.
@@ -184,12 +189,15 @@ impl FlagArea {
 
     /// Claims a word of the mapped `pe` by adding 1 to it. Returns true if no PE had claimed it.
     pub(crate) fn claim(&self, pe: Pe, offset: usize) -> bool {
-        self.word(self.mapped(pe), offset).fetch_add(1, Ordering::AcqRel) == 0
+        self.word(self.mapped(pe), offset)
+            .fetch_add(1, Ordering::AcqRel)
+            == 0
     }
 
     /// Stores a flag of the mapped `pe` with release order; wakes no thread.
     pub(crate) fn release(&self, pe: Pe, offset: usize, value: u64) {
-        self.word(self.mapped(pe), offset).store(value, Ordering::Release);
+        self.word(self.mapped(pe), offset)
+            .store(value, Ordering::Release);
     }
 
     /// Loads a flag of the mapped `pe` with acquire order.
@@ -228,12 +236,17 @@ impl FlagArea {
         match self.delta(pe) {
             Some(delta) => {
                 for (i, &word) in words.iter().enumerate() {
-                    self.word(delta, offset + i * 8).store(word, Ordering::Relaxed);
+                    self.word(delta, offset + i * 8)
+                        .store(word, Ordering::Relaxed);
                 }
             }
             None => endpoints::on_library(|endpoint| {
                 let source = LocalBuf::source(words.as_ptr().cast(), size_of_val(words));
-                let put = Put { dest: remote(offset), source, completion: Completion::Now };
+                let put = Put {
+                    dest: remote(offset),
+                    source,
+                    completion: Completion::Now,
+                };
                 // SAFETY: `words` is borrowed during the call, in which the put completes locally.
                 unsafe { endpoint.put(pe, put) }
             }),
@@ -252,7 +265,11 @@ impl FlagArea {
     /// over the network.
     pub(crate) fn words_of(&self, pes: impl Iterator<Item = Pe>, offset: usize) -> Vec<u64> {
         let pes: Vec<Pe> = pes.collect();
-        let apart: Vec<Pe> = pes.iter().copied().filter(|pe| self.delta(*pe).is_none()).collect();
+        let apart: Vec<Pe> = pes
+            .iter()
+            .copied()
+            .filter(|pe| self.delta(*pe).is_none())
+            .collect();
         let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];
         self.range(offset, 8).fetch(&apart, &mut fetched);
         let mut fetched = fetched.chunks_exact(8).map(|bytes| {
@@ -276,8 +293,10 @@ impl FlagArea {
         let mut bytes = vec![0u8; nbytes];
         match self.delta(pe) {
             Some(delta) => {
-                let (to, from) =
-                    (bytes.as_mut_ptr(), self.own(offset, nbytes).wrapping_offset(delta));
+                let (to, from) = (
+                    bytes.as_mut_ptr(),
+                    self.own(offset, nbytes).wrapping_offset(delta),
+                );
                 // SAFETY: the source is in the area of a mapped peer, as `own` asserts; the
                 // destination is a vector of `nbytes` bytes.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, nbytes) };
@@ -388,10 +407,18 @@ fn put_signal_remote(
     signal: SignalUpdate,
 ) {
     let nbytes = source.nbytes();
-    assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
+    assert!(
+        nbytes <= dest.nbytes(),
+        "{nbytes} bytes into {}",
+        dest.nbytes()
+    );
     observers::report_copy_to(pe.index(), nbytes);
     let source = LocalBuf::source(source.start(), nbytes);
-    let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
+    let put = Put {
+        dest: dest.remote(0),
+        source,
+        completion: Completion::Now,
+    };
     // SAFETY: the source is memory of this process with that many bytes, and the put has read it on
     // return.
     endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
@@ -399,7 +426,11 @@ fn put_signal_remote(
 
 #[cold]
 fn signal_remote(pe: Pe, signal: SignalUpdate) {
-    let put = Put { dest: signal.dest, source: LocalBuf::EMPTY, completion: Completion::Now };
+    let put = Put {
+        dest: signal.dest,
+        source: LocalBuf::EMPTY,
+        completion: Completion::Now,
+    };
     // SAFETY: the source is empty.
     endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
@@ -407,14 +438,25 @@ fn signal_remote(pe: Pe, signal: SignalUpdate) {
 /// Returns the signal by which a network stores a flag. It follows all earlier signals, since flags
 /// only grow: a smaller value must not arrive after a larger one.
 fn flag_signal(offset: usize, value: u64) -> SignalUpdate {
-    SignalUpdate { dest: remote(offset), op: AmoOp::Set, value, follows: Follows::All }
+    SignalUpdate {
+        dest: remote(offset),
+        op: AmoOp::Set,
+        value,
+        follows: Follows::All,
+    }
 }
 
 /// Returns the signal by which a network adds 1 to a counter.
 fn count_signal(offset: usize) -> SignalUpdate {
-    SignalUpdate { op: AmoOp::Add, ..flag_signal(offset, 1) }
+    SignalUpdate {
+        op: AmoOp::Add,
+        ..flag_signal(offset, 1)
+    }
 }
 
 fn remote(offset: usize) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Internal, offset: offset as u64 }
+    RemoteAddr {
+        segment: Segment::Internal,
+        offset: offset as u64,
+    }
 }

@@ -66,7 +66,9 @@ pub(crate) fn close() {
 /// Returns true if the transport needs the first thread of the process, which must not end.
 pub(crate) fn needs_first_thread() -> bool {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
-    transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
+    transport
+        .as_ref()
+        .is_some_and(|transport| transport.caps().needs_first_thread)
 }
 
 /// Creates an endpoint for a context; with `SHMEM_AGGREGATE` also begins a session on it. Ends the
@@ -101,7 +103,9 @@ pub(crate) fn wait(
     awaited: &[AwaitedWord],
     is_over: &mut dyn FnMut() -> bool,
 ) -> bool {
-    with(LIBRARY_CALL, |transport| transport.wait(at_most, awaited, is_over))
+    with(LIBRARY_CALL, |transport| {
+        transport.wait(at_most, awaited, is_over)
+    })
 }
 
 /// Ends a wait in which this thread has called [`wait`].
@@ -147,7 +151,9 @@ pub(crate) const LIBRARY_CALL: Call = call!("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(transport) = &*transport else { refuse(call) };
+    let Some(transport) = &*transport else {
+        refuse(call)
+    };
     or_fail(call, act(&**transport))
 }
 
@@ -238,7 +244,11 @@ pub(crate) fn count_call() {
 #[inline(always)]
 pub(crate) fn count_test(is_successful: bool) {
     if address::are_polls_counted() && !is_successful {
-        count(if is_open() { READS_PER_PROGRESS } else { READS_PER_CALL });
+        count(if is_open() {
+            READS_PER_PROGRESS
+        } else {
+            READS_PER_CALL
+        });
     }
 }
 

@@ -27,7 +27,10 @@ pub fn fence<C: Context>(call: Call, ctx: C) {
 
 /// Returns the event of a routine on a context, for observers.
 fn event<C: Context>(call: Call, ctx: C, action: Action) -> Event {
-    Event { ctx: ctx.handle(), ..Event::new(call, action) }
+    Event {
+        ctx: ctx.handle(),
+        ..Event::new(call, action)
+    }
 }
 
 #[inline(always)]
@@ -44,7 +47,11 @@ fn order<C: Context>(call: Call, ctx: C) {
 #[cold]
 fn order_network(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     let both = address::are_atomics_by_network() || address::some_statics_are_apart();
-    if both { endpoint.quiet() } else { endpoint.fence() }
+    if both {
+        endpoint.quiet()
+    } else {
+        endpoint.fence()
+    }
 }
 
 /// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes all operations on the context, at all PEs.
@@ -124,9 +131,14 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         let pe = unsafe { target_pes.wrapping_add(i).read() };
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);
-        let _observed = observers::call(|| Event { pe, ..event(call, ctx, Action::PeQuiet) });
+        let _observed = observers::call(|| Event {
+            pe,
+            ..event(call, ctx, Action::PeQuiet)
+        });
         if network::is_open() {
-            endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
+            endpoints::on_used(call, ctx.handle(), |endpoint| {
+                endpoint.pe_quiet(network::pe(pe))
+            });
         }
     }
     if npes > 0 {

@@ -57,8 +57,12 @@ pub(crate) struct Callbacks {
 
 impl Default for ProcessHost {
     fn default() -> ProcessHost {
-        let callbacks =
-            Callbacks { arrived: || (), arrived_at: |_| (), waits: |_, _| (), ends_wait: || () };
+        let callbacks = Callbacks {
+            arrived: || (),
+            arrived_at: |_| (),
+            waits: |_, _| (),
+            ends_wait: || (),
+        };
         ProcessHost::new(Pe(0), Duration::ZERO, callbacks)
     }
 }
@@ -67,7 +71,13 @@ impl ProcessHost {
     /// Creates the interface for opening a transport.
     pub(crate) fn new(me: Pe, host_limit: Duration, callbacks: Callbacks) -> ProcessHost {
         let (is_chosen, open) = (AtomicBool::new(false), Arc::default());
-        ProcessHost { me, is_chosen, open, host_limit, callbacks }
+        ProcessHost {
+            me,
+            is_chosen,
+            open,
+            host_limit,
+            callbacks,
+        }
     }
 
     /// Records that the transport was chosen.
@@ -140,7 +150,11 @@ impl Host for ProcessHost {
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));
         // The launcher may report first why a peer was lost, or a call in progress may report the
         // error under its own name.
-        let wait = if lost_peer { launcher_grace(self.host_limit) } else { CALL_GRACE };
+        let wait = if lost_peer {
+            launcher_grace(self.host_limit)
+        } else {
+            CALL_GRACE
+        };
         let end = move || {
             std::thread::sleep(wait);
             if open.upgrade().is_some() {
@@ -198,7 +212,11 @@ fn proxies(job: &'static Job) -> &'static [Proxy] {
         for node in others {
             let members: Vec<u32> = nodes.members(node).collect();
             let proxy = Pe(members[place as usize % members.len()]);
-            for (pe, place) in members.into_iter().zip(1..).filter(|(pe, _)| *pe != proxy.0) {
+            for (pe, place) in members
+                .into_iter()
+                .zip(1..)
+                .filter(|(pe, _)| *pe != proxy.0)
+            {
                 proxies[pe as usize] = Proxy { pe: proxy, place };
             }
         }

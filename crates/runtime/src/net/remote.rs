@@ -68,7 +68,11 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
     let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
     let describe = move || {
         let event = access.event(kind, Effect::Writes, dest, nbytes);
-        if IS_ELEMENT { event } else { event.with_buffer(source, nbytes) }
+        if IS_ELEMENT {
+            event
+        } else {
+            event.with_buffer(source, nbytes)
+        }
     };
     let to = access.resolve(dest, nbytes);
     observers::access(describe, to.is_mapped(), move |_| {
@@ -100,7 +104,11 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
     let describe = move || {
         let event = access.event(kind, Effect::Reads, source, nbytes);
-        if IS_ELEMENT { event } else { event.with_buffer(dest, nbytes) }
+        if IS_ELEMENT {
+            event
+        } else {
+            event.with_buffer(dest, nbytes)
+        }
     };
     let from = access.resolve(source, nbytes);
     observers::access(describe, from.is_mapped(), move |_| {
@@ -119,7 +127,14 @@ impl Access {
         pe: c_int,
     ) -> Access {
         let (ctx, word) = (ctx.handle(), WordKind::Integer);
-        Access { call, ctx, pe, argument, word, is_by_cpu: true }
+        Access {
+            call,
+            ctx,
+            pe,
+            argument,
+            word,
+            is_by_cpu: true,
+        }
     }
 
     /// Describes an atomic operation on a symmetric word of type `T`.
@@ -150,7 +165,11 @@ impl Access {
     #[inline(always)]
     fn into_atomic(self, word: WordKind) -> Access {
         let is_by_cpu = contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network();
-        Access { word, is_by_cpu, ..self }
+        Access {
+            word,
+            is_by_cpu,
+            ..self
+        }
     }
 
     /// Returns the event of this access, for observers.
@@ -162,18 +181,45 @@ impl Access {
         addr: usize,
         nbytes: usize,
     ) -> Event {
-        let Access { call, ctx, pe, argument, word, .. } = self;
+        let Access {
+            call,
+            ctx,
+            pe,
+            argument,
+            word,
+            ..
+        } = self;
         let of_shared = contexts::is_of_shared(ctx);
-        let access = AccessEvent { kind, effect, argument, word, signal: 0, of_shared };
+        let access = AccessEvent {
+            kind,
+            effect,
+            argument,
+            word,
+            signal: 0,
+            of_shared,
+        };
         let (remote, local) = (ByteBlocks::one(addr, nbytes), ByteBlocks::NONE);
-        Event { call, action: Action::Access(access), ctx, pe, remote, local }
+        Event {
+            call,
+            action: Action::Access(access),
+            ctx,
+            pe,
+            remote,
+            local,
+        }
     }
 
     /// Returns the path to the `nbytes` symmetric bytes at `addr`. Ends the job with an error if
     /// they are not symmetric, or nothing reaches them.
     #[inline(always)]
     pub(super) fn resolve(self, addr: usize, nbytes: usize) -> RemoteBytes {
-        let Access { call, pe, argument, is_by_cpu, .. } = self;
+        let Access {
+            call,
+            pe,
+            argument,
+            is_by_cpu,
+            ..
+        } = self;
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, pe) {
             Some(at) if is_open && !(is_by_cpu && address::is_heap_mapped(pe)) => {
@@ -202,7 +248,11 @@ impl Access {
     ) {
         match dest {
             RemoteBytes::Network(dest) => {
-                let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
+                let put = Put {
+                    dest,
+                    source: LocalBuf::source(source, nbytes),
+                    completion,
+                };
                 // SAFETY: the caller's promise about `source`.
                 let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
                     endpoint.put(network::pe(self.pe), put)
@@ -234,7 +284,11 @@ impl Access {
         match source {
             RemoteBytes::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
-                let get = Get { dest, source, completion };
+                let get = Get {
+                    dest,
+                    source,
+                    completion,
+                };
                 // SAFETY: the caller's promise about `dest`.
                 let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
                     endpoint.get(network::pe(self.pe), get)
@@ -283,7 +337,16 @@ impl Access {
                 RemoteBytes::Network(dest) => {
                     let old = OldValue::Returned;
                     // SAFETY: the request names no destination of the old value.
-                    unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) }
+                    unsafe {
+                        self.amo(AmoRequest {
+                            dest,
+                            width,
+                            op,
+                            operand,
+                            condition,
+                            old,
+                        })
+                    }
                 }
             };
             *has_written = op == AmoOp::CompareSwap && old == condition;
@@ -308,7 +371,11 @@ impl Access {
     ) {
         self.require_aligned(dest, width);
         let describe = move || {
-            let effect = if op == AmoOp::Fetch { Effect::Reads } else { Effect::Writes };
+            let effect = if op == AmoOp::Fetch {
+                Effect::Reads
+            } else {
+                Effect::Writes
+            };
             let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
             event.with_buffer(fetched, width.nbytes())
         };
@@ -324,7 +391,16 @@ impl Access {
             RemoteBytes::Network(dest) => {
                 let old = OldValue::AtQuiet(fetched);
                 // SAFETY: the caller's promise about `fetched`.
-                unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) };
+                unsafe {
+                    self.amo(AmoRequest {
+                        dest,
+                        width,
+                        op,
+                        operand,
+                        condition,
+                        old,
+                    })
+                };
             }
         });
     }
@@ -346,7 +422,14 @@ impl Access {
         match word {
             RemoteBytes::Network(dest) => {
                 let old = OldValue::Ignored;
-                let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+                let request = AmoRequest {
+                    dest,
+                    width,
+                    op,
+                    operand,
+                    condition: 0,
+                    old,
+                };
                 // SAFETY: the request names no destination of the old value.
                 unsafe { self.amo(request) };
             }
@@ -380,7 +463,10 @@ impl Access {
     /// As [`put`].
     #[cold]
     #[inline(never)]
-    #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the arguments of shmem_put_signal"
+    )]
     pub(crate) unsafe fn put_signal<C: Context>(
         call: Call,
         ctx: C,
@@ -410,8 +496,17 @@ impl Access {
             }
             let dest = access.resolve(dest, nbytes);
             if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (dest, word) {
-                let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
-                let signal = SignalUpdate { dest: word, op, value: signal, follows: Follows::Data };
+                let put = Put {
+                    dest,
+                    source: LocalBuf::source(source, nbytes),
+                    completion,
+                };
+                let signal = SignalUpdate {
+                    dest: word,
+                    op,
+                    value: signal,
+                    follows: Follows::Data,
+                };
                 // SAFETY: the caller's promise about `source`.
                 let done = endpoints::on(call, access.ctx, |endpoint| unsafe {
                     endpoint.put_signal(network::pe(pe), put, signal)
@@ -424,8 +519,9 @@ impl Access {
             unsafe { access.put_bytes(dest, source, nbytes, completion) };
             if let RemoteBytes::Network(_) = dest {
                 // This CPU updates the signal, so the network must have written the data by then.
-                let done =
-                    endpoints::on(call, access.ctx, |endpoint| endpoint.pe_quiet(network::pe(pe)));
+                let done = endpoints::on(call, access.ctx, |endpoint| {
+                    endpoint.pe_quiet(network::pe(pe))
+                });
                 network::or_fail(call, done);
             }
             signaling.update_word(word, AmoWidth::Eight, op, signal);

@@ -45,7 +45,14 @@ impl Access {
     ) {
         let (remote, local) = (dest, source.cast_mut());
         let (remote_stride, local_stride) = (dst, sst);
-        let blocks = Blocks { remote, local, remote_stride, local_stride, nbytes, n };
+        let blocks = Blocks {
+            remote,
+            local,
+            remote_stride,
+            local_stride,
+            nbytes,
+            n,
+        };
         // SAFETY: the caller's promise about `source`.
         unsafe { self.transfer_strided::<true>(blocks) }
     }
@@ -67,7 +74,14 @@ impl Access {
     ) {
         let (remote, local) = (source, dest);
         let (remote_stride, local_stride) = (sst, dst);
-        let blocks = Blocks { remote, local, remote_stride, local_stride, nbytes, n };
+        let blocks = Blocks {
+            remote,
+            local,
+            remote_stride,
+            local_stride,
+            nbytes,
+            n,
+        };
         // SAFETY: the caller's promise about `dest`.
         unsafe { self.transfer_strided::<false>(blocks) }
     }
@@ -77,15 +91,33 @@ impl Access {
     /// # Safety
     /// Every local block is valid, for reads if this is a put, for writes if this is a get.
     unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
-        let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
+        let Blocks {
+            remote,
+            local,
+            remote_stride,
+            local_stride,
+            nbytes,
+            n,
+        } = blocks;
         let describe = move || {
             let (kind, effect) = match IS_PUT {
                 true => (AccessKind::PutStrided, Effect::Writes),
                 false => (AccessKind::GetStrided, Effect::Reads),
             };
-            let [remote, local] = [(remote, remote_stride), (local.addr(), local_stride)]
-                .map(|(addr, stride)| ByteBlocks { addr, nbytes, stride, n });
-            Event { remote, local, ..self.event(kind, effect, 0, 0) }
+            let [remote, local] =
+                [(remote, remote_stride), (local.addr(), local_stride)].map(|(addr, stride)| {
+                    ByteBlocks {
+                        addr,
+                        nbytes,
+                        stride,
+                        n,
+                    }
+                });
+            Event {
+                remote,
+                local,
+                ..self.event(kind, effect, 0, 0)
+            }
         };
         observers::access(describe, false, move |_| {
             if remote_stride == nbytes && is_packed(local_stride, nbytes) {
@@ -104,12 +136,28 @@ impl Access {
     /// # Safety
     /// As [`transfer_strided`](Access::transfer_strided).
     unsafe fn transfer_spread<const IS_PUT: bool>(self, blocks: Blocks) {
-        let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
+        let Blocks {
+            remote,
+            local,
+            remote_stride,
+            local_stride,
+            nbytes,
+            n,
+        } = blocks;
         let span = span(remote_stride, nbytes, n);
         match self.resolve(remote, span) {
             RemoteBytes::Network(remote) => {
-                let local = LocalBuf { base: local, nbytes };
-                let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n };
+                let local = LocalBuf {
+                    base: local,
+                    nbytes,
+                };
+                let blocks = StridedBlocks {
+                    remote,
+                    local,
+                    remote_stride,
+                    local_stride,
+                    n,
+                };
                 let pe = network::pe(self.pe);
                 let done = endpoints::on(self.call, self.ctx, |endpoint| {
                     if IS_PUT {
@@ -144,7 +192,14 @@ impl Access {
     /// # Safety
     /// As [`transfer_strided`](Access::transfer_strided).
     unsafe fn transfer_packed<const IS_PUT: bool>(self, blocks: Blocks) {
-        let Blocks { remote, local, local_stride, nbytes, n, .. } = blocks;
+        let Blocks {
+            remote,
+            local,
+            local_stride,
+            nbytes,
+            n,
+            ..
+        } = blocks;
         let transfer = |remote, local: *mut u8, nbytes| {
             let remote = self.resolve(remote, nbytes);
             if IS_PUT {
@@ -167,7 +222,10 @@ impl Access {
         // The pack has room for the blocks of a piece.
         let each = |first, n| {
             (0..n).map(move |i| {
-                (pack.wrapping_add(i * nbytes), local.wrapping_add((first + i) * local_stride))
+                (
+                    pack.wrapping_add(i * nbytes),
+                    local.wrapping_add((first + i) * local_stride),
+                )
             })
         };
         for (first, n) in pieces(nbytes, n) {
@@ -198,7 +256,9 @@ fn is_packed(stride: usize, block: usize) -> bool {
 /// the number of its blocks.
 fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
     let at_once = PACKED / block;
-    (0..nblocks).step_by(at_once).map(move |first| (first, at_once.min(nblocks - first)))
+    (0..nblocks)
+        .step_by(at_once)
+        .map(move |first| (first, at_once.min(nblocks - first)))
 }
 
 /// Returns the number of bytes from the first block to the end of the last one, or `usize::MAX`,
@@ -217,7 +277,10 @@ mod tests {
         let of = |nblocks| pieces(24, nblocks).collect::<Vec<_>>();
         assert_eq!(of(1), [(0, 1)]);
         assert_eq!(of(blocks), [(0, blocks)]);
-        assert_eq!(of(2 * blocks + 1), [(0, blocks), (blocks, blocks), (2 * blocks, 1)]);
+        assert_eq!(
+            of(2 * blocks + 1),
+            [(0, blocks), (blocks, blocks), (2 * blocks, 1)]
+        );
         assert!(is_packed(PACKED, PACKED) && !is_packed(PACKED + 8, PACKED) && is_packed(99, 24));
     }
 }

@@ -13,7 +13,13 @@ use rushmem_transport::LocalBuf;
 
 /// Checks an event at its begin. Ends the job with an error if there is a mistake.
 pub(super) fn begin(event: &Event) {
-    let Event { call, action, pe, remote, .. } = *event;
+    let Event {
+        call,
+        action,
+        pe,
+        remote,
+        ..
+    } = *event;
     match action {
         Action::Access(access) => {
             if access.signal != 0 {
@@ -42,22 +48,41 @@ fn check_signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
 
 /// Checks the bytes of an access, and the caller.
 fn check_access(event: &Event, access: AccessEvent) {
-    let Event { call, pe, remote, local, .. } = *event;
+    let Event {
+        call,
+        pe,
+        remote,
+        local,
+        ..
+    } = *event;
     let accessed = match access.effect {
         Effect::Reads => LocalAccess::Write,
         _ => LocalAccess::Read,
     };
     // A non-blocking fetch stores its result later, so the buffer of the result is not checked
     // here.
-    let nbytes = if access.kind == AccessKind::AmoFetchNbi { 0 } else { local.span() };
-    let local = LocalBuf { base: std::ptr::without_provenance_mut(local.addr), nbytes };
+    let nbytes = if access.kind == AccessKind::AmoFetchNbi {
+        0
+    } else {
+        local.span()
+    };
+    let local = LocalBuf {
+        base: std::ptr::without_provenance_mut(local.addr),
+        nbytes,
+    };
     caller::check_access(call);
     // In a loop, an earlier iteration has usually checked both ranges.
     if !(checks::is_known_object(remote.addr, remote.span())
         && checks::is_known_local(accessed, local))
     {
         let argument = (access.argument.name(), pe);
-        check_unknown(call, (remote.addr, remote.span()), local, accessed, argument);
+        check_unknown(
+            call,
+            (remote.addr, remote.span()),
+            local,
+            accessed,
+            argument,
+        );
     }
 }
 

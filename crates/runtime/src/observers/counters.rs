@@ -65,7 +65,11 @@ impl ContextCounters {
     pub(crate) fn issued(&self) -> [u64; 2] {
         let count = |kinds: &[AccessKind]| {
             let each = |kind: &AccessKind| &self.accesses[*kind as usize];
-            kinds.iter().flat_map(each).map(|tally| tally.n.load(Relaxed)).sum()
+            kinds
+                .iter()
+                .flat_map(each)
+                .map(|tally| tally.n.load(Relaxed))
+                .sum()
         };
         [count(&AccessKind::WRITES), count(&AccessKind::READS)]
     }
@@ -111,7 +115,10 @@ pub(crate) fn get() -> Option<&'static Counters> {
 pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
     COUNTERS.get_or_init(|| Counters {
         peers: on_node
-            .map(|is_on_node| PeerCounters { is_on_node, traffic: Tally::default() })
+            .map(|is_on_node| PeerCounters {
+                is_on_node,
+                traffic: Tally::default(),
+            })
             .collect(),
         calls: Default::default(),
         default_context: ContextCounters::default(),
@@ -122,7 +129,9 @@ pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
 impl Counters {
     /// Counts an access. If there is no such PE, the access itself ends the job.
     fn count_access(&self, kind: AccessKind, event: &Event) {
-        let Some(peer) = self.peers.get(event.pe as u32 as usize) else { return };
+        let Some(peer) = self.peers.get(event.pe as u32 as usize) else {
+            return;
+        };
         let (nbytes, is_alone) = (event.remote.total() as u64, thread::is_alone());
         peer.traffic.add(nbytes, is_alone);
         let of_kind = &self.context(event.ctx).accesses[kind as usize];
@@ -136,11 +145,20 @@ impl Counters {
         if index == 0 {
             return &self.default_context;
         }
-        let known =
-            self.contexts.read().unwrap_or_else(PoisonError::into_inner).get(&index).copied();
+        let known = self
+            .contexts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&index)
+            .copied();
         known.unwrap_or_else(|| {
-            let mut contexts = self.contexts.write().unwrap_or_else(PoisonError::into_inner);
-            contexts.entry(index).or_insert_with(|| Box::leak(Box::default()))
+            let mut contexts = self
+                .contexts
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            contexts
+                .entry(index)
+                .or_insert_with(|| Box::leak(Box::default()))
         })
     }
 
@@ -148,7 +166,10 @@ impl Counters {
     pub(crate) fn contexts(&self) -> Vec<(usize, &ContextCounters)> {
         let others = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
         let others = others.iter().map(|(index, counters)| (*index, *counters));
-        [(0, &self.default_context)].into_iter().chain(others).collect()
+        [(0, &self.default_context)]
+            .into_iter()
+            .chain(others)
+            .collect()
     }
 }
 
@@ -170,7 +191,9 @@ fn timed(action: Action) -> Option<CallKind> {
 
 /// Counts an event at its begin.
 pub(super) fn begin(event: &Event) -> ObserverState {
-    let Some(counters) = get() else { return ObserverState::default() };
+    let Some(counters) = get() else {
+        return ObserverState::default();
+    };
     match event.action {
         Action::Access(access) => counters.count_access(access.kind, event),
         Action::Move { .. } => counters.count_access(AccessKind::Collective, event),

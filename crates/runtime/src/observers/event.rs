@@ -169,17 +169,30 @@ impl Event {
     /// Creates an event on the default context, without a target and without memory.
     pub(crate) fn new(call: Call, action: Action) -> Event {
         let (ctx, remote, local) = (ContextHandle::DEFAULT, ByteBlocks::NONE, ByteBlocks::NONE);
-        Event { call, action, ctx, pe: NO_PE, remote, local }
+        Event {
+            call,
+            action,
+            ctx,
+            pe: NO_PE,
+            remote,
+            local,
+        }
     }
 
     /// Sets bytes of this PE, for an event without a target.
     pub(crate) fn with_bytes<T>(self, start: *const T, nbytes: usize) -> Event {
-        Event { remote: ByteBlocks::one(start.addr(), nbytes), ..self }
+        Event {
+            remote: ByteBlocks::one(start.addr(), nbytes),
+            ..self
+        }
     }
 
     /// Sets the local buffer, which is contiguous.
     pub(crate) fn with_buffer<T>(self, buffer: *const T, nbytes: usize) -> Event {
-        Event { local: ByteBlocks::one(buffer.addr(), nbytes), ..self }
+        Event {
+            local: ByteBlocks::one(buffer.addr(), nbytes),
+            ..self
+        }
     }
 
     /// Sets the address of the signal that follows the data.

@@ -94,7 +94,14 @@ fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
         AmoFetchNbi => AccessOperation::FetchNbi,
         Collective => return None,
     };
-    let Event { call, ctx, pe, remote, local, .. } = *event;
+    let Event {
+        call,
+        ctx,
+        pe,
+        remote,
+        local,
+        ..
+    } = *event;
     Some(CheckedAccess {
         call: Text::new(call.name()),
         operation,
@@ -110,9 +117,25 @@ fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
 }
 
 fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
-    let Membership { team, nth, n, me, follows: (follows, member) } = membership;
+    let Membership {
+        team,
+        nth,
+        n,
+        me,
+        follows: (follows, member),
+    } = membership;
     let (call, source, dest) = (Text::new(event.call.name()), event.local, event.remote);
-    CollectiveEvent { call, team, nth, n, me, follows, member, source, dest }
+    CollectiveEvent {
+        call,
+        team,
+        nth,
+        n,
+        me,
+        follows,
+        member,
+        source,
+        dest,
+    }
 }
 
 /// Opens the library of the detector, and attaches to the memory that PE 0 creates. Ends the job
@@ -139,7 +162,9 @@ pub(crate) fn open(call: Call, job: &Job) {
     let (heap, n) = (job.memory.heap().addr(), job.n_pes);
     let on_all = |segment, own: usize| -> Vec<usize> {
         let delta = move |pe: u32| address::delta(segment, pe as c_int);
-        (0..n).map(|pe| delta(pe).map_or(0, |delta| own.wrapping_add_signed(delta))).collect()
+        (0..n)
+            .map(|pe| delta(pe).map_or(0, |delta| own.wrapping_add_signed(delta)))
+            .collect()
     };
     let heaps = on_all(Segment::Heap, heap);
     let statics = on_all(Segment::Static, statics::own().start());
@@ -181,10 +206,21 @@ pub(crate) fn open(call: Call, job: &Job) {
              start all PEs in one PID namespace, with its /proc"
         );
     }
-    let number = |at: usize| records[0].get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-    let (pid, fd) = (u32::from_le_bytes(number(0).unwrap_or([0; 4])), number(4).unwrap_or([0; 4]));
+    let number = |at: usize| {
+        records[0]
+            .get(at..at + 4)
+            .and_then(|bytes| bytes.try_into().ok())
+    };
+    let (pid, fd) = (
+        u32::from_le_bytes(number(0).unwrap_or([0; 4])),
+        number(4).unwrap_or([0; 4]),
+    );
     let fd = c_int::from_le_bytes(fd);
-    let error = if fd < 0 { -fd } else { (detector.attach)(&opening, pid, fd) };
+    let error = if fd < 0 {
+        -fd
+    } else {
+        (detector.attach)(&opening, pid, fd)
+    };
     if error != 0 {
         let why = std::io::Error::from_raw_os_error(error);
         fail!(
@@ -215,7 +251,9 @@ fn load(call: Call) -> &'static Detector {
     // SAFETY: the library exports a value of this type by this name.
     let detector = unsafe { library.get::<*const Detector>(SYMBOL) };
     // SAFETY: the library stays loaded, and nothing changes the value.
-    let detector = detector.ok().and_then(|detector| unsafe { detector.as_ref() });
+    let detector = detector
+        .ok()
+        .and_then(|detector| unsafe { detector.as_ref() });
     match detector {
         Some(detector) if detector.version == VERSION => detector,
         _ => fail!(
@@ -230,5 +268,11 @@ fn beside_this_code() -> Option<PathBuf> {
     let info = statics::object_info(beside_this_code as *const c_void)?;
     // SAFETY: `dladdr` returns a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some(Path::new(name.to_str().ok()?).canonicalize().ok()?.parent()?.to_owned())
+    Some(
+        Path::new(name.to_str().ok()?)
+            .canonicalize()
+            .ok()?
+            .parent()?
+            .to_owned(),
+    )
 }

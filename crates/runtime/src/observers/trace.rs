@@ -58,7 +58,10 @@ pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&
     // SAFETY: the mapping has that many words, is aligned to a page and is never unmapped; all
     // accesses to it are atomic operations.
     let all = unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), nbytes / WORD) };
-    let ring = Ring { words: all, capacity: capacity as u64 };
+    let ring = Ring {
+        words: all,
+        capacity: capacity as u64,
+    };
     for (at, word) in (header::JOB..).zip(words) {
         ring.words[at].store(*word, Relaxed);
     }
@@ -83,7 +86,9 @@ impl Ring {
 
     /// Returns the number of records that newer ones have replaced.
     pub(crate) fn n_dropped(&self) -> u64 {
-        self.words[header::BEGUN].load(Relaxed).saturating_sub(self.capacity)
+        self.words[header::BEGUN]
+            .load(Relaxed)
+            .saturating_sub(self.capacity)
     }
 
     /// Begins a record. Returns its number, the index of its first word, and the time of its begin.
@@ -161,7 +166,11 @@ impl Ring {
     fn name(&self, call: Call) -> u16 {
         let key = std::ptr::from_ref(call.0).addr();
         let i = first_index(key);
-        if KEYS[i].load(Acquire) == key { i as u16 } else { self.find_name(key, call).0 }
+        if KEYS[i].load(Acquire) == key {
+            i as u16
+        } else {
+            self.find_name(key, call).0
+        }
     }
 
     /// Returns the index of a name that also says where the program makes the call. Another thread
@@ -278,7 +287,11 @@ fn recorded(event: &Event) -> Option<Recorded> {
     Some(match event.action {
         Action::Access(access) => {
             // The target may wait for this word.
-            let word = if access.signal == 0 { remote.addr } else { access.signal };
+            let word = if access.signal == 0 {
+                remote.addr
+            } else {
+                access.signal
+            };
             recorded_access(access.kind, word, remote.total())
         }
         Action::Move { is_from } => (Kind::Move, false, remote.total(), [u64::from(is_from), 0]),
@@ -303,7 +316,12 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
         Amo | AmoFetch | AmoFetchNbi => Kind::Amo,
         Collective => Kind::Move,
     };
-    (kind, in_flight, nbytes, [symmetric_location::in_trace(word), 0])
+    (
+        kind,
+        in_flight,
+        nbytes,
+        [symmetric_location::in_trace(word), 0],
+    )
 }
 
 /// Maximum number of bytes of a brief access to mapped memory, which takes no longer than reading

@@ -63,9 +63,10 @@ pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
 fn record_bytes(call: Call, pe: c_int, address: usize, nbytes: usize) {
     let place = symmetric_location::of_bytes(address, nbytes);
     let (at, pe, name) = (coarse_nanoseconds(), pe as u32, call.0.start);
-    let (Some(words), Some(ring)) =
-        (writes::encode(at, pe, &place, nbytes as u64, name), RING.get())
-    else {
+    let (Some(words), Some(ring)) = (
+        writes::encode(at, pe, &place, nbytes as u64, name),
+        RING.get(),
+    ) else {
         return;
     };
     let is_alone = thread::is_alone();
@@ -78,7 +79,9 @@ fn record_bytes(call: Call, pe: c_int, address: usize, nbytes: usize) {
             entry[0].store(BUSY, Relaxed);
             true
         }
-        false => entry[0].compare_exchange(older, BUSY, Acquire, Relaxed).is_ok(),
+        false => entry[0]
+            .compare_exchange(older, BUSY, Acquire, Relaxed)
+            .is_ok(),
     };
     if older < number && claim() {
         fence(Release);

@@ -108,7 +108,11 @@ mod time_stamp {
             counter: if is_whole { counter } else { 0 },
             nanoseconds,
             rate: (between / u128::from(passed.max(1))) as u64,
-            ticks: if is_whole && last.counter != 0 { passed.min(MAX_TICKS) } else { 0 },
+            ticks: if is_whole && last.counter != 0 {
+                passed.min(MAX_TICKS)
+            } else {
+                0
+            },
             earliest,
         });
         earliest

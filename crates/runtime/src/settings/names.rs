@@ -28,7 +28,9 @@ pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> 
         .filter_map(|(name, _)| name.into_string().ok())
         .filter(|name| in_files.iter().all(|one| one.name != *name));
     let mut warnings = misspelled(&known, set);
-    let unknown = in_files.iter().filter(|one| !known.contains(&one.name.as_str()));
+    let unknown = in_files
+        .iter()
+        .filter(|one| !known.contains(&one.name.as_str()));
     warnings.extend(unknown.map(|one| {
         let meant = similar_setting(&one.name, &known)
             .map_or(String::new(), |meant| format!("; did you mean {meant}?"));
@@ -39,12 +41,15 @@ pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> 
 
 /// Returns a warning for each variable whose name is similar to a known one.
 fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> {
-    let mut unknown: Vec<String> =
-        set.filter(|name| !known.contains(&name.as_str()) && name != FOREIGN).collect();
+    let mut unknown: Vec<String> = set
+        .filter(|name| !known.contains(&name.as_str()) && name != FOREIGN)
+        .collect();
     unknown.sort_unstable();
     let warning = |name: String| {
         let meant = similar_setting(&name, known)?;
-        Some(format!("{name} is set, but there is no such setting; did you mean {meant}?"))
+        Some(format!(
+            "{name} is set, but there is no such setting; did you mean {meant}?"
+        ))
     };
     unknown.into_iter().filter_map(warning).collect()
 }
@@ -63,7 +68,9 @@ pub(crate) fn most_similar<'a>(
     part: impl Fn(&'a str) -> Option<&'a str>,
 ) -> Option<&'a str> {
     let distance = |known| Some((strsim::osa_distance(name, part(known)?), known));
-    let (distance, closest) = known.filter_map(distance).min_by_key(|(distance, _)| *distance)?;
+    let (distance, closest) = known
+        .filter_map(distance)
+        .min_by_key(|(distance, _)| *distance)?;
     let most = if name.len() < 8 { 1 } else { 2 };
     (distance <= most).then_some(closest)
 }
@@ -110,8 +117,11 @@ mod tests {
         assert_eq!(warnings(&KNOWN), [""; 0]);
         let others = include_str!("../../../../ci/spec/env.csv").lines();
         let others: Vec<&str> = others.filter_map(|line| line.split(',').next()).collect();
-        let known: Vec<&str> =
-            crate::settings::ALL.iter().map(|row| row.name).chain(KNOWN).collect();
+        let known: Vec<&str> = crate::settings::ALL
+            .iter()
+            .map(|row| row.name)
+            .chain(KNOWN)
+            .collect();
         let unlike = |name: &&str| !known.contains(name) && !name.starts_with("SMA_");
         let others = others.into_iter().filter(unlike).map(str::to_owned);
         assert_eq!(misspelled(&known, others), [""; 0]);

@@ -36,10 +36,14 @@ fn sizes_of_the_standard() {
 
 #[test]
 fn what_is_no_size() {
-    for text in ["", ".", "m", "-1", "-.1", "+", "abc", "1x2", "1 m", "0x", "0xm", "-0x10", "1e"] {
+    for text in [
+        "", ".", "m", "-1", "-.1", "+", "abc", "1x2", "1 m", "0x", "0xm", "-0x10", "1e",
+    ] {
         assert_eq!(size(text), None, "{text}");
     }
-    for text in ["1em", "0x1p", "0x1pm", "1.2.3", "nan", "inf", "infinity", "1e400", "++1", "e5"] {
+    for text in [
+        "1em", "0x1p", "0x1pm", "1.2.3", "nan", "inf", "infinity", "1e400", "++1", "e5",
+    ] {
         assert_eq!(size(text), None, "{text}");
     }
     assert_eq!(size("18446744073709551616"), None);
@@ -48,7 +52,10 @@ fn what_is_no_size() {
 
 fn read(pairs: &[(&str, &str)]) -> Result<Settings, Invalid> {
     Settings::read(|name| {
-        pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+        pairs
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| (*value).to_owned())
     })
 }
 
@@ -66,16 +73,25 @@ fn events_are_printed_by_level_or_by_module() {
     let debug = |value| read(&[("SHMEM_DEBUG", value)]).map(|settings| settings.debug);
     assert_eq!(read(&[]).expect("valid").debug, None);
     assert_eq!(debug("1"), Ok(Filter::parse("info")));
-    assert_eq!(debug("transport=debug"), Ok(Filter::parse("transport=debug")));
+    assert_eq!(
+        debug("transport=debug"),
+        Ok(Filter::parse("transport=debug"))
+    );
     let error = debug("tcp=debug").expect_err("no module").to_string();
-    assert!(error.starts_with("SHMEM_DEBUG is tcp=debug, but it must be 1, 2 or 3"), "{error}");
+    assert!(
+        error.starts_with("SHMEM_DEBUG is tcp=debug, but it must be 1, 2 or 3"),
+        "{error}"
+    );
     assert!(error.ends_with("by default nothing is printed"), "{error}");
 }
 
 #[test]
 fn a_host_may_be_silent_for_ten_seconds_or_as_said() {
     let limit = |value| read(&[("SHMEM_HOST_LIMIT", value)]).map(|settings| settings.host_limit);
-    assert_eq!(read(&[]).expect("valid").host_limit, Duration::from_secs(10));
+    assert_eq!(
+        read(&[]).expect("valid").host_limit,
+        Duration::from_secs(10)
+    );
     assert_eq!(limit("2.5"), Ok(Duration::from_millis(2500)));
     assert!(limit("long").is_err());
 }
@@ -95,39 +111,70 @@ fn nodes_are_split_as_equally_as_can_be() {
     assert_eq!(split("2", 5), Some(vec![3, 2]));
     assert_eq!(split("3", 12), Some(vec![4, 4, 4]));
     assert_eq!(split("1+2+3", 6), Some(vec![1, 2, 3]));
-    for (text, n_pes) in [("3", 2), ("1+2+3", 7), ("0", 4), ("", 4), ("1+", 1), ("-1", 4)] {
+    for (text, n_pes) in [
+        ("3", 2),
+        ("1+2+3", 7),
+        ("0", 4),
+        ("", 4),
+        ("1+", 1),
+        ("-1", 4),
+    ] {
         assert_eq!(split(text, n_pes), None, "{text}");
     }
 }
 
 #[test]
 fn messages_name_the_variable_that_was_set() {
-    let error = read(&[("SMA_SYMMETRIC_SIZE", "much")]).expect_err("no size").to_string();
-    assert!(error.starts_with("SMA_SYMMETRIC_SIZE is much, but it must be "), "{error}");
+    let error = read(&[("SMA_SYMMETRIC_SIZE", "much")])
+        .expect_err("no size")
+        .to_string();
+    assert!(
+        error.starts_with("SMA_SYMMETRIC_SIZE is much, but it must be "),
+        "{error}"
+    );
     assert!(read(&[("SHMEM_NIC", "mlx5_0:first")]).is_err());
     let named = |value| read(&[("SHMEM_NIC", value)]).expect("valid").nic;
     assert_eq!(named("any"), NicPreference::Any);
     assert!(matches!(named("mlx5_1:1,ib1"), NicPreference::Named(nic) if nic.port == Some(1)));
     assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
     assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
-    let empty = read(&[("SHMEM_CHECK", "")]).expect_err("no value").to_string();
+    let empty = read(&[("SHMEM_CHECK", "")])
+        .expect_err("no value")
+        .to_string();
     assert_eq!(empty, "SHMEM_CHECK is empty, but it must be 0, 1 or races");
     assert!(read(&[("SHMEM_BOOTSTRAP", "pmi")]).is_err());
-    let bootstrap = read(&[("SHMEM_BOOTSTRAP", "pmix")]).expect("valid").bootstrap;
+    let bootstrap = read(&[("SHMEM_BOOTSTRAP", "pmix")])
+        .expect("valid")
+        .bootstrap;
     assert_eq!(bootstrap, Protocol::Pmix);
-    assert_eq!(read(&[("SHMEM_CHECK", "1")]).expect("valid").check, Checks::Calls);
-    assert_eq!(read(&[("SHMEM_CHECK", "races")]).expect("valid").check, Checks::Races);
+    assert_eq!(
+        read(&[("SHMEM_CHECK", "1")]).expect("valid").check,
+        Checks::Calls
+    );
+    assert_eq!(
+        read(&[("SHMEM_CHECK", "races")]).expect("valid").check,
+        Checks::Races
+    );
 }
 
 #[test]
 fn every_algorithm_can_be_forced_and_is_named_where_that_is_explained() {
     fn check<A: Algorithm>(forced: fn(&Settings) -> Option<A>) {
         let name = format!("SHMEM_{}_ALGORITHM", A::OPERATION.to_uppercase());
-        let row = ALL.iter().find(|row| row.name == name).expect("each operation has its setting");
+        let row = ALL
+            .iter()
+            .find(|row| row.name == name)
+            .expect("each operation has its setting");
         for &(algorithm, value) in A::ALL {
-            assert_eq!(forced(&read(&[(&name, algorithm)]).expect("valid")), Some(value));
+            assert_eq!(
+                forced(&read(&[(&name, algorithm)]).expect("valid")),
+                Some(value)
+            );
             let expected = read(&[(&name, "none")]).expect_err("no algorithm").expected;
-            assert!(expected.contains(algorithm) && row.meaning.contains(algorithm), "{name}");
+            assert!(
+                expected.contains(algorithm) && row.meaning.contains(algorithm),
+                "{name}"
+            );
         }
         assert_eq!(forced(&read(&[]).expect("valid")), None);
     }

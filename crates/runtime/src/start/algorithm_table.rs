@@ -25,7 +25,9 @@ pub(super) fn table(settings: &Settings) -> Result<Table, String> {
                 "SHMEM_COLL_TUNING: {file} cannot be read: {error}; every PE reads it, so each host needs a copy at that place"
             )
         })?;
-        table.read(&text).map_err(|mistake| format!("SHMEM_COLL_TUNING: {file}, {mistake}"))?;
+        table
+            .read(&text)
+            .map_err(|mistake| format!("SHMEM_COLL_TUNING: {file}, {mistake}"))?;
     }
     table.complete();
     Ok(table)
@@ -35,14 +37,19 @@ pub(super) fn table(settings: &Settings) -> Result<Table, String> {
 fn read(file: &str) -> io::Result<String> {
     // Opening a FIFO without this flag waits for a writer.
     let mut options = File::options();
-    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(file)?;
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(file)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     match file.take(MAX_FILE + 1).read_to_string(&mut text)? as u64 {
         0..=MAX_FILE => Ok(text),
-        _ => Err(io::Error::other(format!("it is larger than {MAX_FILE} bytes"))),
+        _ => Err(io::Error::other(format!(
+            "it is larger than {MAX_FILE} bytes"
+        ))),
     }
 }
 

@@ -45,7 +45,11 @@ impl ById {
                  bytes go to the others"
             )
         };
-        ById { id, pe, n_pes: n_ranks as u32 }
+        ById {
+            id,
+            pe,
+            n_pes: n_ranks as u32,
+        }
     }
 
     pub(super) fn attendance(&self) -> Attendance {

@@ -32,8 +32,10 @@ use rushmem_wire::OFFER;
 pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     // A statically linked program cannot open libraries.
     let is_static = statics::own().of_static_program();
-    let providers: Vec<&Provider> =
-        providers.iter().filter(|provider| !(is_static && provider.opens_libraries)).collect();
+    let providers: Vec<&Provider> = providers
+        .iter()
+        .filter(|provider| !(is_static && provider.opens_libraries))
+        .collect();
     if let Some(requested) = job.settings.transport.as_deref()
         && !providers.iter().any(|provider| provider.name == requested)
     {
@@ -42,7 +44,11 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             true => "a statically linked program, which cannot open libraries,",
             false => "this build",
         };
-        fail!(call, "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}", names.join(", "));
+        fail!(
+            call,
+            "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}",
+            names.join(", ")
+        );
     }
     address::set_atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !job.has_statics_apart {
@@ -52,8 +58,17 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let own = own_findings(&job.settings, &providers);
     let findings: Vec<Findings> = exchange(call, job, OFFER, &own).iter().cloned().collect();
     let candidates = agree(&providers, &findings).unwrap_or_else(|why| fail!(call, "{why}"));
-    let mut negotiation = Negotiation { call, job, findings, candidates };
-    let Connected { endpoint, transport, executor } = negotiation.connect();
+    let mut negotiation = Negotiation {
+        call,
+        job,
+        findings,
+        candidates,
+    };
+    let Connected {
+        endpoint,
+        transport,
+        executor,
+    } = negotiation.connect();
     address::set_atomics_by_network(!transport.caps().amos_compose_with_cpu);
     endpoints::set_library(endpoint);
     network::open(transport);
@@ -80,7 +95,12 @@ impl Negotiation<'_> {
     fn connect(&mut self) -> Connected {
         let (call, settings) = (self.call, &self.job.settings);
         for i in 0..self.candidates.len() {
-            let Candidate { provider, verdict: Verdict::Untried, .. } = self.candidates[i] else {
+            let Candidate {
+                provider,
+                verdict: Verdict::Untried,
+                ..
+            } = self.candidates[i]
+            else {
                 continue;
             };
             let name = provider.name;
@@ -125,7 +145,11 @@ impl Negotiation<'_> {
             None if refused.is_empty() => "every PE has it".to_owned(),
             None => refused.join("; "),
         };
-        Chosen { name: self.winner().provider.name, reason, executor }
+        Chosen {
+            name: self.winner().provider.name,
+            reason,
+            executor,
+        }
     }
 
     /// Warns of transports that were tried and do not work, since the chosen one may be slower.
@@ -141,11 +165,21 @@ impl Negotiation<'_> {
     /// Warns if the chosen transport uses no RDMA device although a PE has one: for example,
     /// because another PE has none, or because a library is not installed.
     fn warn_of_unused_devices(&self) {
-        let Negotiation { findings, candidates, .. } = self;
+        let Negotiation {
+            findings,
+            candidates,
+            ..
+        } = self;
         let has = |found: &Findings, rank: usize| found.seen.get(rank) == Some(&Availability::Rdma);
         let winner = self.winner();
-        let is_used = findings.iter().all(|found| found.seen.is_empty() || has(found, winner.rank));
-        let excluded = || candidates.iter().filter(|candidate| candidate.is_excluded());
+        let is_used = findings
+            .iter()
+            .all(|found| found.seen.is_empty() || has(found, winner.rank));
+        let excluded = || {
+            candidates
+                .iter()
+                .filter(|candidate| candidate.is_excluded())
+        };
         let is_missed = excluded().any(|other| findings.iter().any(|found| has(found, other.rank)));
         let is_idle = || excluded().next().is_some() && !devices::active().is_empty();
         if is_used || !is_missed && !is_idle() {
@@ -167,7 +201,10 @@ impl Negotiation<'_> {
         let any_device = !devices::active().is_empty();
         let mut candidates: Vec<&Candidate<'_>> = self.candidates.iter().collect();
         candidates.sort_by_key(|candidate| candidate.rank);
-        for Candidate { provider, verdict, .. } in candidates {
+        for Candidate {
+            provider, verdict, ..
+        } in candidates
+        {
             let opened = any_device || !provider.opens_libraries || *verdict == Verdict::Chosen;
             let found = match opened {
                 false => "not opened, since this machine has no RDMA device".to_owned(),
@@ -190,7 +227,11 @@ impl Negotiation<'_> {
 fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
     let requested = settings.transport.clone().unwrap_or_default();
     let amos = settings.amos.map_or("", Amos::name).to_owned();
-    let mut findings = Findings { requested, amos, ..Findings::default() };
+    let mut findings = Findings {
+        requested,
+        amos,
+        ..Findings::default()
+    };
     let host = ProcessHost::default();
     let any_device = !devices::active().is_empty();
     for provider in providers {
@@ -199,7 +240,13 @@ fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
         }
         // A library that cannot be chosen is not opened, since opening it has side effects.
         let found = (any_device || !provider.opens_libraries).then(|| (provider.available)(&host));
-        if matches!(found, Some(Ok(Found { hardware_amos: true, .. }))) {
+        if matches!(
+            found,
+            Some(Ok(Found {
+                hardware_amos: true,
+                ..
+            }))
+        ) {
             findings.hardware_amos.push(provider.name.to_owned());
         }
         if findings.requested.is_empty() {

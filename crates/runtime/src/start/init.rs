@@ -31,7 +31,9 @@ pub fn init(call: Call, providers: &[Provider]) {
 /// one that the first init has requested; `None` if `requested` is not a level.
 pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
     let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
-    levels.contains(&requested).then(|| enter(call, providers, requested, None).thread_level)
+    levels
+        .contains(&requested)
+        .then(|| enter(call, providers, requested, None).thread_level)
 }
 
 /// `shmemx_init_attr`: works as [`init_thread`], as PE `rank` of `n_ranks` of the job that the
@@ -150,7 +152,11 @@ fn open(
     // SAFETY: the heap is mapped for the life of the process. Its last allocator is gone, and no PE
     // uses the blocks of that one any more.
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
-    *job.allocator() = Some(if job.settings.checks() { allocator.guarded() } else { allocator });
+    *job.allocator() = Some(if job.settings.checks() {
+        allocator.guarded()
+    } else {
+        allocator
+    });
     connect::connect(call, job, providers);
     // After the libraries of transports have installed their handlers.
     crash::install_for(job);

@@ -46,7 +46,12 @@ pub(super) fn join(
     thread_level: c_int,
     by_id: Option<&ById>,
 ) -> Job {
-    identify(call, providers, thread_level, by_id).exchange().agree().map().publish().job()
+    identify(call, providers, thread_level, by_id)
+        .exchange()
+        .agree()
+        .map()
+        .publish()
+        .job()
 }
 
 /// A PE that knows its number, its settings and who shares memory with whom.
@@ -82,7 +87,11 @@ fn identify(
 ) -> Identified {
     let mistakes = mistakes::apply_files();
     let settings = settings::of_this_process();
-    if let Ok(Settings { debug: Some(filter), .. }) = &settings {
+    if let Ok(Settings {
+        debug: Some(filter),
+        ..
+    }) = &settings
+    {
         rushmem_log::print(filter);
     }
     let chosen = settings.as_ref().ok();
@@ -150,7 +159,11 @@ impl Identified {
     /// Lays out this PE's memory. With `threads` there are several sets of receive buffers, which
     /// belong to different teams, since threads of a PE may be in several collectives at once.
     fn lay_out(&mut self, threads: bool) {
-        let page = self.settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
+        let page = self
+            .settings
+            .huge_pages
+            .page_size()
+            .unwrap_or(PageSize::Mib2);
         self.areas = Areas::new(self.n_pes, if threads { RECEIVE_BUFFER_SETS } else { 1 });
         self.layout = Layout::new(self.settings.symmetric_size, self.areas.nbytes(), page);
     }
@@ -160,12 +173,18 @@ impl Identified {
         let call = self.call;
         let mut secret = [0; 32];
         if let Err(error) = getrandom::fill(&mut secret) {
-            fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
+            fail!(
+                call,
+                "the kernel gives no random bytes for the job's secret: {error}"
+            );
         }
         let place = (self.n_local, self.local);
-        let reserved = self.layout.map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
-        let pages =
-            self.layout.and_then(|layout| huge_pages::reserve(&self.settings, &layout, place));
+        let reserved = self
+            .layout
+            .map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
+        let pages = self
+            .layout
+            .and_then(|layout| huge_pages::reserve(&self.settings, &layout, place));
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
             huge_pages: self.settings.huge_pages.to_string(),
@@ -193,17 +212,33 @@ impl Identified {
             Err((pe, error)) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         };
         let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
-        if records.position(|record| threads(record) != threads(&own)).is_some() {
+        if records
+            .position(|record| threads(record) != threads(&own))
+            .is_some()
+        {
             // Some PEs have laid out larger areas than others. All use the smaller layout, for
             // which the ranges and pages were not reserved.
             self.lay_out(false);
-            let without =
-                |record| StartupRecord { reserved: Vec::new(), reserved_pages: None, ..record };
+            let without = |record| StartupRecord {
+                reserved: Vec::new(),
+                reserved_pages: None,
+                ..record
+            };
             let Ok(records) = records.try_map(|record| Ok::<_, Infallible>(without(record)));
-            return Exchanged { identified: self, reserved: Vec::new(), pages: None, records };
+            return Exchanged {
+                identified: self,
+                reserved: Vec::new(),
+                pages: None,
+                records,
+            };
         }
         let pages = self.share_pages(pages, &records);
-        Exchanged { identified: self, reserved, pages, records }
+        Exchanged {
+            identified: self,
+            reserved,
+            pages,
+            records,
+        }
     }
 
     /// Returns the reserved pages for the heaps of this machine, if all of its PEs can open them.
@@ -217,13 +252,18 @@ impl Identified {
         let at = records[first].reserved_pages;
         let pages = own.or_else(|| {
             let opened = ReservedPages::open(&self.layout?, at?);
-            opened.inspect_err(|why| rushmem_log::debug!(%why, "cannot open reserved pages")).ok()
+            opened
+                .inspect_err(|why| rushmem_log::debug!(%why, "cannot open reserved pages"))
+                .ok()
         });
         let opened = match self.session.exchange(&[u8::from(pages.is_some())]) {
             Ok(opened) => opened,
             Err(error) => fail!(self.call, "{error}"),
         };
-        let all = self.machines.members(self.machine).all(|pe| opened[pe] == [1]);
+        let all = self
+            .machines
+            .members(self.machine)
+            .all(|pe| opened[pe] == [1]);
         pages.filter(|_| all)
     }
 
@@ -242,7 +282,10 @@ impl Identified {
 /// Returns the settings that must be equal on all PEs.
 fn equal_settings(record: &StartupRecord) -> [(&str, SettingValue<'_>); 5] {
     [
-        ("SHMEM_SYMMETRIC_SIZE", SettingValue::Bytes(record.symmetric_size)),
+        (
+            "SHMEM_SYMMETRIC_SIZE",
+            SettingValue::Bytes(record.symmetric_size),
+        ),
         ("SHMEM_CHECK", SettingValue::Text(&record.check)),
         ("SHMEM_STATS", SettingValue::IsSet(record.is_counted)),
         ("SHMEM_TRACE", SettingValue::IsSet(record.is_traced)),
@@ -280,7 +323,12 @@ impl Exchanged {
     /// Ends the job with an error if a value that must be equal differs between PEs; otherwise
     /// agrees on the address of the heap.
     fn agree(self) -> Compatible {
-        let Exchanged { identified, reserved, pages, records } = self;
+        let Exchanged {
+            identified,
+            reserved,
+            pages,
+            records,
+        } = self;
         let (call, me) = (identified.call, identified.me);
         let own = &records[me.0];
         let here = equal_settings(own);
@@ -288,7 +336,10 @@ impl Exchanged {
             let there = equal_settings(&records[pe]);
             let mut pairs = here.iter().zip(&there);
             let ((name, here), (_, there)) = pairs.find(|(a, b)| a != b).expect("one differs");
-            fail!(call, "{name} is {here} here and {there} on PE {pe}; it must be the same on all");
+            fail!(
+                call,
+                "{name} is {here} here and {there} on PE {pe}; it must be the same on all"
+            );
         }
         let differing = |digest: fn(&StartupRecord) -> u64| {
             records.position(|record| digest(record) != digest(own))
@@ -314,11 +365,18 @@ impl Exchanged {
         }
         let heap_address = record::common_heap_address(&records);
         // The other reservations are released.
-        let reserved =
-            reserved.into_iter().find(|reservation| Some(reservation.slice()) == heap_address);
+        let reserved = reserved
+            .into_iter()
+            .find(|reservation| Some(reservation.slice()) == heap_address);
         record::report_addresses(me, &records, heap_address);
         let has_equal_heap_addresses = heap_address.is_some() || records.n_pes() == 1;
-        Compatible { identified, reserved, pages, has_equal_heap_addresses, records }
+        Compatible {
+            identified,
+            reserved,
+            pages,
+            has_equal_heap_addresses,
+            records,
+        }
     }
 }
 
@@ -335,13 +393,20 @@ struct Compatible {
 impl Compatible {
     /// Maps the memory of all PEs of the machine.
     fn map(self) -> Mapped {
-        let Compatible { identified: mut pe, reserved, pages, has_equal_heap_addresses, records } =
-            self;
+        let Compatible {
+            identified: mut pe,
+            reserved,
+            pages,
+            has_equal_heap_addresses,
+            records,
+        } = self;
         let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
         let mut files = pe.session.take_node_files().into_iter();
         let peers = pe.machines.members(pe.machine).map(|pe| {
             let file = files.next().flatten();
-            records[pe].statics_in_slot.map(|in_slot| PeerStatics { in_slot, file })
+            records[pe]
+                .statics_in_slot
+                .map(|in_slot| PeerStatics { in_slot, file })
         });
         let peers: Vec<Option<PeerStatics>> = peers.collect();
         let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::MAX_RECORD);
@@ -365,7 +430,12 @@ impl Compatible {
         if pe.local == 0 && !memory.has_reserved_pages() {
             shortage::record(symmetric_size, n_local);
         }
-        Mapped { identified: pe, memory, has_equal_heap_addresses, records }
+        Mapped {
+            identified: pe,
+            memory,
+            has_equal_heap_addresses,
+            records,
+        }
     }
 }
 
@@ -381,12 +451,19 @@ impl Mapped {
     /// Makes the memory of this node's PEs known to accesses and flags, and chooses a NIC if some
     /// memory of peers is not mapped.
     fn publish(self) -> Published {
-        let Mapped { identified: pe, memory, has_equal_heap_addresses, records } = self;
+        let Mapped {
+            identified: pe,
+            memory,
+            has_equal_heap_addresses,
+            records,
+        } = self;
         let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
         let node = nodes.node_of(me.0);
         let deltas = |delta: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
             let mapped = |pe| nodes.node_of(pe) == node;
-            (0..pe.n_pes).map(|pe| delta(machines.local_index(pe)).filter(|_| mapped(pe))).collect()
+            (0..pe.n_pes)
+                .map(|pe| delta(machines.local_index(pe)).filter(|_| mapped(pe)))
+                .collect()
         };
         let heap_deltas = deltas(&|local| Some(memory.delta(local)));
         address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
@@ -406,7 +483,11 @@ impl Mapped {
             heap_bytes = memory.layout().heap_bytes(),
             n_nodes = nodes.n_nodes(),
             static_bytes = statics::own().nbytes(),
-            static_data = if has_statics_apart { "by the transport" } else { "like the heap" },
+            static_data = if has_statics_apart {
+                "by the transport"
+            } else {
+                "like the heap"
+            },
             "joined the job"
         );
         let areas = pe.areas;
@@ -417,7 +498,12 @@ impl Mapped {
         if let Err(error) = pe.session.report_statuses(stride, in_slice as u64) {
             fail!(pe.call, "{error}");
         }
-        Published { identified: pe, memory, has_equal_heap_addresses, records }
+        Published {
+            identified: pe,
+            memory,
+            has_equal_heap_addresses,
+            records,
+        }
     }
 }
 
@@ -432,7 +518,12 @@ struct Published {
 impl Published {
     /// Creates the description of the job and the predefined teams.
     fn job(self) -> Job {
-        let Published { identified: mut pe, memory, has_equal_heap_addresses, records } = self;
+        let Published {
+            identified: mut pe,
+            memory,
+            has_equal_heap_addresses,
+            records,
+        } = self;
         let (me, n_pes) = (pe.me, pe.n_pes);
         let world = Members::world(n_pes);
         let cpus_per_pe = pe.cpus_per_pe(pe.machine, &records);
@@ -441,8 +532,9 @@ impl Published {
         cpu_sharing::set_pes_per_cpu(pes_per_cpu as u32);
         let is_oversubscribed_somewhere =
             (0..pe.machines.n_nodes()).any(|machine| pe.cpus_per_pe(machine, &records) == 0);
-        let has_threads_somewhere =
-            records.position(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE).is_some();
+        let has_threads_somewhere = records
+            .position(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE)
+            .is_some();
         let facts = ChoiceFacts {
             members: n_pes,
             per_node: world.per_node(&pe.nodes),
@@ -455,7 +547,11 @@ impl Published {
         if me == Pe(0) {
             algorithm_table::show(&pe.algorithms, &facts);
         }
-        let predefined = [world, node_members(&pe.nodes, me), node_members(&pe.machines, me)];
+        let predefined = [
+            world,
+            node_members(&pe.nodes, me),
+            node_members(&pe.machines, me),
+        ];
         registry::set(Teams::new(me, &pe.nodes, predefined));
         let stack = records[me.0].stack;
         Job {
@@ -503,9 +599,15 @@ fn nodes_of_job(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap 
         }),
     };
     if settings.onnode && machines.n_nodes() > 1 {
-        fail!(call, "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several");
+        fail!(
+            call,
+            "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several"
+        );
     }
-    let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));
+    let runs = sizes
+        .into_iter()
+        .enumerate()
+        .map(|(node, size)| (node as u32, size));
     NodeMap::from_runs(runs).expect("no node is empty")
 }
 

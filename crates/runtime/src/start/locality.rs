@@ -15,7 +15,9 @@ use rushmem_transport::NicName;
 /// Makes the kernel allocate the pages of this PE's slice of the memory on the NUMA node to which
 /// the PE is bound, if it is bound to one.
 pub(super) fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
-    let Some(node) = topology::numa_node_of(&CpuSet::from_words(&cpus.mask)) else { return };
+    let Some(node) = topology::numa_node_of(&CpuSet::from_words(&cpus.mask)) else {
+        return;
+    };
     match memory.prefer_numa_node(node) {
         Ok(()) => rushmem_log::debug!(node, "the symmetric memory is on the PE's NUMA node"),
         Err(why) => rushmem_log::debug!(
@@ -63,8 +65,17 @@ fn nearest<'a>(beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic
         rushmem_log::debug!("where the NICs are is not known: PEs take them in turn");
     }
     let chosen = topology::assign(&choice, &machine.packages, &homes)[local as usize]?;
-    let topology::Nic { name, port, interface, .. } = choice[chosen].clone();
-    Some(NicName { name, port, interface })
+    let topology::Nic {
+        name,
+        port,
+        interface,
+        ..
+    } = choice[chosen].clone();
+    Some(NicName {
+        name,
+        port,
+        interface,
+    })
 }
 
 /// The CPUs that a PE may use.
@@ -96,7 +107,9 @@ pub(super) fn cpus_of_machine<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize 
     let mut quota = usize::MAX;
     for cpus in pes {
         all.resize(all.len().max(cpus.mask.len()), 0);
-        all.iter_mut().zip(&cpus.mask).for_each(|(all, mask)| *all |= mask);
+        all.iter_mut()
+            .zip(&cpus.mask)
+            .for_each(|(all, mask)| *all |= mask);
         if cpus.at_once < count(&cpus.mask) || cpus.mask.is_empty() {
             quota = quota.min(cpus.at_once);
         }
@@ -116,7 +129,10 @@ mod tests {
     use super::*;
 
     fn cpus(at_once: usize, mask: u64) -> Cpus {
-        Cpus { at_once, mask: vec![mask] }
+        Cpus {
+            at_once,
+            mask: vec![mask],
+        }
     }
 
     #[test]
@@ -124,7 +140,16 @@ mod tests {
         assert_eq!(cpus_of_machine([cpus(1, 0b01), cpus(1, 0b10)].iter()), 2);
         assert_eq!(cpus_of_machine([cpus(2, 0b11), cpus(2, 0b11)].iter()), 2);
         assert_eq!(cpus_of_machine([cpus(3, 0xff), cpus(3, 0xff)].iter()), 3);
-        assert_eq!(cpus_of_machine([Cpus { at_once: 4, mask: vec![] }].iter()), 4);
+        assert_eq!(
+            cpus_of_machine(
+                [Cpus {
+                    at_once: 4,
+                    mask: vec![]
+                }]
+                .iter()
+            ),
+            4
+        );
     }
 
     #[test]

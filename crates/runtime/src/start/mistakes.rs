@@ -46,7 +46,12 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
     }
     if chosen.info {
         for row in settings::ALL.iter().chain(of_providers) {
-            println!("{}: {}; now {}", row.names(), row.description(), settings::state(row));
+            println!(
+                "{}: {}; now {}",
+                row.names(),
+                row.description(),
+                settings::state(row)
+            );
         }
     }
 }
@@ -63,8 +68,10 @@ fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) ->
         }
         _ => None,
     };
-    let blank =
-        providers.iter().filter_map(|row| of_user(row)).filter(|(_, value)| is_blank(value));
+    let blank = providers
+        .iter()
+        .filter_map(|row| of_user(row))
+        .filter(|(_, value)| is_blank(value));
     warnings
         .extend(blank.map(|(name, _)| format!("{name} is empty, which is as if it were not set")));
     let class = |class: &str| entries(&Path::new("/sys/class").join(class));
@@ -105,8 +112,9 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
 
 fn entries(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort_unstable();
     names
 }

@@ -101,7 +101,9 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
             obstacle(records)
         ),
     }
-    let Some(statics) = records[0].statics_start else { return };
+    let Some(statics) = records[0].statics_start else {
+        return;
+    };
     let elsewhere = |start: &usize| *start != statics;
     let other = records.position(|record| record.statics_start.as_ref().is_some_and(elsewhere));
     match other.and_then(|pe| Some((pe, records[pe].statics_start?))) {
@@ -116,7 +118,9 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
 /// Explains why no range is free on all PEs.
 fn obstacle(records: &Records<StartupRecord>) -> String {
     let none = |pe: u32| format!("PE {pe} could reserve no range of addresses");
-    let Some(first) = records[0].reserved.first() else { return none(0) };
+    let Some(first) = records[0].reserved.first() else {
+        return none(0);
+    };
     match records.position(|record| !record.reserved.contains(first)) {
         Some(pe) if records[pe].reserved.is_empty() => none(pe),
         Some(pe) => {

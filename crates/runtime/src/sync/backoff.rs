@@ -76,7 +76,11 @@ pub(crate) fn until_raised<const N: usize>(
     mut ready: impl FnMut() -> bool,
 ) {
     if network::is_open() && job.is_alone_on_node {
-        let at_most = if network::wakes_waits() { NETWORK_SLEEP } else { sleep_limit(job) };
+        let at_most = if network::wakes_waits() {
+            NETWORK_SLEEP
+        } else {
+            sleep_limit(job)
+        };
         wait_in_network(job, at_most, flags, describe, ready);
     } else if !poll(job.is_oversubscribed, &mut ready) {
         sleep_until_rung(describe, ready);
@@ -175,7 +179,11 @@ fn wait_in_network<const N: usize>(
                 break 'waiting;
             }
             has_slept = true;
-            let at_most = if is_woken { at_most } else { wait.lasted().clamp(SLEEP, at_most) };
+            let at_most = if is_woken {
+                at_most
+            } else {
+                wait.lasted().clamp(SLEEP, at_most)
+            };
             if network::wait(at_most, &awaited, &mut ready) {
                 break;
             }
@@ -235,8 +243,11 @@ fn yielding(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     let mut yields = 0;
     while !ready() {
-        let is_enough =
-            if oversubscribed { yields >= YIELDS } else { since.elapsed() > YIELD_TIME };
+        let is_enough = if oversubscribed {
+            yields >= YIELDS
+        } else {
+            since.elapsed() > YIELD_TIME
+        };
         let is_computing = |sharing| sharing == CpuSharing::Computing;
         if is_enough
             || is_computing(cpu_sharing::last_seen())

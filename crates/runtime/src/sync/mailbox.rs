@@ -162,7 +162,9 @@ impl State {
     /// Returns true if a kept message of `source` is for a blocking call, in which a thread of that
     /// PE waits.
     fn has_other_message(&self, source: Pe) -> bool {
-        self.kept.keys().any(|(from, tag)| *from == source && *tag as u32 != OF_REQUEST)
+        self.kept
+            .keys()
+            .any(|(from, tag)| *from == source && *tag as u32 != OF_REQUEST)
     }
 
     /// Moves the message in the mailbox of `source`, if there is one, to the kept ones, and
@@ -179,7 +181,10 @@ impl State {
         internal.read(at + 16, &mut message);
         *taken += 1;
         internal.raise(source, internal.areas().acknowledged(me), *taken);
-        self.kept.entry((source, tag[0])).or_default().push_back(message);
+        self.kept
+            .entry((source, tag[0]))
+            .or_default()
+            .push_back(message);
     }
 }
 
@@ -192,7 +197,9 @@ mod tests {
         let mut state = State::default();
         let (source, message) = (Pe(3), [7; MESSAGE]);
         assert_eq!(state.next(source, 1), None);
-        state.kept.insert((source, 1), VecDeque::from([message, [8; MESSAGE]]));
+        state
+            .kept
+            .insert((source, 1), VecDeque::from([message, [8; MESSAGE]]));
         assert_eq!(state.next(Pe(2), 1), None);
         assert_eq!(state.next(source, 1), Some(message));
         assert_eq!(state.next(source, 1), Some([8; MESSAGE]));

@@ -132,7 +132,10 @@ impl TeamSignals {
         members: Members,
         me: TeamPe,
     ) -> TeamSignals {
-        assert!(generation < GENERATIONS, "an agreement offers no other generation");
+        assert!(
+            generation < GENERATIONS,
+            "an agreement offers no other generation"
+        );
         let zeros = vec![0; Edge::count(members.n)];
         TeamSignals {
             slot,
@@ -224,7 +227,10 @@ impl TeamSignals {
         self.releases += 1;
         self.ring();
         let area = flags::area();
-        let (owner, counter) = (self.members.world_pe(member), area.areas().counter(self.slot));
+        let (owner, counter) = (
+            self.members.world_pe(member),
+            area.areas().counter(self.slot),
+        );
         let value = self.mark() + self.releases;
         let is_released = || area.flag_of(owner, counter + 8) >= value;
         backoff::until_rung(job, || collective.describe(None), is_released);
@@ -289,9 +295,9 @@ impl TeamSignals {
     ) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            Some((at, value)) => {
-                self.raise(pe, |area| area.put_and_raise_unrung(pe, (source, dest), at, value))
-            }
+            Some((at, value)) => self.raise(pe, |area| {
+                area.put_and_raise_unrung(pe, (source, dest), at, value)
+            }),
             None => {
                 let [at, by_network] = self.next_counted();
                 flags::area().put_and_count(pe, (source, dest), at, by_network);
@@ -338,7 +344,9 @@ impl TeamSignals {
         };
         let describe = || collective.describe(Some(source));
         let unnotified = self.unnotified.take();
-        self.unnotified = until(unnotified, job, at, describe, || flags::area().flag(at) >= value);
+        self.unnotified = until(unnotified, job, at, describe, || {
+            flags::area().flag(at) >= value
+        });
     }
 
     /// Sends a block of at most [`LINE_BYTES`] bytes to a member: a flag and the block in one cache
@@ -350,7 +358,9 @@ impl TeamSignals {
         let at = area.areas().line(self.own_pe(), turn);
         let line = area.range(at + size_of::<u64>(), LINE_BYTES);
         let value = self.pair_mark + turn;
-        self.raise(pe, |area| area.put_and_raise_unrung(pe, (block, line), at, value));
+        self.raise(pe, |area| {
+            area.put_and_raise_unrung(pe, (block, line), at, value)
+        });
     }
 
     /// Waits for the next block that a member sends in its line. Returns the block.
@@ -480,7 +490,11 @@ fn until(
     mut ready: impl FnMut() -> bool,
 ) -> Option<Pe> {
     if let Some(pe) = unnotified {
-        let polls = if job.is_oversubscribed { 0 } else { POLLS_BEFORE_RING };
+        let polls = if job.is_oversubscribed {
+            0
+        } else {
+            POLLS_BEFORE_RING
+        };
         for _ in 0..polls {
             if ready() {
                 return unnotified;
@@ -500,8 +514,12 @@ mod tests {
 
     #[test]
     fn counters_may_outgrow_their_generation() {
-        let mut signals =
-            TeamSignals::new((7, Areas::new(3, 1).slot_flags(7)), 5, Members::world(3), TeamPe(1));
+        let mut signals = TeamSignals::new(
+            (7, Areas::new(3, 1).slot_flags(7)),
+            5,
+            Members::world(3),
+            TeamPe(1),
+        );
         assert_eq!(signals.reached(), 5);
         signals.taken[2] = (1 << COUNT_BITS) - 1;
         assert_eq!(signals.reached(), 5);

@@ -50,8 +50,15 @@ static KEPT: RwLock<BTreeMap<ActiveSetKey, Arc<Team>>> = RwLock::new(BTreeMap::n
 /// Returns the team of an active set. If the members have not kept one, they agree on a new one.
 pub(crate) fn find_or_make(call: Call, triplet: [c_int; 3], psync: *const c_long) -> HeldTeam {
     let job = job::require(call);
-    let key = ActiveSetKey { triplet, psync: job.has_threads_somewhere.then(|| psync.addr()) };
-    let kept = KEPT.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    let key = ActiveSetKey {
+        triplet,
+        psync: job.has_threads_somewhere.then(|| psync.addr()),
+    };
+    let kept = KEPT
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(&key)
+        .cloned();
     kept.map_or_else(|| make(call, job, key, psync), HeldTeam::Counted)
 }
 
@@ -66,11 +73,19 @@ fn kept() -> RwLockWriteGuard<'static, BTreeMap<ActiveSetKey, Arc<Team>>> {
 
 /// Agrees with the other members on a team, and keeps it if all of them can.
 fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldTeam {
-    let (name, members) = (Name::ActiveSet(key.triplet), members(call, job, key.triplet));
+    let (name, members) = (
+        Name::ActiveSet(key.triplet),
+        members(call, job, key.triplet),
+    );
     let psync = key.psync.map_or(0, |_| psync_digest(call, psync));
     let [start, log_stride, size] = key.triplet.map(|number| number as u64);
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, psync]);
-    let new = NewTeam { call, name, members: &members, tag };
+    let new = NewTeam {
+        call,
+        name,
+        members: &members,
+        tag,
+    };
     if job.settings.checks() {
         same_collective::require(
             &new,
@@ -82,7 +97,13 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
         );
     }
     let keeps = kept().len() < MAX_KEPT;
-    let request = AgreementRequest { tag, arguments: 0, able: true, keeps, count: 1 };
+    let request = AgreementRequest {
+        tag,
+        arguments: 0,
+        able: true,
+        keeps,
+        count: 1,
+    };
     let describe = |pe| new.describe(Some(pe));
     match agree_in(call, &describe, job, &members, request) {
         Agreed::Slots(slots, generation, all_keep) => {
@@ -112,7 +133,9 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
 }
 
 fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Members {
-    let stride = u32::try_from(log_stride).ok().and_then(|log| 1i32.checked_shl(log));
+    let stride = u32::try_from(log_stride)
+        .ok()
+        .and_then(|log| 1i32.checked_shl(log));
     let members = stride.and_then(|stride| Members::world(job.n_pes).subset(start, stride, size));
     let Some(members) = members else {
         fail!(
@@ -145,7 +168,11 @@ fn psync_digest(call: Call, psync: *const c_long) -> u64 {
              allocate it with shmem_malloc"
         );
     };
-    let name = object.name.iter().map(|&byte| u64::from(byte)).collect::<Vec<u64>>();
+    let name = object
+        .name
+        .iter()
+        .map(|&byte| u64::from(byte))
+        .collect::<Vec<u64>>();
     digest(&[1, digest(&name), object.offset as u64])
 }
 
@@ -192,7 +219,12 @@ impl PsyncUse {
             return None;
         }
         psync_digest(call, psync);
-        let new = PsyncRecord { psync: psync.addr(), triplet, used_for, end: 0 };
+        let new = PsyncRecord {
+            psync: psync.addr(),
+            triplet,
+            used_for,
+            end: 0,
+        };
         let last = process::lock(&LAST).take();
         if last.is_some_and(|last| new.follows_at_once(last)) {
             warn_once(
@@ -229,6 +261,9 @@ impl PsyncRecord {
 
 impl Drop for PsyncUse {
     fn drop(&mut self) {
-        *process::lock(&LAST) = Some(PsyncRecord { end: caller::calls(), ..self.0 });
+        *process::lock(&LAST) = Some(PsyncRecord {
+            end: caller::calls(),
+            ..self.0
+        });
     }
 }

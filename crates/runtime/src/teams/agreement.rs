@@ -78,13 +78,29 @@ impl Proposal {
             .iter()
             .rev()
             .fold(0, |bits, &flag| bits << 1 | u64::from(flag));
-        [receive_buffer, self.free, self.generation, self.arguments, flags, self.receive_buffers]
+        [
+            receive_buffer,
+            self.free,
+            self.generation,
+            self.arguments,
+            flags,
+            self.receive_buffers,
+        ]
     }
 
     fn from_message(message: &MailboxMessage) -> Proposal {
         let [_, free, generation, arguments, flags, receive_buffers] = *message;
         let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
-        Proposal { free, generation, able, arguments, alike, offered, keeps, receive_buffers }
+        Proposal {
+            free,
+            generation,
+            able,
+            arguments,
+            alike,
+            offered,
+            keeps,
+            receive_buffers,
+        }
     }
 }
 
@@ -135,7 +151,10 @@ const TAKEN: u32 = FINALIZE as u32 + 1;
 
 static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
     let n_sets = flags::area().areas().receive_buffer_sets();
-    Slots::new(TAKEN, (PREDEFINED as usize..n_sets).fold(0, |sets, set| sets | 1 << set))
+    Slots::new(
+        TAKEN,
+        (PREDEFINED as usize..n_sets).fold(0, |sets, set| sets | 1 << set),
+    )
 });
 
 /// Returns the slots of this PE.
@@ -177,7 +196,13 @@ impl Slots {
     }
 
     /// Makes a slot and its set of receive buffers free.
-    pub(crate) fn release(&self, Slot { number, receive_buffers }: Slot) {
+    pub(crate) fn release(
+        &self,
+        Slot {
+            number,
+            receive_buffers,
+        }: Slot,
+    ) {
         let number = number as usize;
         let mut state = self.state();
         state.free[number / WINDOW] |= 1 << (number % WINDOW);
@@ -188,14 +213,28 @@ impl Slots {
     /// called, no other agreement of this PE proposes slots of the window or these sets of receive
     /// buffers.
     fn offer(&self, window: usize, request: AgreementRequest) -> Proposal {
-        let AgreementRequest { arguments, able, keeps, .. } = request;
+        let AgreementRequest {
+            arguments,
+            able,
+            keeps,
+            ..
+        } = request;
         let mut state = self.state();
         let offered = !std::mem::replace(&mut state.offered[window], true);
         let free = if offered { state.free[window] } else { 0 };
         let generation = state.generation + 1;
         let able = able && generation < GENERATIONS;
         let receive_buffers = std::mem::take(&mut state.receive_buffers);
-        Proposal { free, generation, able, arguments, alike: true, offered, keeps, receive_buffers }
+        Proposal {
+            free,
+            generation,
+            able,
+            arguments,
+            alike: true,
+            offered,
+            keeps,
+            receive_buffers,
+        }
     }
 
     /// Takes the lowest `count` slots of `window` that are free on all members, if there are that
@@ -304,8 +343,12 @@ fn all_reduce(
     // the plan puts them.
     let mut received: Vec<(u64, Proposal)> = Vec::new();
     let take = |received: &mut Vec<(u64, Proposal)>, receive_buffer: u8| {
-        let i = received.iter().position(|(buffer, _)| *buffer == u64::from(receive_buffer));
-        received.swap_remove(i.expect("a plan waits before it reads")).1
+        let i = received
+            .iter()
+            .position(|(buffer, _)| *buffer == u64::from(receive_buffer));
+        received
+            .swap_remove(i.expect("a plan waits before it reads"))
+            .1
     };
     for step in recursive_doubling::all_reduce(members.n, me) {
         match step {

@@ -60,7 +60,9 @@ static TEAMS: OnceLock<Teams> = OnceLock::new();
 
 /// Returns the teams of this PE, which exist from the first init on.
 pub(crate) fn teams() -> &'static Teams {
-    TEAMS.get().expect("the first init sets them before it communicates")
+    TEAMS
+        .get()
+        .expect("the first init sets them before it communicates")
 }
 
 /// Sets the teams of this PE, in the first init. A later call does nothing.
@@ -80,7 +82,10 @@ impl Teams {
         let n_sets = flags::area().areas().receive_buffer_sets();
         let team = |(number, (members, name)): (u8, (Members, &'static str))| {
             let receive_buffers = (usize::from(number) < n_sets).then_some(number);
-            let slot = Slot { number: number.into(), receive_buffers };
+            let slot = Slot {
+                number: number.into(),
+                receive_buffers,
+            };
             Some(Arc::new(Team::new(
                 Name::Fixed(name),
                 slot,
@@ -91,15 +96,31 @@ impl Teams {
                 TeamConfig::default(),
             )))
         };
-        let teams: Vec<Option<Arc<Team>>> =
-            (0..).zip(predefined.into_iter().zip(names)).map(team).collect();
+        let teams: Vec<Option<Arc<Team>>> = (0..)
+            .zip(predefined.into_iter().zip(names))
+            .map(team)
+            .collect();
         let world = teams[0].clone().expect("the world was just made");
         // A team of its own, so that no other collective of a PE matches its finalize.
-        let slot = Slot { number: FINALIZE, receive_buffers: None };
+        let slot = Slot {
+            number: FINALIZE,
+            receive_buffers: None,
+        };
         let all = Members::world(nodes.n_pes());
-        let finalize =
-            Team::new(Name::Fixed("finalize"), slot, 0, all, me, nodes, TeamConfig::default());
-        Teams { world, finalize, by_slot: RwLock::new(teams) }
+        let finalize = Team::new(
+            Name::Fixed("finalize"),
+            slot,
+            0,
+            all,
+            me,
+            nodes,
+            TeamConfig::default(),
+        );
+        Teams {
+            world,
+            finalize,
+            by_slot: RwLock::new(teams),
+        }
     }
 
     pub(crate) fn world(&self) -> &Team {
@@ -151,7 +172,10 @@ impl Teams {
     /// Removes and retires all teams but the predefined ones, also those of active sets.
     pub(crate) fn clear(&self) {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
-        teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());
+        teams
+            .drain(PREDEFINED as usize..)
+            .flatten()
+            .for_each(|team| team.retire());
     }
 }
 

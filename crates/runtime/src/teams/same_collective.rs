@@ -32,8 +32,10 @@ pub(crate) struct CheckedGroup {
 
 impl CheckedGroup {
     /// The group of a call whose arguments name the PEs that take part.
-    pub(crate) const NONE: CheckedGroup =
-        CheckedGroup { words: [0; GROUP_WORDS], name: |_| String::new() };
+    pub(crate) const NONE: CheckedGroup = CheckedGroup {
+        words: [0; GROUP_WORDS],
+        name: |_| String::new(),
+    };
 }
 
 /// The words of the description of a call: first its name, of which 48 bytes are compared, then its
@@ -65,19 +67,33 @@ pub(crate) fn require(
     let call = entry.call();
     let words = words(call, group, arguments);
     let request_tag = mailbox::request_tag(digest(&[SAME_COLLECTIVE, team]));
-    let thread_tag = digest(&[SAME_COLLECTIVE, if job.has_threads_somewhere { team } else { 0 }]);
-    let tag = if entry.is_in_request() { request_tag } else { thread_tag };
+    let thread_tag = digest(&[
+        SAME_COLLECTIVE,
+        if job.has_threads_somewhere { team } else { 0 },
+    ]);
+    let tag = if entry.is_in_request() {
+        request_tag
+    } else {
+        thread_tag
+    };
     let own = digest(&words);
     let all = (0..members.n).map(|member| members.world_pe(member));
-    let mut others: Vec<OtherMember> =
-        all.filter(|pe| *pe != job.me).map(|pe| OtherMember { pe, digest: None }).collect();
-    let [name @ .., _] = &words[..NAME_WORDS] else { unreachable!("a name has several words") };
+    let mut others: Vec<OtherMember> = all
+        .filter(|pe| *pe != job.me)
+        .map(|pe| OtherMember { pe, digest: None })
+        .collect();
+    let [name @ .., _] = &words[..NAME_WORDS] else {
+        unreachable!("a name has several words")
+    };
     for other in &others {
         send(call, job, other.pe, tag, &[&[own], name].concat());
     }
     let complete = |others: &[OtherMember]| others.iter().all(|other| other.digest.is_some());
-    let alike =
-        |others: &[OtherMember]| others.iter().all(|o| o.digest.is_none_or(|digest| digest == own));
+    let alike = |others: &[OtherMember]| {
+        others
+            .iter()
+            .all(|o| o.digest.is_none_or(|digest| digest == own))
+    };
     let mut unlike = None;
     backoff::until_rung(
         job,
@@ -114,7 +130,11 @@ pub(crate) fn require(
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
-        report(lines(call, job, members, &others, tag, own, &words), group, arguments)
+        report(
+            lines(call, job, members, &others, tag, own, &words),
+            group,
+            arguments
+        )
     )
 }
 
@@ -153,7 +173,9 @@ fn find_in_request(
 /// Receives the digests that have arrived from members whose calls are not known yet.
 fn receive_digests(job: &Job, others: &mut [OtherMember], tag: u64) {
     for other in others.iter_mut().filter(|other| other.digest.is_none()) {
-        other.digest = mailboxes().take(job, other.pe, tag).map(|message| message[0]);
+        other.digest = mailboxes()
+            .take(job, other.pe, tag)
+            .map(|message| message[0]);
     }
 }
 
@@ -170,9 +192,19 @@ fn lines(
     words: &[u64],
 ) -> Vec<(u32, Vec<u64>)> {
     let mut lines = vec![(job.me, words.to_vec())];
-    lines.extend(others.iter().filter(|o| o.digest == Some(own)).map(|o| (o.pe, words.to_vec())));
+    lines.extend(
+        others
+            .iter()
+            .filter(|o| o.digest == Some(own))
+            .map(|o| (o.pe, words.to_vec())),
+    );
     let first = lines.len();
-    lines.extend(others.iter().filter(|o| o.digest != Some(own)).map(|o| (o.pe, Vec::new())));
+    lines.extend(
+        others
+            .iter()
+            .filter(|o| o.digest != Some(own))
+            .map(|o| (o.pe, Vec::new())),
+    );
     for &word in words {
         for (pe, _) in &lines[first..] {
             send(call, job, *pe, tag, &[word]);
@@ -190,7 +222,11 @@ fn lines(
 /// arguments.
 fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<u64> {
     let mut words = vec![0; FIRST_ARGUMENT + MAX_ARGUMENTS];
-    for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.name().as_bytes().chunks(8)) {
+    for (word, bytes) in words
+        .iter_mut()
+        .take(NAME_WORDS)
+        .zip(call.name().as_bytes().chunks(8))
+    {
         let mut padded = [0; 8];
         padded[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(padded);
@@ -205,7 +241,9 @@ fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<
 /// Returns the name of a call from the words that describe it.
 fn name_in(words: &[u64]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+    String::from_utf8_lossy(&bytes)
+        .trim_end_matches('\0')
+        .to_owned()
 }
 
 /// Returns which PEs are in which call, as a part of a message. If all calls have the same name,
@@ -215,10 +253,16 @@ fn report(
     group: CheckedGroup,
     arguments: &[CheckedArgument],
 ) -> String {
-    let differs = |word: usize| lines.iter().any(|(_, words)| words[word] != lines[0].1[word]);
+    let differs = |word: usize| {
+        lines
+            .iter()
+            .any(|(_, words)| words[word] != lines[0].1[word])
+    };
     let one_call = !(0..NAME_WORDS).any(differs);
     let one_group = !(NAME_WORDS..FIRST_ARGUMENT).any(differs);
-    let all = (FIRST_ARGUMENT..).zip(arguments).map(|(i, argument)| (i, argument.0));
+    let all = (FIRST_ARGUMENT..)
+        .zip(arguments)
+        .map(|(i, argument)| (i, argument.0));
     let shown: Vec<(usize, &str)> = all.filter(|(i, _)| differs(*i)).collect();
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for (pe, words) in &lines {
@@ -237,7 +281,11 @@ fn report(
         }
     }
     let group = |(text, pes): &(String, Vec<u32>)| {
-        let names: Vec<String> = pes.iter().take(NAMED).map(|pe| format!("PE {pe}")).collect();
+        let names: Vec<String> = pes
+            .iter()
+            .take(NAMED)
+            .map(|pe| format!("PE {pe}"))
+            .collect();
         let more = if pes.len() > NAMED { " and others" } else { "" };
         format!("{}{more} in {text}", names.join(", "))
     };
@@ -254,14 +302,27 @@ mod tests {
 
     fn group(team: u64) -> CheckedGroup {
         let name = |[team, ..]: [u64; GROUP_WORDS]| format!("the team {team:x}");
-        CheckedGroup { words: [team, 0, 0], name }
+        CheckedGroup {
+            words: [team, 0, 0],
+            name,
+        }
     }
 
     #[test]
     fn teams_have_names() {
         let lines = vec![
-            line(0, crate::call::call!("shmem_int_broadcast"), 1, &[("bytes", 8)]),
-            line(1, crate::call::call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
+            line(
+                0,
+                crate::call::call!("shmem_int_broadcast"),
+                1,
+                &[("bytes", 8)],
+            ),
+            line(
+                1,
+                crate::call::call!("shmem_int_broadcast"),
+                4417,
+                &[("bytes", 9)],
+            ),
         ];
         let text = report(lines, group(1), &[("bytes", 8)]);
         let said = |team| format!("in shmem_int_broadcast with the team {team}");
@@ -272,19 +333,37 @@ mod tests {
     fn who_is_where() {
         let lines = vec![
             line(4, crate::call::call!("shmem_team_sync"), 1, &[]),
-            line(2, crate::call::call!("shmem_longdouble_prod_reduce"), 2, &[("bytes", 16)]),
+            line(
+                2,
+                crate::call::call!("shmem_longdouble_prod_reduce"),
+                2,
+                &[("bytes", 16)],
+            ),
             line(0, crate::call::call!("shmem_team_sync"), 1, &[]),
         ];
         let text = report(lines, group(1), &[]);
-        assert_eq!(text, "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce");
+        assert_eq!(
+            text,
+            "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce"
+        );
     }
 
     #[test]
     fn values_are_printed_where_only_they_differ() {
         let arguments = |root| [("PE_root", root), ("bytes", 8)];
         let lines = vec![
-            line(0, crate::call::call!("shmem_int_broadcast"), 1, &arguments(0)),
-            line(1, crate::call::call!("shmem_int_broadcast"), 1, &arguments(1)),
+            line(
+                0,
+                crate::call::call!("shmem_int_broadcast"),
+                1,
+                &arguments(0),
+            ),
+            line(
+                1,
+                crate::call::call!("shmem_int_broadcast"),
+                1,
+                &arguments(1),
+            ),
         ];
         let text = report(lines, group(1), &arguments(0));
         let [first, second] = ["PE_root 0", "PE_root 1"];

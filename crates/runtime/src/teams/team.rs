@@ -75,7 +75,9 @@ impl Team {
         let signals = TeamSignals::new((slot.number, flags), generation, members.clone(), me);
         let signals = Mutex::new(signals);
         let levels = (1 < per_node && per_node < members.n).then(|| {
-            NodeLists::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
+            NodeLists::of(members.n, me.0, |member| {
+                nodes.node_of(members.world_pe(member).0)
+            })
         });
         let handle = TeamHandle::new(slot.number, generation);
         let root = match name {
@@ -131,13 +133,18 @@ impl Team {
     /// teams use the same set unless threads of a PE may be in several collectives at once.
     #[inline]
     pub(crate) fn receive_buffers(&self, job: &Job) -> Option<u8> {
-        if job.has_threads_somewhere { self.slot.receive_buffers } else { Some(0) }
+        if job.has_threads_somewhere {
+            self.slot.receive_buffers
+        } else {
+            Some(0)
+        }
     }
 
     /// Returns the size in bytes of each of these receive buffers; 0 if there are none.
     #[inline]
     pub(crate) fn receive_buffer_bytes(&self, job: &Job) -> usize {
-        self.receive_buffers(job).map_or(0, |_| receive_buffer::nbytes(job.n_pes))
+        self.receive_buffers(job)
+            .map_or(0, |_| receive_buffer::nbytes(job.n_pes))
     }
 
     /// Returns true if collectives on this team may use the flags of pairs of PEs. Where threads of
@@ -156,9 +163,21 @@ impl Team {
     /// Logs a new team, and at the level `trace` also the algorithms of its collectives.
     #[cold]
     pub(super) fn log_creation(&self) {
-        let Team { handle, name, members, me, per_node, .. } = self;
+        let Team {
+            handle,
+            name,
+            members,
+            me,
+            per_node,
+            ..
+        } = self;
         let team = handle.0;
-        rushmem_log::debug!(team, members = members.n, team_pe = me.0, "a new team: {name}");
+        rushmem_log::debug!(
+            team,
+            members = members.n,
+            team_pe = me.0,
+            "a new team: {name}"
+        );
         let Some(job) = job::known().filter(|_| rushmem_log::is_on(rushmem_log::Level::TRACE))
         else {
             return;
@@ -180,12 +199,20 @@ impl Team {
     /// all of them.
     pub(crate) fn next_split(&self, call: Call) -> Split {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
-        Split { number: Some(number), ..self.split_by_members(call) }
+        Split {
+            number: Some(number),
+            ..self.split_by_members(call)
+        }
     }
 
     /// Returns a split of this team that only the members of the new team call.
     pub(crate) fn split_by_members(&self, call: Call) -> Split {
-        Split { parent: self.name.parent(), root: self.root, call, number: None }
+        Split {
+            parent: self.name.parent(),
+            root: self.root,
+            call,
+            number: None,
+        }
     }
 
     /// Returns true if this is the team of an active set.
@@ -198,7 +225,9 @@ impl Team {
     pub(crate) fn subject(&self, nth: u64, awaited: Option<Pe>) -> Subject {
         match self.slot.number {
             FINALIZE => Subject::Exit,
-            _ => self.name.subject(self.number(), &self.members, nth, awaited),
+            _ => self
+                .name
+                .subject(self.number(), &self.members, nth, awaited),
         }
     }
 
@@ -265,7 +294,14 @@ impl Name {
         let (team, members) = (self.to_string(), members.for_status());
         let is_active_set = matches!(self, Name::ActiveSet(_));
         let awaited = awaited.map(|pe| pe.0);
-        Subject::Collective(Collective { team, is_active_set, number, members, nth, awaited })
+        Subject::Collective(Collective {
+            team,
+            is_active_set,
+            number,
+            members,
+            nth,
+            awaited,
+        })
     }
 
     /// Returns the team with this name as the parent of a split.
@@ -274,7 +310,10 @@ impl Name {
             Name::Fixed(name) => SplitParent::Is(name),
             Name::ActiveSet(_) => SplitParent::Is("an active set"),
             Name::Made(
-                Split { parent: SplitParent::Is(name) | SplitParent::From(name), .. },
+                Split {
+                    parent: SplitParent::Is(name) | SplitParent::From(name),
+                    ..
+                },
                 _,
             ) => SplitParent::From(name),
         }
@@ -283,7 +322,15 @@ impl Name {
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Split { parent, call, number, .. }, n) = match self {
+        let (
+            Split {
+                parent,
+                call,
+                number,
+                ..
+            },
+            n,
+        ) = match self {
             Name::Fixed(name) => return f.write_str(name),
             Name::ActiveSet([start, log_stride, size]) => {
                 return write!(

@@ -66,21 +66,21 @@ impl Error {
     fn fail(self, call: Call) -> ! {
         let say = |why: Arguments<'_>| call.fail(why);
         match self {
-            Error::Length(length) => {
-                say(format_args!("argument length is {length}, but a length is at least 1"))
-            }
+            Error::Length(length) => say(format_args!(
+                "argument length is {length}, but a length is at least 1"
+            )),
             Error::NoMemory(nbytes) => say(format_args!(
                 "the symmetric heap has no room for {nbytes} bytes; make SHMEM_SYMMETRIC_SIZE larger"
             )),
-            Error::Outside(addr) => {
-                say(format_args!("argument addr: {addr:p} is not in the symmetric heap"))
-            }
-            Error::Free(addr) => {
-                say(format_args!("argument addr: the block at {addr:p} is free already"))
-            }
-            Error::Inside(addr) => {
-                say(format_args!("argument addr: {addr:p} is within a block, not its beginning"))
-            }
+            Error::Outside(addr) => say(format_args!(
+                "argument addr: {addr:p} is not in the symmetric heap"
+            )),
+            Error::Free(addr) => say(format_args!(
+                "argument addr: the block at {addr:p} is free already"
+            )),
+            Error::Inside(addr) => say(format_args!(
+                "argument addr: {addr:p} is within a block, not its beginning"
+            )),
         }
     }
 }
@@ -122,7 +122,11 @@ fn free(call: Call, addr: *mut c_void) -> Result<c_int, Error> {
 }
 
 fn present(block: *mut c_void, nbytes: usize) -> Result<*mut c_void, Error> {
-    if block.is_null() { Err(Error::NoMemory(nbytes)) } else { Ok(block) }
+    if block.is_null() {
+        Err(Error::NoMemory(nbytes))
+    } else {
+        Ok(block)
+    }
 }
 
 fn check_block(call: Call, addr: *mut c_void) -> Result<(), Error> {

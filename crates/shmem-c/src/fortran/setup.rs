@@ -61,5 +61,8 @@ unsafe fn vendor(name: *mut c_char, length: usize) {
     unsafe { name.cast::<u8>().write_bytes(b' ', length) };
     // SAFETY: the text has at most `length` bytes, and is a constant, so it does not overlap the
     // caller's buffer.
-    unsafe { name.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len()) };
+    unsafe {
+        name.cast::<u8>()
+            .copy_from_nonoverlapping(text.as_ptr(), text.len())
+    };
 }

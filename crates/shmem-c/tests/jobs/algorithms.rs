@@ -11,20 +11,44 @@ const TUNING: &str = "SHMEM_COLL_TUNING";
 /// Each algorithm has the right results, also at sizes at which it is never chosen.
 #[test]
 fn forced_algorithms_are_right() {
-    let reductions =
-        ["recursive_doubling", "rabenseifner", "ring", "direct", "central", "two_level"];
+    let reductions = [
+        "recursive_doubling",
+        "rabenseifner",
+        "ring",
+        "direct",
+        "central",
+        "two_level",
+    ];
     let barriers = ["dissemination", "binomial", "central", "two_level"];
     force(program!("reductions.c"), &[(REDUCE, &reductions)]);
-    force(program!("barriers.c"), &[("SHMEM_SYNC_ALGORITHM", &barriers)]);
+    force(
+        program!("barriers.c"),
+        &[("SHMEM_SYNC_ALGORITHM", &barriers)],
+    );
     force(
         program!("collectives_team.c"),
         &[
-            (COLLECT, &["lines", "bruck", "recursive_doubling", "ring", "neighbor_exchange"]),
-            ("SHMEM_BROADCAST_ALGORITHM", &["binomial", "scatter_all_gather"]),
+            (
+                COLLECT,
+                &[
+                    "lines",
+                    "bruck",
+                    "recursive_doubling",
+                    "ring",
+                    "neighbor_exchange",
+                ],
+            ),
+            (
+                "SHMEM_BROADCAST_ALGORITHM",
+                &["binomial", "scatter_all_gather"],
+            ),
             ("SHMEM_ALLTOALL_ALGORITHM", &["lines", "pairwise", "bruck"]),
         ],
     );
-    force(program!("scan.c"), &[("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"])]);
+    force(
+        program!("scan.c"),
+        &[("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"])],
+    );
 }
 
 /// Runs a program repeatedly, each time with one algorithm of each variable, until all were forced.
@@ -37,12 +61,21 @@ fn force(program: PathBuf, variables: &[(&str, &[&str])]) {
         ("SHMEM_ONNODE", "off", 3),
     ];
     let jobs = if every_size() { &jobs } else { &jobs[..3] };
-    let most = variables.iter().map(|(_, algorithms)| algorithms.len()).max().unwrap_or(0);
+    let most = variables
+        .iter()
+        .map(|(_, algorithms)| algorithms.len())
+        .max()
+        .unwrap_or(0);
     for round in 0..most {
         for &(setting, value, n) in jobs {
             let job = Job::new(&program).n(n).env(setting, value);
-            let forced = variables.iter().filter_map(|(name, all)| Some((name, all.get(round)?)));
-            forced.fold(job, |job, (name, algorithm)| job.env(name, algorithm)).run().assert_ok(n);
+            let forced = variables
+                .iter()
+                .filter_map(|(name, all)| Some((name, all.get(round)?)));
+            forced
+                .fold(job, |job, (name, algorithm)| job.env(name, algorithm))
+                .run()
+                .assert_ok(n);
         }
     }
 }
@@ -50,7 +83,9 @@ fn force(program: PathBuf, variables: &[(&str, &[&str])]) {
 /// Runs a program whose teams have different numbers of members on each node, consecutive or not.
 fn over_nodes(transport: &str, jobs: &[(&str, usize)]) {
     for &(nodes, n) in jobs {
-        let job = Job::new(program!("over_nodes.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
+        let job = Job::new(program!("over_nodes.c"))
+            .n(n)
+            .env("SHMEM_VIRTUAL_NODES", nodes);
         job.env("SHMEM_TRANSPORT", transport).run().assert_ok(n);
     }
 }
@@ -70,7 +105,10 @@ fn two_levels_are_right_over_every_transport() {
 
 #[test]
 fn an_algorithm_that_is_none_is_an_error() {
-    let outcome = Job::new(program!("reductions.c")).n(2).env(REDUCE, "fastest").run();
+    let outcome = Job::new(program!("reductions.c"))
+        .n(2)
+        .env(REDUCE, "fastest")
+        .run();
     outcome.assert_fails(&[REDUCE, "fastest", "recursive_doubling"]);
 }
 
@@ -80,13 +118,23 @@ fn unlike(variable: &str, [own, others]: [&str; 2]) -> Outcome {
         "if [ $SHMEM_LOCAL_ID = 0 ]; then export {variable}={own}; else export {variable}={others}; fi; exec \"$0\""
     );
     let program = program!("barriers.c");
-    Job::new("/bin/sh").arg("-c").arg(script).arg(program.display()).n(2).run()
+    Job::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .arg(program.display())
+        .n(2)
+        .run()
 }
 
 #[test]
 fn algorithms_that_differ_between_pes_are_an_error() {
     let outcome = unlike(COLLECT, ["ring", "auto"]);
-    outcome.assert_fails(&["PE 0", "PE 1", "different algorithms", "SHMEM_..._ALGORITHM"]);
+    outcome.assert_fails(&[
+        "PE 0",
+        "PE 1",
+        "different algorithms",
+        "SHMEM_..._ALGORITHM",
+    ]);
 }
 
 /// Writes these rows to a file, and returns its path.
@@ -102,7 +150,11 @@ fn a_file_says_which_algorithm_is_used_where() {
                 collect 1k+/pe 2-3 one any any ring\n";
     let file = tuning("rows", rows);
     for program in [program!("reductions.c"), program!("collectives_team.c")] {
-        let outcome = Job::new(program).n(3).env(TUNING, &file).env("SHMEM_DEBUG", 2).run();
+        let outcome = Job::new(program)
+            .n(3)
+            .env(TUNING, &file)
+            .env("SHMEM_DEBUG", 2)
+            .run();
         outcome.assert_ok(3);
         for text in [
             "reduce of all PEs: recursive_doubling from 0 B (line 3 of SHMEM_COLL_TUNING), ",
@@ -118,18 +170,33 @@ fn a_file_says_which_algorithm_is_used_where() {
 #[test]
 fn what_is_forced_goes_before_what_a_file_says() {
     let file = tuning("before", "collect any any any any any ring");
-    let job = Job::new(program!("barriers.c")).n(2).env(TUNING, file).env(COLLECT, "bruck");
+    let job = Job::new(program!("barriers.c"))
+        .n(2)
+        .env(TUNING, file)
+        .env(COLLECT, "bruck");
     let outcome = job.env("SHMEM_DEBUG", 2).run();
-    assert!(outcome.stderr.contains("collect of all PEs: bruck from 0 B (forced)"));
+    assert!(
+        outcome
+            .stderr
+            .contains("collect of all PEs: bruck from 0 B (forced)")
+    );
 }
 
 #[test]
 fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
-    let run = |file: &str| Job::new(program!("barriers.c")).n(2).env(TUNING, file).run();
+    let run = |file: &str| {
+        Job::new(program!("barriers.c"))
+            .n(2)
+            .env(TUNING, file)
+            .run()
+    };
     run("/nowhere/tuning").assert_fails(&[TUNING, "/nowhere/tuning", "cannot be read"]);
     let fifo = tuning("fifo", "");
     std::fs::remove_file(&fifo).expect("own file");
-    let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&fifo)
+        .status()
+        .expect("mkfifo");
     assert!(made.success());
     run(&fifo).assert_fails(&[TUNING, &fifo, "not a regular file"]);
     std::fs::remove_file(&fifo).expect("own file");
@@ -148,31 +215,51 @@ fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
 /// sizes of teams.
 #[test]
 fn a_measured_file_is_used() {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("measured").display().to_string();
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join("measured")
+        .display()
+        .to_string();
     let program = prefix().join("bin/shmem-perf");
     for onnode in ["on", "off"] {
         let words = ["tune", "-o", &file, "--max-bytes", "512", "--time", "0"];
-        let job = words.iter().fold(Job::new(&program).n(3), |job, word| job.arg(word));
+        let job = words
+            .iter()
+            .fold(Job::new(&program).n(3), |job, word| job.arg(word));
         let outcome = job.env("SHMEM_ONNODE", onnode).run();
-        assert!(outcome.status.success() && outcome.stderr.is_empty(), "{outcome}");
+        assert!(
+            outcome.status.success() && outcome.stderr.is_empty(),
+            "{outcome}"
+        );
         let text = std::fs::read_to_string(&file).expect("it was written");
         for (operation, members) in [("sync", "2-2"), ("reduce", "2-2"), ("collect", "3+")] {
             let is_row = |line: &&str| {
                 let columns: Vec<&str> = line.split_whitespace().collect();
                 columns.len() == 7 && columns[0] == operation && columns[2] == members
             };
-            assert!(text.lines().any(|line| is_row(&line)), "{operation}: {text}");
+            assert!(
+                text.lines().any(|line| is_row(&line)),
+                "{operation}: {text}"
+            );
         }
-        let job = Job::new(program!("collectives_team.c")).n(3).env(TUNING, &file);
+        let job = Job::new(program!("collectives_team.c"))
+            .n(3)
+            .env(TUNING, &file);
         let outcome = job.env("SHMEM_ONNODE", onnode).env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(3);
-        assert!(outcome.stderr.contains(" of SHMEM_COLL_TUNING)"), "{outcome}");
+        assert!(
+            outcome.stderr.contains(" of SHMEM_COLL_TUNING)"),
+            "{outcome}"
+        );
     }
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_an_error() {
-    let job =
-        Job::new(prefix().join("bin/shmem-perf")).n(2).arg("tune").arg("-o").arg("/nowhere/tuning");
-    job.run().assert_fails(&["shmem-perf tune", "/nowhere/tuning", "cannot be written"]);
+    let job = Job::new(prefix().join("bin/shmem-perf"))
+        .n(2)
+        .arg("tune")
+        .arg("-o")
+        .arg("/nowhere/tuning");
+    job.run()
+        .assert_fails(&["shmem-perf tune", "/nowhere/tuning", "cannot be written"]);
 }

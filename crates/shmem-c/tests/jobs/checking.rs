@@ -10,16 +10,27 @@ const NODES: [&str; 2] = ["1", "1+2"];
 
 #[track_caller]
 fn checked(how: &str, nodes: &str) -> Outcome {
-    let job = Job::new(program!("checking.c")).n(3).arg(how).env("SHMEM_CHECK", 1);
-    job.env("SHMEM_VIRTUAL_NODES", nodes).env("SHMEM_TRANSPORT", "tcp").run()
+    let job = Job::new(program!("checking.c"))
+        .n(3)
+        .arg(how)
+        .env("SHMEM_CHECK", 1);
+    job.env("SHMEM_VIRTUAL_NODES", nodes)
+        .env("SHMEM_TRANSPORT", "tcp")
+        .run()
 }
 
 /// Returns the end of a message about a call. The call is in the first line of the program after
 /// that of `how` that contains `what`.
 fn called_at(how: &str, what: &str) -> String {
     let lines = SOURCE.lines().enumerate();
-    let mut after = lines.skip_while(|(_, line)| !line.contains(&format!("is(\"{how}\")"))).skip(1);
-    let line = after.find(|(_, line)| line.contains(what)).expect("a line of the program").0 + 1;
+    let mut after = lines
+        .skip_while(|(_, line)| !line.contains(&format!("is(\"{how}\")")))
+        .skip(1);
+    let line = after
+        .find(|(_, line)| line.contains(what))
+        .expect("a line of the program")
+        .0
+        + 1;
     format!("checking.c:{line})")
 }
 
@@ -29,25 +40,40 @@ fn ends(how: &str, words: &[&str], call: &str) {
         let outcome = checked(how, nodes);
         let message = outcome.assert_fails(words);
         assert!(message.contains(" (called at "), "{outcome}");
-        assert!(message.ends_with(&called_at(how, call)), "not {call} of {how}\n{outcome}");
+        assert!(
+            message.ends_with(&called_at(how, call)),
+            "not {call} of {how}\n{outcome}"
+        );
     }
 }
 
 #[test]
 fn a_lock_that_is_held_in_memory_that_is_freed() {
     let remedy = "call shmem_clear_lock before";
-    let words = ["PE 1: shmem_free: argument ptr: this PE holds the lock at 0x", remedy];
+    let words = [
+        "PE 1: shmem_free: argument ptr: this PE holds the lock at 0x",
+        remedy,
+    ];
     ends("lock_in_freed_block", &words, "shmem_free");
-    let words = ["PE 1: shmem_realloc: argument ptr: this PE holds the lock at 0x", remedy];
+    let words = [
+        "PE 1: shmem_realloc: argument ptr: this PE holds the lock at 0x",
+        remedy,
+    ];
     ends("lock_in_reallocated_block", &words, "shmem_realloc");
 }
 
 #[test]
 fn memory_that_was_freed() {
     let freed = "shmem_free has freed the block of 64 bytes";
-    let words = ["PE 1: shmem_long_wait_until: argument ivar: 8 bytes at 0x", freed];
+    let words = [
+        "PE 1: shmem_long_wait_until: argument ivar: 8 bytes at 0x",
+        freed,
+    ];
     ends("wait_on_freed_block", &words, "/* freed */");
-    let words = ["shmem_long_sum_reduce: argument source: 8 bytes at 0x", freed];
+    let words = [
+        "shmem_long_sum_reduce: argument source: 8 bytes at 0x",
+        freed,
+    ];
     ends("collective_on_freed_block", &words, "shmem_long_sum_reduce");
     // The program calls the broadcast in another function.
     for nodes in NODES {
@@ -60,7 +86,10 @@ fn memory_that_was_freed() {
 
 #[test]
 fn a_signal_in_the_data() {
-    let words = ["PE 1: shmem_putmem_signal_nbi: argument sig_addr", "lies in the 8 bytes of dest"];
+    let words = [
+        "PE 1: shmem_putmem_signal_nbi: argument sig_addr",
+        "lies in the 8 bytes of dest",
+    ];
     ends("signal_in_data", &words, "shmem_putmem_signal_nbi");
 }
 
@@ -72,18 +101,29 @@ fn signal_handlers_that_call() {
         ("handler_interrupts_wait", "shmem_long_wait_until"),
         ("handler_synchronizes", "shmem_barrier_all"),
     ] {
-        let (outcome, said) =
-            (checked(how, NODES[0]), format!("PE 1: {call}: called by a signal handler"));
-        assert!(outcome.code() == 1 && outcome.stderr.starts_with(&said), "{outcome}");
+        let (outcome, said) = (
+            checked(how, NODES[0]),
+            format!("PE 1: {call}: called by a signal handler"),
+        );
+        assert!(
+            outcome.code() == 1 && outcome.stderr.starts_with(&said),
+            "{outcome}"
+        );
     }
 }
 
 /// The handler interrupts the program while this holds the lock of `malloc`.
 #[test]
 fn a_signal_handler_that_interrupts_malloc() {
-    let outcome = Job::new(program!("handler_in_malloc.c")).n(2).env("SHMEM_CHECK", 1).run();
+    let outcome = Job::new(program!("handler_in_malloc.c"))
+        .n(2)
+        .env("SHMEM_CHECK", 1)
+        .run();
     let said = "PE 1: shmem_barrier_all: called by a signal handler, which may have";
-    assert!(outcome.code() == 1 && outcome.stderr.starts_with(said), "{outcome}");
+    assert!(
+        outcome.code() == 1 && outcome.stderr.starts_with(said),
+        "{outcome}"
+    );
 }
 
 #[test]
@@ -96,13 +136,31 @@ fn a_child_of_which_only_the_kernel_knows() {
 #[test]
 fn allocations_that_are_not_symmetric() {
     for (how, words) in [
-        ("order_of_sizes", ["PE 0, PE 2 in shmem_malloc with size 128", "PE 1 in shmem_malloc"]),
-        ("order_of_calls", ["PE 0, PE 2 in shmem_malloc", "PE 1 in shmem_calloc"]),
+        (
+            "order_of_sizes",
+            [
+                "PE 0, PE 2 in shmem_malloc with size 128",
+                "PE 1 in shmem_malloc",
+            ],
+        ),
+        (
+            "order_of_calls",
+            ["PE 0, PE 2 in shmem_malloc", "PE 1 in shmem_calloc"],
+        ),
         (
             "order_of_counts",
-            ["PE 0, PE 2 in shmem_calloc with count 50", "PE 1 in shmem_calloc with count 2"],
+            [
+                "PE 0, PE 2 in shmem_calloc with count 50",
+                "PE 1 in shmem_calloc with count 2",
+            ],
         ),
-        ("order_of_frees", ["PE 0, PE 2 in shmem_free with ptr at", "PE 1 in shmem_free with"]),
+        (
+            "order_of_frees",
+            [
+                "PE 0, PE 2 in shmem_free with ptr at",
+                "PE 1 in shmem_free with",
+            ],
+        ),
     ] {
         ends(how, &words, "shmem_");
     }
@@ -112,9 +170,18 @@ fn allocations_that_are_not_symmetric() {
 #[test]
 fn uses_of_psync_that_are_not_portable() {
     for (how, words) in [
-        ("psync_at_once", "was used by the last collective of this PE"),
-        ("psync_of_barrier", "was used by the last collective of this PE"),
-        ("psync_without_value", "does not have the value SHMEM_SYNC_VALUE"),
+        (
+            "psync_at_once",
+            "was used by the last collective of this PE",
+        ),
+        (
+            "psync_of_barrier",
+            "was used by the last collective of this PE",
+        ),
+        (
+            "psync_without_value",
+            "does not have the value SHMEM_SYNC_VALUE",
+        ),
     ] {
         for nodes in NODES {
             let outcome = checked(how, nodes);
@@ -122,7 +189,10 @@ fn uses_of_psync_that_are_not_portable() {
             let place = called_at("child_of_the_kernel", "shmem_broadcast32");
             let warning = format!(": shmem_broadcast32: argument pSync {words}");
             assert_eq!(outcome.warned_pes(&warning), [0, 1, 2], "{outcome}");
-            assert!(outcome.stderr.lines().all(|line| line.ends_with(&place)), "{outcome}");
+            assert!(
+                outcome.stderr.lines().all(|line| line.ends_with(&place)),
+                "{outcome}"
+            );
         }
     }
 }

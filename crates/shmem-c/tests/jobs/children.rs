@@ -37,13 +37,29 @@ fn a_child_of_a_dynamic_program_with_the_archive_has_its_own_variables() {
             shmem_finalize();
         }
     ";
-    let (source, program) = (tmpdir().join("dynamic_archive.c"), tmpdir().join("dynamic_archive"));
+    let (source, program) = (
+        tmpdir().join("dynamic_archive.c"),
+        tmpdir().join("dynamic_archive"),
+    );
     std::fs::write(&source, text).expect("the directory for tests can be written to");
     let mut compiler = Command::new("cc");
-    compiler.arg("-I").arg(prefix().join("include")).arg(source).arg("-o").arg(&program);
+    compiler
+        .arg("-I")
+        .arg(prefix().join("include"))
+        .arg(source)
+        .arg("-o")
+        .arg(&program);
     compiler.args(["-Wl,--wrap=_Fork", "-Wl,--undefined=_Fork"]);
     compiler.arg(prefix().join("lib/librushmem.a"));
-    compiler.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    compiler.args([
+        "-lgcc_s",
+        "-lutil",
+        "-lrt",
+        "-lpthread",
+        "-lm",
+        "-ldl",
+        "-lc",
+    ]);
     assert!(compiler.status().expect("cc").success());
     Job::new(program).n(1).run().assert_ok(1);
 }
@@ -89,8 +105,14 @@ fn a_signal_that_comes_with_fork_finds_the_childs_variables() {
             shmem_finalize();
         }
     ";
-    Job::new(compile_text("signals.c", text, tmpdir(), &[])).n(1).run().assert_ok(1);
-    Job::new(compile_text("signals.c", text, tmpdir(), &["-static"])).n(1).run().assert_ok(1);
+    Job::new(compile_text("signals.c", text, tmpdir(), &[]))
+        .n(1)
+        .run()
+        .assert_ok(1);
+    Job::new(compile_text("signals.c", text, tmpdir(), &["-static"]))
+        .n(1)
+        .run()
+        .assert_ok(1);
 }
 
 /// The library allocates no memory between copying the variables for the child and the fork, even
@@ -174,7 +196,10 @@ fn a_child_gets_an_allocator_that_works() {
         }
     ";
     for flags in [&["-static"][..], &[]] {
-        Job::new(compile_text("allocator.c", text, tmpdir(), flags)).n(1).run().assert_ok(1);
+        Job::new(compile_text("allocator.c", text, tmpdir(), flags))
+            .n(1)
+            .run()
+            .assert_ok(1);
     }
 }
 
@@ -255,7 +280,10 @@ fn a_child_gets_large_and_sparse_variables_in_one_mapping() {
         }
     ";
     for flags in [&["-O2"][..], &["-O2", "-static"]] {
-        Job::new(compile_text("sparse.c", text, tmpdir(), flags)).n(1).run().assert_ok(1);
+        Job::new(compile_text("sparse.c", text, tmpdir(), flags))
+            .n(1)
+            .run()
+            .assert_ok(1);
     }
 }
 
@@ -351,8 +379,14 @@ fn a_child_that_calls_the_library_ends_with_a_message() {
     let jobs = [
         Job::new(&dynamic).n(2),
         Job::new(&dynamic).n(2).env("SHMEM_CHECK", 1),
-        Job::new(&dynamic).n(2).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp"),
-        Job::new(&dynamic).n(3).env("SHMEM_VIRTUAL_NODES", "1+2").env("SHMEM_TRANSPORT", "tcp"),
+        Job::new(&dynamic)
+            .n(2)
+            .env("SHMEM_ONNODE", "off")
+            .env("SHMEM_TRANSPORT", "tcp"),
+        Job::new(&dynamic)
+            .n(3)
+            .env("SHMEM_VIRTUAL_NODES", "1+2")
+            .env("SHMEM_TRANSPORT", "tcp"),
         Job::new(&fixed).n(2),
     ];
     for (job, n) in jobs.into_iter().zip([2, 2, 2, 3, 2]) {
@@ -362,13 +396,19 @@ fn a_child_that_calls_the_library_ends_with_a_message() {
         assert_eq!(messages.len(), CALLS.len(), "{outcome}");
         for (message, call) in messages.iter().zip(CALLS) {
             let is_right = message.starts_with("PE 0's child process ")
-                && message.contains(&format!(": {call}: only the process that called shmem_init"));
+                && message.contains(&format!(
+                    ": {call}: only the process that called shmem_init"
+                ));
             assert!(is_right, "{call}: {message}\n{outcome}");
         }
     }
     let alone = CALLS.iter().fold(Job::direct(&dynamic), Job::arg).run();
     alone.assert_ok(1);
-    assert_eq!(alone.stderr.matches("PE 0's child process ").count(), CALLS.len(), "{alone}");
+    assert_eq!(
+        alone.stderr.matches("PE 0's child process ").count(),
+        CALLS.len(),
+        "{alone}"
+    );
 }
 
 /// A child that was forked before `shmem_init` has the environment of the PE, and may start a
@@ -407,7 +447,10 @@ fn a_program_that_an_early_child_starts_late_leaves_the_parent_its_place() {
             return 0;
         }
     ";
-    Job::new(compile_text("late_child.c", text, tmpdir(), &[])).n(1).run().assert_ok(1);
+    Job::new(compile_text("late_child.c", text, tmpdir(), &[]))
+        .n(1)
+        .run()
+        .assert_ok(1);
 }
 
 #[test]
@@ -462,7 +505,14 @@ fn a_second_copy_of_the_library_leaves_the_first_its_place() {
         }
     ";
     let archive = prefix().join("lib/librushmem.a");
-    let flag = format!("-Wl,--whole-archive,{},--no-whole-archive", archive.display());
+    let flag = format!(
+        "-Wl,--whole-archive,{},--no-whole-archive",
+        archive.display()
+    );
     let program = compile_text("twice.c", text, tmpdir(), &[&flag]);
-    Job::new(program).n(2).env("LD_PRELOAD", library()).run().assert_ok(2);
+    Job::new(program)
+        .n(2)
+        .env("LD_PRELOAD", library())
+        .run()
+        .assert_ok(2);
 }

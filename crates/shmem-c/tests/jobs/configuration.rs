@@ -8,7 +8,9 @@ use testkit::{Job, Outcome, prefix, program};
 
 /// Returns an empty directory for a test.
 fn dir(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("configuration").join(name);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("configuration")
+        .join(name);
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).expect("a directory");
     dir
@@ -38,12 +40,17 @@ fn alone() -> Job {
 
 /// Sets the home directory of a job, and unsets the variables that name other files of settings.
 fn with_home(job: Job, home: &Path) -> Job {
-    job.wrap(["env", "-u", "SHMEM_CONFIG", "-u", "XDG_CONFIG_HOME"]).env("HOME", home.display())
+    job.wrap(["env", "-u", "SHMEM_CONFIG", "-u", "XDG_CONFIG_HOME"])
+        .env("HOME", home.display())
 }
 
 #[track_caller]
 fn says_once(outcome: &Outcome, words: &str) {
-    let count = outcome.stderr.lines().filter(|line| line.contains(words)).count();
+    let count = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.contains(words))
+        .count();
     assert_eq!(count, 1, "{words}\n{outcome}");
 }
 
@@ -61,14 +68,23 @@ fn the_nearest_value_counts() {
         // A variable takes precedence over files. A file that SHMEM_CONFIG names is the only file.
         let by_variable = with_home(job(), &home).env("SHMEM_SYMMETRIC_SIZE", "32m");
         with_heap(by_variable, 32 * MIB).run().assert_ok(n);
-        with_heap(job().env("SHMEM_CONFIG", &named).env("HOME", home.display()), 8 * MIB)
-            .run()
-            .assert_ok(n);
-        let xdg = job().wrap(["env", "-u", "SHMEM_CONFIG"]).env("XDG_CONFIG_HOME", home.display());
+        with_heap(
+            job()
+                .env("SHMEM_CONFIG", &named)
+                .env("HOME", home.display()),
+            8 * MIB,
+        )
+        .run()
+        .assert_ok(n);
+        let xdg = job()
+            .wrap(["env", "-u", "SHMEM_CONFIG"])
+            .env("XDG_CONFIG_HOME", home.display());
         with_heap(xdg, 8 * MIB).run().assert_ok(n);
     }
     let exported = launched().launcher_options(["-x", "SHMEM_SYMMETRIC_SIZE=32m"]);
-    with_heap(with_home(exported, &home), 32 * MIB).run().assert_ok(2);
+    with_heap(with_home(exported, &home), 32 * MIB)
+        .run()
+        .assert_ok(2);
 }
 
 /// The file of a site is in the directory `etc` of the installation.
@@ -85,7 +101,10 @@ fn a_user_overrides_the_site() {
     let outcome = with_heap(job(), 2 * MIB).run();
     outcome.assert_ok(2);
     let place = site.join("etc/rushmem.conf:1").display().to_string();
-    let shown = outcome.stdout.lines().find(|line| line.starts_with("SHMEM_SYMMETRIC_SIZE"));
+    let shown = outcome
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("SHMEM_SYMMETRIC_SIZE"));
     assert!(
         shown.is_some_and(|line| line.contains(&format!("now \"2m\" from {place}"))),
         "{outcome}"
@@ -112,14 +131,20 @@ fn mistakes_are_named_once() {
         ] {
             says_once(&outcome, words);
         }
-        let said = outcome.stderr.lines().filter(|line| line.contains("rushmem.conf:"));
+        let said = outcome
+            .stderr
+            .lines()
+            .filter(|line| line.contains("rushmem.conf:"));
         assert_eq!(said.count(), 4, "{outcome}");
     }
     let bad = file(&dir, "\nSHMEM_CHECK=7\n");
     for job in [launched(), alone()] {
         let outcome = job.arg(0).arg(0).env("SHMEM_CONFIG", &bad).run();
         assert!(!outcome.status.success(), "{outcome}");
-        says_once(&outcome, "rushmem.conf:2: SHMEM_CHECK is 7, but it must be 0, 1 or races");
+        says_once(
+            &outcome,
+            "rushmem.conf:2: SHMEM_CHECK is 7, but it must be 0, 1 or races",
+        );
     }
 }
 
@@ -128,8 +153,14 @@ fn a_file_that_cannot_be_read_is_named_and_one_that_is_not_there_is_none() {
     let home = dir("unreadable");
     let absent = home.join("nowhere").display().to_string();
     for (named, words) in [
-        (absent.as_str(), "nowhere, which SHMEM_CONFIG names, cannot be read: No such file"),
-        (home.to_str().expect("a plain path"), "cannot be read: Is a directory"),
+        (
+            absent.as_str(),
+            "nowhere, which SHMEM_CONFIG names, cannot be read: No such file",
+        ),
+        (
+            home.to_str().expect("a plain path"),
+            "cannot be read: Is a directory",
+        ),
     ] {
         for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {
             let outcome = job().arg(KIB).arg(0).env("SHMEM_CONFIG", named).run();

@@ -20,13 +20,24 @@ fn a_core_file_holds_only_what_was_used() {
         .wrap(script)
         .dir(dir.path())
         .run();
-    outcome.assert_crashes("PE 0: SIGABRT in abort, called by main (", &["PE 0", "SIGABRT"]);
+    outcome.assert_crashes(
+        "PE 0: SIGABRT in abort, called by main (",
+        &["PE 0", "SIGABRT"],
+    );
     let value = |name: &str| -> u64 {
-        let number = outcome.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
+        let number = outcome
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.parse().ok());
         number.unwrap_or_else(|| panic!("PE 0 did not say: {name}\n{outcome}"))
     };
-    assert!(value("shared ") >= 4 << 30, "the heaps are not mapped as a whole\n{outcome}");
-    assert!(value("dumpable ") <= ROOM, "too much shared memory would be dumped\n{outcome}");
+    assert!(
+        value("shared ") >= 4 << 30,
+        "the heaps are not mapped as a whole\n{outcome}"
+    );
+    assert!(
+        value("dumpable ") <= ROOM,
+        "too much shared memory would be dumped\n{outcome}"
+    );
 
     // If the kernel writes core files into the working directory, the file itself is checked as
     // well.
@@ -41,6 +52,12 @@ fn a_core_file_holds_only_what_was_used() {
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("core"))
         .map(|entry| entry.metadata().expect("it is there").len())
         .collect();
-    assert!(!sizes.is_empty(), "no core file was written, although the pattern is {pattern}");
-    assert!(sizes.iter().all(|size| *size <= ROOM + (64 << 20)), "core files of {sizes:?} bytes");
+    assert!(
+        !sizes.is_empty(),
+        "no core file was written, although the pattern is {pattern}"
+    );
+    assert!(
+        sizes.iter().all(|size| *size <= ROOM + (64 << 20)),
+        "core files of {sizes:?} bytes"
+    );
 }

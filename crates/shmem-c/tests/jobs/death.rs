@@ -6,7 +6,10 @@ use testkit::{Job, Outcome, Running, every_size, kill, program};
 /// Runs a job of `n` PEs whose PE 1 ends as `how` says.
 fn death(how: &str, n: usize) -> Outcome {
     let outcome = Job::new(program!("death.c")).n(n).arg(how).run();
-    assert!(!outcome.stdout.contains("a barrier ended"), "a barrier ended without PE 1\n{outcome}");
+    assert!(
+        !outcome.stdout.contains("a barrier ended"),
+        "a barrier ended without PE 1\n{outcome}"
+    );
     outcome
 }
 
@@ -18,7 +21,11 @@ fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
         ("abort", 4, "SIGABRT", "in abort, called by end (", 134),
         ("kill", 12, "SIGKILL", "", 137),
     ] {
-        for n in if every_size() { vec![2, 4, 12] } else { vec![n] } {
+        for n in if every_size() {
+            vec![2, 4, 12]
+        } else {
+            vec![n]
+        } {
             let outcome = death(how, n);
             let words = ["PE 1", "pid ", "killed by", signal];
             if place.is_empty() {
@@ -52,14 +59,26 @@ fn a_crash_names_what_was_touched_and_who_called() {
             in_store,
             "called by store_in_thread (..: it accessed address 0x8 (a null pointer); to",
         ),
-        ("small_stack", in_store, "called by store_with_small_stack (..: it accessed address 0x8"),
+        (
+            "small_stack",
+            in_store,
+            "called by store_with_small_stack (..: it accessed address 0x8",
+        ),
         (
             "pointer",
             in_store,
             "called by crash (..address 0x123456789000, where no memory is; to find the cause, run oshrun --gdb",
         ),
-        ("text", in_store, "called by crash (..which is protected; to find"),
-        ("deep", "PE 1: SIGSEGV in sum_to (", &format!("called by crash (..: {overflow}")),
+        (
+            "text",
+            in_store,
+            "called by crash (..which is protected; to find",
+        ),
+        (
+            "deep",
+            "PE 1: SIGSEGV in sum_to (",
+            &format!("called by crash (..: {overflow}"),
+        ),
         (
             "overflow_in_thread",
             "PE 1: SIGSEGV in sum_to (",
@@ -70,7 +89,11 @@ fn a_crash_names_what_was_touched_and_who_called() {
             "PE 1: SIGSEGV in shmem_long_put, called by crash (",
             "set SHMEM_CHECK=1, or",
         ),
-        ("early", "SIGSEGV in store (", "called by main (..address 0x8"),
+        (
+            "early",
+            "SIGSEGV in store (",
+            "called by main (..address 0x8",
+        ),
         ("large_array", "SIGSEGV in large_array (", overflow),
     ] {
         let outcome = crash(how);
@@ -80,7 +103,11 @@ fn a_crash_names_what_was_touched_and_who_called() {
             words.split("..").all(|words| message.contains(words)),
             "{how}: {words}\n{outcome}"
         );
-        assert_eq!(message.contains("SHMEM_CHECK"), how == "null_source", "{outcome}");
+        assert_eq!(
+            message.contains("SHMEM_CHECK"),
+            how == "null_source",
+            "{outcome}"
+        );
     }
 }
 
@@ -91,9 +118,15 @@ fn a_damaged_heap_has_a_place() {
         let outcome = crash(how);
         let lines: Vec<&str> = outcome.stderr.lines().collect();
         assert_eq!(lines.len(), 3, "{outcome}");
-        assert!(lines[1].starts_with("PE 1: SIGABRT in free, called by "), "{outcome}");
+        assert!(
+            lines[1].starts_with("PE 1: SIGABRT in free, called by "),
+            "{outcome}"
+        );
         assert!(lines[1].contains("crashes.c:"), "{outcome}");
-        assert!(lines[1].ends_with("compile with -fsanitize=address"), "{outcome}");
+        assert!(
+            lines[1].ends_with("compile with -fsanitize=address"),
+            "{outcome}"
+        );
         assert!(lines[2].ends_with("was killed by SIGABRT"), "{outcome}");
     }
 }
@@ -102,13 +135,23 @@ fn a_damaged_heap_has_a_place() {
 #[test]
 fn messages_name_the_lines_and_functions_of_a_program_in_cxx() {
     for flag in ["-O0", "-O2"] {
-        let run = |how| Job::new(program!("overloads.cpp", flag)).n(2).arg(how).run();
+        let run = |how| {
+            Job::new(program!("overloads.cpp", flag))
+                .n(2)
+                .arg(how)
+                .run()
+        };
         run("wrong_pe").assert_fails(&["shmem_long_put: argument pe is 77", "overloads.cpp:13)"]);
         let outcome = run("null_source");
         let place =
             "SIGSEGV in shmem_long_put, called by ns::Sender<long>::send(long const*, int) (";
         outcome.assert_crashes(place, &["was killed by SIGSEGV"]);
-        assert!(outcome.stderr.contains("overloads.cpp:13): it accessed address 0x0"), "{outcome}");
+        assert!(
+            outcome
+                .stderr
+                .contains("overloads.cpp:13): it accessed address 0x0"),
+            "{outcome}"
+        );
     }
 }
 
@@ -135,7 +178,10 @@ fn a_pe_that_fails_after_start_pes_ends_the_job() {
         for outcome in
             Job::run_sleepers(ways.iter().map(|how| job(how).env("SHMEM_ONNODE", onnode)))
         {
-            let words = ["PE 1: exited with status 3 after start_pes", "shmem_finalize"];
+            let words = [
+                "PE 1: exited with status 3 after start_pes",
+                "shmem_finalize",
+            ];
             outcome.assert_fails(&words);
             assert_eq!(outcome.code(), 3, "{outcome}");
             assert!(!outcome.stdout.contains("a barrier ended"), "{outcome}");
@@ -150,9 +196,15 @@ fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
     for onnode in ["on", "off"] {
         for how in ["all_fail", "late", "finalize"] {
             let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
-            let job = job.env("SHMEM_ONNODE", onnode).env("SHMEM_HOST_LIMIT", "200");
+            let job = job
+                .env("SHMEM_ONNODE", onnode)
+                .env("SHMEM_HOST_LIMIT", "200");
             let outcome = job.run();
-            assert_eq!((outcome.code(), outcome.stderr.as_str()), (3, ""), "{outcome}");
+            assert_eq!(
+                (outcome.code(), outcome.stderr.as_str()),
+                (3, ""),
+                "{outcome}"
+            );
         }
     }
 }
@@ -163,21 +215,38 @@ const UNFINALIZED: &str =
 /// If all PEs exit without finalize, the job waits for all of them, so no result is lost.
 #[test]
 fn pes_that_all_exit_without_finalize_are_warned() {
-    for (how, n) in [("all_exit0", 1), ("all_exit0", 2), ("all_exit0", 12), ("late_exit0", 3)] {
+    for (how, n) in [
+        ("all_exit0", 1),
+        ("all_exit0", 2),
+        ("all_exit0", 12),
+        ("late_exit0", 3),
+    ] {
         for onnode in ["on", "off"] {
             let job = Job::new(program!("death.c")).n(n).arg(how);
             let outcome = job.env("SHMEM_ONNODE", onnode).run();
-            assert_eq!((outcome.code(), outcome.one_message()), (0, UNFINALIZED), "{outcome}");
-            let results = outcome.lines().filter(|line| line.starts_with("result of PE "));
+            assert_eq!(
+                (outcome.code(), outcome.one_message()),
+                (0, UNFINALIZED),
+                "{outcome}"
+            );
+            let results = outcome
+                .lines()
+                .filter(|line| line.starts_with("result of PE "));
             assert_eq!(results.count(), n, "{outcome}");
         }
     }
     for onnode in ["on", "off"] {
         let job = Job::new(program!("death.c")).n(4).arg("handler_finalizes");
         let outcome = job.env("SHMEM_ONNODE", onnode).run();
-        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+        assert_eq!(
+            (outcome.code(), outcome.stderr.as_str()),
+            (0, ""),
+            "{outcome}"
+        );
         // The other PEs may have ended before, so there may be a message.
-        let job = Job::new(program!("death.c")).n(4).arg("handler_finalizes_first");
+        let job = Job::new(program!("death.c"))
+            .n(4)
+            .arg("handler_finalizes_first");
         let outcome = job.env("SHMEM_ONNODE", onnode).run();
         assert_eq!(outcome.code(), 0, "{outcome}");
     }
@@ -191,10 +260,17 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
                            SHMEM_SYMMETRIC_SIZE are in use; make it larger, and check the result for null";
     let refused = |how: &str| {
         let how = format!("refused_{how}");
-        Job::new(program!("death.c")).n(2).arg(how).env("SHMEM_SYMMETRIC_SIZE", "64m").run()
+        Job::new(program!("death.c"))
+            .n(2)
+            .arg(how)
+            .env("SHMEM_SYMMETRIC_SIZE", "64m")
+            .run()
     };
     for (how, words) in [
-        ("exit4", "exited with status 4 before shmem_finalize; before that it was "),
+        (
+            "exit4",
+            "exited with status 4 before shmem_finalize; before that it was ",
+        ),
         ("put", "shmem_int_p: argument dest: 0x8 is not symmetric"),
     ] {
         refused(how).assert_fails(&["PE", words, REFUSED]);
@@ -203,12 +279,19 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
     refused("write").assert_crashes("SIGSEGV in ", &["PE ", killed, REFUSED]);
     for (how, status) in [("noticed0", 0), ("noticed5", 5)] {
         let outcome = refused(how);
-        assert_eq!((outcome.code(), outcome.stderr.as_str()), (status, ""), "{outcome}");
+        assert_eq!(
+            (outcome.code(), outcome.stderr.as_str()),
+            (status, ""),
+            "{outcome}"
+        );
     }
     // This program has checked the result, so its later crash is not attributed to it.
     let outcome = refused("crash");
     outcome.assert_crashes("SIGSEGV in crash (", &["was killed by SIGSEGV"]);
-    assert!(outcome.stderr.ends_with("was killed by SIGSEGV\n"), "{outcome}");
+    assert!(
+        outcome.stderr.ends_with("was killed by SIGSEGV\n"),
+        "{outcome}"
+    );
     // Without oshrun, nothing can be reported later.
     let alone = Job::direct(program!("death.c")).arg("refused_noticed0");
     let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();
@@ -224,21 +307,49 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
 const LEFT: [(&str, &str); 12] = [
     ("barrier", "shmem_barrier_all; PEs 1-3 in shmem_finalize"),
     ("team", "PE 0 in shmem_team_sync; PE 1 in shmem_finalize"),
-    ("broadcast", "PE 0 in shmem_long_broadcast; PEs 1-3 in shmem_finalize"),
-    ("alltoall", "PE 0 in shmem_long_alltoall; PEs 1-3 in shmem_finalize"),
+    (
+        "broadcast",
+        "PE 0 in shmem_long_broadcast; PEs 1-3 in shmem_finalize",
+    ),
+    (
+        "alltoall",
+        "PE 0 in shmem_long_alltoall; PEs 1-3 in shmem_finalize",
+    ),
     ("malloc", "PE 0 in shmem_malloc; PEs 1-3 in shmem_finalize"),
     ("set", "PE 0 in shmem_barrier; PEs 1-3 in shmem_finalize"),
-    ("request", "PE 0 in shmemx_long_sum_reduce_nb; PEs 1-3 in shmem_finalize"),
-    ("split", "shmem_team_split_strided: PE 1 is in shmem_finalize"),
-    ("lock", "shmem_set_lock: PE 1 holds the lock and is in shmem_finalize"),
-    ("nested", "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize"),
-    ("again", "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize"),
-    ("start_pes", "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize"),
+    (
+        "request",
+        "PE 0 in shmemx_long_sum_reduce_nb; PEs 1-3 in shmem_finalize",
+    ),
+    (
+        "split",
+        "shmem_team_split_strided: PE 1 is in shmem_finalize",
+    ),
+    (
+        "lock",
+        "shmem_set_lock: PE 1 holds the lock and is in shmem_finalize",
+    ),
+    (
+        "nested",
+        "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize",
+    ),
+    (
+        "again",
+        "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize",
+    ),
+    (
+        "start_pes",
+        "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize",
+    ),
 ];
 
 /// Runs `leaves_early.c` with four PEs on a node, over a network, and on two nodes.
 fn leaving(how: &str) -> Vec<Outcome> {
-    let ways = [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+3")];
+    let ways = [
+        ("SHMEM_ONNODE", "on"),
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_VIRTUAL_NODES", "1+3"),
+    ];
     Job::run_sleepers(ways.map(|(name, value)| {
         let job = Job::new(program!("leaves_early.c")).n(4).arg(how);
         job.env("SHMEM_TRANSPORT", "tcp").env(name, value)
@@ -253,7 +364,10 @@ fn a_pe_that_waits_for_one_in_finalize_ends_the_job() {
         assert!(!outcome.stdout.contains("the wait ended"), "{outcome}");
     };
     let some = ["barrier", "alltoall", "request", "split", "nested"];
-    for (how, words) in LEFT.into_iter().filter(|(how, _)| every_size() || some.contains(how)) {
+    for (how, words) in LEFT
+        .into_iter()
+        .filter(|(how, _)| every_size() || some.contains(how))
+    {
         for outcome in leaving(how) {
             assert_ends(&outcome, words);
             assert_eq!(outcome.stdout, "n_pes 4\n", "{outcome}");
@@ -261,7 +375,10 @@ fn a_pe_that_waits_for_one_in_finalize_ends_the_job() {
     }
     // Only on a node: between nodes, PEs do not read each other's status for such a wait.
     let outcome = Job::new(program!("leaves_early.c")).n(4).arg("word").run();
-    assert_ends(&outcome, "shmem_long_wait_until: all other PEs are in shmem_finalize");
+    assert_ends(
+        &outcome,
+        "shmem_long_wait_until: all other PEs are in shmem_finalize",
+    );
 }
 
 /// Finalize waits for a PE that computes, however long that takes, and also if a PE is stopped in a
@@ -291,7 +408,9 @@ fn the_status_of_a_pe_after_finalize_is_the_jobs() {
 /// for a while.
 #[test]
 fn an_exit_handler_waits_for_the_network_like_the_program_before() {
-    let job = Job::new(program!("waits_at_exit.c")).n(2).env("SHMEM_ONNODE", "off");
+    let job = Job::new(program!("waits_at_exit.c"))
+        .n(2)
+        .env("SHMEM_ONNODE", "off");
     job.env("SHMEM_TRANSPORT", "tcp").run().assert_ok(2);
 }
 
@@ -299,15 +418,25 @@ fn an_exit_handler_waits_for_the_network_like_the_program_before() {
 #[test]
 fn global_exit_ends_the_job_with_its_status() {
     let outcome = death("global_exit0", 4);
-    assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+    assert_eq!(
+        (outcome.code(), outcome.stderr.as_str()),
+        (0, ""),
+        "{outcome}"
+    );
     // The low 8 bits are 0, which would mean success.
     assert_eq!(death("global_exit256", 3).code(), 255);
     assert_eq!(death("global_exit259", 2).code(), 3);
     for n in [2, 3, 8] {
         let outcome = death("global_exit7", n);
         assert_eq!(outcome.code(), 7, "{outcome}");
-        assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
-        assert!(!outcome.stdout.contains("exit handler"), "the manual says so\n{outcome}");
+        assert!(
+            outcome.stdout.contains("last words"),
+            "what was printed is lost\n{outcome}"
+        );
+        assert!(
+            !outcome.stdout.contains("exit handler"),
+            "the manual says so\n{outcome}"
+        );
         assert!(outcome.stderr.lines().count() <= 1, "{outcome}");
     }
 }
@@ -318,7 +447,13 @@ fn lingering(job: Job, n: usize) -> (Running, Vec<i32>) {
     let pids = running.wait_for(|lines| {
         let pids: Vec<i32> = lines
             .iter()
-            .filter_map(|line| line.strip_prefix("pe ")?.split(" pid ").nth(1)?.parse().ok())
+            .filter_map(|line| {
+                line.strip_prefix("pe ")?
+                    .split(" pid ")
+                    .nth(1)?
+                    .parse()
+                    .ok()
+            })
             .collect();
         (pids.len() == n).then_some(pids)
     });
@@ -337,7 +472,10 @@ fn nothing_outlives_oshrun() {
 fn nothing_outlives_oshrun_with_a_shell_between() {
     let script = format!("{} \"$@\"; exit $?", program!("soak.c").display());
     let (running, pids) = lingering(Job::new("/bin/sh").arg("-c").arg(script).arg("sh"), 3);
-    assert!(running.processes().len() > pids.len() + 3, "no shell is between");
+    assert!(
+        running.processes().len() > pids.len() + 3,
+        "no shell is between"
+    );
     kill(running.pid());
     assert_eq!(running.finish().code(), 137);
 }

@@ -7,8 +7,14 @@ use testkit::{Job, Outcome, compile_text, program};
 /// Runs a job of 2 PEs that checks that a block of `possible` bytes can be allocated and one of
 /// `impossible` bytes cannot; 0 omits the check.
 fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
-    let job = Job::new(program!("heap_size.c")).n(2).arg(possible).arg(impossible);
-    variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    let job = Job::new(program!("heap_size.c"))
+        .n(2)
+        .arg(possible)
+        .arg(impossible);
+    variables
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .run()
 }
 
 const KIB: u64 = 1 << 10;
@@ -47,15 +53,39 @@ fn a_heap_of_no_bytes_is_allowed() {
 #[test]
 fn the_old_name_counts_where_the_new_one_is_not_set() {
     heap(&[("SMA_SYMMETRIC_SIZE", "2m")], MIB, 10 * MIB).assert_ok(2);
-    heap(&[("SMA_SYMMETRIC_SIZE", "2m"), ("SHMEM_SYMMETRIC_SIZE", "32m")], 16 * MIB, 40 * MIB)
-        .assert_ok(2);
-    heap(&[("SMA_SYMMETRIC_SIZE", "abc"), ("SHMEM_SYMMETRIC_SIZE", "2m")], MIB, 10 * MIB)
-        .assert_ok(2);
+    heap(
+        &[
+            ("SMA_SYMMETRIC_SIZE", "2m"),
+            ("SHMEM_SYMMETRIC_SIZE", "32m"),
+        ],
+        16 * MIB,
+        40 * MIB,
+    )
+    .assert_ok(2);
+    heap(
+        &[
+            ("SMA_SYMMETRIC_SIZE", "abc"),
+            ("SHMEM_SYMMETRIC_SIZE", "2m"),
+        ],
+        MIB,
+        10 * MIB,
+    )
+    .assert_ok(2);
 }
 
 #[test]
 fn a_size_that_is_none_is_an_error() {
-    for text in ["abc", "-1", "1x2", "", "k", ".", "1,5m", "nan", "99999999999999999999"] {
+    for text in [
+        "abc",
+        "-1",
+        "1x2",
+        "",
+        "k",
+        ".",
+        "1,5m",
+        "nan",
+        "99999999999999999999",
+    ] {
         heap(&[("SHMEM_SYMMETRIC_SIZE", text)], 0, 0).assert_fails(&["SHMEM_SYMMETRIC_SIZE", text]);
     }
     heap(&[("SMA_SYMMETRIC_SIZE", "abc")], 0, 0).assert_fails(&["SMA_SYMMETRIC_SIZE", "abc"]);
@@ -79,7 +109,11 @@ fn pes_of_a_node_can_do_without_shared_memory() {
 /// A peer that disconnects after its last finalize is not reported as lost.
 #[test]
 fn pes_that_share_no_memory_leave_in_peace() {
-    Job::new(program!("lingers.c")).n(6).env("SHMEM_ONNODE", "off").run().assert_ok(6);
+    Job::new(program!("lingers.c"))
+        .n(6)
+        .env("SHMEM_ONNODE", "off")
+        .run()
+        .assert_ok(6);
 }
 
 #[test]
@@ -123,11 +157,17 @@ fn variables_with_a_mistake_are_warned_of() {
         let outcome = heap(&[(name, value)], 0, 0);
         outcome.assert_ok(2);
         let lines: Vec<&str> = outcome.stderr.lines().collect();
-        assert!(lines.len() == 1 && lines[0].starts_with(warning), "{warning}\n{outcome}");
+        assert!(
+            lines.len() == 1 && lines[0].starts_with(warning),
+            "{warning}\n{outcome}"
+        );
     }
     let over_tcp = [("SHMEM_ONNODE", "off"), ("SHMEM_TCP_INTERFACE", "")];
     heap(&over_tcp, MIB, 0).assert_ok(2);
-    let of_others = [("SHMEM_USE_HUGEPAGES", "1"), ("SHMEM_FCOLLECT_ALGORITHM", "ring")];
+    let of_others = [
+        ("SHMEM_USE_HUGEPAGES", "1"),
+        ("SHMEM_FCOLLECT_ALGORITHM", "ring"),
+    ];
     assert_eq!(heap(&of_others, 0, 0).stderr, "");
 }
 
@@ -137,8 +177,18 @@ fn variables_with_a_mistake_are_warned_of() {
 fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
     let script = "ulimit -f 1000; exec \"$0\" 0 0";
     let program = program!("heap_size.c").display().to_string();
-    let outcome = Job::new("/bin/sh").n(2).arg("-c").arg(script).arg(program).run();
-    outcome.assert_fails(&["PE", "shmem_init", "limit of file sizes", "`ulimit -f unlimited`"]);
+    let outcome = Job::new("/bin/sh")
+        .n(2)
+        .arg("-c")
+        .arg(script)
+        .arg(program)
+        .run();
+    outcome.assert_fails(&[
+        "PE",
+        "shmem_init",
+        "limit of file sizes",
+        "`ulimit -f unlimited`",
+    ]);
 }
 
 /// A job also runs if a kernel or sandbox refuses to exclude memory from core files.
@@ -169,8 +219,15 @@ fn advice_that_is_refused_is_done_without() {
             return 127;
         }
     ";
-    let refusing = compile_text("refusing.c", text, Path::new(env!("CARGO_TARGET_TMPDIR")), &[]);
-    let job = Job::new(refusing).n(2).arg(program!("reductions.c").display());
+    let refusing = compile_text(
+        "refusing.c",
+        text,
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+        &[],
+    );
+    let job = Job::new(refusing)
+        .n(2)
+        .arg(program!("reductions.c").display());
     job.run().assert_ok(2);
 }
 
@@ -178,14 +235,23 @@ fn advice_that_is_refused_is_done_without() {
 #[test]
 fn version_and_help_are_printed_on_request() {
     let plain = heap(&[], 0, 0);
-    for (name, word) in
-        [("SHMEM_VERSION", "1.6"), ("SMA_VERSION", "1.6"), ("SHMEM_INFO", "SHMEM_TCP_INTERFACE")]
-    {
+    for (name, word) in [
+        ("SHMEM_VERSION", "1.6"),
+        ("SMA_VERSION", "1.6"),
+        ("SHMEM_INFO", "SHMEM_TCP_INTERFACE"),
+    ] {
         let outcome = heap(&[(name, "1")], 0, 0);
         outcome.assert_ok(2);
         let all = outcome.stdout.clone() + &outcome.stderr;
-        assert_eq!(all.lines().filter(|line| line.contains(word)).count(), 1, "{name}\n{outcome}");
-        assert!(!plain.stdout.contains(word) && !plain.stderr.contains(word), "{plain}");
+        assert_eq!(
+            all.lines().filter(|line| line.contains(word)).count(),
+            1,
+            "{name}\n{outcome}"
+        );
+        assert!(
+            !plain.stdout.contains(word) && !plain.stderr.contains(word),
+            "{plain}"
+        );
     }
     heap(&[("SHMEM_DEBUG", "2")], 0, 0).assert_ok(2);
 }

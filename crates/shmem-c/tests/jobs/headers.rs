@@ -9,7 +9,13 @@ use std::sync::OnceLock;
 
 use spec::table::{CFunction, SpecTable};
 
-const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pedantic-errors"];
+const WARNINGS: [&str; 5] = [
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Werror",
+    "-pedantic-errors",
+];
 const HEADERS: [&str; 8] = [
     "shmem.h",
     "shmemx.h",
@@ -61,7 +67,9 @@ fn compilers(gcc: &'static str, clang: &'static str) -> Vec<&'static str> {
     if !installed {
         eprintln!("{clang} is not installed: compiled with {gcc} alone");
     }
-    std::iter::once(gcc).chain(installed.then_some(clang)).collect()
+    std::iter::once(gcc)
+        .chain(installed.then_some(clang))
+        .collect()
 }
 
 const C: [&str; 5] = ["c99", "c11", "c17", "gnu17", "c2x"];
@@ -74,12 +82,22 @@ fn every_header_stands_alone_and_beside_the_others() {
     let together: String = HEADERS.into_iter().map(include).collect();
     for compiler in compilers("gcc", "clang") {
         for standard in C {
-            compile(compiler, standard, "together.c", &format!("{together}{main}"));
+            compile(
+                compiler,
+                standard,
+                "together.c",
+                &format!("{together}{main}"),
+            );
         }
     }
     for compiler in compilers("g++", "clang++") {
         for standard in CXX {
-            compile(compiler, standard, "together.cc", &format!("{together}{main}"));
+            compile(
+                compiler,
+                standard,
+                "together.cc",
+                &format!("{together}{main}"),
+            );
         }
     }
     for header in HEADERS {
@@ -144,7 +162,12 @@ fn constants_are_what_the_standard_asks_for() {
         ASSERT(_SHMEM_ALLTOALL_SYNC_SIZE == SHMEM_ALLTOALL_SYNC_SIZE, \"\");
         ASSERT(_SHMEM_ALLTOALLS_SYNC_SIZE == SHMEM_ALLTOALLS_SYNC_SIZE, \"\");\n";
     for standard in &C[1..] {
-        compile("gcc", standard, "constants.c", &format!("#define ASSERT _Static_assert\n{both}"));
+        compile(
+            "gcc",
+            standard,
+            "constants.c",
+            &format!("#define ASSERT _Static_assert\n{both}"),
+        );
     }
     for standard in CXX {
         let source = format!("#define ASSERT static_assert\n{both}");
@@ -166,7 +189,10 @@ fn complex_numbers_are_those_of_the_language() {
     // _Complex is not C++, but the compilers accept it.
     for (complex_float, complex_double) in [
         ("std::complex<float>", "std::complex<double>"),
-        ("__extension__ float _Complex", "__extension__ double _Complex"),
+        (
+            "__extension__ float _Complex",
+            "__extension__ double _Complex",
+        ),
     ] {
         let source = format!(
             "#include <complex>\n#include <shmem.h>\n\
@@ -188,10 +214,18 @@ fn type_generic_macros_select_the_function_of_every_type() {
     // int32_t is int: if functions have the same types, a macro selects one of them.
     let mut alike: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for (i, function) in table.all().filter(|f| !f.generic.is_empty()).enumerate() {
-        let CFunction { generic, symbol, .. } = function;
-        let key =
-            if function.type_name.is_empty() { symbol.as_str() } else { function.base_type() };
-        alike.entry((generic, function.takes_context(), key)).or_default().insert(symbol.clone());
+        let CFunction {
+            generic, symbol, ..
+        } = function;
+        let key = if function.type_name.is_empty() {
+            symbol.as_str()
+        } else {
+            function.base_type()
+        };
+        alike
+            .entry((generic, function.takes_context(), key))
+            .or_default()
+            .insert(symbol.clone());
         let parameters = function.parameters.join(", ");
         let names: Vec<&str> = function.parameters.iter().map(|p| name_of(p)).collect();
         let names = names.join(", ");
@@ -207,7 +241,11 @@ fn type_generic_macros_select_the_function_of_every_type() {
     let macros: BTreeSet<&String> = alike.keys().map(|(generic, ..)| *generic).collect();
     let extensions = table.extension_generics();
     assert!(extensions.contains(&&"shmemx_ibput".to_owned()));
-    assert_eq!(macros, table.generics.iter().chain(extensions).collect(), "every macro is called");
+    assert_eq!(
+        macros,
+        table.generics.iter().chain(extensions).collect(),
+        "every macro is called"
+    );
 
     for compiler in compilers("gcc", "clang") {
         for standard in ["c11", "c2x"] {
@@ -262,7 +300,8 @@ fn type_generic_macros_refuse_types_without_a_function() {
         )
         .expect("the directory for tests can be written to");
         let mut gcc = Command::new("gcc");
-        gcc.args([include(), "-std=c11", "-fsyntax-only", "-w"]).arg(&path);
+        gcc.args([include(), "-std=c11", "-fsyntax-only", "-w"])
+            .arg(&path);
         let output = gcc.output().expect("gcc is installed");
         (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
     };
@@ -270,11 +309,16 @@ fn type_generic_macros_refuse_types_without_a_function() {
     assert!(!refused("shmem_put(c, c, 1, 0)"));
     assert!(refused("shmem_put(v, v, 1, 0)"));
     assert!(refused("shmem_atomic_add(c, 1, 0)"));
-    assert!(refused("(void)v; shmem_and_reduce(SHMEM_TEAM_WORLD, c, c, 1)"));
+    assert!(refused(
+        "(void)v; shmem_and_reduce(SHMEM_TEAM_WORLD, c, c, 1)"
+    ));
     // The preprocessor splits this argument at its commas; the message has the remedy.
     let split =
         errors("shmem_put(c, (char[]){1, 2}, 2, 0)").expect("a literal without parentheses");
-    assert!(split.contains("put parentheses around a compound literal"), "{split}");
+    assert!(
+        split.contains("put parentheses around a compound literal"),
+        "{split}"
+    );
 }
 
 /// Returns the name in a parameter such as `const long *source`.
@@ -284,7 +328,11 @@ fn name_of(parameter: &str) -> &str {
 
 /// Returns the undefined symbols of an object file that contain `shmem`.
 fn undefined(object: &PathBuf) -> BTreeSet<String> {
-    let output = Command::new("nm").arg("--undefined-only").arg(object).output().expect("nm");
+    let output = Command::new("nm")
+        .arg("--undefined-only")
+        .arg(object)
+        .output()
+        .expect("nm");
     assert!(output.status.success());
     let listing = String::from_utf8(output.stdout).expect("names are ASCII");
     listing

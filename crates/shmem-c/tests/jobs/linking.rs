@@ -46,7 +46,10 @@ fn program(name: &str, library: Library, source: &str) -> PathBuf {
     let mut gcc = gcc(&path);
     let program = match library {
         Library::Shared => {
-            gcc.arg("-L").arg(&lib).arg("-lrushmem").arg(format!("-Wl,-rpath,{}", lib.display()));
+            gcc.arg("-L")
+                .arg(&lib)
+                .arg("-lrushmem")
+                .arg(format!("-Wl,-rpath,{}", lib.display()));
             path.with_extension("shared")
         }
         Library::Static => {
@@ -69,9 +72,20 @@ fn program(name: &str, library: Library, source: &str) -> PathBuf {
 /// Runs a command with a time limit of a minute, and returns its standard output.
 fn succeed(command: &mut Command) -> String {
     let mut limited = Command::new("timeout");
-    limited.args(["-k", "5", "60"]).arg(command.get_program()).args(command.get_args());
-    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let Output { status, stdout, stderr } = limited.output().expect("timeout is installed");
+    limited
+        .args(["-k", "5", "60"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    limited.envs(
+        command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = limited.output().expect("timeout is installed");
     assert!(
         status.success(),
         "{command:?}: {status}\n{}{}",
@@ -159,7 +173,10 @@ fn a_tool_that_is_preloaded_gets_between() {
     let tool = source.with_extension("so");
     succeed(gcc(&source).args(["-shared", "-fPIC", "-o"]).arg(&tool));
     let program = program("preloaded", Library::Shared, PUTS);
-    assert_eq!(succeed(Command::new(program).env("LD_PRELOAD", tool)), "42\n2 calls\n");
+    assert_eq!(
+        succeed(Command::new(program).env("LD_PRELOAD", tool)),
+        "42\n2 calls\n"
+    );
 }
 
 #[test]
@@ -208,7 +225,10 @@ fn the_library_has_the_names_of_others() {
         for options in [&[][..], &["-static"]] {
             let program = path.with_extension(format!("{name}{}", options.concat()));
             let mut gcc = gcc(&path);
-            gcc.args(options).arg("-L").arg(&lib).arg(format!("-l{name}"));
+            gcc.args(options)
+                .arg("-L")
+                .arg(&lib)
+                .arg(format!("-l{name}"));
             gcc.arg(format!("-Wl,-rpath,{}", lib.display()));
             succeed(gcc.arg("-o").arg(&program));
             succeed(&mut Command::new(program));

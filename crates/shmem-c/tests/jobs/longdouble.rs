@@ -61,6 +61,12 @@ fn the_operators_of_long_double() {
         .status()
         .expect("this test needs gcc: install the package gcc");
     assert!(compiled.success());
-    let output = Command::new(&program).output().expect("it was just compiled");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let output = Command::new(&program)
+        .output()
+        .expect("it was just compiled");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }

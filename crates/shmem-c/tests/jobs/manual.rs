@@ -21,7 +21,9 @@ fn examples_print_what_they_say() {
     assert!(!files.is_empty());
     for file in files {
         let text = fs::read_to_string(&file).expect("a program");
-        let expected = text.split_once(EXPECTED).and_then(|(_, rest)| rest.strip_suffix(" */\n"));
+        let expected = text
+            .split_once(EXPECTED)
+            .and_then(|(_, rest)| rest.strip_suffix(" */\n"));
         let expected = expected.unwrap_or_else(|| panic!("{file:?} says not what it prints"));
         let program = compile(&file, Path::new(env!("CARGO_TARGET_TMPDIR")), &["--race"]);
         for settings in [("SHMEM_CHECK", "races"), ("SHMEM_ONNODE", "off")] {

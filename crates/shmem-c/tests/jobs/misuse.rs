@@ -15,14 +15,20 @@ fn off_node_misuse(how: &str) -> Outcome {
 }
 
 fn off_node_job(how: &str) -> Job {
-    Job::new(program!("misuse.c")).n(3).arg(how).env("SHMEM_ONNODE", "off")
+    Job::new(program!("misuse.c"))
+        .n(3)
+        .arg(how)
+        .env("SHMEM_ONNODE", "off")
 }
 
 /// Runs a job, and checks that output which the C library had buffered is not lost.
 #[track_caller]
 fn run(job: Job) -> Outcome {
     let outcome = job.run();
-    assert!(outcome.stdout.contains("printed before the misuse"), "it is lost\n{outcome}");
+    assert!(
+        outcome.stdout.contains("printed before the misuse"),
+        "it is lost\n{outcome}"
+    );
     outcome
 }
 
@@ -31,13 +37,19 @@ fn addresses_that_are_not_symmetric() {
     for (how, words) in [
         ("put_stack_dest", ["PE 1", "shmem_int_put", "dest"]),
         ("put_library_dest", ["PE 1", "shmem_putmem", "dest"]),
-        ("put_beyond_statics", ["PE 1", "shmem_putmem", "beyond the static data"]),
+        (
+            "put_beyond_statics",
+            ["PE 1", "shmem_putmem", "beyond the static data"],
+        ),
         ("get_stack_source", ["PE 1", "shmem_int_get", "source"]),
         ("put_beyond_heap", ["PE 1", "shmem_putmem", "dest"]),
         ("amo_stack_dest", ["PE 1", "shmem_int_atomic_add", "dest"]),
         ("signal_stack", ["PE 1", "shmem_int_put_signal", "sig_addr"]),
         ("lock_stack", ["PE 1", "shmem_set_lock", "lock"]),
-        ("wait_on_the_stack", ["PE 1", "shmem_int_wait_until", "ivar"]),
+        (
+            "wait_on_the_stack",
+            ["PE 1", "shmem_int_wait_until", "ivar"],
+        ),
         ("test_on_the_stack", ["PE 1", "shmem_uint64_test", "ivar"]),
     ] {
         misuse(how).assert_fails(&words);
@@ -83,7 +95,13 @@ fn memory_that_is_not_allocated() {
 /// heap would have different addresses.
 #[test]
 fn blocks_of_different_sizes() {
-    let words = ["argument size is ", "64", "128", "on PE ", "all PEs must pass the same"];
+    let words = [
+        "argument size is ",
+        "64",
+        "128",
+        "on PE ",
+        "all PEs must pass the same",
+    ];
     misuse("sizes_differ").assert_fails(&words);
 }
 
@@ -96,7 +114,10 @@ fn arguments_without_a_meaning() {
         ("wait_unknown_cmp", ["PE 1", "shmem_int_wait_until", "77"]),
         ("signal_unknown_op", ["PE 1", "shmem_int_put_signal", "77"]),
         ("iput_stride_0", ["PE 1", "shmem_int_iput", "dst"]),
-        ("reduce_invalid_team", ["PE", "shmem_int_max_reduce", "team"]),
+        (
+            "reduce_invalid_team",
+            ["PE", "shmem_int_max_reduce", "team"],
+        ),
         ("sync_destroyed_team", ["PE", "shmem_team_sync", "team"]),
         ("destroy_world", ["PE", "shmem_team_destroy", "predefined"]),
         ("broadcast_root_n", ["PE", "shmem_int_broadcast", "PE_root"]),
@@ -110,19 +131,63 @@ fn arguments_without_a_meaning() {
 #[test]
 fn splits_in_cray_s_form() {
     for (how, words) in [
-        ("strided_beyond_parent", ["shmemx_team_split_strided", "PE_start 1", "0 to 2"]),
-        ("strided_stride_negative", ["shmemx_team_split_strided", "PE_stride", "-1"]),
-        ("strided_stride_0", ["shmemx_team_split_strided", "PE_stride", "strides are 1 to"]),
-        ("strided_size_0", ["shmemx_team_split_strided", "PE_size", "has 1 to"]),
-        ("strided_parent_null", ["shmemx_team_split_strided", "parent_team", "SHMEM_TEAM_NULL"]),
-        ("strided_parent_gone", ["shmemx_team_split_strided", "parent_team", "destroyed"]),
-        ("strided_differs", ["shmemx_team_split_strided", "another team", "same arguments"]),
-        ("grid_range_negative", ["shmemx_team_split_2d", "yrange", "-3"]),
-        ("grid_range_differs", ["shmemx_team_split_2d", "yrange", "differ"]),
+        (
+            "strided_beyond_parent",
+            ["shmemx_team_split_strided", "PE_start 1", "0 to 2"],
+        ),
+        (
+            "strided_stride_negative",
+            ["shmemx_team_split_strided", "PE_stride", "-1"],
+        ),
+        (
+            "strided_stride_0",
+            ["shmemx_team_split_strided", "PE_stride", "strides are 1 to"],
+        ),
+        (
+            "strided_size_0",
+            ["shmemx_team_split_strided", "PE_size", "has 1 to"],
+        ),
+        (
+            "strided_parent_null",
+            [
+                "shmemx_team_split_strided",
+                "parent_team",
+                "SHMEM_TEAM_NULL",
+            ],
+        ),
+        (
+            "strided_parent_gone",
+            ["shmemx_team_split_strided", "parent_team", "destroyed"],
+        ),
+        (
+            "strided_differs",
+            [
+                "shmemx_team_split_strided",
+                "another team",
+                "same arguments",
+            ],
+        ),
+        (
+            "grid_range_negative",
+            ["shmemx_team_split_2d", "yrange", "-3"],
+        ),
+        (
+            "grid_range_differs",
+            ["shmemx_team_split_2d", "yrange", "differ"],
+        ),
         ("color_negative", ["shmemx_team_split", "color", "-2"]),
-        ("destroy_null", ["shmemx_team_destroy", "newteam", "SHMEM_TEAM_NULL"]),
-        ("destroy_node", ["shmemx_team_destroy", "team", "predefined"]),
-        ("packed_target_short", ["shmemx_alltoallv_packed", "target_len is 7", "8 bytes"]),
+        (
+            "destroy_null",
+            ["shmemx_team_destroy", "newteam", "SHMEM_TEAM_NULL"],
+        ),
+        (
+            "destroy_node",
+            ["shmemx_team_destroy", "team", "predefined"],
+        ),
+        (
+            "packed_target_short",
+            ["shmemx_alltoallv_packed", "target_len is 7", "8 bytes"],
+        ),
     ] {
         misuse(how).assert_fails(&words);
         off_node_misuse(how).assert_fails(&words);
@@ -133,14 +198,44 @@ fn splits_in_cray_s_form() {
 #[test]
 fn locks_that_are_not_held_as_they_should() {
     for (how, words) in [
-        ("lock_twice", ["PE 1", "shmem_set_lock", "holds the lock already"]),
-        ("clear_free_lock", ["PE 1", "shmem_clear_lock", "does not hold"]),
+        (
+            "lock_twice",
+            ["PE 1", "shmem_set_lock", "holds the lock already"],
+        ),
+        (
+            "clear_free_lock",
+            ["PE 1", "shmem_clear_lock", "does not hold"],
+        ),
         ("clear_twice", ["PE 1", "shmem_clear_lock", "does not hold"]),
         ("lock_unaligned", ["PE 1", "shmem_set_lock", "aligned"]),
-        ("finalize_holding", ["PE 1", "shmem_finalize", "for which PE 2 waits"]),
-        ("lock_not_zero", ["PE 1: shmem_set_lock: argument lock", "at 0x", "was not zero"]),
-        ("test_lock_not_zero", ["PE 1: shmem_test_lock: argument lock", "at 0x", "was not zero"]),
-        ("lock_overwritten", ["PE 1: shmem_clear_lock: argument lock", "at 0x", "overwritten"]),
+        (
+            "finalize_holding",
+            ["PE 1", "shmem_finalize", "for which PE 2 waits"],
+        ),
+        (
+            "lock_not_zero",
+            [
+                "PE 1: shmem_set_lock: argument lock",
+                "at 0x",
+                "was not zero",
+            ],
+        ),
+        (
+            "test_lock_not_zero",
+            [
+                "PE 1: shmem_test_lock: argument lock",
+                "at 0x",
+                "was not zero",
+            ],
+        ),
+        (
+            "lock_overwritten",
+            [
+                "PE 1: shmem_clear_lock: argument lock",
+                "at 0x",
+                "overwritten",
+            ],
+        ),
     ] {
         misuse(how).assert_fails(&words);
         off_node_misuse(how).assert_fails(&words);
@@ -163,7 +258,11 @@ fn a_standard_error_that_is_full_does_no_harm() {
     for how in ["put_before_init", "finalize_before_init"] {
         let words = ["-c", script, program.to_str().expect("ASCII"), how];
         let outcome = words.into_iter().fold(Job::direct("sh"), Job::arg).run();
-        assert_eq!(outcome.code(), i32::from(how == "put_before_init"), "{outcome}");
+        assert_eq!(
+            outcome.code(),
+            i32::from(how == "put_before_init"),
+            "{outcome}"
+        );
     }
 }
 
@@ -171,12 +270,22 @@ fn a_standard_error_that_is_full_does_no_harm() {
 fn words_that_are_not_aligned() {
     for (how, words) in [
         ("amo_unaligned", ["PE 1", "shmem_int_atomic_add", "dest"]),
-        ("fetch_unaligned", ["PE 1", "shmem_int_atomic_fetch", "source"]),
-        ("signal_unaligned", ["PE 1", "shmem_int_put_signal", "sig_addr"]),
+        (
+            "fetch_unaligned",
+            ["PE 1", "shmem_int_atomic_fetch", "source"],
+        ),
+        (
+            "signal_unaligned",
+            ["PE 1", "shmem_int_put_signal", "sig_addr"],
+        ),
         ("wait_unaligned", ["PE 1", "shmem_int_wait_until", "ivar"]),
     ] {
         assert!(misuse(how).assert_fails(&words).contains("not aligned"));
-        assert!(off_node_misuse(how).assert_fails(&words).contains("not aligned"));
+        assert!(
+            off_node_misuse(how)
+                .assert_fails(&words)
+                .contains("not aligned")
+        );
     }
 }
 
@@ -186,9 +295,18 @@ fn words_that_are_not_aligned() {
 fn contexts_that_are_none() {
     for (how, words) in [
         ("invalid_ctx", ["PE 1", "shmem_ctx_int_p", "not a context"]),
-        ("quiet_invalid_ctx", ["PE 1", "shmem_ctx_quiet", "not a context"]),
-        ("destroyed_team_ctx", ["PE 1", "shmem_ctx_int_p", "not a context"]),
-        ("destroy_ctx_twice", ["PE 1", "shmem_ctx_destroy", "not a context"]),
+        (
+            "quiet_invalid_ctx",
+            ["PE 1", "shmem_ctx_quiet", "not a context"],
+        ),
+        (
+            "destroyed_team_ctx",
+            ["PE 1", "shmem_ctx_int_p", "not a context"],
+        ),
+        (
+            "destroy_ctx_twice",
+            ["PE 1", "shmem_ctx_destroy", "not a context"],
+        ),
     ] {
         misuse(how).assert_fails(&words);
         off_node_misuse(how).assert_fails(&words);
@@ -202,20 +320,38 @@ fn contexts_that_are_none() {
 /// Runs the program with SHMEM_CHECK.
 #[track_caller]
 fn checked_misuse(how: &str) -> Outcome {
-    run(Job::new(program!("misuse.c")).n(3).arg(how).env("SHMEM_CHECK", "1"))
+    run(Job::new(program!("misuse.c"))
+        .n(3)
+        .arg(how)
+        .env("SHMEM_CHECK", "1"))
 }
 
 #[test]
 fn who_is_where_when_not_all_are_in_the_same_collective() {
     for (how, words) in [
-        ("barrier_and_sync", ["PE 0, PE 2 in shmem_barrier_all", "PE 1 in shmem_sync_all"]),
-        ("roots_differ", ["PE 0, PE 1 in shmem_int_broadcast with", "PE_root 1"]),
+        (
+            "barrier_and_sync",
+            ["PE 0, PE 2 in shmem_barrier_all", "PE 1 in shmem_sync_all"],
+        ),
+        (
+            "roots_differ",
+            ["PE 0, PE 1 in shmem_int_broadcast with", "PE_root 1"],
+        ),
         ("lengths_differ", ["shmem_int_sum_reduce", "bytes 8"]),
         (
             "sizes_differ",
-            ["PE 0, PE 2 in shmem_malloc with size 128", "PE 1 in shmem_malloc with size 64"],
+            [
+                "PE 0, PE 2 in shmem_malloc with size 128",
+                "PE 1 in shmem_malloc with size 64",
+            ],
         ),
-        ("split_and_sync", ["PE 0 in shmem_team_sync", "PE 1, PE 2 in shmem_team_split_strided"]),
+        (
+            "split_and_sync",
+            [
+                "PE 0 in shmem_team_sync",
+                "PE 1, PE 2 in shmem_team_split_strided",
+            ],
+        ),
     ] {
         checked_misuse(how).assert_fails(&words);
     }
@@ -236,7 +372,10 @@ fn who_is_on_which_team() {
     let sentence =
         outcome.assert_fails(&["in shmem_team_sync with the team of 2 PEs from split 1 ("]);
     let row = "from split 1 (shmem_team_split_2d) of a team split from SHMEM_TEAM_WORLD";
-    assert!(sentence.contains(row) || sentence.contains(second), "{outcome}");
+    assert!(
+        sentence.contains(row) || sentence.contains(second),
+        "{outcome}"
+    );
     assert!(!sentence.contains("with team "), "{outcome}");
 }
 
@@ -244,11 +383,41 @@ fn who_is_on_which_team() {
 #[test]
 fn what_is_no_block() {
     for (how, words) in [
-        ("realloc_static", ["shmem_realloc: argument ptr: 0x", "is static data of the program"]),
-        ("free_foreign", ["shmem_free: argument ptr: 0x", "is static data of the program"]),
-        ("free_stack", ["shmem_free: argument ptr: 0x", "is not in the symmetric heap"]),
-        ("free_within", ["shmem_free: argument ptr: 0x", "is inside the block of 16 bytes at 0x"]),
-        ("free_again", ["shmem_free: argument ptr: 0x", "shmem_free has freed the block of 16"]),
+        (
+            "realloc_static",
+            [
+                "shmem_realloc: argument ptr: 0x",
+                "is static data of the program",
+            ],
+        ),
+        (
+            "free_foreign",
+            [
+                "shmem_free: argument ptr: 0x",
+                "is static data of the program",
+            ],
+        ),
+        (
+            "free_stack",
+            [
+                "shmem_free: argument ptr: 0x",
+                "is not in the symmetric heap",
+            ],
+        ),
+        (
+            "free_within",
+            [
+                "shmem_free: argument ptr: 0x",
+                "is inside the block of 16 bytes at 0x",
+            ],
+        ),
+        (
+            "free_again",
+            [
+                "shmem_free: argument ptr: 0x",
+                "shmem_free has freed the block of 16",
+            ],
+        ),
     ] {
         checked_misuse(how).assert_fails(&words);
         run(off_node_job(how).env("SHMEM_CHECK", "1")).assert_fails(&words);
@@ -259,23 +428,59 @@ fn what_is_no_block() {
 #[test]
 fn waits_signals_and_configurations() {
     for (how, words) in [
-        ("wait_null", ["PE 1: shmem_int_wait_until_all: argument ivars", "not symmetric"]),
+        (
+            "wait_null",
+            [
+                "PE 1: shmem_int_wait_until_all: argument ivars",
+                "not symmetric",
+            ],
+        ),
         (
             "wait_many",
-            ["PE 1: shmem_int_wait_until_all: argument ivars", "beyond the symmetric heap"],
+            [
+                "PE 1: shmem_int_wait_until_all: argument ivars",
+                "beyond the symmetric heap",
+            ],
         ),
-        ("wait_some_null", ["PE 1: shmem_int_wait_until_some: argument indices", "null pointer"]),
+        (
+            "wait_some_null",
+            [
+                "PE 1: shmem_int_wait_until_some: argument indices",
+                "null pointer",
+            ],
+        ),
         (
             "test_vector_null",
-            ["PE 1: shmem_int_test_some_vector: argument cmp_values", "null pointer"],
+            [
+                "PE 1: shmem_int_test_some_vector: argument cmp_values",
+                "null pointer",
+            ],
         ),
-        ("test_on_the_stack", ["PE 1: shmem_uint64_test: argument ivar", "not symmetric"]),
-        ("signal_fetch_stack", ["PE 1: shmem_signal_fetch: argument sig_addr", "not symmetric"]),
+        (
+            "test_on_the_stack",
+            ["PE 1: shmem_uint64_test: argument ivar", "not symmetric"],
+        ),
+        (
+            "signal_fetch_stack",
+            [
+                "PE 1: shmem_signal_fetch: argument sig_addr",
+                "not symmetric",
+            ],
+        ),
         (
             "signal_in_dest",
-            ["PE 1: shmem_int_put_signal: argument sig_addr", "lies in the 16 bytes of dest"],
+            [
+                "PE 1: shmem_int_put_signal: argument sig_addr",
+                "lies in the 16 bytes of dest",
+            ],
         ),
-        ("contexts_negative", ["shmem_team_split_strided: argument config", "num_contexts is -5"]),
+        (
+            "contexts_negative",
+            [
+                "shmem_team_split_strided: argument config",
+                "num_contexts is -5",
+            ],
+        ),
     ] {
         checked_misuse(how).assert_fails(&words);
         run(off_node_job(how).env("SHMEM_CHECK", "1")).assert_fails(&words);
@@ -298,14 +503,24 @@ fn who_is_where_when_some_are_in_a_collective_on_an_active_set() {
     }
     let words = ["in shmem_barrier_all", "PE 1 in shmem_broadcast32"];
     checked_misuse("barrier_all_and_pair").assert_fails(&words);
-    let words = ["PE 0", "logPE_stride 0, PE_size 3", "PE 2", "logPE_stride 1, PE_size 2"];
+    let words = [
+        "PE 0",
+        "logPE_stride 0, PE_size 3",
+        "PE 2",
+        "logPE_stride 1, PE_size 2",
+    ];
     checked_misuse("sets_differ").assert_fails(&words);
 }
 
 /// Without SHMEM_CHECK, this is found only if one of the two PEs waits for the other.
 #[test]
 fn active_sets_that_differ() {
-    let words = ["PE", "shmem_barrier", "on another active set", "SHMEM_CHECK"];
+    let words = [
+        "PE",
+        "shmem_barrier",
+        "on another active set",
+        "SHMEM_CHECK",
+    ];
     misuse("sets_differ").assert_fails(&words);
     off_node_misuse("sets_differ").assert_fails(&words);
     // Here the root waits until the other members have entered the broadcast.
@@ -325,8 +540,14 @@ fn arrays_that_overlap() {
         let sentence = outcome.assert_fails(&[call, "overlap", "source is ", "dest is "]);
         let words: Vec<&str> = sentence.split([' ', ',', ';']).collect();
         let numbers = |word: &&&str| word.starts_with("0x");
-        assert_eq!(words.iter().filter(numbers).count(), 4, "not from where to where: {sentence}");
-        let lengths = words.windows(2).filter(|pair| pair[1] == "bytes" && pair[0] != "no");
+        assert_eq!(
+            words.iter().filter(numbers).count(),
+            4,
+            "not from where to where: {sentence}"
+        );
+        let lengths = words
+            .windows(2)
+            .filter(|pair| pair[1] == "bytes" && pair[0] != "no");
         assert_eq!(lengths.count(), 2, "not how many bytes: {sentence}");
     }
 }
@@ -335,7 +556,10 @@ fn arrays_that_overlap() {
 /// once, not each call.
 #[test]
 fn a_source_that_is_the_destination() {
-    let outcome = Job::new(program!("in_place.c")).n(3).env("SHMEM_CHECK", "1").run();
+    let outcome = Job::new(program!("in_place.c"))
+        .n(3)
+        .env("SHMEM_CHECK", "1")
+        .run();
     outcome.assert_ok(3);
     let mut calls: Vec<&str> = outcome.stderr.lines().map(warned_call).collect();
     calls.sort_unstable();
@@ -348,9 +572,14 @@ fn a_source_that_is_the_destination() {
 
 /// Returns the routine that a warning about equal source and destination names.
 fn warned_call(line: &str) -> &str {
-    let call = line.strip_prefix("warning: PE 0: ").and_then(|rest| rest.split_once(": "));
+    let call = line
+        .strip_prefix("warning: PE 0: ")
+        .and_then(|rest| rest.split_once(": "));
     let (call, text) = call.unwrap_or_else(|| panic!("not such a warning: {line}"));
-    assert!(text.contains("source and dest are the same array"), "{line}");
+    assert!(
+        text.contains("source and dest are the same array"),
+        "{line}"
+    );
     call
 }
 
@@ -359,8 +588,14 @@ fn warned_call(line: &str) -> &str {
 #[test]
 fn threads_that_may_not_call() {
     for (how, words) in [
-        ("ctx_of_another_thread", ["PE 1", "shmem_ctx_int_p", "SHMEM_CTX_PRIVATE"]),
-        ("finalize_by_another_thread", ["PE 1", "shmem_finalize", "thread"]),
+        (
+            "ctx_of_another_thread",
+            ["PE 1", "shmem_ctx_int_p", "SHMEM_CTX_PRIVATE"],
+        ),
+        (
+            "finalize_by_another_thread",
+            ["PE 1", "shmem_finalize", "thread"],
+        ),
     ] {
         checked_misuse(how).assert_fails(&words);
     }
@@ -380,7 +615,9 @@ fn threads_that_call_in_turn() {
 #[test]
 fn threads_that_access_memory() {
     for nodes in ["on", "off"] {
-        let job = Job::new(program!("misuse.c")).n(3).arg("accesses_by_other_threads");
+        let job = Job::new(program!("misuse.c"))
+            .n(3)
+            .arg("accesses_by_other_threads");
         let outcome = run(job.env("SHMEM_CHECK", "1").env("SHMEM_ONNODE", nodes));
         assert_eq!(outcome.code(), 98, "{outcome}");
         for call in ["shmem_int_g", "shmem_int_p", "shmem_int_atomic_inc"] {
@@ -410,20 +647,38 @@ fn a_finalize_too_many_has_no_effect() {
     let outcome = misuse("finalize_twice");
     outcome.assert_ok(3);
     assert_eq!(outcome.warned_pes(warning), [0, 1, 2], "{outcome}");
-    let outcome = Job::direct(program!("misuse.c")).arg("finalize_twice").run();
+    let outcome = Job::direct(program!("misuse.c"))
+        .arg("finalize_twice")
+        .run();
     outcome.assert_ok(1);
-    assert_eq!(outcome.one_message(), format!("warning: PE 0: {warning}"), "{outcome}");
+    assert_eq!(
+        outcome.one_message(),
+        format!("warning: PE 0: {warning}"),
+        "{outcome}"
+    );
     // The library can be used afterwards.
     let outcome = misuse("finalize_before_init");
     outcome.assert_ok(3);
-    assert_eq!(outcome.stderr.matches("warning: shmem_finalize: called").count(), 3, "{outcome}");
+    assert_eq!(
+        outcome
+            .stderr
+            .matches("warning: shmem_finalize: called")
+            .count(),
+        3,
+        "{outcome}"
+    );
 }
 
 /// The message for a mistake of all PEs is one line of at most 130 columns, without the place of
 /// the call.
 #[test]
 fn a_mistake_of_all_pes_is_one_short_line() {
-    for how in ["before_init", "put_stack_dest", "wait_on_the_stack", "free_twice"] {
+    for how in [
+        "before_init",
+        "put_stack_dest",
+        "wait_on_the_stack",
+        "free_twice",
+    ] {
         let outcome = misuse(how);
         let message = outcome.one_message();
         let place = message.find(" (called at ").unwrap_or(message.len());

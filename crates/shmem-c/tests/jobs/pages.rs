@@ -29,14 +29,22 @@ const LEFT_OUT: [(&str, &str, &str); 9] = [
         "./configure CC=oshcc",
         "ci/xtask/tests/installed/packages.rs configures a project",
     ),
-    ("installing", "./configure PKG", "ci/xtask/tests/installed/packages.rs configures a project"),
+    (
+        "installing",
+        "./configure PKG",
+        "ci/xtask/tests/installed/packages.rs configures a project",
+    ),
     (
         "launching",
         "shmem-info --topology --xml",
         "needs hwloc, which `cargo xtask test --bare` hides; launcher/shmem-info/tests run it",
     ),
     ("races", "cargo +nightly", "needs a nightly compiler"),
-    ("measuring", "shmem-perf build", "needs another library; `cargo xtask bench-peer` does it"),
+    (
+        "measuring",
+        "shmem-perf build",
+        "needs another library; `cargo xtask bench-peer` does it",
+    ),
 ];
 
 /// Scripts that stand for programs that a test machine lacks.
@@ -45,7 +53,10 @@ const STAND_INS: [(&str, &str); 4] = [
     ("ssh", "for command; do :; done; exec sh -c \"$command\""),
     // The step `slurm` of the tests has a real Slurm.
     ("salloc", "exit 0"),
-    ("cargo", "[ \"$*\" = \"xtask install --prefix $HOME/rushmem\" ] || exec \"$CARGO\" \"$@\""),
+    (
+        "cargo",
+        "[ \"$*\" = \"xtask install --prefix $HOME/rushmem\" ] || exec \"$CARGO\" \"$@\"",
+    ),
     // A short measurement.
     (
         "shmem-perf",
@@ -76,12 +87,22 @@ fn run(name: &'static str, prepare: &str) {
     let left_out: Vec<_> = LEFT_OUT.iter().filter(|(of, _, _)| *of == name).collect();
     let blocks = page.blocks("sh");
     for (_, begin, why) in &left_out {
-        assert!(blocks.iter().any(|block| block.starts_with(begin)), "no {begin}: {why}");
+        assert!(
+            blocks.iter().any(|block| block.starts_with(begin)),
+            "no {begin}: {why}"
+        );
     }
-    let is_left_out = |block: &str| left_out.iter().any(|(_, begin, _)| block.starts_with(begin));
-    blocks.iter().filter(|block| !is_left_out(block)).for_each(|block| {
-        page.shell(block);
-    });
+    let is_left_out = |block: &str| {
+        left_out
+            .iter()
+            .any(|(_, begin, _)| block.starts_with(begin))
+    };
+    blocks
+        .iter()
+        .filter(|block| !is_left_out(block))
+        .for_each(|block| {
+            page.shell(block);
+        });
     page.end();
 }
 
@@ -95,19 +116,28 @@ fn readme() {
         fs::write(dir.path().join("ring.c"), program).expect("a file");
         let block = format!("oshcc {options} ring.c -o ring && oshrun -n 4 ./ring");
         let mut bash = Command::new("timeout");
-        bash.args(["60", "bash", "-c", &block]).current_dir(dir.path());
+        bash.args(["60", "bash", "-c", &block])
+            .current_dir(dir.path());
         let path = std::env::var("PATH").unwrap_or_default();
         bash.env("PATH", format!("{}:{path}", prefix().join("bin").display()));
         let output = bash.output().expect("bash");
         let both = [output.stdout, output.stderr].concat();
-        String::from_utf8(both).expect("text").lines().map(any_pe).collect::<Vec<_>>()
+        String::from_utf8(both)
+            .expect("text")
+            .lines()
+            .map(any_pe)
+            .collect::<Vec<_>>()
     };
     let program = &blocks(&text, "c")[0];
-    let [heard, race] = &blocks(&text, "text")[..] else { panic!("two outputs are shown") };
+    let [heard, race] = &blocks(&text, "text")[..] else {
+        panic!("two outputs are shown")
+    };
     let ring = printed(program, "");
     assert_eq!(heard.lines().map(any_pe).collect::<Vec<_>>(), ring);
-    let without: String =
-        program.split_inclusive('\n').filter(|line| !line.contains("barrier")).collect();
+    let without: String = program
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("barrier"))
+        .collect();
     let report = printed(&without, "--race");
     for line in race.lines().map(any_pe) {
         assert!(report.contains(&line), "no {line:?} in {report:#?}");
@@ -190,10 +220,18 @@ fn rust() {
 fn programs_behind_figures_compile_and_run() {
     let benches = Path::new(ROOT).join("benches");
     let mut command = Command::new(prefix().join("bin/oshcc"));
-    command.args(["-fsyntax-only", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+    command.args([
+        "-fsyntax-only",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+    ]);
     for dir in [benches.clone(), benches.join("kernels")] {
-        let files =
-            fs::read_dir(dir).expect("a directory").map(|file| file.expect("a file").path());
+        let files = fs::read_dir(dir)
+            .expect("a directory")
+            .map(|file| file.expect("a file").path());
         command.args(files.filter(|path| path.extension().is_some_and(|name| name == "c")));
     }
     assert!(command.status().expect("oshcc starts").success());
@@ -204,10 +242,18 @@ fn programs_behind_figures_compile_and_run() {
         ("sessions.c", "2", &["4"]),
     ] {
         let flags = ["-pthread"];
-        let program =
-            compile(&benches.join(source), Path::new(env!("CARGO_TARGET_TMPDIR")), &flags);
-        let job = words.iter().fold(Job::new(program).n(2), |job, word| job.arg(word));
+        let program = compile(
+            &benches.join(source),
+            Path::new(env!("CARGO_TARGET_TMPDIR")),
+            &flags,
+        );
+        let job = words
+            .iter()
+            .fold(Job::new(program).n(2), |job, word| job.arg(word));
         let outcome = job.env("SHMEM_VIRTUAL_NODES", nodes).run();
-        assert!(outcome.status.success() && !outcome.stdout.is_empty(), "{source}: {outcome}");
+        assert!(
+            outcome.status.success() && !outcome.stdout.is_empty(),
+            "{source}: {outcome}"
+        );
     }
 }

@@ -113,8 +113,10 @@ const POINTS: [(u32, Where); 86] = [
 fn every_point_of_the_list_has_a_place() {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/semantics.md");
     let list = std::fs::read_to_string(list).expect("the list is in the repository");
-    let numbers: Vec<u32> =
-        list.lines().filter_map(|line| line.split_once(". ")?.0.parse().ok()).collect();
+    let numbers: Vec<u32> = list
+        .lines()
+        .filter_map(|line| line.split_once(". ")?.0.parse().ok())
+        .collect();
     assert_eq!(numbers, POINTS.map(|(number, _)| number));
 }
 
@@ -125,7 +127,10 @@ fn every_place_carries_its_number() {
         match place {
             In(file) => {
                 let text = std::fs::read_to_string(dir.join(file)).expect("the file is there");
-                assert!(carries(&text, number), "{file} has no check of point {number}");
+                assert!(
+                    carries(&text, number),
+                    "{file} has no check of point {number}"
+                );
             }
             Not(reason) => assert!(!reason.is_empty()),
         }
@@ -154,7 +159,9 @@ fn carries(text: &str, number: u32) -> bool {
     let spoken = format!("point {number}");
     let starts_text = |word: &str| word.starts_with(['"', '#']) || word.starts_with("SIZE");
     let is_argument = |word: &str| word.rsplit('(').next() == Some(argument.as_str());
-    words.windows(2).any(|pair| is_argument(pair[0]) && starts_text(pair[1]))
+    words
+        .windows(2)
+        .any(|pair| is_argument(pair[0]) && starts_text(pair[1]))
         || [format!("? {number} :"), format!(": {number},")]
             .iter()
             .any(|choice| words.join(" ").contains(choice.as_str()))

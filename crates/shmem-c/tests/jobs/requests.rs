@@ -8,23 +8,33 @@ const NODES: [&str; 2] = ["1", "1+2"];
 
 fn outcomes(how: &str) -> impl Iterator<Item = Outcome> {
     NODES.into_iter().map(move |nodes| {
-        let job = Job::new(program!("requests.c")).n(3).arg(how).env("SHMEM_CHECK", 1);
-        job.env("SHMEM_VIRTUAL_NODES", nodes).env("SHMEM_TRANSPORT", "tcp").run()
+        let job = Job::new(program!("requests.c"))
+            .n(3)
+            .arg(how)
+            .env("SHMEM_CHECK", 1);
+        job.env("SHMEM_VIRTUAL_NODES", nodes)
+            .env("SHMEM_TRANSPORT", "tcp")
+            .run()
     })
 }
 
 #[test]
 fn a_copy_of_a_request_that_was_waited_for() {
     for outcome in outcomes("copy") {
-        outcome
-            .assert_fails(&["PE 0: shmemx_req_wait: argument req", "was a copy of it waited for"]);
+        outcome.assert_fails(&[
+            "PE 0: shmemx_req_wait: argument req",
+            "was a copy of it waited for",
+        ]);
     }
 }
 
 #[test]
 fn a_destination_that_is_not_symmetric() {
     for outcome in outcomes("private") {
-        outcome.assert_fails(&["PE 0: shmemx_long_sum_reduce_nb: argument dest", "symmetric"]);
+        outcome.assert_fails(&[
+            "PE 0: shmemx_long_sum_reduce_nb: argument dest",
+            "symmetric",
+        ]);
     }
 }
 
@@ -35,7 +45,12 @@ fn a_request_that_is_not_waited_for() {
         let said =
             "warning: PE 0: shmem_finalize: neither a wait nor a test has found 1 non-blocking";
         assert!(outcome.stderr.starts_with(said), "{outcome}");
-        assert!(outcome.stderr.contains("the first is shmemx_long_sum_reduce_nb"), "{outcome}");
+        assert!(
+            outcome
+                .stderr
+                .contains("the first is shmemx_long_sum_reduce_nb"),
+            "{outcome}"
+        );
     }
 }
 
@@ -50,9 +65,15 @@ fn a_member_that_exits() {
 /// The plans of both differ, so such calls would wait for ever.
 #[test]
 fn a_blocking_collective_meets_no_non_blocking_one() {
-    for (how, call) in [("reduce", "shmem_long_sum_reduce"), ("barrier", "shmem_barrier_all")] {
+    for (how, call) in [
+        ("reduce", "shmem_long_sum_reduce"),
+        ("barrier", "shmem_barrier_all"),
+    ] {
         for outcome in outcomes(how) {
-            let words = [call, "; PE 0 in shmemx_long_sum_reduce_nb; all members must call"];
+            let words = [
+                call,
+                "; PE 0 in shmemx_long_sum_reduce_nb; all members must call",
+            ];
             outcome.assert_fails(&words);
         }
     }

@@ -42,8 +42,10 @@ fn job(temporary: &tempfile::TempDir) -> Job {
 }
 
 fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
-    let files: Vec<_> =
-        std::fs::read_dir(temporary.path()).expect("it is ours").flatten().collect();
+    let files: Vec<_> = std::fs::read_dir(temporary.path())
+        .expect("it is ours")
+        .flatten()
+        .collect();
     assert!(files.is_empty(), "files were left behind: {files:?}");
     let traces = before.new_since();
     assert!(traces.is_empty(), "something was left behind: {traces:?}");
@@ -67,7 +69,9 @@ fn leave_nothing_behind(jobs: usize) {
         let victim = dice.below(PES as u64);
         let prefix = format!("pe {victim} pid ");
         let pid: i32 = running.wait_for(|lines| {
-            lines.iter().find_map(|line| line.strip_prefix(&prefix)?.parse().ok())
+            lines
+                .iter()
+                .find_map(|line| line.strip_prefix(&prefix)?.parse().ok())
         });
         std::thread::sleep(std::time::Duration::from_micros(dice.below(5000)));
         kill(pid);

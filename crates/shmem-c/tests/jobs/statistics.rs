@@ -32,9 +32,14 @@ const TO_ITSELF: (u64, u64) = (1, 8);
 const CALLS: [(&str, u64); 4] = [("collective", 5), ("fence", 2), ("quiet", 5), ("wait", 2)];
 
 fn run(n: usize, statistics: &str, nodes: (&str, &str), lock: bool) -> Outcome {
-    let job = Job::new(program!("counted.c")).n(n).env("SHMEM_STATS", statistics);
+    let job = Job::new(program!("counted.c"))
+        .n(n)
+        .env("SHMEM_STATS", statistics);
     let job = if lock { job.arg("lock") } else { job };
-    let outcome = job.env("SHMEM_TRANSPORT", "tcp").env(nodes.0, nodes.1).run();
+    let outcome = job
+        .env("SHMEM_TRANSPORT", "tcp")
+        .env(nodes.0, nodes.1)
+        .run();
     outcome.assert_ok(n);
     outcome
 }
@@ -50,20 +55,30 @@ fn parsed(n: usize, nodes: (&str, &str), lock: bool) -> Value {
 }
 
 fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// Returns each kind with its numbers of operations and bytes, in the order of the file.
 fn kinds(value: &Value) -> Vec<(String, u64, u64)> {
-    let kinds = value.as_object().unwrap_or_else(|| panic!("{value} has no kinds"));
+    let kinds = value
+        .as_object()
+        .unwrap_or_else(|| panic!("{value} has no kinds"));
     let row = |(kind, of): (&String, &Value)| {
-        (kind.clone(), number(&of["operations"]), number(&of["bytes"]))
+        (
+            kind.clone(),
+            number(&of["operations"]),
+            number(&of["bytes"]),
+        )
     };
     kinds.iter().map(row).collect()
 }
 
 fn sorted(kinds: impl IntoIterator<Item = (&'static str, u64, u64)>) -> Vec<(String, u64, u64)> {
-    let kinds = kinds.into_iter().map(|(kind, n, bytes)| (kind.to_owned(), n, bytes));
+    let kinds = kinds
+        .into_iter()
+        .map(|(kind, n, bytes)| (kind.to_owned(), n, bytes));
     let mut kinds: Vec<_> = kinds.collect();
     kinds.sort();
     kinds
@@ -72,20 +87,36 @@ fn sorted(kinds: impl IntoIterator<Item = (&'static str, u64, u64)>) -> Vec<(Str
 /// Checks that every counter has the number of the program. `node_of` returns the node of a PE.
 fn every_counter_is_known(n: usize, nodes: (&str, &str), node_of: impl Fn(usize) -> usize) {
     let all = parsed(n, nodes, false);
-    assert_eq!((number(&all["version"]), number(&all["n_pes"])), (1, n as u64));
+    assert_eq!(
+        (number(&all["version"]), number(&all["n_pes"])),
+        (1, n as u64)
+    );
     let pes = all["pes"].as_array().expect("a list");
     assert_eq!(pes.len(), n);
     for (me, pe) in pes.iter().enumerate() {
         let next = (me + 1) % n;
-        assert_eq!((number(&pe["pe"]), number(&pe["node"])), (me as u64, node_of(me) as u64));
+        assert_eq!(
+            (number(&pe["pe"]), number(&pe["node"])),
+            (me as u64, node_of(me) as u64)
+        );
         for (kind, calls) in CALLS {
-            assert_eq!(number(&pe["calls"][kind]["calls"]), calls, "{kind} of PE {me}");
+            assert_eq!(
+                number(&pe["calls"][kind]["calls"]),
+                calls,
+                "{kind} of PE {me}"
+            );
         }
-        assert!(pe["calls"].as_object().expect("kinds").len() == CALLS.len(), "{pe}");
+        assert!(
+            pe["calls"].as_object().expect("kinds").len() == CALLS.len(),
+            "{pe}"
+        );
 
         let near = node_of(me) == node_of(next);
-        let (with_next, other) =
-            if near { ("on_node", "off_node") } else { ("off_node", "on_node") };
+        let (with_next, other) = if near {
+            ("on_node", "off_node")
+        } else {
+            ("off_node", "on_node")
+        };
         let [default, context] = &pe["contexts"].as_array().expect("a list")[..] else {
             panic!("two contexts, not {}", pe["contexts"]);
         };
@@ -96,7 +127,11 @@ fn every_counter_is_known(n: usize, nodes: (&str, &str), node_of: impl Fn(usize)
             to_next[0].2 += itself.2;
         }
         assert_eq!(kinds(&default[with_next]), sorted(to_next), "PE {me}");
-        assert_eq!(kinds(&default[other]), sorted((!near).then_some(itself)), "PE {me}");
+        assert_eq!(
+            kinds(&default[other]),
+            sorted((!near).then_some(itself)),
+            "PE {me}"
+        );
         assert_eq!(kinds(&context[with_next]), sorted([ON_CONTEXT]), "PE {me}");
         assert!(kinds(&context[other]).is_empty(), "PE {me}");
 
@@ -110,7 +145,12 @@ fn every_counter_is_known(n: usize, nodes: (&str, &str), node_of: impl Fn(usize)
                 ["pe", "operations", "bytes"].map(|key| number(&peer[key]));
             (pe as usize, operations, bytes)
         };
-        let found: Vec<_> = pe["peers"].as_array().expect("a list").iter().map(peer).collect();
+        let found: Vec<_> = pe["peers"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(peer)
+            .collect();
         assert_eq!(found, peers, "PE {me}");
     }
 }
@@ -153,27 +193,48 @@ fn locks_count_by_time() {
 #[test]
 fn the_table_has_the_known_numbers() {
     let outcome = run(3, "1", ("SHMEM_ONNODE", "off"), false);
-    let rows: Vec<Vec<&str>> =
-        outcome.stderr.lines().map(|line| line.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<&str>> = outcome
+        .stderr
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
     let row = |kind: &str, n: u64, bytes: u64| {
         let [n, bytes] = [n.to_string(), bytes.to_string()];
         let expected = [kind, &n, &n, &n, "0", &bytes, &bytes, &bytes, "0"];
-        assert!(rows.iter().any(|row| *row == expected), "no row {expected:?}\n{outcome}");
+        assert!(
+            rows.iter().any(|row| *row == expected),
+            "no row {expected:?}\n{outcome}"
+        );
     };
     row("put", TO_ITSELF.0, TO_ITSELF.1);
     for (kind, n, bytes) in TO_NEXT {
-        let more = if kind == ON_CONTEXT.0 { (ON_CONTEXT.1, ON_CONTEXT.2) } else { (0, 0) };
+        let more = if kind == ON_CONTEXT.0 {
+            (ON_CONTEXT.1, ON_CONTEXT.2)
+        } else {
+            (0, 0)
+        };
         row(kind, n + more.0, bytes + more.1);
     }
-    assert!(rows.iter().any(|row| row.first() == Some(&"polls") && row.len() == 5), "{outcome}");
+    assert!(
+        rows.iter()
+            .any(|row| row.first() == Some(&"polls") && row.len() == 5),
+        "{outcome}"
+    );
     let sent: u64 = TO_NEXT.iter().chain([&ON_CONTEXT]).map(|kind| kind.2).sum();
     for (me, row) in [(0, [8, sent, 0]), (1, [0, 8, sent]), (2, [sent, 0, 8])] {
         let row = row.map(|bytes| bytes.to_string());
         let expected = ["from", &me.to_string(), &row[0], &row[1], &row[2]];
-        assert!(rows.iter().any(|row| *row == expected), "no row {expected:?}\n{outcome}");
+        assert!(
+            rows.iter().any(|row| *row == expected),
+            "no row {expected:?}\n{outcome}"
+        );
     }
     let heads: Vec<&str> = rows.iter().filter_map(|row| row.first().copied()).collect();
-    assert_eq!(heads.iter().filter(|head| **head == "put").count(), 2, "{outcome}");
+    assert_eq!(
+        heads.iter().filter(|head| **head == "put").count(),
+        2,
+        "{outcome}"
+    );
 }
 
 /// The network activity of threads depends on timing, but some counts cannot be zero.
@@ -188,7 +249,10 @@ fn what_threads_do_on_the_network_is_counted() {
     }
     let on_node = parsed(2, ("SHMEM_ONNODE", "on"), false);
     for pe in on_node["pes"].as_array().expect("a list") {
-        assert!(pe["network"].as_object().expect("counts").is_empty(), "{pe}");
+        assert!(
+            pe["network"].as_object().expect("counts").is_empty(),
+            "{pe}"
+        );
     }
 }
 
@@ -209,11 +273,16 @@ fn nothing_is_counted_without_the_setting() {
 #[test]
 fn a_value_that_is_none_or_a_file_that_cannot_be_is_an_error() {
     for value in ["2", "json", "json:", "yes"] {
-        let job = Job::new(program!("counted.c")).n(2).env("SHMEM_STATS", value);
+        let job = Job::new(program!("counted.c"))
+            .n(2)
+            .env("SHMEM_STATS", value);
         job.run().assert_fails(&["SHMEM_STATS", value]);
     }
-    let job = Job::new(program!("counted.c")).n(2).env("SHMEM_STATS", "json:/no/such/directory/x");
-    job.run().assert_fails(&["SHMEM_STATS", "/no/such/directory/x"]);
+    let job = Job::new(program!("counted.c"))
+        .n(2)
+        .env("SHMEM_STATS", "json:/no/such/directory/x");
+    job.run()
+        .assert_fails(&["SHMEM_STATS", "/no/such/directory/x"]);
 }
 
 /// One PE counts and the other one does not.
@@ -222,7 +291,13 @@ fn all_pes_count_or_none() {
     let dir = tempfile::tempdir().expect("a directory");
     let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_STATS=1; exec "$@""#;
     let (first, program) = (dir.path().join("first"), program!("counted.c"));
-    let words = ["-c", script, first.to_str().expect("ASCII"), program.to_str().expect("ASCII")];
+    let words = [
+        "-c",
+        script,
+        first.to_str().expect("ASCII"),
+        program.to_str().expect("ASCII"),
+    ];
     let job = words.into_iter().fold(Job::new("sh").n(2), Job::arg);
-    job.run().assert_fails(&["SHMEM_STATS is ", "must be the same on all"]);
+    job.run()
+        .assert_fails(&["SHMEM_STATS is ", "must be the same on all"]);
 }

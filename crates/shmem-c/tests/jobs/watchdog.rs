@@ -18,8 +18,13 @@ impl Waiting {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = remove_file(&file);
         // The test reads standard output while the job runs, so standard error goes there, too.
-        let job = Job::new(program!("long_waits.c")).n(2).arg(how).arg(file.display());
-        let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]).env("SHMEM_WATCHDOG", "1s");
+        let job = Job::new(program!("long_waits.c"))
+            .n(2)
+            .arg(how)
+            .arg(file.display());
+        let job = job
+            .wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
+            .env("SHMEM_WATCHDOG", "1s");
         Waiting { job, file }
     }
 
@@ -32,7 +37,10 @@ impl Waiting {
         running.wait_for(|lines| {
             let text = lines.join("\n");
             let (_, explanation) = text.split_once("SHMEM_WATCHDOG")?;
-            words.iter().all(|word| explanation.contains(word)).then_some(())
+            words
+                .iter()
+                .all(|word| explanation.contains(word))
+                .then_some(())
         });
         File::create(&file).expect("a file");
         let outcome = running.finish();
@@ -48,8 +56,13 @@ impl Waiting {
 fn a_long_wait_names_the_means_to_explain_it() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("released-after-the-line");
     let _ = remove_file(&file);
-    let job = Job::new(program!("long_waits.c")).n(4).arg("barrier_all").arg(file.display());
-    let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]).timeout(Duration::from_secs(120));
+    let job = Job::new(program!("long_waits.c"))
+        .n(4)
+        .arg("barrier_all")
+        .arg(file.display());
+    let job = job
+        .wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
+        .timeout(Duration::from_secs(120));
     let mut running = job.start();
     let line = "has waited 60 s in shmem_barrier_all; press Ctrl-\\ in oshrun";
     running.wait_for(|lines| lines.iter().any(|text| text.contains(line)).then_some(()));
@@ -57,7 +70,11 @@ fn a_long_wait_names_the_means_to_explain_it() {
     let outcome = running.finish();
     let _ = remove_file(file);
     assert_eq!(outcome.code(), 0, "{outcome}");
-    assert_eq!(outcome.stdout.matches("has waited 60 s").count(), 1, "{outcome}");
+    assert_eq!(
+        outcome.stdout.matches("has waited 60 s").count(),
+        1,
+        "{outcome}"
+    );
 }
 
 /// The calls in which a PE can wait over any transport: the argument of the program, and the
@@ -85,9 +102,15 @@ fn each_call_that_waits_on_a_node_is_explained() {
 
 #[test]
 fn each_call_that_waits_over_tcp_is_explained() {
-    for (how, call) in CALLS.iter().chain(&[("get", "shmem_int_g"), ("quiet", "shmem_quiet")]) {
+    for (how, call) in CALLS
+        .iter()
+        .chain(&[("get", "shmem_int_g"), ("quiet", "shmem_quiet")])
+    {
         let mut waiting = Waiting::new(how, "off");
-        waiting.job = waiting.job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
+        waiting.job = waiting
+            .job
+            .env("SHMEM_ONNODE", "off")
+            .env("SHMEM_TRANSPORT", "tcp");
         waiting.explanation(&[call, "PE 0", "PE 1"]);
     }
 }
@@ -119,11 +142,20 @@ fn nothing_is_printed_without_the_setting() {
     File::create(&waiting.file).expect("a file");
     let outcome = waiting.job.env("SHMEM_WATCHDOG", "off").run();
     let _ = remove_file(&waiting.file);
-    assert_eq!((outcome.code(), outcome.stdout.as_str()), (0, ""), "{outcome}");
+    assert_eq!(
+        (outcome.code(), outcome.stdout.as_str()),
+        (0, ""),
+        "{outcome}"
+    );
 }
 
 #[test]
 fn a_value_that_is_no_time_is_refused() {
-    let job = Job::new(program!("long_waits.c")).n(2).arg("finalize").arg("/dev/null");
-    job.env("SHMEM_WATCHDOG", "soon").run().assert_fails(&["SHMEM_WATCHDOG", "soon", "30s"]);
+    let job = Job::new(program!("long_waits.c"))
+        .n(2)
+        .arg("finalize")
+        .arg("/dev/null");
+    job.env("SHMEM_WATCHDOG", "soon")
+        .run()
+        .assert_fails(&["SHMEM_WATCHDOG", "soon", "30s"]);
 }

@@ -8,7 +8,10 @@ use testkit::{Job, Outcome, absent, program};
 
 /// Ignores the test if this command before a program fails.
 fn needs(words: &[&str]) {
-    let run = Command::new(words[0]).args(&words[1..]).arg("true").output();
+    let run = Command::new(words[0])
+        .args(&words[1..])
+        .arg("true")
+        .output();
     if !run.is_ok_and(|output| output.status.success()) {
         absent(format!("`{}` is not here, or is refused", words.join(" ")));
     }
@@ -38,36 +41,60 @@ fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
     let mut taken = Vec::new();
     while taken.len() < 10 {
         let outcome = with_taken(&taken, "").env("SHMEM_DEBUG", 2).run();
-        let Some(at) = address(&outcome, BEGINS) else { break };
+        let Some(at) = address(&outcome, BEGINS) else {
+            break;
+        };
         outcome.assert_ok(2);
-        assert!(outcome.stderr.contains(&format!("{BEGINS} {at} on all PEs")), "{outcome}");
+        assert!(
+            outcome
+                .stderr
+                .contains(&format!("{BEGINS} {at} on all PEs")),
+            "{outcome}"
+        );
         assert!(!taken.contains(&at), "{at} is taken on PE 1\n{outcome}");
         taken.push(at);
     }
     assert!((2..10).contains(&taken.len()), "{taken:?}");
     let outcome = with_taken(&taken, "differ").env("SHMEM_DEBUG", 2).run();
     outcome.assert_ok(2);
-    assert!(outcome.stderr.contains(&format!("{BEGINS} different addresses")), "{outcome}");
-    with_taken(&taken, "").run().assert_fails(&["has another address on other PEs"]);
+    assert!(
+        outcome
+            .stderr
+            .contains(&format!("{BEGINS} different addresses")),
+        "{outcome}"
+    );
+    with_taken(&taken, "")
+        .run()
+        .assert_fails(&["has another address on other PEs"]);
 }
 
 /// The limit is lower than the sizes of all candidates for the heap together.
 fn heaps_are_equal_where_the_address_space_is_limited() {
     const LIMITED: [&str; 2] = ["prlimit", "--as=1500000000"];
     needs(&LIMITED);
-    let job = Job::new(program!("pointers.c")).n(3).env("SHMEM_SYMMETRIC_SIZE", "200m");
+    let job = Job::new(program!("pointers.c"))
+        .n(3)
+        .env("SHMEM_SYMMETRIC_SIZE", "200m");
     job.wrap(LIMITED).run().assert_ok(3);
 }
 
 fn heaps_are_equal_where_memory_is_mapped_upwards() {
     const UPWARDS: [&str; 2] = ["setarch", "--addr-compat-layout"];
     needs(&UPWARDS);
-    Job::new(program!("pointers.c")).n(3).wrap(UPWARDS).run().assert_ok(3);
+    Job::new(program!("pointers.c"))
+        .n(3)
+        .wrap(UPWARDS)
+        .run()
+        .assert_ok(3);
 }
 
 fn virtual_nodes_of_different_sizes_have_equal_heaps() {
     for (nodes, n) in [("2+2", 4), ("1+2+3", 6)] {
-        Job::new(program!("pointers.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes).run().assert_ok(n);
+        Job::new(program!("pointers.c"))
+            .n(n)
+            .env("SHMEM_VIRTUAL_NODES", nodes)
+            .run()
+            .assert_ok(n);
     }
 }
 
@@ -82,8 +109,14 @@ fn static_data_are_equal_without_aslr() {
         absent("the kernel refuses --no-aslr");
     }
     outcome.assert_ok(3);
-    assert!(address(&outcome, "the static data begin at").is_some(), "{outcome}");
-    assert!(outcome.stderr.matches("on all PEs").count() >= 2, "{outcome}");
+    assert!(
+        address(&outcome, "the static data begin at").is_some(),
+        "{outcome}"
+    );
+    assert!(
+        outcome.stderr.matches("on all PEs").count() >= 2,
+        "{outcome}"
+    );
 }
 
 testkit::module_tests! {

@@ -11,12 +11,18 @@ const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
     (
         "put_beyond",
         "shmem_putmem: argument dest: 60 bytes at ",
-        ["reach 10 bytes past the end of the block of 100 bytes", "which ends at 0x"],
+        [
+            "reach 10 bytes past the end of the block of 100 bytes",
+            "which ends at 0x",
+        ],
     ),
     (
         "put_nbi_beyond",
         "shmem_putmem_nbi: argument dest: 60 bytes",
-        ["reach 10 bytes past the end of the block of 100 bytes", "allocated by shmem_malloc"],
+        [
+            "reach 10 bytes past the end of the block of 100 bytes",
+            "allocated by shmem_malloc",
+        ],
     ),
     (
         "get_beyond",
@@ -38,7 +44,11 @@ const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
         "shmem_char_p: argument dest: 1 bytes",
         ["begin 1 bytes before the start", "100 bytes"],
     ),
-    ("g_after", "shmem_char_g: argument source: 1 bytes", ["begin at the end of", "100 bytes"]),
+    (
+        "g_after",
+        "shmem_char_g: argument source: 1 bytes",
+        ["begin at the end of", "100 bytes"],
+    ),
     (
         "iput_beyond",
         "shmem_char_iput: argument dest: 111 bytes",
@@ -52,12 +62,18 @@ const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
     (
         "fetch_freed",
         "shmem_uint64_atomic_fetch_add: argument dest",
-        ["are not allocated", "shmem_free has freed the block of 100 bytes"],
+        [
+            "are not allocated",
+            "shmem_free has freed the block of 100 bytes",
+        ],
     ),
     (
         "put_freed",
         "shmem_putmem: argument dest: 8 bytes",
-        ["are not allocated", "shmem_free has freed the block of 100 bytes"],
+        [
+            "are not allocated",
+            "shmem_free has freed the block of 100 bytes",
+        ],
     ),
     (
         "signal_freed",
@@ -67,7 +83,10 @@ const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
     (
         "put_nowhere",
         "shmem_putmem: argument dest: 8 bytes",
-        ["bytes past the end of the block of 100 bytes", "allocated by"],
+        [
+            "bytes past the end of the block of 100 bytes",
+            "allocated by",
+        ],
     ),
     (
         "put_static_beyond",
@@ -80,22 +99,34 @@ const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
     (
         "get_static_beyond",
         "shmem_get64: argument source: 72 bytes at ",
-        ["reach 8 bytes past the end of the static variable table", "64 bytes"],
+        [
+            "reach 8 bytes past the end of the static variable table",
+            "64 bytes",
+        ],
     ),
     (
         "put_from_static_beyond",
         "shmem_put64: argument source: 72 bytes at ",
-        ["reach 8 bytes past the end of the static variable beside", "64 bytes"],
+        [
+            "reach 8 bytes past the end of the static variable beside",
+            "64 bytes",
+        ],
     ),
     (
         "iget_static_beyond",
         "shmem_long_iget: argument source: 72 bytes at ",
-        ["reach 8 bytes past the end of the static variable table", "64 bytes"],
+        [
+            "reach 8 bytes past the end of the static variable table",
+            "64 bytes",
+        ],
     ),
     (
         "amo_static_beyond",
         "shmem_uint64_atomic_inc: argument dest: 8 bytes at ",
-        ["reach 4 bytes past the end of the static variable half", "4 bytes"],
+        [
+            "reach 4 bytes past the end of the static variable half",
+            "4 bytes",
+        ],
     ),
 ];
 
@@ -110,8 +141,14 @@ const OVER_NETWORK: [&str; 4] = ["put_beyond", "get_beyond", "amo_beyond", "sign
 fn accesses_by_calls() {
     for (how, start, words) in BY_CALL {
         let over_network = every_size() || OVER_NETWORK.contains(&how);
-        for nodes in if over_network { &["on", "off"][..] } else { &["on"] } {
-            let outcome = job(&program!("blocks.c"), how).env("SHMEM_ONNODE", nodes).run();
+        for nodes in if over_network {
+            &["on", "off"][..]
+        } else {
+            &["on"]
+        } {
+            let outcome = job(&program!("blocks.c"), how)
+                .env("SHMEM_ONNODE", nodes)
+                .run();
             let sentence = outcome.assert_fails(&words);
             assert!(sentence.starts_with(&format!("PE 1: {start}")), "{outcome}");
         }
@@ -123,33 +160,60 @@ fn accesses_by_calls() {
 fn stores_of_the_program() {
     let block = "the block of 100 bytes";
     for (how, start, place) in [
-        ("store_after", "PE 1: shmem_barrier_all: 1 bytes", "at the end of "),
-        ("store_before", "PE 1: shmem_barrier_all: 1 bytes", "2 bytes before the start of "),
-        ("store_through_ptr", "PE 0: shmem_", "3 bytes past the end of "),
+        (
+            "store_after",
+            "PE 1: shmem_barrier_all: 1 bytes",
+            "at the end of ",
+        ),
+        (
+            "store_before",
+            "PE 1: shmem_barrier_all: 1 bytes",
+            "2 bytes before the start of ",
+        ),
+        (
+            "store_through_ptr",
+            "PE 0: shmem_",
+            "3 bytes past the end of ",
+        ),
     ] {
         let outcome = job(&program!("blocks.c"), how).run();
         let sentence = outcome.assert_fails(&["were overwritten", &format!("{place}{block}")]);
         assert!(sentence.starts_with(start), "{outcome}");
     }
     let outcome = job(&program!("blocks.c"), "store_after_and_free").run();
-    outcome.assert_fails(&["shmem_free: 1 bytes at 0x", "were overwritten, at the end of", block]);
+    outcome.assert_fails(&[
+        "shmem_free: 1 bytes at 0x",
+        "were overwritten, at the end of",
+        block,
+    ]);
 }
 
 /// The checks do not change the behavior of correct programs. Without checks, an incorrect access
 /// that does no harm is not an error.
 fn correct_programs() {
     for (n, nodes) in [(1, "on"), (2, "on"), (3, "off")] {
-        let job = Job::new(program!("blocks.c")).n(n).arg("none").env("SHMEM_CHECK", 1);
+        let job = Job::new(program!("blocks.c"))
+            .n(n)
+            .arg("none")
+            .env("SHMEM_CHECK", 1);
         job.env("SHMEM_ONNODE", nodes).run().assert_ok(n);
     }
-    Job::new(program!("blocks.c")).n(2).arg("get_beyond").run().assert_ok(2);
+    Job::new(program!("blocks.c"))
+        .n(2)
+        .arg("get_beyond")
+        .run()
+        .assert_ok(2);
 }
 
 /// Without a symbol table the variables are not known, so accesses beyond them are not reported.
 fn stripped_programs() {
     let dir = tempfile::tempdir().expect("a directory");
     let stripped = dir.path().join("stripped");
-    let done = Command::new("strip").arg("-o").arg(&stripped).arg(program!("blocks.c")).status();
+    let done = Command::new("strip")
+        .arg("-o")
+        .arg(&stripped)
+        .arg(program!("blocks.c"))
+        .status();
     if !done.is_ok_and(|status| status.success()) {
         absent("strip is not here");
     }
@@ -162,16 +226,27 @@ fn all_pes_check() {
     let dir = tempfile::tempdir().expect("a directory");
     let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_CHECK=1; exec "$@""#;
     let (first, program) = (dir.path().join("first"), program!("blocks.c"));
-    let words = ["-c", script, first.to_str().expect("ASCII"), program.to_str().expect("ASCII")];
+    let words = [
+        "-c",
+        script,
+        first.to_str().expect("ASCII"),
+        program.to_str().expect("ASCII"),
+    ];
     let job = words.into_iter().fold(Job::new("sh").n(2), Job::arg);
-    job.run().assert_fails(&["SHMEM_CHECK is ", "must be the same on all"]);
+    job.run()
+        .assert_fails(&["SHMEM_CHECK is ", "must be the same on all"]);
 }
 
 /// Compiles the program with AddressSanitizer. Ignores the test if the compiler lacks it.
 fn with_address_sanitizer() -> PathBuf {
-    let trial =
-        ["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=address -x c - -o /dev/null"];
-    let made = Command::new("sh").args(trial).stderr(Stdio::null()).status();
+    let trial = [
+        "-c",
+        "echo 'int main(void){return 0;}' | cc -fsanitize=address -x c - -o /dev/null",
+    ];
+    let made = Command::new("sh")
+        .args(trial)
+        .stderr(Stdio::null())
+        .status();
     if !made.is_ok_and(|status| status.success()) {
         absent("the C compiler has no AddressSanitizer");
     }
@@ -179,7 +254,9 @@ fn with_address_sanitizer() -> PathBuf {
 }
 
 fn asan(how: &str) -> Outcome {
-    job(&with_address_sanitizer(), how).env("ASAN_OPTIONS", "detect_leaks=0").run()
+    job(&with_address_sanitizer(), how)
+        .env("ASAN_OPTIONS", "detect_leaks=0")
+        .run()
 }
 
 fn address_sanitizer_reports_the_program_s_own_accesses() {
@@ -200,7 +277,9 @@ fn valgrind(how: &str) -> Outcome {
         absent("valgrind is not here");
     }
     let program = program!("blocks.c", "-g", "-O0");
-    job(&program, how).launcher_options(["valgrind", "-q"]).run()
+    job(&program, how)
+        .launcher_options(["valgrind", "-q"])
+        .run()
 }
 
 fn valgrind_reports_the_program_s_own_accesses() {
@@ -209,7 +288,11 @@ fn valgrind_reports_the_program_s_own_accesses() {
         ("load_after", "Invalid read of size 1"),
         ("store_after", "Invalid write of size 1"),
     ];
-    for (how, report) in if every_size() { &accesses[..] } else { &accesses[..2] } {
+    for (how, report) in if every_size() {
+        &accesses[..]
+    } else {
+        &accesses[..2]
+    } {
         let outcome = valgrind(how);
         for word in [report, "by_itself (blocks.c"] {
             assert!(outcome.stderr.contains(word), "{word}\n{outcome}");

@@ -10,8 +10,13 @@ const LIBFABRIC: &str = "libfabric.so.1";
 /// Runs a job whose PEs share no memory and synchronize over a transport.
 fn job(transport: &str, debug: Option<&str>) -> Outcome {
     let job = Job::new(program!("heap_size.c")).n(3).arg(1 << 20).arg(0);
-    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", transport);
-    let outcome = debug.into_iter().fold(job, |job, value| job.env("SHMEM_DEBUG", value)).run();
+    let job = job
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", transport);
+    let outcome = debug
+        .into_iter()
+        .fold(job, |job, value| job.env("SHMEM_DEBUG", value))
+        .run();
     outcome.assert_ok(3);
     outcome
 }
@@ -32,15 +37,27 @@ fn reports(transport: &str, provider: &[&[&str]]) {
     has(
         &outcome,
         &[
-            &["DEBUG bootstrap::session: joins by oshrun's protocol", "pe=2", "n_pes=3"],
+            &[
+                "DEBUG bootstrap::session: joins by oshrun's protocol",
+                "pe=2",
+                "n_pes=3",
+            ],
             &[
                 "INFO runtime::start::connect::path:",
                 &format!("{transport}: SHMEM_TRANSPORT is"),
                 "pe=0",
             ],
             &[&chosen, "chosen, and every PE moved data over it"],
-            &["transport::peers: a peer is used for the first time", "pe=0", "peer=1"],
-            &["transport::peers: a peer is used for the first time", "pe=1", "peer=2"],
+            &[
+                "transport::peers: a peer is used for the first time",
+                "pe=0",
+                "peer=1",
+            ],
+            &[
+                "transport::peers: a peer is used for the first time",
+                "pe=1",
+                "peer=2",
+            ],
             &["runtime::end::finalize: the library is closed", "pe=1"],
         ],
     );
@@ -56,8 +73,14 @@ fn jobs_over_tcp_name_their_connections() {
         "tcp",
         &[
             &["DEBUG transport_tcp::transport: listens on [127.0.0.1:"],
-            &["DEBUG transport_tcp::connect: connected to 127.0.0.1:", "peer="],
-            &["DEBUG transport_tcp::shared: accepted its connection from 127.0.0.1:", "peer="],
+            &[
+                "DEBUG transport_tcp::connect: connected to 127.0.0.1:",
+                "peer=",
+            ],
+            &[
+                "DEBUG transport_tcp::shared: accepted its connection from 127.0.0.1:",
+                "peer=",
+            ],
         ],
     );
 }
@@ -68,7 +91,11 @@ fn jobs_over_ucx_name_its_transports() {
         "ucx",
         &[
             &["DEBUG transport_ucx::transport: UCX may use ", "pe=0"],
-            &["DEBUG transport_ucx::wire::establish: made an endpoint to it", "pe=0", "peer=1"],
+            &[
+                "DEBUG transport_ucx::wire::establish: made an endpoint to it",
+                "pe=0",
+                "peer=1",
+            ],
             &["DEBUG transport::engine::issuer: an endpoint uses an issuer"],
         ],
     );
@@ -79,8 +106,16 @@ fn jobs_over_libfabric_name_its_provider() {
     reports(
         "ofi",
         &[
-            &["DEBUG transport_ofi::transport: provider ", " is used, at ", "mr_mode=0x"],
-            &["DEBUG transport_ofi::connect: has its address, ", "pe=0", "peer=1"],
+            &[
+                "DEBUG transport_ofi::transport: provider ",
+                " is used, at ",
+                "mr_mode=0x",
+            ],
+            &[
+                "DEBUG transport_ofi::connect: has its address, ",
+                "pe=0",
+                "peer=1",
+            ],
         ],
     );
 }
@@ -89,7 +124,9 @@ fn jobs_over_libfabric_name_its_provider() {
 fn modules(outcome: &Outcome) -> Vec<&str> {
     let lines = outcome.stderr.lines();
     let words = lines.map(|line| line.split_whitespace().nth(2).unwrap_or(line));
-    words.map(|module| module.split("::").next().unwrap_or(module)).collect()
+    words
+        .map(|module| module.split("::").next().unwrap_or(module))
+        .collect()
 }
 
 fn a_filter_shows_its_modules_alone() {
@@ -99,13 +136,19 @@ fn a_filter_shows_its_modules_alone() {
         for module in expected {
             assert!(found.contains(module), "{module} in\n{outcome}");
         }
-        assert!(found.iter().all(|module| expected.contains(module)), "{expected:?}: {outcome}");
+        assert!(
+            found.iter().all(|module| expected.contains(module)),
+            "{expected:?}: {outcome}"
+        );
         outcome
     };
     only("transport=debug", &["transport", "transport_tcp"]);
     only("transport-tcp", &["transport_tcp"]);
     let outcome = only("bootstrap=trace,runtime=info", &["bootstrap", "runtime"]);
-    has(&outcome, &[&["TRACE bootstrap", "has the records of all PEs", "round=0"]]);
+    has(
+        &outcome,
+        &[&["TRACE bootstrap", "has the records of all PEs", "round=0"]],
+    );
     assert!(!outcome.stderr.contains("DEBUG runtime"), "{outcome}");
 }
 
@@ -147,12 +190,18 @@ fn what_handlers_of_exit_do_is_reported() {
 /// reports once.
 fn contexts_that_share_endpoints_are_reported_once() {
     let over = |transport, setting, number| {
-        let job = Job::new(program!("contexts.c")).n(3).env("SHMEM_TRANSPORT", transport);
-        job.env("SHMEM_ONNODE", "off").env("SHMEM_DEBUG", 1).env(setting, number).run()
+        let job = Job::new(program!("contexts.c"))
+            .n(3)
+            .env("SHMEM_TRANSPORT", transport);
+        job.env("SHMEM_ONNODE", "off")
+            .env("SHMEM_DEBUG", 1)
+            .env(setting, number)
+            .run()
     };
-    for (transport, library, setting) in
-        [("ucx", UCX, "SHMEM_UCX_WORKERS"), ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS")]
-    {
+    for (transport, library, setting) in [
+        ("ucx", UCX, "SHMEM_UCX_WORKERS"),
+        ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS"),
+    ] {
         needs_library(library);
         let outcome = over(transport, setting, "3");
         outcome.assert_ok(3);

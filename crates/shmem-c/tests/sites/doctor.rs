@@ -22,16 +22,24 @@ fn agent(name: &str, first: &str) -> PathBuf {
 
 fn doctor(options: &[&str], variables: &[(&str, &str)]) -> Outcome {
     // With this width, lines are not wrapped.
-    let job = Job::direct(prefix().join("bin/oshrun")).arg("--doctor").env("COLUMNS", "10000");
+    let job = Job::direct(prefix().join("bin/oshrun"))
+        .arg("--doctor")
+        .env("COLUMNS", "10000");
     let job = options.iter().fold(job, Job::arg);
-    variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    variables
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .run()
 }
 
 #[track_caller]
 fn assert_lines(outcome: &Outcome, status: i32, words: &[&str]) {
     assert_eq!(outcome.code(), status, "{outcome}");
     for word in words {
-        assert!(outcome.stdout.lines().any(|line| line.contains(word)), "{word}\n{outcome}");
+        assert!(
+            outcome.stdout.lines().any(|line| line.contains(word)),
+            "{word}\n{outcome}"
+        );
     }
 }
 
@@ -47,14 +55,23 @@ fn a_job_of_this_machine_is_examined() {
         "  oshrun -n 3 ./program",
     ];
     assert_lines(&outcome, 0, &words);
-    let over_tcp = outcome.stdout.split("\ntransport tcp, as between hosts\n").nth(1);
+    let over_tcp = outcome
+        .stdout
+        .split("\ntransport tcp, as between hosts\n")
+        .nth(1);
     let over_tcp = over_tcp.unwrap_or_else(|| panic!("{outcome}"));
-    assert!(over_tcp.contains("path: tcp: SHMEM_TRANSPORT is tcp"), "{outcome}");
+    assert!(
+        over_tcp.contains("path: tcp: SHMEM_TRANSPORT is tcp"),
+        "{outcome}"
+    );
     assert!(
         over_tcp.contains("first put ") && over_tcp.contains("ok      PE 0 to PE 1: put "),
         "{outcome}"
     );
-    assert!(over_tcp.contains(", atomic add ") && over_tcp.contains("; a socket: "), "{outcome}");
+    assert!(
+        over_tcp.contains(", atomic add ") && over_tcp.contains("; a socket: "),
+        "{outcome}"
+    );
 }
 
 fn several_hosts_are_examined() {
@@ -74,13 +91,22 @@ fn several_hosts_are_examined() {
         &used,
     ];
     assert_lines(&outcome, 0, &words);
-    let pairs = outcome.stdout.lines().filter(|line| line.contains("first put "));
+    let pairs = outcome
+        .stdout
+        .lines()
+        .filter(|line| line.contains("first put "));
     assert!(pairs.count() >= 3, "{outcome}");
 }
 
 /// Four hosts in namespaces, the last of which has another build of the program.
 fn hosts_of_different_builds_are_examined() {
-    if !Job::direct("unshare").arg("-mu").arg("true").run().status.success() {
+    if !Job::direct("unshare")
+        .arg("-mu")
+        .arg("true")
+        .run()
+        .status
+        .success()
+    {
         absent("no namespaces for mounts can be made here");
     }
     let hosts = Hosts::new("d", 4);
@@ -100,7 +126,10 @@ fn hosts_of_different_builds_are_examined() {
     );
     let agent = agent("doctor-agent-of-namespaces", &first);
     let agent = agent.to_str().expect("a plain path");
-    let outcome = doctor(&["-H", "n0,n1,n2,n3", "--launch-agent", agent, "--ppn", "2"], &[]);
+    let outcome = doctor(
+        &["-H", "n0,n1,n2,n3", "--launch-agent", agent, "--ppn", "2"],
+        &[],
+    );
     let words = [
         "n0 (uts-n0)",
         "host n3 (uts-n3)",
@@ -114,7 +143,10 @@ fn hosts_of_different_builds_are_examined() {
 }
 
 fn a_host_that_cannot_be_reached_is_named() {
-    let agent = agent("doctor-agent-of-a", "[ \"$1\" = a ] || { echo no route >&2; exit 1; }");
+    let agent = agent(
+        "doctor-agent-of-a",
+        "[ \"$1\" = a ] || { echo no route >&2; exit 1; }",
+    );
     let agent = agent.to_str().expect("a plain path");
     let outcome = doctor(&["-H", "a,b", "--launch-agent", agent], &[]);
     assert_lines(&outcome, 1, &["verdict: not ok: repair first: oshrun: "]);
@@ -125,11 +157,17 @@ fn a_host_that_cannot_be_reached_is_named() {
 fn a_job_that_cannot_start_is_not_recommended() {
     let options = ["-n", "2"];
     let network = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")];
-    let outcome = doctor(&options, &[&network[..], &[("SHMEM_TCP_INTERFACE", "nosuch0")]].concat());
+    let outcome = doctor(
+        &options,
+        &[&network[..], &[("SHMEM_TCP_INTERFACE", "nosuch0")]].concat(),
+    );
     assert_lines(
         &outcome,
         1,
-        &["verdict: not ok: repair first: on ", "SHMEM_TCP_INTERFACE is nosuch0"],
+        &[
+            "verdict: not ok: repair first: on ",
+            "SHMEM_TCP_INTERFACE is nosuch0",
+        ],
     );
     assert!(!outcome.stdout.contains("verdict: ok"), "{outcome}");
 }

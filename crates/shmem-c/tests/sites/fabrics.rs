@@ -11,7 +11,8 @@ fn tmpdir() -> &'static Path {
 }
 
 fn over(transport: &str, job: Job) -> Job {
-    job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", transport)
+    job.env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", transport)
 }
 
 /// Returns a program that runs its arguments; on PE 0 of a machine the kernel refuses every
@@ -49,8 +50,14 @@ fn refusing() -> PathBuf {
 /// The provider of one PE gets an error, and that of the other PE would wait for ever.
 fn a_refused_connection_over_libfabric_ends_init() {
     needs_library("libfabric.so.1");
-    let job = Job::new(refusing()).n(2).arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
-    let job = over("ofi", job).env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").env("SHMEM_HOST_LIMIT", 1);
+    let job = Job::new(refusing())
+        .n(2)
+        .arg(program!("heap_size.c").display())
+        .arg(1 << 20)
+        .arg(0);
+    let job = over("ofi", job)
+        .env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")
+        .env("SHMEM_HOST_LIMIT", 1);
     job.run().assert_fails(&[
         "SHMEM_TRANSPORT is ofi, which cannot be used here",
         "the connection from PE 1 on ",
@@ -68,7 +75,13 @@ fn lingering() -> (Running, Vec<i32>) {
     needs_library("libucp.so.0");
     let mut running = over("ucx", Job::new(program!("soak.c")).n(2).arg("forever")).start();
     let pids = running.wait_for(|lines| {
-        let pid = |line: &&str| line.strip_prefix("pe ")?.split(" pid ").nth(1)?.parse().ok();
+        let pid = |line: &&str| {
+            line.strip_prefix("pe ")?
+                .split(" pid ")
+                .nth(1)?
+                .parse()
+                .ok()
+        };
         let pids: Vec<i32> = lines.iter().filter_map(pid).collect();
         (pids.len() == 2).then_some(pids)
     });
@@ -78,9 +91,13 @@ fn lingering() -> (Running, Vec<i32>) {
 /// By default, UCX installs a handler for SIGHUP, which a terminal sends when it is closed.
 fn a_hangup_ends_a_job_over_ucx() {
     let (running, pids) = lingering();
-    let sent = Command::new("kill").args(["-s", "HUP", &pids[1].to_string()]).status();
+    let sent = Command::new("kill")
+        .args(["-s", "HUP", &pids[1].to_string()])
+        .status();
     assert!(sent.is_ok_and(|status| status.success()));
-    running.finish().assert_fails(&["PE ", "was killed by SIGHUP"]);
+    running
+        .finish()
+        .assert_fails(&["PE ", "was killed by SIGHUP"]);
 }
 
 /// By default, UCX creates files for shared memory, which it cannot use between these PEs. They
@@ -88,7 +105,9 @@ fn a_hangup_ends_a_job_over_ucx() {
 fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
     let (running, pids) = lingering();
     for pid in pids {
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a process").flatten();
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .expect("a process")
+            .flatten();
         let files = files.filter_map(|file| std::fs::read_link(file.path()).ok());
         let files: Vec<_> = files.filter(|file| file.starts_with("/dev/shm")).collect();
         assert!(files.is_empty(), "{files:?}");
@@ -126,7 +145,10 @@ fn the_pe_that_died_first_is_named_over_ucx() {
         let job = over("ucx", Job::new(&streams).n(4).arg(13 * round));
         let outcome = job.env("UCX_TLS", "tcp,self").run();
         assert_eq!(outcome.code(), 137, "{outcome}");
-        let said = outcome.stderr.lines().find(|line| line.starts_with("oshrun: "));
+        let said = outcome
+            .stderr
+            .lines()
+            .find(|line| line.starts_with("oshrun: "));
         assert!(
             said.is_some_and(|line| line.contains("PE 2 ") && line.contains("SIGKILL")),
             "{outcome}"

@@ -43,7 +43,11 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
                 .arg(&source)
                 .output()
                 .expect("oshfort can be started");
-            assert!(output.status.success(), "{form}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{form}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
     }
 }
@@ -59,9 +63,11 @@ fn the_include_file_declares_what_that_of_others_does() {
             IF (.NOT. OWN()) STOP 2\n      CALL SHMEM_FINALIZE()\n      CALL SHMEM_FINALIZE()\n      \
             CONTAINS\n      LOGICAL FUNCTION OWN()\n      LOGICAL SHMEM_PE_ACCESSIBLE\n      \
             EXTERNAL SHMEM_PE_ACCESSIBLE\n      OWN = SHMEM_PE_ACCESSIBLE(0)\n      END FUNCTION\n      END PROGRAM\n";
-    for (name, implicit) in
-        [("declared.f90", "NONE"), ("declared.f", "NONE"), ("implicit.f", "REAL (S)")]
-    {
+    for (name, implicit) in [
+        ("declared.f90", "NONE"),
+        ("declared.f", "NONE"),
+        ("implicit.f", "REAL (S)"),
+    ] {
         let source = format!(
             "      PROGRAM P\n      IMPLICIT {implicit}\n      INCLUDE \"shmem.fh\"\n      {body}"
         );
@@ -76,7 +82,10 @@ fn the_include_file_declares_what_that_of_others_does() {
 fn a_global_exit_writes_what_units_hold_back() {
     for n in [1, 3] {
         let file = tmpdir().join("last-words");
-        let outcome = Job::new(program!("fortran_exit.f90")).n(n).arg(file.display()).run();
+        let outcome = Job::new(program!("fortran_exit.f90"))
+            .n(n)
+            .arg(file.display())
+            .run();
         assert_eq!(outcome.code(), 7, "{outcome}");
         let written = std::fs::read_to_string(&file).expect("the last PE wrote a file");
         assert_eq!(written, "last words\n", "{outcome}");
@@ -90,7 +99,11 @@ fn a_misuse_writes_what_units_hold_back() {
         open (unit=10, file=name)\nwrite (10, '(a)') 'last words'\ncall shmem_int4_inc(a, 7)\nend\n";
     let program = text("misuse_unit.f90", program);
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("misuse_unit.txt");
-    Job::new(program).n(1).arg(file.display()).run().assert_fails(&["PE 0", "SHMEM_INT4_INC"]);
+    Job::new(program)
+        .n(1)
+        .arg(file.display())
+        .run()
+        .assert_fails(&["PE 0", "SHMEM_INT4_INC"]);
     let written = std::fs::read_to_string(&file).expect("the PE wrote a file");
     assert_eq!(written, "last words\n");
 }
@@ -112,13 +125,31 @@ fn lines_leave_as_they_are_printed() {
 fn misuse_is_reported_in_the_words_of_fortran() {
     let cases = [
         ("call shpalloc(at, 0, code, 1)", &["SHPALLOC", "length"][..]),
-        ("call shpalloc(at, huge(code), code, 1)", &["SHPALLOC", "SHMEM_SYMMETRIC_SIZE"]),
-        ("at = loc(at); call shpdeallc(at, code, 1)", &["SHPDEALLC", "addr"]),
-        ("at = 0; call shmemx_team_destroy(at)", &["SHMEMX_TEAM_DESTROY", "SHMEM_TEAM_NULL"]),
-        ("call shmem_put4(a, a, -1, 0)", &["SHMEM_PUT4", "nelems", "-1"]),
+        (
+            "call shpalloc(at, huge(code), code, 1)",
+            &["SHPALLOC", "SHMEM_SYMMETRIC_SIZE"],
+        ),
+        (
+            "at = loc(at); call shpdeallc(at, code, 1)",
+            &["SHPDEALLC", "addr"],
+        ),
+        (
+            "at = 0; call shmemx_team_destroy(at)",
+            &["SHMEMX_TEAM_DESTROY", "SHMEM_TEAM_NULL"],
+        ),
+        (
+            "call shmem_put4(a, a, -1, 0)",
+            &["SHMEM_PUT4", "nelems", "-1"],
+        ),
         ("call shmem_int4_inc(a, 5)", &["SHMEM_INT4_INC", "pe", "5"]),
-        ("call shmem_int4_wait_until(a, 9, 0)", &["SHMEM_INT4_WAIT_UNTIL", "cmp", "9"]),
-        ("at = 8; call shmem_int4_inc(a, 0)", &["not symmetric", "or give it the attribute SAVE"]),
+        (
+            "call shmem_int4_wait_until(a, 9, 0)",
+            &["SHMEM_INT4_WAIT_UNTIL", "cmp", "9"],
+        ),
+        (
+            "at = 8; call shmem_int4_inc(a, 0)",
+            &["not symmetric", "or give it the attribute SAVE"],
+        ),
     ];
     for (at, (statement, words)) in cases.into_iter().enumerate() {
         let program = format!(
@@ -128,7 +159,10 @@ fn misuse_is_reported_in_the_words_of_fortran() {
         let program = text(&format!("misuse_{at}.f90"), &program);
         let outcome = Job::new(program).n(1).run();
         let message = outcome.assert_fails(words);
-        assert!(message.ends_with(&format!("misuse_{at}.f90:6)")), "{outcome}");
+        assert!(
+            message.ends_with(&format!("misuse_{at}.f90:6)")),
+            "{outcome}"
+        );
     }
 }
 
@@ -147,7 +181,10 @@ fn a_tool_can_take_the_place_of_a_routine() {
 fn common_blocks_are_symmetric_however_a_program_is_linked() {
     for flags in [&["-no-pie"][..], &["-static"], &["-O3", "-flto"]] {
         let source = package_dir().join("tests/programs/fortran_static.f");
-        Job::new(compile(&source, tmpdir(), flags)).n(3).run().assert_ok(3);
+        Job::new(compile(&source, tmpdir(), flags))
+            .n(3)
+            .run()
+            .assert_ok(3);
     }
 }
 
@@ -166,7 +203,11 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
         assert_eq!(results.len(), 4, "{outcome}");
         for (pe, line) in [0, 2, 4, 6].into_iter().zip(&results) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            assert_eq!(words[..5], ["Result", "on", "PE", &pe.to_string(), "is"], "{outcome}");
+            assert_eq!(
+                words[..5],
+                ["Result", "on", "PE", &pe.to_string(), "is"],
+                "{outcome}"
+            );
             let found: f64 = words[5].parse().expect("a number");
             assert!((found - 2f64.sin()).abs() < 1e-12, "{outcome}");
         }
@@ -185,8 +226,14 @@ fn flang_compiles_programs() {
     for source in ["fortran_module.f90", "fortran_teams.f90"] {
         let program = tmpdir().join(format!("by-flang-{source}"));
         let mut oshfort = Command::new(prefix().join("bin/oshfort"));
-        oshfort.env("OSHFORT_FC", flang).arg(package_dir().join("tests/programs").join(source));
-        let compiled = oshfort.arg("-o").arg(&program).output().expect("oshfort can be started");
+        oshfort
+            .env("OSHFORT_FC", flang)
+            .arg(package_dir().join("tests/programs").join(source));
+        let compiled = oshfort
+            .arg("-o")
+            .arg(&program)
+            .output()
+            .expect("oshfort can be started");
         assert!(compiled.status.success(), "{compiled:?}");
         Job::new(program).n(3).run().assert_ok(3);
     }

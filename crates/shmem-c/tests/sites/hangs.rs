@@ -51,11 +51,32 @@ const HANGS: &[(&str, &[&str])] = &[
     ),
     (
         "signal",
-        &["Deadlock: PE 1 has waited", "in shmem_signal_wait_until on sig == 5, which is 0."],
+        &[
+            "Deadlock: PE 1 has waited",
+            "in shmem_signal_wait_until on sig == 5, which is 0.",
+        ],
     ),
-    ("computes", &["PE 1 computes (", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
-    ("late", &["PE 1 computes (", "PEs {rest} wait for PE 1 in shmem_finalize"]),
-    ("holder", &["PE 1 computes (", "PEs {rest} wait for PE 1 in shmem_set_lock"]),
+    (
+        "computes",
+        &[
+            "PE 1 computes (",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
+    (
+        "late",
+        &[
+            "PE 1 computes (",
+            "PEs {rest} wait for PE 1 in shmem_finalize",
+        ],
+    ),
+    (
+        "holder",
+        &[
+            "PE 1 computes (",
+            "PEs {rest} wait for PE 1 in shmem_set_lock",
+        ],
+    ),
     (
         "request",
         &[
@@ -65,10 +86,25 @@ const HANGS: &[(&str, &[&str])] = &[
     ),
     (
         "sleeps",
-        &["PE 1 sleeps outside the library.", "PEs {rest} wait for PE 1 in shmem_barrier_all"],
+        &[
+            "PE 1 sleeps outside the library.",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
     ),
-    ("stopped", &["PE 1 is stopped by a signal", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
-    ("init", &["PE 1 has not called shmem_init.", "PEs {rest} wait for PE 1 in shmem_init."]),
+    (
+        "stopped",
+        &[
+            "PE 1 is stopped by a signal",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
+    (
+        "init",
+        &[
+            "PE 1 has not called shmem_init.",
+            "PEs {rest} wait for PE 1 in shmem_init.",
+        ],
+    ),
     (
         "locks",
         &[
@@ -101,7 +137,13 @@ const HANGS: &[(&str, &[&str])] = &[
             "in shmem_barrier_all",
         ],
     ),
-    ("tokens", &["Deadlock: PEs 0-{last} have waited", "on token == 1, which is 0."]),
+    (
+        "tokens",
+        &[
+            "Deadlock: PEs 0-{last} have waited",
+            "on token == 1, which is 0.",
+        ],
+    ),
     (
         "teams",
         &[
@@ -123,10 +165,21 @@ const HANGS: &[(&str, &[&str])] = &[
 /// Waits for words, all but one of which PE 2 wrote last, and what the explanation must contain if
 /// PEs record their writes.
 const WRITTEN: &[(&str, &[&str])] = &[
-    ("writer", &["flag[2] >= 8, which is 7.", "PE 2 wrote it last, ", " ago, in shmem_long_put."]),
+    (
+        "writer",
+        &[
+            "flag[2] >= 8, which is 7.",
+            "PE 2 wrote it last, ",
+            " ago, in shmem_long_put.",
+        ],
+    ),
     (
         "signaler",
-        &["sig == 5, which is 4.", "PE 2 wrote it last, ", " ago, in shmem_long_put_signal."],
+        &[
+            "sig == 5, which is 4.",
+            "PE 2 wrote it last, ",
+            " ago, in shmem_long_put_signal.",
+        ],
     ),
     (
         "adder",
@@ -150,27 +203,68 @@ const WRITTEN: &[(&str, &[&str])] = &[
 /// Waits for a word, and what the explanation must contain about operations in flight, over a
 /// network that reports their completion.
 const IN_FLIGHT: &[(&str, &[&str])] = &[
-    ("word", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
-    ("in_flight", &["flag[2] >= 8, which is 7.", "PE 0 has ", " in flight, ", "to PE 3."]),
-    ("paused", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
+    (
+        "word",
+        &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."],
+    ),
+    (
+        "in_flight",
+        &[
+            "flag[2] >= 8, which is 7.",
+            "PE 0 has ",
+            " in flight, ",
+            "to PE 3.",
+        ],
+    ),
+    (
+        "paused",
+        &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."],
+    ),
 ];
 
 /// Ways in which some or all PEs take long, and what the explanation must contain.
 const HEALTHY: &[(&str, &[&str])] = &[
-    ("computes", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
+    (
+        "computes",
+        &[
+            "PE 1 computes",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
     (
         "sleeps",
-        &["PE 1 sleeps outside the library", "PEs {rest} wait for PE 1 in shmem_barrier_all"],
+        &[
+            "PE 1 sleeps outside the library",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
     ),
     (
         "reads",
-        &["PE 1 sleeps outside the library", "PEs {rest} wait for PE 1 in shmem_barrier_all"],
+        &[
+            "PE 1 sleeps outside the library",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
     ),
-    ("traced", &["PE 1 is stopped by a debugger", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
+    (
+        "traced",
+        &[
+            "PE 1 is stopped by a debugger",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
     ("writes", &["PEs {rest} wait for PE 1 in shmem_barrier_all"]),
     ("polls", &["PEs 2-3", "in shmem_barrier_all"]),
-    ("lock", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_set_lock"]),
-    ("thread", &["A thread of PE 1 that sleeps outside the library"]),
+    (
+        "lock",
+        &[
+            "PE 1 computes",
+            "PEs {rest} wait for PE 1 in shmem_set_lock",
+        ],
+    ),
+    (
+        "thread",
+        &["A thread of PE 1 that sleeps outside the library"],
+    ),
     ("pipeline", &["PE 0 computes", "PE 0 can still write"]),
     ("rounds", &["All PEs compute (", "none waits for another."]),
     ("nbi", &["All PEs compute (", "none waits for another."]),
@@ -195,13 +289,18 @@ const OFI: (&str, &str) = ("SHMEM_TRANSPORT", "ofi");
 
 /// Returns a job that prints explanations on its standard output.
 fn explaining(program: PathBuf, n: usize) -> Job {
-    Job::new(program).n(n).wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
+    Job::new(program)
+        .n(n)
+        .wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
 }
 
 fn start(program: PathBuf, words: &[&str], n: usize, network: &NetworkVariables) -> Running {
     let job = explaining(program, n);
     let job = words.iter().fold(job, |job, word| job.arg(word));
-    network.iter().fold(job, |job, (name, value)| job.env(name, value)).start_sleeper()
+    network
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .start_sleeper()
 }
 
 /// Requests explanations until the output has all `words`: at first, PEs may not hang yet, or a
@@ -209,9 +308,15 @@ fn start(program: PathBuf, words: &[&str], n: usize, network: &NetworkVariables)
 #[track_caller]
 fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
     let last = (n - 1).to_string();
-    let rest = if n == 4 { "0 and 2-3".to_owned() } else { format!("0 and 2-{last}") };
-    let words: Vec<String> =
-        words.iter().map(|word| word.replace("{rest}", &rest).replace("{last}", &last)).collect();
+    let rest = if n == 4 {
+        "0 and 2-3".to_owned()
+    } else {
+        format!("0 and 2-{last}")
+    };
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| word.replace("{rest}", &rest).replace("{last}", &last))
+        .collect();
     let oshrun = Pid::from_raw(job.pid()).expect("a process");
     let next = Cell::new((Instant::now() + PAUSE, 2 * PAUSE));
     job.wait_for(|lines| {
@@ -223,13 +328,18 @@ fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
             kill_process(oshrun, Signal::QUIT).expect("own");
             next.set((Instant::now() + pause, 2 * pause));
         }
-        words.iter().all(|word| text.contains(word) || short.contains(word)).then_some(text)
+        words
+            .iter()
+            .all(|word| text.contains(word) || short.contains(word))
+            .then_some(text)
     })
 }
 
 /// Joins the lines that oshrun has printed.
 fn unwrapped(lines: &[&str]) -> String {
-    let lines = lines.iter().map(|line| line.trim_start_matches("oshrun:").trim());
+    let lines = lines
+        .iter()
+        .map(|line| line.trim_start_matches("oshrun:").trim());
     lines.collect::<Vec<_>>().join(" ")
 }
 
@@ -278,7 +388,9 @@ fn hangs<'a>(
 fn selected_hangs<'a>(
     ways: &'a [&str],
 ) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> + 'a {
-    HANGS.iter().filter(move |(way, _)| every_size() || ways.contains(way))
+    HANGS
+        .iter()
+        .filter(move |(way, _)| every_size() || ways.contains(way))
 }
 
 fn on_a_node() {
@@ -286,13 +398,21 @@ fn on_a_node() {
 }
 
 fn over_tcp() {
-    hangs(selected_hangs(&["word", "locks", "teams"]), 4, &[&[OFF, TCP]]);
+    hangs(
+        selected_hangs(&["word", "locks", "teams"]),
+        4,
+        &[&[OFF, TCP]],
+    );
 }
 
 /// Hangs on two virtual nodes, except for `teams`: between nodes, the library itself finds that
 /// teams are used in different orders, and ends the job.
 fn of_virtual_nodes(transport: (&'static str, &'static str), ways: &[&str], n: usize) {
-    hangs(selected_hangs(ways).filter(|(way, _)| *way != "teams"), n, &[&[TWO_NODES, transport]]);
+    hangs(
+        selected_hangs(ways).filter(|(way, _)| *way != "teams"),
+        n,
+        &[&[TWO_NODES, transport]],
+    );
 }
 
 fn of_virtual_nodes_over_tcp() {
@@ -321,17 +441,27 @@ fn with_the_last_write_of_a_word() {
     let networks: [&NetworkVariables; 3] =
         [&[CHECKED], &[CHECKED, OFF, TCP], &[CHECKED, TWO_NODES, TCP]];
     hangs(WRITTEN, 4, &networks);
-    hangs(&[("writer", &["to learn who wrote words last"] as &[_])], 4, &[&[]]);
+    hangs(
+        &[("writer", &["to learn who wrote words last"] as &[_])],
+        4,
+        &[&[]],
+    );
 }
 
 /// Places are found once waits have lasted for seconds, without any setting.
 fn with_the_places_of_waits() {
     const PLACED: &[(&str, &[&str])] = &[(
         "word",
-        &["shmem_barrier_all (tests/programs/hangs.c:", "hangs.c:", " in of_pe_1) on flag[2]"],
+        &[
+            "shmem_barrier_all (tests/programs/hangs.c:",
+            "hangs.c:",
+            " in of_pe_1) on flag[2]",
+        ],
     )];
     hangs(PLACED, 4, &[&[], &[OFF, TCP]]);
-    ["libucp.so.0", "libfabric.so.1"].into_iter().for_each(needs_library);
+    ["libucp.so.0", "libfabric.so.1"]
+        .into_iter()
+        .for_each(needs_library);
     hangs(PLACED, 4, &[&[TWO_NODES, UCX], &[TWO_NODES, OFI]]);
 }
 
@@ -354,7 +484,11 @@ fn with_one_search_for_a_place_of_many_pes() {
 }
 
 fn with_the_names_of_a_program_in_cxx() {
-    let words = ["shmem_wait_until (", "overloads.cpp:19 in wait_for", ") on ns::flag == 3"];
+    let words = [
+        "shmem_wait_until (",
+        "overloads.cpp:19 in wait_for",
+        ") on ns::flag == 3",
+    ];
     let mut job = start(program!("overloads.cpp", "-O0"), &["wait"], 2, &[]);
     explained(&mut job, &words, 2);
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
@@ -365,7 +499,11 @@ fn with_the_names_of_a_program_in_cxx() {
 fn with_the_last_write_on_explain_after() {
     let job = explaining(program!("hangs.c", "-pthread"), 4).arg("adder");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
-    job.wait_for(|lines| unwrapped(lines).contains("PE 2 wrote it last, ").then_some(()));
+    job.wait_for(|lines| {
+        unwrapped(lines)
+            .contains("PE 2 wrote it last, ")
+            .then_some(())
+    });
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
     let outcome = job.finish();
     assert_eq!(outcome.code(), 143, "{outcome}");
@@ -385,7 +523,11 @@ fn with_the_functions_outside_the_library() {
     if Command::new("gdb").arg("--version").output().is_err() {
         absent("gdb is not here");
     }
-    hangs(&[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])], 4, &[&[]]);
+    hangs(
+        &[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])],
+        4,
+        &[&[]],
+    );
 }
 
 /// A stand-in for a gdb that never answers, and that passes a signal which should end it to the PE,
@@ -398,9 +540,15 @@ fn with_a_debugger_that_takes_too_long() {
     create_dir_all(&dir).expect("a directory");
     write(&gdb, script).expect("a file");
     set_permissions(&gdb, PermissionsExt::from_mode(0o755)).expect("it is ours");
-    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("a path"));
-    let mut job =
-        explaining(program!("hangs.c", "-pthread"), 4).arg("computes").env("PATH", path).start();
+    let path = format!(
+        "{}:{}",
+        dir.display(),
+        std::env::var("PATH").expect("a path")
+    );
+    let mut job = explaining(program!("hangs.c", "-pthread"), 4)
+        .arg("computes")
+        .env("PATH", path)
+        .start();
     explained(&mut job, &["PE 1 computes ("], 4);
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
     let outcome = job.finish();
@@ -417,7 +565,10 @@ fn with_many_waiting_threads() {
         n_before = job.wait_for(|lines| {
             let is_short = |line: &&str| line.len() <= 100 || !line.starts_with("oshrun:");
             assert!(lines.iter().all(is_short), "{lines:?}");
-            assert!(!lines.iter().any(|line| line.contains("does not answer")), "{lines:?}");
+            assert!(
+                !lines.iter().any(|line| line.contains("does not answer")),
+                "{lines:?}"
+            );
             // After some seconds, the place of a call follows its name.
             let text = unwrapped(lines);
             let rows = text.split(" in shmem_long_wait_until ").skip(1);

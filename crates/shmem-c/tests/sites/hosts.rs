@@ -48,7 +48,8 @@ fn a_link_that_loses_packets_slows_a_job_and_no_more() {
     for host in [0, 1] {
         let name = hosts.host(host);
         let mut tc = Command::new("tc");
-        tc.args(["-n", &name, "qdisc", "add", "dev", "w", "root"]).args(narrow);
+        tc.args(["-n", &name, "qdisc", "add", "dev", "w", "root"])
+            .args(narrow);
         if !tc.status().is_ok_and(|status| status.success()) {
             absent("this kernel has no queue that drops packets");
         }

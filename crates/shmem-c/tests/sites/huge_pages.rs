@@ -6,12 +6,16 @@ use std::fs;
 use testkit::{Job, Outcome, absent, program};
 
 fn job(value: &str) -> Job {
-    Job::new(program!("huge_pages.c")).n(2).env("SHMEM_HUGE_PAGES", value)
+    Job::new(program!("huge_pages.c"))
+        .n(2)
+        .env("SHMEM_HUGE_PAGES", value)
 }
 
 /// Returns the KiB of huge pages in the memory of PE 0 that the program prints under this name.
 fn kib(outcome: &Outcome, name: &str) -> u64 {
-    let value = outcome.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    let value = outcome
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     value.unwrap_or_else(|| panic!("{name} is missing\n{outcome}"))
 }
 
@@ -30,7 +34,10 @@ fn run_with_huge_pages(job: Job) -> Outcome {
 /// Returns the number of pages of 2 MiB that are reserved and free.
 fn reserved() -> u64 {
     let file = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-    fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    fs::read_to_string(file)
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 /// Returns true if the kernel may use huge pages for shared memory at the first touch, so that
@@ -57,7 +64,10 @@ fn auto_is_for_large_blocks() {
     let outcome = run_with_huge_pages(job("auto"));
     assert_eq!(kib(&outcome, "static"), 0, "{outcome}");
     assert_eq!(kib(&outcome, "small"), 0, "{outcome}");
-    assert!((2048..5120).contains(&kib(&outcome, "for_amos")), "{outcome}");
+    assert!(
+        (2048..5120).contains(&kib(&outcome, "for_amos")),
+        "{outcome}"
+    );
     let large = kib(&outcome, "large");
     assert!((32 << 10..134 << 10).contains(&large), "{outcome}");
 }
@@ -84,11 +94,22 @@ fn reserved_pages_are_all_of_the_heap() {
 
 /// The job goes on with the pages that are available.
 fn pages_that_nobody_reserved_are_warned_of_once() {
-    let outcome = job("1g").env("SHMEM_SYMMETRIC_SIZE", "4000g").arg("static").run();
+    let outcome = job("1g")
+        .env("SHMEM_SYMMETRIC_SIZE", "4000g")
+        .arg("static")
+        .run();
     outcome.assert_ok(2);
-    let warnings: Vec<&str> = outcome.stderr.lines().filter(|it| it.contains("1g")).collect();
+    let warnings: Vec<&str> = outcome
+        .stderr
+        .lines()
+        .filter(|it| it.contains("1g"))
+        .collect();
     assert!(warnings.len() == 1, "{outcome}");
-    for part in ["warning: SHMEM_HUGE_PAGES=1g: ", "hugepages-1048576kB/nr_hugepages", "8002"] {
+    for part in [
+        "warning: SHMEM_HUGE_PAGES=1g: ",
+        "hugepages-1048576kB/nr_hugepages",
+        "8002",
+    ] {
         assert!(warnings[0].contains(part), "{part}\n{outcome}");
     }
 }
@@ -97,8 +118,10 @@ fn a_small_heap_is_no_obstacle() {
     for value in ["auto", "on", "off", "2m"] {
         for size in ["0", "1m"] {
             let program = Job::new(program!("heap_size.c")).n(2).arg(0).arg(0);
-            let outcome =
-                program.env("SHMEM_HUGE_PAGES", value).env("SHMEM_SYMMETRIC_SIZE", size).run();
+            let outcome = program
+                .env("SHMEM_HUGE_PAGES", value)
+                .env("SHMEM_SYMMETRIC_SIZE", size)
+                .run();
             outcome.assert_ok(2);
         }
     }
@@ -109,7 +132,12 @@ fn other_values_are_refused() {
     job("3m").run().assert_fails(&words);
     let differ = "SHMEM_HUGE_PAGES=$([ $SHMEM_LOCAL_ID = 0 ] && echo on || echo off) exec \"$0\"";
     let program = program!("huge_pages.c").display().to_string();
-    let outcome = Job::new("/bin/sh").n(2).arg("-c").arg(differ).arg(program).run();
+    let outcome = Job::new("/bin/sh")
+        .n(2)
+        .arg("-c")
+        .arg(differ)
+        .arg(program)
+        .run();
     outcome.assert_fails(&["SHMEM_HUGE_PAGES is ", "it must be the same on all"]);
 }
 

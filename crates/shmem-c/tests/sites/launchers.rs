@@ -39,7 +39,11 @@ impl Launcher {
 
     pub fn of(words: &[&str]) -> Launcher {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        Launcher { words, environment: Vec::new(), before: &[] }
+        Launcher {
+            words,
+            environment: Vec::new(),
+            before: &[],
+        }
     }
 
     /// Returns the launcher in the directory that a variable names, and the directory; `None` if
@@ -47,8 +51,14 @@ impl Launcher {
     fn from_dir(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
         let dir = std::env::var(variable).ok()?;
         let program = format!("{dir}/bin/{}", words[0]);
-        assert!(Path::new(&program).exists(), "{variable} names a directory without {program}");
-        Some((Launcher::of(&[&[program.as_str()], &words[1..]].concat()), dir))
+        assert!(
+            Path::new(&program).exists(),
+            "{variable} names a directory without {program}"
+        );
+        Some((
+            Launcher::of(&[&[program.as_str()], &words[1..]].concat()),
+            dir,
+        ))
     }
 
     pub fn env(mut self, name: &'static str, value: impl Into<String>) -> Launcher {
@@ -60,21 +70,33 @@ impl Launcher {
     pub fn job(&self, program: impl AsRef<Path>, n: usize) -> Job {
         let words = self.words.iter().map(String::as_str);
         let n = n.to_string();
-        let job =
-            Job::direct(program).wrap(words).wrap(["-n", &n]).wrap(self.before.iter().copied());
+        let job = Job::direct(program)
+            .wrap(words)
+            .wrap(["-n", &n])
+            .wrap(self.before.iter().copied());
         let job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
-        self.environment.iter().fold(job, |job, (name, value)| job.env(name, value))
+        self.environment
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
     }
 
     fn death(&self, how: &str) -> Outcome {
         let outcome = self.job(program!("death.c"), 3).arg(how).run();
-        assert!(!outcome.stdout.contains("a barrier ended"), "a barrier without PE 1\n{outcome}");
+        assert!(
+            !outcome.stdout.contains("a barrier ended"),
+            "a barrier without PE 1\n{outcome}"
+        );
         outcome
     }
 }
 
 const HYDRA: &[&str] = &["mpiexec.hydra"];
-const PRTERUN: &[&str] = &["prterun", "--allow-run-as-root", "--map-by", ":oversubscribe"];
+const PRTERUN: &[&str] = &[
+    "prterun",
+    "--allow-run-as-root",
+    "--map-by",
+    ":oversubscribe",
+];
 
 fn hydra() -> Launcher {
     Launcher::needed(HYDRA)
@@ -108,8 +130,11 @@ fn prteruns() -> Vec<Launcher> {
             .into_iter()
             .fold(launcher, |launcher, name| launcher.env(name, &dir));
         // The program must not use the launcher's own libraries.
-        Launcher { before: &["env", "-u", "LD_LIBRARY_PATH"], ..launcher }
-            .env("LD_LIBRARY_PATH", libraries)
+        Launcher {
+            before: &["env", "-u", "LD_LIBRARY_PATH"],
+            ..launcher
+        }
+        .env("LD_LIBRARY_PATH", libraries)
     });
     require_any(Launcher::find(PRTERUN).into_iter().chain(other))
 }
@@ -135,7 +160,14 @@ pub fn runs_programs(launcher: &Launcher) {
 fn shares_static_data(launcher: &Launcher, program: PathBuf) {
     let outcome = launcher.job(program, 3).env("SHMEM_DEBUG", "2").run();
     outcome.assert_ok(3);
-    assert_eq!(outcome.stderr.matches("static_data=\"like the heap\"").count(), 3, "{outcome}");
+    assert_eq!(
+        outcome
+            .stderr
+            .matches("static_data=\"like the heap\"")
+            .count(),
+        3,
+        "{outcome}"
+    );
 }
 
 /// Checks that the job ends with a status other than 0 if one PE ends, for whatever reason.
@@ -145,22 +177,34 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
     }
     for how in ["exit0", "exit3"] {
         let outcome = launcher.death(how);
-        let words = format!("PE 1: exited with status {} without shmem_finalize", &how[4..]);
+        let words = format!(
+            "PE 1: exited with status {} without shmem_finalize",
+            &how[4..]
+        );
         assert!(outcome.stderr.contains(&words), "{how}\n{outcome}");
         assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
     }
-    let outcome = launcher.job(program!("leaves_early.c"), 4).arg("barrier").run();
+    let outcome = launcher
+        .job(program!("leaves_early.c"), 4)
+        .arg("barrier")
+        .run();
     let words = "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize";
     assert!(outcome.stderr.contains(words), "{outcome}");
     assert_ne!(outcome.code(), 0, "{outcome}");
     // A PE ends with its own last thread, although the library and the manager's library have
     // threads.
-    let outcome = launcher.job(program!("first_thread.c"), 3).arg("alone").run();
+    let outcome = launcher
+        .job(program!("first_thread.c"), 3)
+        .arg("alone")
+        .run();
     let words = "PE 1: exited with status 0 without shmem_finalize";
     assert!(outcome.stderr.contains(words), "{outcome}");
     let outcome = launcher.job(program!("misuse.c"), 2).arg("put_pe_n").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
-    assert!(outcome.stderr.contains("PE "), "no word of the PE\n{outcome}");
+    assert!(
+        outcome.stderr.contains("PE "),
+        "no word of the PE\n{outcome}"
+    );
 }
 
 /// Checks that a job whose PEs all exit with status 0 and without finalize succeeds with a warning.
@@ -169,14 +213,21 @@ pub fn warns_of_pes_without_finalize(launcher: &Launcher) {
         let outcome = launcher.death(how);
         assert_eq!(outcome.code(), 0, "{how}\n{outcome}");
         let warning = "warning: no PE called shmem_finalize";
-        assert_eq!(outcome.stderr.matches(warning).count(), 1, "{how}\n{outcome}");
+        assert_eq!(
+            outcome.stderr.matches(warning).count(),
+            1,
+            "{how}\n{outcome}"
+        );
     }
 }
 
 /// Checks that a mistake that all PEs of a node make before they share memory is reported by few of
 /// them, usually by one. A PE that starts late on a slow machine may print its own line.
 fn joins_messages_before_init(launcher: &Launcher) {
-    let outcome = launcher.job(program!("misuse.c"), 4).arg("before_init").run();
+    let outcome = launcher
+        .job(program!("misuse.c"), 4)
+        .arg("before_init")
+        .run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     let lines = outcome.stderr.matches("called before shmem_init").count();
     assert!((1..4).contains(&lines), "{outcome}");
@@ -188,7 +239,10 @@ fn ends_with_its_manager(launcher: &Launcher) {
     const N: usize = 3;
     let program = program!("soak.c").display().to_string();
     for script in ["exec \"$0\" forever", "\"$0\" forever; exit $?"] {
-        let job = launcher.job("/bin/sh", N).arg("-c").arg(format!("echo shell $$; {script}"));
+        let job = launcher
+            .job("/bin/sh", N)
+            .arg("-c")
+            .arg(format!("echo shell $$; {script}"));
         let mut running = job.arg(&program).start();
         let numbers = |lines: &[&str], what: &str| -> Vec<i32> {
             let number = |line: &&str| line.rsplit_once(what)?.1.parse().ok();
@@ -202,7 +256,10 @@ fn ends_with_its_manager(launcher: &Launcher) {
         let (start, within) = (Instant::now(), testkit::patient(Duration::from_secs(15)));
         let runs = |pe: &i32| status_of(*pe).is_some_and(|(state, _)| state != 'Z');
         while pes.iter().any(runs) {
-            assert!(start.elapsed() < within, "PEs outlive their process manager");
+            assert!(
+                start.elapsed() < within,
+                "PEs outlive their process manager"
+            );
             sleep(Duration::from_millis(10));
         }
     }
@@ -220,7 +277,10 @@ fn status_of(pid: i32) -> Option<(char, i32)> {
 pub fn exits_as_a_whole(launcher: &Launcher, status: i32) {
     let outcome = launcher.death("global_exit7");
     assert_eq!(outcome.code(), status, "{outcome}");
-    assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
+    assert!(
+        outcome.stdout.contains("last words"),
+        "what was printed is lost\n{outcome}"
+    );
 }
 
 /// Checks that a job starts while another user keeps the queues of its sockets full. One PE starts
@@ -233,10 +293,16 @@ fn starts_among_attackers(launcher: &Launcher) {
                           esac; exec \"$0\"";
     let dir = tempfile::tempdir().expect("a directory");
     let go = dir.path().join("go");
-    let job = launcher.job("/bin/sh", N).arg("-c").arg(SCRIPT).arg(program!("rma.c").display());
+    let job = launcher
+        .job("/bin/sh", N)
+        .arg("-c")
+        .arg(SCRIPT)
+        .arg(program!("rma.c").display());
     let mut running = job.env("GO", go.display()).start();
     let pids = running.wait_for(|lines| {
-        let pids = lines.iter().filter_map(|line| line.strip_prefix("pid ")?.parse().ok());
+        let pids = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("pid ")?.parse().ok());
         Some(pids.collect::<Vec<i32>>()).filter(|pids| pids.len() == N)
     });
     let attackers = Attackers::start(pids);
@@ -251,8 +317,12 @@ fn starts_among_attackers(launcher: &Launcher) {
 
 /// Compiles the program of MPI and OpenSHMEM for the MPI with this name in pkg-config.
 pub fn mpi_program(mpi: &str) -> PathBuf {
-    let flags = Command::new("pkg-config").args(["--cflags", "--libs", mpi]).output();
-    let Ok(Output { status, stdout, .. }) = flags else { absent("pkg-config is not here") };
+    let flags = Command::new("pkg-config")
+        .args(["--cflags", "--libs", mpi])
+        .output();
+    let Ok(Output { status, stdout, .. }) = flags else {
+        absent("pkg-config is not here")
+    };
     if !status.success() {
         absent(format!("pkg-config knows no {mpi}"));
     }
@@ -263,12 +333,16 @@ pub fn mpi_program(mpi: &str) -> PathBuf {
 /// Compiles the program of MPI and OpenSHMEM for the MPI in this directory.
 fn mpi_program_of(dir: &str) -> PathBuf {
     let run_path = ["lib", "lib/openmpi", "lib/mpich"].map(|lib| format!("-Wl,-rpath,{dir}/{lib}"));
-    mpi_program_with(&format!("-I{dir}/include {dir}/lib/libmpi.so {}", run_path.join(" ")))
+    mpi_program_with(&format!(
+        "-I{dir}/include {dir}/lib/libmpi.so {}",
+        run_path.join(" ")
+    ))
 }
 
 fn mpi_program_with(flags: &str) -> PathBuf {
-    let flags: Vec<&str> =
-        std::iter::once("-Wl,--no-as-needed").chain(flags.split_whitespace()).collect();
+    let flags: Vec<&str> = std::iter::once("-Wl,--no-as-needed")
+        .chain(flags.split_whitespace())
+        .collect();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/mpi.c");
     testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &flags)
 }
@@ -277,7 +351,10 @@ const FIRST: [&str; 2] = ["mpi", "shmem"];
 
 /// Checks that MPI and OpenSHMEM can be initialized and finalized in any order.
 pub fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
-    for (first, ends_first) in FIRST.iter().flat_map(|first| FIRST.map(|ends| (first, ends))) {
+    for (first, ends_first) in FIRST
+        .iter()
+        .flat_map(|first| FIRST.map(|ends| (first, ends)))
+    {
         let outcome = launcher.job(program, 3).arg(first).arg(ends_first).run();
         outcome.assert_ok(3);
         assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
@@ -306,7 +383,10 @@ mod hydra {
         launcher.job(&program, 2).arg("shmem").run().assert_ok(2);
         let outcome = launcher.job(&program, 2).arg("mpi").run();
         assert_ne!(outcome.code(), 0, "{outcome}");
-        assert!(outcome.stderr.contains("call shmem_init before MPI_Init"), "{outcome}");
+        assert!(
+            outcome.stderr.contains("call shmem_init before MPI_Init"),
+            "{outcome}"
+        );
     }
 
     /// Under other launchers, each PE reads the file itself, and a mistake in it is reported once.
@@ -314,11 +394,20 @@ mod hydra {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hydra.conf");
         std::fs::write(&file, "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_NOSUCH=1\n").expect("a file");
         let program = program!("heap_size.c");
-        let job = Job::direct(&program).wrap(HYDRA.iter().copied()).wrap(["-n", "3"]);
+        let job = Job::direct(&program)
+            .wrap(HYDRA.iter().copied())
+            .wrap(["-n", "3"]);
         drop(hydra());
-        let outcome = job.arg(1 << 20).arg(8 << 20).env("SHMEM_CONFIG", file.display()).run();
+        let outcome = job
+            .arg(1 << 20)
+            .arg(8 << 20)
+            .env("SHMEM_CONFIG", file.display())
+            .run();
         outcome.assert_ok(3);
-        let said = outcome.stderr.matches("hydra.conf:2: there is no setting SHMEM_NOSUCH").count();
+        let said = outcome
+            .stderr
+            .matches("hydra.conf:2: there is no setting SHMEM_NOSUCH")
+            .count();
         assert_eq!(said, 1, "{outcome}");
     }
 
@@ -349,14 +438,22 @@ mod hydra {
     }
 
     pub fn how_pes_join_is_reported() {
-        let job = hydra().job(program!("rma.c"), 2).env("SHMEM_DEBUG", "bootstrap=trace");
+        let job = hydra()
+            .job(program!("rma.c"), 2)
+            .env("SHMEM_DEBUG", "bootstrap=trace");
         let outcome = job.run();
         let has = |words: &str, pe: &str| {
             let holds = |line: &str| line.contains(words) && line.contains(pe);
-            assert!(outcome.stderr.lines().any(holds), "{words} {pe} in\n{outcome}");
+            assert!(
+                outcome.stderr.lines().any(holds),
+                "{words} {pe} in\n{outcome}"
+            );
         };
         for pe in 0..2 {
-            has("the environment shows PMI over descriptor ", &format!("for PE {pe} of 2"));
+            has(
+                "the environment shows PMI over descriptor ",
+                &format!("for PE {pe} of 2"),
+            );
             for words in [
                 "the process manager answers",
                 "all processes of the job have called shmem_init",
@@ -391,12 +488,18 @@ mod hydra {
     /// Each PE is in a PID namespace of its own, where it sees no other process.
     pub fn in_pid_namespaces() {
         const ENTER: &[&str] = &["unshare", "-rpf"];
-        let namespaces = Command::new(ENTER[0]).args(&ENTER[1..]).arg("true").output();
+        let namespaces = Command::new(ENTER[0])
+            .args(&ENTER[1..])
+            .arg("true")
+            .output();
         if !namespaces.is_ok_and(|made| made.status.success()) {
             absent("there are no PID namespaces");
         }
         for launcher in hydras() {
-            let launcher = Launcher { before: ENTER, ..launcher };
+            let launcher = Launcher {
+                before: ENTER,
+                ..launcher
+            };
             runs_programs(&launcher);
             let outcome = launcher.death("exit3");
             assert_ne!(outcome.code(), 0, "{outcome}");
@@ -439,8 +542,13 @@ mod hydra {
                 let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
                 for (protocol, source) in jobs {
                     let job = launcher.job("/bin/sh", n).arg("-c").arg(&enter);
-                    let job = job.arg(program!(source).display()).env("SHMEM_BOOTSTRAP", protocol);
-                    job.env("HOSTS", hosts.prefix()).env("PES", n).run().assert_ok(n);
+                    let job = job
+                        .arg(program!(source).display())
+                        .env("SHMEM_BOOTSTRAP", protocol);
+                    job.env("HOSTS", hosts.prefix())
+                        .env("PES", n)
+                        .run()
+                        .assert_ok(n);
                 }
             }
         }
@@ -451,7 +559,10 @@ mod hydra {
 /// at `uri`.
 fn names_a_lost_server(uri: &str, cause: &str) {
     let job = Job::direct(program!("rma.c")).timeout(Duration::from_secs(180));
-    let job = job.env("PMIX_NAMESPACE", "a").env("PMIX_RANK", "3").env("PMIX_SERVER_URI41", uri);
+    let job = job
+        .env("PMIX_NAMESPACE", "a")
+        .env("PMIX_RANK", "3")
+        .env("PMIX_SERVER_URI41", uri);
     job.run().assert_fails(&[
         "PE 3",
         "PMIX_NAMESPACE=a PMIX_RANK=3",
@@ -510,15 +621,23 @@ mod mpirun {
         for word in ["PMIx", "statically linked", "link it dynamically", "oshrun"] {
             assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
         }
-        launcher.job(program!("init_finalize.c", "-static"), 1).run().assert_ok(1);
+        launcher
+            .job(program!("init_finalize.c", "-static"), 1)
+            .run()
+            .assert_ok(1);
     }
 
     pub fn beside_open_mpi() {
         let launcher = mpirun();
         runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
         warns_under_oshrun(&mpi_program("ompi-c"));
-        sees_a_loaded_mpi(&mpi_program("ompi-c"), |program, n| launcher.job(program, n));
-        runs_its_page("mpicc.openmpi", "mpirun.openmpi --allow-run-as-root --oversubscribe");
+        sees_a_loaded_mpi(&mpi_program("ompi-c"), |program, n| {
+            launcher.job(program, n)
+        });
+        runs_its_page(
+            "mpicc.openmpi",
+            "mpirun.openmpi --allow-run-as-root --oversubscribe",
+        );
     }
 }
 
@@ -528,10 +647,23 @@ fn another_open_mpi_starts_first_or_says_so() {
         absent("RUSHMEM_PRRTE_DIR names no other Open MPI");
     };
     let launcher = prteruns().pop().expect("that of the directory is the last");
-    let launcher = Launcher { before: &[], ..launcher };
+    let launcher = Launcher {
+        before: &[],
+        ..launcher
+    };
     let program = mpi_program_of(&dir);
-    launcher.job(&program, 3).arg("mpi").arg("shmem").run().assert_ok(3);
-    launcher.job(&program, 3).arg("mpi").arg("mpi").run().assert_ok(3);
+    launcher
+        .job(&program, 3)
+        .arg("mpi")
+        .arg("shmem")
+        .run()
+        .assert_ok(3);
+    launcher
+        .job(&program, 3)
+        .arg("mpi")
+        .arg("mpi")
+        .run()
+        .assert_ok(3);
     let outcome = launcher.job(&program, 3).arg("shmem").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     let warning = "warning: this program has Open MPI 5, whose MPI_Init fails after shmem_init";
@@ -548,21 +680,43 @@ fn prterun_over_pmix() {
 
 fn a_launcher_that_cannot_be_joined_is_named() {
     for (environment, words) in [
-        (&[("PMI_SIZE", "4")][..], &["PMI_SIZE=4", "PMI_FD, which", "is not set"][..]),
+        (
+            &[("PMI_SIZE", "4")][..],
+            &["PMI_SIZE=4", "PMI_FD, which", "is not set"][..],
+        ),
         (
             &[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "77")],
-            &["PE 1", "PMI_SIZE=4", "PMI_FD=77 is not a connected socket", "unset PMI_FD"],
+            &[
+                "PE 1",
+                "PMI_SIZE=4",
+                "PMI_FD=77 is not a connected socket",
+                "unset PMI_FD",
+            ],
         ),
-        (&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")], &["SLURM_NTASKS=2", "srun --mpi=pmix"]),
+        (
+            &[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")],
+            &["SLURM_NTASKS=2", "srun --mpi=pmix"],
+        ),
         (
             &[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "5")],
-            &["PMI_ID=5", "PMI_PORT=127.0.0.1:1", "no process manager", "refused", "unset"],
+            &[
+                "PMI_ID=5",
+                "PMI_PORT=127.0.0.1:1",
+                "no process manager",
+                "refused",
+                "unset",
+            ],
         ),
-        (&[("SHMEM_BOOTSTRAP", "pmi3")], &["SHMEM_BOOTSTRAP is pmi3", "pmix"]),
+        (
+            &[("SHMEM_BOOTSTRAP", "pmi3")],
+            &["SHMEM_BOOTSTRAP is pmi3", "pmix"],
+        ),
         (&[("PMIX_RANK", "0")], &["PMIX_RANK=0", "oshrun"]),
     ] {
         let job = Job::direct(program!("rma.c"));
-        let job = environment.iter().fold(job, |job, (name, value)| job.env(name, value));
+        let job = environment
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value));
         job.run().assert_fails(words);
     }
 }

@@ -16,8 +16,14 @@ fn misuse(how: &str) -> Job {
 
 fn over((transport, library, provider): Transport, how: &str) -> Job {
     library.into_iter().for_each(needs_library);
-    let job = misuse(how).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", transport);
-    if provider.is_empty() { job } else { job.env("SHMEM_OFI_PROVIDER", provider) }
+    let job = misuse(how)
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", transport);
+    if provider.is_empty() {
+        job
+    } else {
+        job.env("SHMEM_OFI_PROVIDER", provider)
+    }
 }
 
 #[track_caller]
@@ -48,15 +54,32 @@ const IN_SERVICE: &str = "PE 1: SIGSEGV in a service thread of the library";
 /// the call, unless a service thread has copied.
 #[track_caller]
 fn check_misuses_over(transport: Transport) {
-    const WORDS: [&str; 3] = [" bytes) is not ", "local memory of an operation", "SIGSEGV in "];
+    const WORDS: [&str; 3] = [
+        " bytes) is not ",
+        "local memory of an operation",
+        "SIGSEGV in ",
+    ];
     for how in MISUSES {
         let job = over(transport, how);
-        let job = if transport == UCX { job.env("UCX_TLS", "tcp,self") } else { job };
+        let job = if transport == UCX {
+            job.env("UCX_TLS", "tcp,self")
+        } else {
+            job
+        };
         let outcome = job.run();
-        let said = outcome.stderr.lines().find(|line| line.starts_with("PE 1: "));
+        let said = outcome
+            .stderr
+            .lines()
+            .find(|line| line.starts_with("PE 1: "));
         let said = said.unwrap_or_else(|| panic!("PE 1 says nothing of {how}\n{outcome}"));
-        assert!(outcome.code() != 0 && WORDS.iter().any(|words| said.contains(words)), "{outcome}");
-        assert!(said.contains("misuse.c:") || said.starts_with(IN_SERVICE), "{outcome}");
+        assert!(
+            outcome.code() != 0 && WORDS.iter().any(|words| said.contains(words)),
+            "{outcome}"
+        );
+        assert!(
+            said.contains("misuse.c:") || said.starts_with(IN_SERVICE),
+            "{outcome}"
+        );
         assert!(!outcome.stderr.contains("was lost"), "{outcome}");
     }
 }
@@ -79,16 +102,31 @@ fn over_libfabric() {
 
 fn in_a_service_thread() {
     let outcome = over(TCP, "local_get_alone").run();
-    assert!(outcome.code() != 0 && outcome.stderr.starts_with(IN_SERVICE), "{outcome}");
-    assert!(outcome.stderr.contains(", which is protected; "), "{outcome}");
+    assert!(
+        outcome.code() != 0 && outcome.stderr.starts_with(IN_SERVICE),
+        "{outcome}"
+    );
+    assert!(
+        outcome.stderr.contains(", which is protected; "),
+        "{outcome}"
+    );
 }
 
 /// Without checks, short transfers are copied by the CPU, and so crash as `memcpy` does.
 fn with_checks_of_any_length() {
     for (how, words) in [
-        ("local_put_short", "shmem_putmem: argument source (0x1000, 8 bytes) is not readable"),
-        ("local_get_short", "shmem_getmem: argument dest (0x1000, 8 bytes) is not writable"),
-        ("local_put", "shmem_putmem: argument source (0x1000, 100000 bytes) is not readable"),
+        (
+            "local_put_short",
+            "shmem_putmem: argument source (0x1000, 8 bytes) is not readable",
+        ),
+        (
+            "local_get_short",
+            "shmem_getmem: argument dest (0x1000, 8 bytes) is not writable",
+        ),
+        (
+            "local_put",
+            "shmem_putmem: argument source (0x1000, 100000 bytes) is not readable",
+        ),
         ("local_get_constant", "bytes) is not writable"),
     ] {
         assert_says(misuse(how).env("SHMEM_CHECK", 1), words);

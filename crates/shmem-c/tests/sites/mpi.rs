@@ -24,16 +24,28 @@ pub fn warns_under_oshrun(program: &Path) {
 /// does with modules: it warns under `oshrun`, and not under the launcher of that MPI. The MPI is
 /// the one with which `linked` is linked. `launched` returns a job under its launcher.
 pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) {
-    let libraries = Command::new("ldd").arg(linked).output().expect("ldd").stdout;
+    let libraries = Command::new("ldd")
+        .arg(linked)
+        .output()
+        .expect("ldd")
+        .stdout;
     let libraries = String::from_utf8(libraries).expect("plain paths");
-    let mut of_mpi = libraries.lines().map(str::trim).filter(|line| line.starts_with("libmpi"));
-    let path = of_mpi.find_map(|line| line.split(' ').nth(2)).expect("a library of MPI");
+    let mut of_mpi = libraries
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("libmpi"));
+    let path = of_mpi
+        .find_map(|line| line.split(' ').nth(2))
+        .expect("a library of MPI");
     let program = program!("mpi_loaded.c", "-ldl");
     for first in ["mpi", "shmem"] {
         for (n, job) in [(1, Job::new(&program).n(1)), (3, launched(&program, 3))] {
             let outcome = job.arg(path).arg(first).run();
             outcome.assert_ok(n);
-            assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{first}\n{outcome}");
+            assert!(
+                !outcome.stderr.contains("MPI_COMM_WORLD"),
+                "{first}\n{outcome}"
+            );
         }
         let outcome = Job::new(&program).n(3).arg(path).arg(first).run();
         outcome.assert_ok(3);
@@ -47,13 +59,18 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
     let page = Page::open("mpi", env!("CARGO_TARGET_TMPDIR"));
     page.stand_in("mpicc", &format!("exec {compiler} \"$@\""));
     page.stand_in("mpirun", &format!("exec {launcher} \"$@\""));
-    let [hybrid, by_id] = &page.blocks("c")[..] else { panic!("two programs") };
+    let [hybrid, by_id] = &page.blocks("c")[..] else {
+        panic!("two programs")
+    };
     page.write("hybrid.c", hybrid);
     page.write("by_id.c", by_id);
     for block in page.blocks("sh") {
         let output = page.shell(&block);
         if block.contains("mpirun") {
-            assert_eq!(String::from_utf8_lossy(&output.stdout), "the ranks add up to 6\n");
+            assert_eq!(
+                String::from_utf8_lossy(&output.stdout),
+                "the ranks add up to 6\n"
+            );
         }
     }
     // A launcher may mix the lines of its processes, so each has a file.
@@ -63,7 +80,10 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
     );
     for rank in 0..4 {
         let line = format!("rank {rank} of 4 is PE {rank} of 4\n");
-        assert!(String::from_utf8_lossy(&output.stdout).contains(&line), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains(&line),
+            "{output:?}"
+        );
     }
     let oshrun = page.shell("oshrun -n 4 ./hybrid");
     let said = String::from_utf8_lossy(&oshrun.stderr).into_owned();
@@ -75,7 +95,10 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
     if Command::new("cmake").arg("--version").output().is_ok() {
         let head = "cmake_minimum_required(VERSION 3.18)\nproject(hybrid C)\n\
                     add_executable(hybrid hybrid.c)\n";
-        page.write("CMakeLists.txt", &format!("{head}{}", page.blocks("cmake")[0]));
+        page.write(
+            "CMakeLists.txt",
+            &format!("{head}{}", page.blocks("cmake")[0]),
+        );
         page.shell(
             "cmake -B build -DMPI_C_COMPILER=$(command -v mpicc) -DCMAKE_PREFIX_PATH=$HOME/rushmem\n\
              cmake --build build\n\

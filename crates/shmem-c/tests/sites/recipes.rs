@@ -26,7 +26,10 @@ const COMMANDS: [&str; 9] = [
 
 /// Opens the page in a directory of this test, with a program that [`assert_rings`] knows.
 pub fn page(test: &str) -> Page {
-    let page = Page::open("unlaunched", &format!("{}/recipes-{test}", env!("CARGO_TARGET_TMPDIR")));
+    let page = Page::open(
+        "unlaunched",
+        &format!("{}/recipes-{test}", env!("CARGO_TARGET_TMPDIR")),
+    );
     let first_hour = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-hour.md");
     let text = std::fs::read_to_string(first_hour).expect("a page");
     page.write("ring.c", &blocks(&text, "c")[0]);
@@ -47,7 +50,12 @@ fn assert_prints(output: &Output, expected: impl Iterator<Item = String>) {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, expected.collect::<Vec<_>>(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        lines,
+        expected.collect::<Vec<_>>(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// Runs the block of commands with these words on the first host.
@@ -65,7 +73,9 @@ fn run_on_host(page: &Page, hosts: &Hosts, commands: &str) -> Output {
 }
 
 fn is_installed(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output();
     found.is_ok_and(|found| found.status.success())
 }
 
@@ -114,7 +124,10 @@ fn pytest() {
     let (hosts, page) = (Hosts::new("p", 1), page("pytest"));
     page.write("test_ring.py", &page.block("python", "multiprocessing"));
     let output = run(&page, &hosts, "pytest test_ring.py");
-    assert!(String::from_utf8_lossy(&output.stdout).contains(" 1 passed"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains(" 1 passed"),
+        "{output:?}"
+    );
     page.end();
 }
 
@@ -168,7 +181,10 @@ fn one_container_for_each_pe() {
     }
     let (hosts, page) = (Hosts::new("c", 1), page("podman"));
     let run_dir = tempfile::tempdir().expect("a directory");
-    page.stand_in("podman", &format!("RUN={}\n{PODMAN}", run_dir.path().display()));
+    page.stand_in(
+        "podman",
+        &format!("RUN={}\n{PODMAN}", run_dir.path().display()),
+    );
     let why = String::from_utf8_lossy(&page.shell(BASES).stdout).into_owned();
     if !why.is_empty() {
         page.shell("podman system reset --force");

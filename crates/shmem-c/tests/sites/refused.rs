@@ -8,7 +8,9 @@ use testkit::{Job, absent, program};
 
 /// Ignores the test if strace is not installed, or may not trace.
 fn needs_strace() {
-    let trace = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
+    let trace = Command::new("strace")
+        .args(["-f", "-o", "/dev/null", "true"])
+        .output();
     if !trace.is_ok_and(|output| output.status.success()) {
         absent("strace is not here, or may not trace");
     }
@@ -17,16 +19,31 @@ fn needs_strace() {
 /// Returns words to put before a command. In each of its threads, the call number `when` of this
 /// kind fails with `error`.
 fn refusing(call: &str, error: &str, when: u32) -> Vec<String> {
-    let (trace, inject) =
-        (format!("trace={call}"), format!("inject={call}:error={error}:when={when}"));
-    let words =
-        ["strace", "-f", "-o", "/dev/null", "-e", "signal=none", "-e", &trace, "-e", &inject];
+    let (trace, inject) = (
+        format!("trace={call}"),
+        format!("inject={call}:error={error}:when={when}"),
+    );
+    let words = [
+        "strace",
+        "-f",
+        "-o",
+        "/dev/null",
+        "-e",
+        "signal=none",
+        "-e",
+        &trace,
+        "-e",
+        &inject,
+    ];
     words.map(str::to_owned).to_vec()
 }
 
 #[track_caller]
 fn succeeds_or_says_why(job: Job) {
-    let outcome = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp").run();
+    let outcome = job
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", "tcp")
+        .run();
     match outcome.status.success() {
         true => outcome.assert_ok(2),
         false => assert!(!outcome.one_message().contains("panicked"), "{outcome}"),

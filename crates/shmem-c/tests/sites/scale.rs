@@ -9,7 +9,9 @@ use std::time::Duration;
 use testkit::{Job, Outcome, compile, needs_library, prefix, program};
 
 fn example(name: &str) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("examples")
+        .join(name);
     compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &[])
 }
 
@@ -23,19 +25,30 @@ fn box_of([xdim, ydim, zdim]: [usize; 3]) -> BTreeSet<String> {
         let (x, y, z) = (pe % xdim, pe / xdim % ydim, pe / xdim / ydim);
         format!("({x}, {y}, {z}) is mype = {pe}")
     });
-    std::iter::once(format!("xdim = {xdim}, ydim = {ydim}, zdim = {zdim}")).chain(places).collect()
+    std::iter::once(format!("xdim = {xdim}, ydim = {ydim}, zdim = {zdim}"))
+        .chain(places)
+        .collect()
 }
 
 fn assert_prints_box(outcome: &Outcome, dimensions: [usize; 3]) {
     let expected = box_of(dimensions);
     assert!(outcome.status.success(), "{outcome}");
     assert_eq!(outcome.lines().count(), expected.len(), "{outcome}");
-    assert_eq!(outcome.lines().map(str::to_owned).collect::<BTreeSet<_>>(), expected, "{outcome}");
+    assert_eq!(
+        outcome.lines().map(str::to_owned).collect::<BTreeSet<_>>(),
+        expected,
+        "{outcome}"
+    );
 }
 
 /// Point 84: 12 PEs print 13 lines.
 fn the_3d_example_on_few_pes() {
-    for (n, dimensions) in [(1, [1, 1, 1]), (2, [2, 1, 1]), (8, [2, 2, 2]), (12, [3, 2, 2])] {
+    for (n, dimensions) in [
+        (1, [1, 1, 1]),
+        (2, [2, 1, 1]),
+        (8, [2, 2, 2]),
+        (12, [3, 2, 2]),
+    ] {
         assert_prints_box(&Job::new(split_3d()).n(n).run(), dimensions);
     }
 }
@@ -70,8 +83,18 @@ fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
     let readable = place.path().join("program");
     copy_all(program, &readable);
     let is_root = rustix::process::geteuid().is_root();
-    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    let limits = ["sh", "-c", "ulimit -Sn 1024 && ulimit -l 64 && exec \"$@\"", "sh"];
+    let nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    let limits = [
+        "sh",
+        "-c",
+        "ulimit -Sn 1024 && ulimit -l 64 && exec \"$@\"",
+        "sh",
+    ];
     Job::new(&readable)
         .launcher(copy.join("bin/oshrun"))
         .n(n)
@@ -94,19 +117,32 @@ fn an_ordinary_user_starts_512_pes() {
 /// bytes for each PE of the job, also with 1,000 teams.
 fn the_library_registers_little_memory_of_its_own() {
     for (program, n) in [(program!("teams_thousand.c"), 3), (program!("grid.c"), 48)] {
-        let job = Job::new(program).n(n).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
+        let job = Job::new(program)
+            .n(n)
+            .env("SHMEM_ONNODE", "off")
+            .env("SHMEM_TRANSPORT", "tcp");
         let outcome = job.env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(n);
-        let registered = outcome.stderr.lines().filter(|line| line.contains("registers memory"));
+        let registered = outcome
+            .stderr
+            .lines()
+            .filter(|line| line.contains("registers memory"));
         let field = |line: &str, name: &str| {
-            let found = line.split([' ', ',']).find_map(|word| word.strip_prefix(name));
-            found.unwrap_or_else(|| panic!("no {name} in {line}")).to_owned()
+            let found = line
+                .split([' ', ','])
+                .find_map(|word| word.strip_prefix(name));
+            found
+                .unwrap_or_else(|| panic!("no {name} in {line}"))
+                .to_owned()
         };
         let number = |line: &str, name| field(line, name).parse().expect("a number");
         let nbytes: Vec<usize> = registered.map(|line| number(line, "own=")).collect();
         assert_eq!(nbytes.len(), n, "one for each PE: {outcome}");
         let allowed = (1 << 20) + 200 * n;
-        assert!(nbytes.iter().all(|&nbytes| 0 < nbytes && nbytes <= allowed), "{nbytes:?}");
+        assert!(
+            nbytes.iter().all(|&nbytes| 0 < nbytes && nbytes <= allowed),
+            "{nbytes:?}"
+        );
     }
 }
 
@@ -114,15 +150,27 @@ fn the_library_registers_little_memory_of_its_own() {
 /// virtual nodes over this transport.
 fn received_at_start(n: usize, transport: &str) -> Vec<usize> {
     let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
-    let nodes = job.env("SHMEM_VIRTUAL_NODES", 16).env("SHMEM_TRANSPORT", transport);
-    let job = nodes.env("SHMEM_SYMMETRIC_SIZE", "2M").env("SHMEM_DEBUG", "bootstrap=trace");
+    let nodes = job
+        .env("SHMEM_VIRTUAL_NODES", 16)
+        .env("SHMEM_TRANSPORT", transport);
+    let job = nodes
+        .env("SHMEM_SYMMETRIC_SIZE", "2M")
+        .env("SHMEM_DEBUG", "bootstrap=trace");
     let outcome = job.timeout(Duration::from_secs(180)).run();
     outcome.assert_ok(n);
     let mut received = vec![0; n];
-    for line in outcome.stderr.lines().filter(|line| line.contains("has the records of all PEs")) {
+    for line in outcome
+        .stderr
+        .lines()
+        .filter(|line| line.contains("has the records of all PEs"))
+    {
         let number = |name: &str| -> usize {
-            let found = line.split([' ', ',']).find_map(|word| word.strip_prefix(name));
-            found.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {line}"))
+            let found = line
+                .split([' ', ','])
+                .find_map(|word| word.strip_prefix(name));
+            found
+                .and_then(|number| number.parse().ok())
+                .unwrap_or_else(|| panic!("{name}: {line}"))
         };
         let pe = &mut received[number("pe=")];
         *pe = number("received=").max(*pe);
@@ -141,9 +189,21 @@ fn what_a_pe_receives_at_its_start_does_not_grow_with_the_job() {
         library.into_iter().for_each(needs_library);
         let [few, many] = sizes.map(|n| received_at_start(n, transport));
         let most = |received: &[usize]| *received[1..].iter().max().expect("several PEs");
-        assert!(many.iter().all(|&nbytes| nbytes > 0), "{transport}: {many:?}");
-        assert!(most(&many) <= most(&few) + 100, "{transport}: {} {}", most(&few), most(&many));
-        assert!(many[0] <= most(&many) + 250 * many.len(), "{transport}: {}", many[0]);
+        assert!(
+            many.iter().all(|&nbytes| nbytes > 0),
+            "{transport}: {many:?}"
+        );
+        assert!(
+            most(&many) <= most(&few) + 100,
+            "{transport}: {} {}",
+            most(&few),
+            most(&many)
+        );
+        assert!(
+            many[0] <= most(&many) + 250 * many.len(),
+            "{transport}: {}",
+            many[0]
+        );
     }
 }
 
@@ -156,7 +216,11 @@ fn open_to_all(dir: &Path) {
 /// another test could still have it open for writing, and the kernel would refuse to run it.
 fn copy_all(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-rL").arg(from).arg(to).status();
-    assert!(copied.is_ok_and(|status| status.success()), "{} is not copied", from.display());
+    assert!(
+        copied.is_ok_and(|status| status.success()),
+        "{} is not copied",
+        from.display()
+    );
 }
 
 testkit::module_tests! {

@@ -88,7 +88,9 @@ fn python() -> String {
     let linked = std::fs::read(extension.trim_end()).expect("it can be read");
     let name = b"librushmem";
     if !linked.windows(name.len()).any(|part| part == name) {
-        absent(format!("the shmem4py of {python} was built with another library"));
+        absent(format!(
+            "the shmem4py of {python} was built with another library"
+        ));
     }
     python
 }
@@ -96,7 +98,9 @@ fn python() -> String {
 /// Returns the programs of the page.
 fn programs_of_page() -> Vec<&'static str> {
     let blocks = PAGE.split("```python\n").skip(1);
-    blocks.filter_map(|block| Some(block.split_once("```")?.0)).collect()
+    blocks
+        .filter_map(|block| Some(block.split_once("```")?.0))
+        .collect()
 }
 
 /// Runs jobs of a program with three PEs: on a node and over a network.
@@ -107,7 +111,8 @@ fn outcomes(name: &str, text: &str) -> Vec<Outcome> {
     let outcome = |onnode| {
         let job = Job::new(&python).n(3).arg(program.display());
         let job = job.env("SHMEM_ONNODE", onnode);
-        job.env("LD_LIBRARY_PATH", prefix().join("lib").display()).run()
+        job.env("LD_LIBRARY_PATH", prefix().join("lib").display())
+            .run()
     };
     ["on", "off"].map(outcome).into()
 }
@@ -120,19 +125,32 @@ fn its_calls_reach_the_library() {
 
 fn the_program_of_the_page_runs() {
     for outcome in outcomes("shmem4py_page.py", programs_of_page()[0]) {
-        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+        assert_eq!(
+            (outcome.code(), outcome.stderr.as_str()),
+            (0, ""),
+            "{outcome}"
+        );
     }
 }
 
 fn a_job_forms_by_a_unique_id() {
     let python = python();
     let programs = blocks(UNLAUNCHED, "python");
-    let program = programs.iter().find(|program| program.contains("shmem4py")).expect("a program");
+    let program = programs
+        .iter()
+        .find(|program| program.contains("shmem4py"))
+        .expect("a program");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem4py_by_id.py");
     std::fs::write(&file, program).expect("a file");
     let job = Job::direct(&python).arg(file.display());
-    let outcome = job.env("LD_LIBRARY_PATH", prefix().join("lib").display()).run();
-    assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+    let outcome = job
+        .env("LD_LIBRARY_PATH", prefix().join("lib").display())
+        .run();
+    assert_eq!(
+        (outcome.code(), outcome.stderr.as_str()),
+        (0, ""),
+        "{outcome}"
+    );
 }
 
 fn a_message_names_the_line_of_the_program() {
@@ -143,19 +161,37 @@ fn a_message_names_the_line_of_the_program() {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong_pe.py");
     std::fs::write(&program, WRONG_PE).expect("a file");
     let library = prefix().join("lib/librushmem.so");
-    let job = Job::new(&python).n(2).arg(program.display()).arg(library.display());
-    job.run().assert_fails(&["shmem_long_p: argument pe is 77", "wrong_pe.py:9)"]);
+    let job = Job::new(&python)
+        .n(2)
+        .arg(program.display())
+        .arg(library.display());
+    job.run()
+        .assert_fails(&["shmem_long_p: argument pe is 77", "wrong_pe.py:9)"]);
 }
 
 fn an_exception_ends_the_job() {
     let raised = "ValueError: what was raised\n";
     for outcome in outcomes("shmem4py_raises.py", RAISES) {
-        assert_eq!((outcome.code(), outcome.stdout.as_str()), (1, ""), "{outcome}");
+        assert_eq!(
+            (outcome.code(), outcome.stdout.as_str()),
+            (1, ""),
+            "{outcome}"
+        );
         assert!(outcome.stderr.contains(raised), "{outcome}");
-        assert!(outcome.stderr.contains("; PE 1 in shmem_finalize; "), "{outcome}");
+        assert!(
+            outcome.stderr.contains("; PE 1 in shmem_finalize; "),
+            "{outcome}"
+        );
     }
-    for outcome in outcomes("shmem4py_hooked.py", &[programs_of_page()[1], RAISES].concat()) {
-        assert_eq!((outcome.code(), outcome.stdout.as_str()), (1, ""), "{outcome}");
+    for outcome in outcomes(
+        "shmem4py_hooked.py",
+        &[programs_of_page()[1], RAISES].concat(),
+    ) {
+        assert_eq!(
+            (outcome.code(), outcome.stdout.as_str()),
+            (1, ""),
+            "{outcome}"
+        );
         assert!(outcome.stderr.ends_with(raised), "{outcome}");
     }
 }

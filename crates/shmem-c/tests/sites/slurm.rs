@@ -27,7 +27,9 @@ impl Slurm {
             absent("a private Slurm needs root");
         }
         let dir = format!("rm{}", std::process::id());
-        let slurm = Slurm { dir: std::env::temp_dir().join(dir) };
+        let slurm = Slurm {
+            dir: std::env::temp_dir().join(dir),
+        };
         assert!(slurm.script("up"), "see {}", slurm.dir.display());
         slurm
     }
@@ -74,7 +76,9 @@ fn over_each_of_its_protocols() {
         warns_of_pes_without_finalize(&four);
         exits_as_a_whole(&one, status);
     }
-    let two = slurm.launcher(&["--mpi=pmi2", "-N4"]).env("SHMEM_BOOTSTRAP", "pmi2");
+    let two = slurm
+        .launcher(&["--mpi=pmi2", "-N4"])
+        .env("SHMEM_BOOTSTRAP", "pmi2");
     two.job(program!("rma.c"), 4).run().assert_ok(4);
 
     // On both machines.
@@ -93,7 +97,10 @@ fn over_each_of_its_protocols() {
     launcher.job(&program, 3).arg("mpi").run().assert_ok(3);
     let outcome = launcher.job(&program, 3).arg("shmem").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
-    assert!(outcome.stderr.contains("call MPI_Init before shmem_init"), "{outcome}");
+    assert!(
+        outcome.stderr.contains("call MPI_Init before shmem_init"),
+        "{outcome}"
+    );
 }
 
 /// Runs oshrun in an allocation. It starts its daemons by srun on the nodes of the allocation.
@@ -102,11 +109,15 @@ fn oshrun_in_an_allocation(slurm: &Slurm) {
     let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
     let job = |source: PathBuf, options: &[&str]| {
         let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();
-        Job::direct(source).wrap(words).env("SHMEM_SYMMETRIC_SIZE", "64m")
+        Job::direct(source)
+            .wrap(words)
+            .env("SHMEM_SYMMETRIC_SIZE", "64m")
     };
     job(program!("rma.c"), &[]).run().assert_ok(4);
     job(program!("split_2d.c"), &["-n", "8"]).run().assert_ok(8);
-    job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
+    job(program!("collectives_team.c"), &["--ppn", "2"])
+        .run()
+        .assert_ok(8);
     let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
     outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
 }
@@ -123,7 +134,10 @@ fn recipes_in_an_allocation(slurm: &Slurm) {
     for words in ["srun --mpi=none", "apptainer"] {
         page.write("block.sh", &page.block("sh", words));
         let salloc = slurm.dir.join("salloc");
-        let command = format!("{} -Q -N4 -n8 bash -euo pipefail block.sh", salloc.display());
+        let command = format!(
+            "{} -Q -N4 -n8 bash -euo pipefail block.sh",
+            salloc.display()
+        );
         assert_rings(&page.shell(&command), 8);
     }
     page.end();

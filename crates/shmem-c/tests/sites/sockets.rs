@@ -11,8 +11,14 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// Returns the transports that can be used here, all of which use sockets.
 fn transports() -> impl Iterator<Item = &'static str> {
-    let all = [("tcp", None), ("ucx", Some("libucp.so.0")), ("ofi", Some("libfabric.so.1"))];
-    all.into_iter().filter(|(_, library)| library.is_none_or(has_library)).map(|(name, _)| name)
+    let all = [
+        ("tcp", None),
+        ("ucx", Some("libucp.so.0")),
+        ("ofi", Some("libfabric.so.1")),
+    ];
+    all.into_iter()
+        .filter(|(_, library)| library.is_none_or(has_library))
+        .map(|(name, _)| name)
 }
 
 /// Adds an interface to each host, as Docker does. Its address seems to be in the same subnet on
@@ -25,7 +31,10 @@ fn with_docker0(hosts: &Hosts, n: u32, addresses: &[&str]) {
             ip(&words).expect("a device of ours");
         };
         run("link add docker0 type veth peer name unused");
-        run(&format!("addr add {}/16 dev docker0", addresses[number as usize]));
+        run(&format!(
+            "addr add {}/16 dev docker0",
+            addresses[number as usize]
+        ));
         run("link set unused up");
         run("link set docker0 up");
     }
@@ -33,11 +42,19 @@ fn with_docker0(hosts: &Hosts, n: u32, addresses: &[&str]) {
 
 /// Returns a job with a PE on each host.
 fn across(hosts: &Hosts, list: &str) -> Job {
-    let script = format!("exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"", hosts.prefix());
+    let script = format!(
+        "exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"",
+        hosts.prefix()
+    );
     let program = program!("heap_size.c");
-    let job = Job::new("/bin/sh").arg("-c").arg(script).arg(program.display());
+    let job = Job::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .arg(program.display());
     let job = job.n(2).arg(1 << 20).arg(0).env("SHMEM_VIRTUAL_NODES", 2);
-    let job = job.env("SHMEM_TRANSPORT", "tcp").env("SHMEM_TCP_INTERFACE", list);
+    let job = job
+        .env("SHMEM_TRANSPORT", "tcp")
+        .env("SHMEM_TCP_INTERFACE", list);
     job.timeout(patient(SOON))
 }
 
@@ -46,9 +63,18 @@ fn across(hosts: &Hosts, list: &str) -> Job {
 fn at_ports(hosts: &Hosts, n: usize, (first, last): (u16, u16), least: u32) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
     let program = program!("ports.c");
-    let job = Job::new("/bin/sh").arg("-c").arg(script).arg(program.display()).n(n);
-    let job = job.arg(first).arg(last).arg(least).env("SHMEM_ONNODE", "off");
-    job.env("SHMEM_SYMMETRIC_SIZE", "16m").timeout(patient(SOON))
+    let job = Job::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .arg(program.display())
+        .n(n);
+    let job = job
+        .arg(first)
+        .arg(last)
+        .arg(least)
+        .env("SHMEM_ONNODE", "off");
+    job.env("SHMEM_SYMMETRIC_SIZE", "16m")
+        .timeout(patient(SOON))
 }
 
 fn words_of_failure(outcome: &Outcome, words: &[&str]) {
@@ -72,7 +98,10 @@ fn lists_select_interfaces() {
     ] {
         let outcome = across(&hosts, list).env("SHMEM_DEBUG", "2").run();
         outcome.assert_ok(2);
-        let listens = outcome.stderr.lines().filter(|line| line.contains("listens on ["));
+        let listens = outcome
+            .stderr
+            .lines()
+            .filter(|line| line.contains("listens on ["));
         let listens: Vec<&str> = listens.collect();
         assert_eq!(listens.len(), 2, "{outcome}");
         for line in listens {
@@ -87,19 +116,37 @@ fn lists_that_select_nothing_are_explained() {
     let there = ["; there are lo (127.0.0.1", "), w (10.77.0."];
     for (list, words) in [
         ("10.78.0.0/16", "but no address here is in 10.78.0.0/16"),
-        ("eth9,fd00::/8", "but there is no eth9 here, no address here is in fd00::/8"),
-        ("^w", "but that leaves no address that another machine could reach"),
+        (
+            "eth9,fd00::/8",
+            "but there is no eth9 here, no address here is in fd00::/8",
+        ),
+        (
+            "^w",
+            "but that leaves no address that another machine could reach",
+        ),
     ] {
         let outcome = across(&hosts, list).run();
-        words_of_failure(&outcome, &[&format!("SHMEM_TCP_INTERFACE is {list}, {words}")]);
+        words_of_failure(
+            &outcome,
+            &[&format!("SHMEM_TCP_INTERFACE is {list}, {words}")],
+        );
         words_of_failure(&outcome, &there);
     }
     for (list, words) in [
-        ("10.77.0.0/40", "but 10.77.0.0/40 is no subnet: an address and the number of its "),
-        ("w,^docker0", "but ^ stands once, before a list of all that are left out"),
+        (
+            "10.77.0.0/40",
+            "but 10.77.0.0/40 is no subnet: an address and the number of its ",
+        ),
+        (
+            "w,^docker0",
+            "but ^ stands once, before a list of all that are left out",
+        ),
     ] {
         let outcome = across(&hosts, list).run();
-        words_of_failure(&outcome, &[&format!("SHMEM_TCP_INTERFACE is {list}, {words}")]);
+        words_of_failure(
+            &outcome,
+            &[&format!("SHMEM_TCP_INTERFACE is {list}, {words}")],
+        );
     }
 }
 
@@ -123,13 +170,24 @@ fn taken_ports_are_one_message() {
     words_of_failure(&outcome, &[taken]);
     let job = at_ports(&hosts, 2, (1, 1), 0).env("SHMEM_TRANSPORT", "tcp");
     let outcome = job.env("SHMEM_TCP_PORTS", "50000-").run();
-    words_of_failure(&outcome, &["SHMEM_TCP_PORTS is 50000-, but it must be a range of ports"]);
+    words_of_failure(
+        &outcome,
+        &["SHMEM_TCP_PORTS is 50000-, but it must be a range of ports"],
+    );
 }
 
 fn by_id(host: &str, variables: &[(&str, &str)]) -> Outcome {
-    let job = Job::direct(program!("by_id.c")).arg(4).arg("ok").env("SHMEM_SYMMETRIC_SIZE", "16m");
-    let job = job.wrap(["ip", "netns", "exec", host]).timeout(patient(SOON));
-    variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    let job = Job::direct(program!("by_id.c"))
+        .arg(4)
+        .arg("ok")
+        .env("SHMEM_SYMMETRIC_SIZE", "16m");
+    let job = job
+        .wrap(["ip", "netns", "exec", host])
+        .timeout(patient(SOON));
+    variables
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .run()
 }
 
 fn a_meeting_listens_as_the_settings_say() {
@@ -137,7 +195,11 @@ fn a_meeting_listens_as_the_settings_say() {
     let (first, second) = (hosts.host(0), hosts.host(1));
     with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
     let debug = ("SHMEM_DEBUG", "2");
-    let across = [("TEST_NETNS", second.as_str()), ("SHMEM_TRANSPORT", "tcp"), debug];
+    let across = [
+        ("TEST_NETNS", second.as_str()),
+        ("SHMEM_TRANSPORT", "tcp"),
+        debug,
+    ];
     for (list, ports, words) in [
         ("w", "50000", "at=[10.77.0.1:50000]"),
         ("^docker0,lo", "50000-50000", "at=[10.77.0.1:50000]"),
@@ -153,7 +215,10 @@ fn a_meeting_listens_as_the_settings_say() {
     let outcome = by_id(&first, &across);
     outcome.assert_ok(4);
     let outcome = by_id(&first, &[("SHMEM_TCP_INTERFACE", "10.78.0.0/16")]);
-    words_of_failure(&outcome, &["serve the meeting", "no address here is in 10.78.0.0/16"]);
+    words_of_failure(
+        &outcome,
+        &["serve the meeting", "no address here is in 10.78.0.0/16"],
+    );
 }
 
 fn a_machine_may_have_only_the_loopback_of_ipv6() {
@@ -164,10 +229,17 @@ fn a_machine_may_have_only_the_loopback_of_ipv6() {
         testkit::absent("the loopback interface keeps its address");
     }
     // UCX 1.13 and libfabric 1.17 need an address of IPv4 for their sockets.
-    at_ports(&hosts, 2, (1, 65535), 2).env("SHMEM_TRANSPORT", "tcp").run().assert_ok(2);
+    at_ports(&hosts, 2, (1, 65535), 2)
+        .env("SHMEM_TRANSPORT", "tcp")
+        .run()
+        .assert_ok(2);
     at_ports(&hosts, 2, (1, 65535), 0).run().assert_ok(2);
     by_id(&host, &[]).assert_ok(4);
-    by_id(&host, &[("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")]).assert_ok(4);
+    by_id(
+        &host,
+        &[("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")],
+    )
+    .assert_ok(4);
 }
 
 fn addresses_that_do_not_answer_are_passed_over_or_all_named() {
@@ -179,7 +251,10 @@ fn addresses_that_do_not_answer_are_passed_over_or_all_named() {
     let second = hosts.host(1);
     ip(&["-n", &second, "route", "add", "blackhole", "10.77.0.1/32"]).expect("a route of ours");
     let outcome = job().run();
-    words_of_failure(&outcome, &["no route leads there", "172.17.0.1:", "10.77.0.1:"]);
+    words_of_failure(
+        &outcome,
+        &["no route leads there", "172.17.0.1:", "10.77.0.1:"],
+    );
 }
 
 testkit::module_tests! {

@@ -27,26 +27,39 @@ impl SshHosts {
             absent("hosts in namespaces need root");
         }
         let sshd = std::env::var_os("SSHD").map(PathBuf::from);
-        let system = ["/usr/sbin/sshd", "/sbin/sshd"].into_iter().map(PathBuf::from);
+        let system = ["/usr/sbin/sshd", "/sbin/sshd"]
+            .into_iter()
+            .map(PathBuf::from);
         if !sshd.into_iter().chain(system).any(|file| file.exists()) {
             absent("there is no sshd");
         }
         let dir = std::env::temp_dir().join(format!("rm{}{test}", std::process::id()));
         let hosts = SshHosts { dir };
         let up = hosts.script(&["up"]);
-        assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+        assert!(
+            up.status.success(),
+            "{}",
+            String::from_utf8_lossy(&up.stderr)
+        );
         hosts
     }
 
     fn script(&self, words: &[&str]) -> Output {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
         let mut command = Command::new("timeout");
-        command.args(["-k", "5", "180"]).arg(script).arg(words[0]).arg(&self.dir);
+        command
+            .args(["-k", "5", "180"])
+            .arg(script)
+            .arg(words[0])
+            .arg(&self.dir);
         // A daemon must not keep the test's output open.
         let output = command.args(&words[1..]).stdin(Stdio::null());
         match words[0] {
             "up" => Output {
-                status: output.stdout(Stdio::null()).status().expect("a script of ours"),
+                status: output
+                    .stdout(Stdio::null())
+                    .status()
+                    .expect("a script of ours"),
                 stdout: Vec::new(),
                 stderr: Vec::new(),
             },
@@ -61,7 +74,15 @@ impl SshHosts {
         let oshrun = prefix().join("bin/oshrun").display().to_string();
         let agent = format!("ssh -F {dir}/ssh_config -T -x -o BatchMode=yes");
         Job::direct(source)
-            .wrap([script.as_str(), "on", &dir, "1", &oshrun, "--launch-agent", &agent])
+            .wrap([
+                script.as_str(),
+                "on",
+                &dir,
+                "1",
+                &oshrun,
+                "--launch-agent",
+                &agent,
+            ])
             .wrap(options.iter().copied())
             .env("SHMEM_SYMMETRIC_SIZE", "64m")
     }
@@ -84,9 +105,14 @@ impl SshHosts {
     /// accepts.
     fn find(&self, host: &str, is: impl Fn(&str) -> bool) -> u32 {
         let all = self.processes();
-        let found = all.iter().filter(|(at, _, command)| at == host && is(command));
+        let found = all
+            .iter()
+            .filter(|(at, _, command)| at == host && is(command));
         // A shell or `timeout` that has started it has a lower number.
-        found.map(|(_, pid, _)| *pid).max().unwrap_or_else(|| panic!("not on {host}: {all:?}"))
+        found
+            .map(|(_, pid, _)| *pid)
+            .max()
+            .unwrap_or_else(|| panic!("not on {host}: {all:?}"))
     }
 
     #[track_caller]
@@ -97,7 +123,10 @@ impl SshHosts {
             if left.is_empty() {
                 return;
             }
-            assert!(since.elapsed() < patient(WITHIN), "left on the hosts: {left:?}");
+            assert!(
+                since.elapsed() < patient(WITHIN),
+                "left on the hosts: {left:?}"
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -116,10 +145,16 @@ impl SshHosts {
     fn assert_lost(&self, running: Running, trouble: &str, words: &[&str]) {
         let since = Instant::now();
         let outcome = running.finish();
-        println!("{trouble}: ended after {:.1} s", since.elapsed().as_secs_f64());
+        println!(
+            "{trouble}: ended after {:.1} s",
+            since.elapsed().as_secs_f64()
+        );
         let messages: Vec<&str> = outcome.stderr.lines().collect();
         assert_eq!(messages.len(), 1, "{trouble}: {outcome}");
-        assert!(words.iter().all(|word| messages[0].contains(word)), "{trouble}: {outcome}");
+        assert!(
+            words.iter().all(|word| messages[0].contains(word)),
+            "{trouble}: {outcome}"
+        );
         assert!(since.elapsed() < patient(WITHIN), "{trouble}: {outcome}");
         self.assert_nothing_left();
     }
@@ -141,10 +176,23 @@ fn is_daemon(command: &str) -> bool {
 
 fn over_ssh_programs_run_on_four_hosts() {
     let hosts = SshHosts::up("p");
-    for source in ["rma.c", "amo.c", "signal.c", "split_2d.c", "collectives_team.c", "lock.c"] {
+    for source in [
+        "rma.c",
+        "amo.c",
+        "signal.c",
+        "split_2d.c",
+        "collectives_team.c",
+        "lock.c",
+    ] {
         let program = program!(source);
-        hosts.job(&program, &["-H", "h1,h2,h3,h4"]).run().assert_ok(4);
-        hosts.job(&program, &["-H", "h2:2,h3:2,h4:2"]).run().assert_ok(6);
+        hosts
+            .job(&program, &["-H", "h1,h2,h3,h4"])
+            .run()
+            .assert_ok(4);
+        hosts
+            .job(&program, &["-H", "h2:2,h3:2,h4:2"])
+            .run()
+            .assert_ok(6);
     }
     hosts.assert_nothing_left();
 }
@@ -154,14 +202,20 @@ fn over_ssh_what_dies_is_named_and_nothing_is_left() {
     let is_pe = |command: &str| command.contains("endless") && !command.contains("oshrun");
     let running = hosts.endless(&[]);
     kill(hosts.find("h3", is_pe));
-    hosts.assert_lost(running, "a killed PE", &["PE 2 (pid ", "host h3", "SIGKILL"]);
+    hosts.assert_lost(
+        running,
+        "a killed PE",
+        &["PE 2 (pid ", "host h3", "SIGKILL"],
+    );
 
     let running = hosts.endless(&[]);
     kill(hosts.find("h3", is_daemon));
     hosts.assert_lost(running, "a killed daemon", &["host h3 was lost", "ssh"]);
 
     let running = hosts.endless(&[]);
-    kill(hosts.find("h1", |command| command.starts_with("ssh ") && command.contains(" h3 ")));
+    kill(hosts.find("h1", |command| {
+        command.starts_with("ssh ") && command.contains(" h3 ")
+    }));
     hosts.assert_lost(running, "a killed ssh", &["host h3 was lost"]);
 
     let running = hosts.endless(&[]);
@@ -169,7 +223,10 @@ fn over_ssh_what_dies_is_named_and_nothing_is_left() {
     let since = Instant::now();
     running.finish();
     hosts.assert_nothing_left();
-    println!("a killed oshrun: nothing left after {:.1} s", since.elapsed().as_secs_f64());
+    println!(
+        "a killed oshrun: nothing left after {:.1} s",
+        since.elapsed().as_secs_f64()
+    );
 }
 
 fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
@@ -186,7 +243,10 @@ fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
 
     hosts.script(&["join"]);
     let program = program!("rma.c");
-    hosts.job(&program, &["-H", "h1,h2,h3,h4"]).run().assert_ok(4);
+    hosts
+        .job(&program, &["-H", "h1,h2,h3,h4"])
+        .run()
+        .assert_ok(4);
     hosts.assert_nothing_left();
 }
 
@@ -198,13 +258,20 @@ fn over_ssh_hosts_that_cannot_be_reached_are_named() {
     };
     fails(
         &["-H", "h1,h9"],
-        &["host h9", "ssh exited with status 255", "check that ssh h9 true works"],
+        &[
+            "host h9",
+            "ssh exited with status 255",
+            "check that ssh h9 true works",
+        ],
     );
     fails(
         &["-H", "h1,h2", "--prefix", "/no/where"],
         &["host h2", "/no/where/bin/oshrun", "--prefix"],
     );
-    fails(&["-H", "h2,h3", "/no/such/program"], &["cannot run /no/such/program"]);
+    fails(
+        &["-H", "h2,h3", "/no/such/program"],
+        &["cannot run /no/such/program"],
+    );
     hosts.assert_nothing_left();
 }
 

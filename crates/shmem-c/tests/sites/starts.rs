@@ -24,14 +24,19 @@ fn tmpdir() -> &'static Path {
 fn job(variables: &[(&str, &str)]) -> Job {
     let job = Job::new(program!("heap_size.c")).n(2).arg(1 << 20).arg(0);
     let job = job.env("SHMEM_ONNODE", "off");
-    variables.iter().fold(job, |job, (name, value)| job.env(name, value))
+    variables
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
 }
 
 /// Checks that the job fails soon, and that the message of `shmem_init` has all of these words.
 #[track_caller]
 fn fails(job: Job, words: &[&str]) {
     let outcome = job.timeout(patient(SOON)).run();
-    let message = outcome.stderr.lines().find(|line| line.contains("shmem_init: "));
+    let message = outcome
+        .stderr
+        .lines()
+        .find(|line| line.contains("shmem_init: "));
     let message = message.unwrap_or_else(|| panic!("no message\n{outcome}"));
     assert!(!outcome.status.success(), "{outcome}");
     for word in words {
@@ -58,18 +63,34 @@ fn with_a_provider_of_libfabric_that_refuses() {
     let ofi = ("SHMEM_TRANSPORT", "ofi");
     let udp = "udp: refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do";
     let provider = |name| job(&[ofi, ("SHMEM_OFI_PROVIDER", name)]);
-    fails(provider("udp"), &["SHMEM_OFI_PROVIDER=udp", udp, "--doctor"]);
+    fails(
+        provider("udp"),
+        &["SHMEM_OFI_PROVIDER=udp", udp, "--doctor"],
+    );
     let none = "SHMEM_OFI_PROVIDER is nosuch, and there is no such provider: there are ";
     fails(provider("nosuch"), &[none, "tcp;ofi_rxm"]);
-    fails(job(&[ofi, ("FI_PROVIDER", "nosuch")]), &["with FI_PROVIDER=nosuch"]);
+    fails(
+        job(&[ofi, ("FI_PROVIDER", "nosuch")]),
+        &["with FI_PROVIDER=nosuch"],
+    );
     let over_tcp = provider("tcp;ofi_rxm").env("SHMEM_TCP_INTERFACE", "nosuch0");
-    fails(over_tcp, &["its interface is ", ", but SHMEM_TCP_INTERFACE is nosuch0"]);
+    fails(
+        over_tcp,
+        &["its interface is ", ", but SHMEM_TCP_INTERFACE is nosuch0"],
+    );
     let dir = strict_fabric::dir(tmpdir()).expect("it is built");
     let strict = provider("strict")
         .env("FI_PROVIDER_PATH", dir.display())
         .env("SHMEM_AMOS", "network")
         .env("SHMEM_OFI_DOMAIN", "efa");
-    fails(strict, &["strict: refuses FI_ATOMIC", "SHMEM_AMOS=network", "SHMEM_OFI_DOMAIN=efa"]);
+    fails(
+        strict,
+        &[
+            "strict: refuses FI_ATOMIC",
+            "SHMEM_AMOS=network",
+            "SHMEM_OFI_DOMAIN=efa",
+        ],
+    );
 }
 
 fn with_a_variable_in_the_way_of_ucx() {
@@ -90,14 +111,25 @@ fn with_a_variable_in_the_way_of_ucx() {
 fn over_w(hosts: &Hosts) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
     let program = program!("heap_size.c");
-    let job = Job::new("/bin/sh").arg("-c").arg(script).arg(program.display());
+    let job = Job::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .arg(program.display());
     let job = job.n(2).arg(1 << 20).arg(0).env("SHMEM_ONNODE", "off");
-    job.env("SHMEM_TRANSPORT", "tcp").env("SHMEM_TCP_INTERFACE", "w")
+    job.env("SHMEM_TRANSPORT", "tcp")
+        .env("SHMEM_TCP_INTERFACE", "w")
 }
 
 fn over_an_interface_without_a_usable_address() {
-    let absent = [("SHMEM_TRANSPORT", "tcp"), ("SHMEM_TCP_INTERFACE", "nosuch0")];
-    let words = ["SHMEM_TCP_INTERFACE is nosuch0, but there is no nosuch0", "there are ", "lo"];
+    let absent = [
+        ("SHMEM_TRANSPORT", "tcp"),
+        ("SHMEM_TCP_INTERFACE", "nosuch0"),
+    ];
+    let words = [
+        "SHMEM_TCP_INTERFACE is nosuch0, but there is no nosuch0",
+        "there are ",
+        "lo",
+    ];
     fails(job(&absent), &words);
 
     let hosts = Hosts::new("i", 2);
@@ -124,16 +156,25 @@ fn without_a_loopback_interface() {
         absent("there are no network namespaces");
     }
     let tcp = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")];
-    let words =
-        ["no route leads there", "of this host's interfaces lo is down", "ip link set lo up"];
+    let words = [
+        "no route leads there",
+        "of this host's interfaces lo is down",
+        "ip link set lo up",
+    ];
     fails(job(&tcp).wrap(enter), &words);
 }
 
 /// Returns a job with a PE on each host.
 fn across(hosts: &Hosts) -> Job {
-    let script = format!("exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"", hosts.prefix());
+    let script = format!(
+        "exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"",
+        hosts.prefix()
+    );
     let program = program!("heap_size.c");
-    let job = Job::new("/bin/sh").arg("-c").arg(script).arg(program.display());
+    let job = Job::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .arg(program.display());
     job.n(2).arg(1 << 20).arg(0).env("SHMEM_VIRTUAL_NODES", 2)
 }
 
@@ -152,19 +193,36 @@ fn between_hosts_of_which_one_cannot_be_reached() {
         absent(format!("this kernel has no rules by port: {why}"));
     }
     let silent = "nothing answers there: its host is down, or a firewall drops what is sent";
-    fails(across(&hosts), &["PE 0: a put to PE 1", silent, "10.77.0.2:", "SHMEM_TCP_INTERFACE"]);
+    fails(
+        across(&hosts),
+        &[
+            "PE 0: a put to PE 1",
+            silent,
+            "10.77.0.2:",
+            "SHMEM_TCP_INTERFACE",
+        ],
+    );
     filtered("del").expect("it was added");
 
     let way = |verb| ip(&["-n", &second, "route", verb, "blackhole", "10.77.0.1/32"]);
     way("add").expect("a route of ours");
-    fails(across(&hosts), &["PE 1: a put to PE 0", "no route leads there", "10.77.0.1:"]);
+    fails(
+        across(&hosts),
+        &["PE 1: a put to PE 0", "no route leads there", "10.77.0.1:"],
+    );
     way("del").expect("it was added");
 
     ip(&["-n", &second, "link", "set", "w", "down"]).expect("a device of ours");
     let down = "no route leads there";
-    fails(across(&hosts), &[down, "of this host's interfaces w is down", "PE 0", "PE 1"]);
+    fails(
+        across(&hosts),
+        &[down, "of this host's interfaces w is down", "PE 0", "PE 1"],
+    );
     ip(&["-n", &first, "link", "set", "w", "down"]).expect("a device of ours");
-    fails(across(&hosts), &[down, "of this host's interfaces w is down"]);
+    fails(
+        across(&hosts),
+        &[down, "of this host's interfaces w is down"],
+    );
 }
 
 fn on_a_host_that_does_not_answer() {
@@ -173,7 +231,15 @@ fn on_a_host_that_does_not_answer() {
     }
     let hosts = Hosts::new("s", 2);
     let host = hosts.host(0);
-    let words = ["neigh", "add", "10.77.0.9", "lladdr", "02:00:00:00:00:09", "dev", "w"];
+    let words = [
+        "neigh",
+        "add",
+        "10.77.0.9",
+        "lladdr",
+        "02:00:00:00:00:09",
+        "dev",
+        "w",
+    ];
     ip(&[&["-n", &host][..], &words, &["nud", "permanent"]].concat()).expect("a device of ours");
     for (address, said) in [
         ("10.77.0.9", "Connection timed out"),
@@ -181,26 +247,44 @@ fn on_a_host_that_does_not_answer() {
         ("10.77.0.2", "Connection refused"),
     ] {
         let job = Job::new(program!("heap_size.c")).launcher_options(["-H", address]);
-        let outcome = job.wrap(["ip", "netns", "exec", &host]).timeout(patient(SOON)).run();
+        let outcome = job
+            .wrap(["ip", "netns", "exec", &host])
+            .timeout(patient(SOON))
+            .run();
         let start = format!("oshrun: cannot start the PEs of host {address}: ");
         let check = format!("check that ssh {address} true works");
-        assert!(outcome.assert_fails(&[said, &check]).starts_with(&start), "{outcome}");
+        assert!(
+            outcome.assert_fails(&[said, &check]).starts_with(&start),
+            "{outcome}"
+        );
     }
 }
 
 /// Returns a job whose PEs have a limit, which is set by this shell command.
 fn limited(command: &str, n: usize) -> Job {
     let program = program!("heap_size.c");
-    let job = Job::new("/bin/sh").arg("-c").arg(format!("{command}; exec \"$0\" \"$@\""));
-    job.n(n).arg(program.display()).arg(1 << 20).arg(0).env("SHMEM_ONNODE", "off")
+    let job = Job::new("/bin/sh")
+        .arg("-c")
+        .arg(format!("{command}; exec \"$0\" \"$@\""));
+    job.n(n)
+        .arg(program.display())
+        .arg(1 << 20)
+        .arg(0)
+        .env("SHMEM_ONNODE", "off")
 }
 
 fn with_too_few_descriptors() {
     let of_pes = limited("ulimit -n 8", 6).timeout(patient(SOON)).run();
-    let words = ["this PE has 8 files open and may have no more", "raise `ulimit -n`"];
+    let words = [
+        "this PE has 8 files open and may have no more",
+        "raise `ulimit -n`",
+    ];
     of_pes.assert_fails(&words);
     let script = "ulimit -n 20; exec \"$@\"";
-    let of_oshrun = job(&[]).wrap(["sh", "-c", script, "sh"]).timeout(patient(SOON)).run();
+    let of_oshrun = job(&[])
+        .wrap(["sh", "-c", script, "sh"])
+        .timeout(patient(SOON))
+        .run();
     of_oshrun.assert_fails(&[
         "oshrun: any job needs ",
         "the limit is 20",
@@ -212,11 +296,21 @@ fn with_too_few_descriptors() {
 fn with_a_full_dev_shm_jobs_run() {
     let words = ["unshare", "-m", "sh", "-c"];
     let tiny = "mount -t tmpfs -o ro,size=4k tiny /dev/shm && exec \"$@\"";
-    if !Job::direct("true").wrap(words).wrap([tiny, "sh"]).run().status.success() {
+    if !Job::direct("true")
+        .wrap(words)
+        .wrap([tiny, "sh"])
+        .run()
+        .status
+        .success()
+    {
         absent("no file system can be mounted here");
     }
     let over = |transport| {
-        job(&[("SHMEM_TRANSPORT", transport)]).wrap(words).wrap([tiny, "sh"]).run().assert_ok(2);
+        job(&[("SHMEM_TRANSPORT", transport)])
+            .wrap(words)
+            .wrap([tiny, "sh"])
+            .run()
+            .assert_ok(2);
     };
     over("tcp");
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
@@ -232,12 +326,18 @@ impl Group {
     /// Makes a group with this limit in bytes. The test is ignored if that is impossible.
     fn with_memory(limit: &str) -> Group {
         let name = format!("rushmem-test-{}", std::process::id());
-        let files = ["memory/memory.limit_in_bytes", "memory.max", "unified/memory.max"];
+        let files = [
+            "memory/memory.limit_in_bytes",
+            "memory.max",
+            "unified/memory.max",
+        ];
         let made = files.iter().find_map(|file| {
             let (dir, file) = file.rsplit_once('/').unwrap_or(("", file));
             let group = Group(Path::new("/sys/fs/cgroup").join(dir).join(&name));
             fs::create_dir(&group.0).ok()?;
-            fs::write(group.0.join(file), limit).is_ok().then_some(group)
+            fs::write(group.0.join(file), limit)
+                .is_ok()
+                .then_some(group)
         });
         made.unwrap_or_else(|| absent("no control group for memory can be made here"))
     }
@@ -264,19 +364,33 @@ fn in_a_control_group_with_too_little_memory() {
     ";
     let program = testkit::compile_text("touches.c", text, tmpdir(), &[]);
     let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
-    let outcome = Job::new(program).n(2).wrap(["sh", "-c", &enter, "sh"]).run();
+    let outcome = Job::new(program)
+        .n(2)
+        .wrap(["sh", "-c", &enter, "sh"])
+        .run();
     assert_eq!(outcome.code(), 137, "{outcome}");
     let mut lines = outcome.stderr.lines();
-    let warns =
-        lines.next().is_some_and(|line| line.contains("bytes of their symmetric heaps, but"));
+    let warns = lines
+        .next()
+        .is_some_and(|line| line.contains("bytes of their symmetric heaps, but"));
     let first = lines.next().unwrap_or_default();
-    assert!(warns && first.starts_with("oshrun: the kernel has killed PE "), "{outcome}");
-    for word in ["for lack of memory", "64 MiB (", "request more memory", "start fewer PEs"] {
+    assert!(
+        warns && first.starts_with("oshrun: the kernel has killed PE "),
+        "{outcome}"
+    );
+    for word in [
+        "for lack of memory",
+        "64 MiB (",
+        "request more memory",
+        "start fewer PEs",
+    ] {
         assert!(first.contains(word), "{word}\n{outcome}");
     }
     // A heap that is larger than the memory takes only what the program touches.
     let with_little = Job::new(program!("heap_size.c")).n(2).arg(1 << 20).arg(0);
-    let job = with_little.env("SHMEM_SYMMETRIC_SIZE", "1g").wrap(["sh", "-c", &enter, "sh"]);
+    let job = with_little
+        .env("SHMEM_SYMMETRIC_SIZE", "1g")
+        .wrap(["sh", "-c", &enter, "sh"]);
     let outcome = job.run();
     outcome.assert_ok(2);
     assert!(outcome.stderr.is_empty(), "{outcome}");
@@ -284,7 +398,10 @@ fn in_a_control_group_with_too_little_memory() {
 
 fn as_processes_that_would_each_be_alone() {
     for (variables, words) in [
-        (&[("PMI_SIZE", "2"), ("PMI_RANK", "1")][..], ["PE 1 of several", "PMI_FD", "oshrun"]),
+        (
+            &[("PMI_SIZE", "2"), ("PMI_RANK", "1")][..],
+            ["PE 1 of several", "PMI_FD", "oshrun"],
+        ),
         (
             &[("SLURM_PROCID", "1"), ("SLURM_NTASKS", "2")],
             ["PE 1 of several", "without a PMI", "srun --mpi=pmix"],
@@ -294,8 +411,13 @@ fn as_processes_that_would_each_be_alone() {
             ["PE 1 of several", "PMIX_RANK is not set", "oshrun"],
         ),
     ] {
-        let job = Job::direct(program!("heap_size.c")).arg(0).arg(0).timeout(patient(SOON));
-        let job = variables.iter().fold(job, |job, (name, value)| job.env(name, value));
+        let job = Job::direct(program!("heap_size.c"))
+            .arg(0)
+            .arg(0)
+            .timeout(patient(SOON));
+        let job = variables
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value));
         job.run().assert_fails(&words);
     }
 }

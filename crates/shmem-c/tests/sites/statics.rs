@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use testkit::{Job, Outcome, absent, compile_text, prefix, program};
 
 fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(name)
 }
 
 fn tmpdir() -> &'static Path {
@@ -33,18 +35,29 @@ fn needs(tool: &str) {
 
 /// Returns the directory in which rustc has its lld under the name that compilers use.
 fn lld() -> Option<String> {
-    let rustc = Command::new("rustc").args(["--print", "target-libdir"]).output().ok()?;
+    let rustc = Command::new("rustc")
+        .args(["--print", "target-libdir"])
+        .output()
+        .ok()?;
     let libraries = PathBuf::from(String::from_utf8(rustc.stdout).ok()?.trim());
     let dir = libraries.parent()?.join("bin/gcc-ld");
-    dir.join("ld.lld").exists().then(|| dir.display().to_string())
+    dir.join("ld.lld")
+        .exists()
+        .then(|| dir.display().to_string())
 }
 
 /// Compiles a program with `compiler` by the wrapper of the prefix. Returns `None`, and prints the
 /// reason, if the compiler has no library for a sanitizer.
 fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     let is_cxx = name.ends_with(".cpp");
-    let (wrapper, variable) = if is_cxx { ("oshcxx", "OSHCXX_CXX") } else { ("oshcc", "OSHCC_CC") };
-    let letters = flags.concat().replace(|c: char| !c.is_ascii_alphanumeric(), "");
+    let (wrapper, variable) = if is_cxx {
+        ("oshcxx", "OSHCXX_CXX")
+    } else {
+        ("oshcc", "OSHCC_CC")
+    };
+    let letters = flags
+        .concat()
+        .replace(|c: char| !c.is_ascii_alphanumeric(), "");
     let program = tmpdir().join(format!("statics-{name}-{compiler}{letters}"));
     let oshcc = prefix().join("bin").join(wrapper);
     let common = ["-O1", "-g", "-Wall", "-Wextra", "-pthread"];
@@ -71,7 +84,11 @@ fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
 
 fn on_node_and_off(program: &Path) {
     Job::new(program).n(3).run().assert_ok(3);
-    Job::new(program).n(3).env("SHMEM_ONNODE", "off").run().assert_ok(3);
+    Job::new(program)
+        .n(3)
+        .env("SHMEM_ONNODE", "off")
+        .run()
+        .assert_ok(3);
 }
 
 const KINDS: [&[&str]; 9] = [
@@ -129,7 +146,11 @@ fn cxx_by_clang() {
 /// synchronized.
 fn sanitizers() {
     for compiler in ["gcc", "clang"] {
-        for flag in ["-fsanitize=address", "-fsanitize=thread", "-fsanitize=undefined"] {
+        for flag in [
+            "-fsanitize=address",
+            "-fsanitize=thread",
+            "-fsanitize=undefined",
+        ] {
             if is_here(compiler)
                 && let Some(program) = build("statics.c", compiler, &[flag])
             {
@@ -177,12 +198,30 @@ fn rust() {
     std::fs::write(&file, text).expect("a file");
     let lib = prefix().join("lib");
     let program = file.with_extension("out");
-    for flags in [&[][..], &["-C", "relocation-model=static"], &["-C", "link-arg=-fuse-ld=bfd"]] {
+    for flags in [
+        &[][..],
+        &["-C", "relocation-model=static"],
+        &["-C", "link-arg=-fuse-ld=bfd"],
+    ] {
         let mut rustc = Command::new("rustc");
-        rustc.args(["--edition=2024", "-O", "-L"]).arg(&lib).args(["-l", "rushmem", "-C"]);
-        rustc.arg(format!("link-arg=-Wl,-rpath,{}", lib.display())).args(flags);
-        let made = rustc.arg(&file).arg("-o").arg(&program).output().expect("rustc is here");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        rustc
+            .args(["--edition=2024", "-O", "-L"])
+            .arg(&lib)
+            .args(["-l", "rushmem", "-C"]);
+        rustc
+            .arg(format!("link-arg=-Wl,-rpath,{}", lib.display()))
+            .args(flags);
+        let made = rustc
+            .arg(&file)
+            .arg("-o")
+            .arg(&program)
+            .output()
+            .expect("rustc is here");
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
         on_node_and_off(&program);
     }
 }
@@ -196,9 +235,19 @@ fn library(name: &str, text: &str, flags: &[&str]) -> String {
     std::fs::write(&file, text).expect("a file");
     let library = file.with_extension("so");
     let mut gcc = Command::new("gcc");
-    gcc.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-pthread"]).args(flags);
-    let made = gcc.arg(&file).arg("-o").arg(&library).output().expect("gcc is here");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    gcc.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-pthread"])
+        .args(flags);
+    let made = gcc
+        .arg(&file)
+        .arg("-o")
+        .arg(&library)
+        .output()
+        .expect("gcc is here");
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
     library.display().to_string()
 }
 
@@ -223,7 +272,10 @@ fn busy_tool() -> String {
 /// Returns a job of `statics.c` whose PEs are started by a shell, after the command `first`.
 fn job_after(first: &str, n: usize) -> Job {
     let program = program!("statics.c");
-    Job::new("/bin/sh").n(n).arg("-c").arg(format!("{first} exec {}", program.display()))
+    Job::new("/bin/sh")
+        .n(n)
+        .arg("-c")
+        .arg(format!("{first} exec {}", program.display()))
 }
 
 /// Checks that the job succeeded, and reported that static data are accessed in this way.
@@ -231,22 +283,45 @@ fn job_after(first: &str, n: usize) -> Job {
 fn assert_static_data(outcome: &Outcome, n: usize, way: &str) {
     outcome.assert_ok(n);
     let said = format!("static_data=\"{way}");
-    assert!(outcome.stderr.contains(&said), "{way} was not the way\n{outcome}");
+    assert!(
+        outcome.stderr.contains(&said),
+        "{way} was not the way\n{outcome}"
+    );
 }
 
 fn threads_that_are_there_first_leave_the_transport() {
     let first = format!("export LD_PRELOAD={};", busy_tool());
     for n in [1, 2, 3, 8] {
         let outcome = job_after(&first, n).env("SHMEM_DEBUG", "2").run();
-        assert_static_data(&outcome, n, if n == 1 { "like the heap" } else { "by the transport" });
-        assert!(outcome.stderr.contains("other threads ran already"), "no reason\n{outcome}");
+        assert_static_data(
+            &outcome,
+            n,
+            if n == 1 {
+                "like the heap"
+            } else {
+                "by the transport"
+            },
+        );
+        assert!(
+            outcome.stderr.contains("other threads ran already"),
+            "no reason\n{outcome}"
+        );
     }
-    job_after(&first, 6).env("SHMEM_VIRTUAL_NODES", "1+2+3").run().assert_ok(6);
-    job_after(&first, 3).env("SHMEM_ONNODE", "off").run().assert_ok(3);
+    job_after(&first, 6)
+        .env("SHMEM_VIRTUAL_NODES", "1+2+3")
+        .run()
+        .assert_ok(6);
+    job_after(&first, 3)
+        .env("SHMEM_ONNODE", "off")
+        .run()
+        .assert_ok(3);
 }
 
 fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
-    let first = format!("[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={};", busy_tool());
+    let first = format!(
+        "[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={};",
+        busy_tool()
+    );
     for n in [2, 3] {
         assert_static_data(
             &job_after(&first, n).env("SHMEM_DEBUG", "2").run(),
@@ -289,11 +364,24 @@ fn children_that_load_the_library_first_leave_the_parent_its_place() {
     ";
     let program = compile_text("early_children.c", text, tmpdir(), &[]);
     let library = prefix().join("lib/librushmem.so.1");
-    let command = format!("exec env LD_PRELOAD={} {}", library.display(), program.display());
+    let command = format!(
+        "exec env LD_PRELOAD={} {}",
+        library.display(),
+        program.display()
+    );
     for wrapped in [command.clone(), format!("{command} || exit 1")] {
-        Job::new("/bin/sh").n(3).arg("-c").arg(wrapped).run().assert_ok(3);
+        Job::new("/bin/sh")
+            .n(3)
+            .arg("-c")
+            .arg(wrapped)
+            .run()
+            .assert_ok(3);
     }
-    Job::new(&program).n(3).env("LD_PRELOAD", library.display()).run().assert_ok(3);
+    Job::new(&program)
+        .n(3)
+        .env("LD_PRELOAD", library.display())
+        .run()
+        .assert_ok(3);
 }
 
 /// The child calls `shmem_init`. Its variables are not those that were prepared for sharing when
@@ -328,7 +416,10 @@ fn a_child_may_be_the_pe() {
             return 0;
         }
     ";
-    Job::new(compile_text("child.c", text, tmpdir(), &[])).n(3).run().assert_ok(3);
+    Job::new(compile_text("child.c", text, tmpdir(), &[]))
+        .n(3)
+        .run()
+        .assert_ok(3);
 }
 
 fn the_programs_threads_may_run_before_init() {
@@ -362,7 +453,10 @@ fn the_programs_threads_may_run_before_init() {
             shmem_finalize();
         }
     ";
-    Job::new(compile_text("early_threads.c", text, tmpdir(), &[])).n(3).run().assert_ok(3);
+    Job::new(compile_text("early_threads.c", text, tmpdir(), &[]))
+        .n(3)
+        .run()
+        .assert_ok(3);
 }
 
 /// Starts and forks touch only variables that are in use: many machines have less memory than 4 GiB
@@ -412,24 +506,48 @@ fn four_gib_of_variables() {
 
 fn under_a_debugger() {
     needs("gdb");
-    let words =
-        ["-batch", "-nx", "-ex", "set breakpoint pending on", "-ex", "break shmem_finalize"];
-    let then =
-        ["-ex", "run", "-ex", "backtrace", "-ex", "print initial", "-ex", "continue", "--args"];
+    let words = [
+        "-batch",
+        "-nx",
+        "-ex",
+        "set breakpoint pending on",
+        "-ex",
+        "break shmem_finalize",
+    ];
+    let then = [
+        "-ex",
+        "run",
+        "-ex",
+        "backtrace",
+        "-ex",
+        "print initial",
+        "-ex",
+        "continue",
+        "--args",
+    ];
     let mut job = Job::new("gdb").n(2);
     for word in words.iter().chain(&then) {
         job = job.arg(word);
     }
     let outcome = job.arg(program!("statics.c").display()).run();
     outcome.assert_ok(2);
-    assert!(outcome.lines().any(|line| line.contains("main")), "no backtrace\n{outcome}");
-    assert!(outcome.lines().any(|line| line.starts_with("$1 = ")), "no variable\n{outcome}");
+    assert!(
+        outcome.lines().any(|line| line.contains("main")),
+        "no backtrace\n{outcome}"
+    );
+    assert!(
+        outcome.lines().any(|line| line.starts_with("$1 = ")),
+        "no variable\n{outcome}"
+    );
 }
 
 fn pes_of_different_programs_are_distinguished() {
     let (one, other) = (program!("statics.c"), program!("rma.c"));
-    let command =
-        format!("[ $SHMEM_LOCAL_ID = 0 ] && exec {}; exec {}", one.display(), other.display());
+    let command = format!(
+        "[ $SHMEM_LOCAL_ID = 0 ] && exec {}; exec {}",
+        one.display(),
+        other.display()
+    );
     let outcome = Job::new("/bin/sh").n(2).arg("-c").arg(command).run();
     outcome.assert_fails(&["PE 0", "PE 1", "shmem_init", "another program"]);
 }

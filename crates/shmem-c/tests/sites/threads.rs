@@ -9,8 +9,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::{Job, needs_library, program};
 
 /// Settings in which all PEs share memory, none do, and some do.
-const SETTINGS: [(&str, &str); 3] =
-    [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
+const SETTINGS: [(&str, &str); 3] = [
+    ("SHMEM_ONNODE", "on"),
+    ("SHMEM_ONNODE", "off"),
+    ("SHMEM_VIRTUAL_NODES", "2"),
+];
 
 fn every_thread_level() {
     for level in 0..4 {
@@ -23,7 +26,11 @@ fn every_thread_level() {
 
 fn threads_without_private_contexts_need_no_number() {
     for check in ["0", "1"] {
-        Job::new(program!("gettid.c")).n(2).env("SHMEM_CHECK", check).run().assert_ok(2);
+        Job::new(program!("gettid.c"))
+            .n(2)
+            .env("SHMEM_CHECK", check)
+            .run()
+            .assert_ok(2);
     }
 }
 
@@ -32,39 +39,70 @@ fn a_pe_with_threads_among_pes_without() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-{n}"));
         // An earlier run may have left the file.
         let _ = std::fs::remove_file(&file);
-        Job::new(program!("mixed_levels.c")).n(n).arg(file.display()).run().assert_ok(n);
+        Job::new(program!("mixed_levels.c"))
+            .n(n)
+            .arg(file.display())
+            .run()
+            .assert_ok(n);
     }
 }
 
 /// Each run has another sequence, unless RUSHMEM_SEED gives the seed of an earlier run.
 fn the_stress_draws_anew() {
-    let seed = std::env::var("RUSHMEM_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = std::env::var("RUSHMEM_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or_else(|| {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_nanos() as u64)
     });
     println!("RUSHMEM_SEED={seed}");
     for (name, value) in SETTINGS {
-        Job::new(program!("stress.c")).n(4).arg(seed).env(name, value).run().assert_ok(4);
+        Job::new(program!("stress.c"))
+            .n(4)
+            .arg(seed)
+            .env(name, value)
+            .run()
+            .assert_ok(4);
     }
 }
 
 fn contexts_and_teams_that_come_and_go_leave_nothing() {
     for (name, value) in SETTINGS {
-        Job::new(program!("growth.c")).n(2).arg(1000).env(name, value).run().assert_ok(2);
+        Job::new(program!("growth.c"))
+            .n(2)
+            .arg(1000)
+            .env(name, value)
+            .run()
+            .assert_ok(2);
     }
-    Job::new(program!("growth.c")).n(4).arg(10_000).run().assert_ok(4);
+    Job::new(program!("growth.c"))
+        .n(4)
+        .arg(10_000)
+        .run()
+        .assert_ok(4);
 }
 
 fn ten_thousand_contexts_and_teams_leave_nothing() {
     for n in [1, 2, 3, 4, 8, 12] {
-        for (name, value) in SETTINGS.into_iter().filter(|setting| n > 1 || setting.1 != "2") {
-            let job = Job::new(program!("growth.c")).n(n).arg(10_000).env(name, value);
+        for (name, value) in SETTINGS
+            .into_iter()
+            .filter(|setting| n > 1 || setting.1 != "2")
+        {
+            let job = Job::new(program!("growth.c"))
+                .n(n)
+                .arg(10_000)
+                .env(name, value);
             job.timeout(Duration::from_secs(900)).run().assert_ok(n);
         }
     }
     // transports.rs does this over libfabric, where fewer turns suffice.
     for n in [2, 4] {
-        let job = Job::new(program!("growth.c")).n(n).arg(10_000).env("SHMEM_ONNODE", "off");
+        let job = Job::new(program!("growth.c"))
+            .n(n)
+            .arg(10_000)
+            .env("SHMEM_ONNODE", "off");
         let job = job.env("SHMEM_TRANSPORT", "ucx").env("UCX_TLS", "tcp,self");
         job.timeout(Duration::from_secs(900)).run().assert_ok(n);
     }
@@ -77,7 +115,10 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
 /// library.
 fn the_stress_under_thread_sanitizer() {
     let probe = Command::new("sh")
-        .args(["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=thread -x c - -o /dev/null"])
+        .args([
+            "-c",
+            "echo 'int main(void){return 0;}' | cc -fsanitize=thread -x c - -o /dev/null",
+        ])
         .output()
         .expect("a shell");
     if !probe.status.success() {
@@ -86,9 +127,13 @@ fn the_stress_under_thread_sanitizer() {
     let dir = tempfile::tempdir().expect("a directory");
     let suppressions = dir.path().join("suppressions");
     fs::write(&suppressions, "called_from_lib:librushmem.so\n").expect("the file");
-    let options = format!("halt_on_error=1 exitcode=66 suppressions={}", suppressions.display());
-    let job =
-        Job::new(program!("stress.c", "-fsanitize=thread")).n(3).env("TSAN_OPTIONS", &options);
+    let options = format!(
+        "halt_on_error=1 exitcode=66 suppressions={}",
+        suppressions.display()
+    );
+    let job = Job::new(program!("stress.c", "-fsanitize=thread"))
+        .n(3)
+        .env("TSAN_OPTIONS", &options);
     let outcome = job.run();
     outcome.assert_ok(3);
     assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
@@ -97,11 +142,15 @@ fn the_stress_under_thread_sanitizer() {
 /// A variable that one thread sets in the environment is not lost while another thread opens
 /// endpoints, for which UCX and libfabric read variables.
 fn contexts_leave_the_environment_alone() {
-    for (transport, library) in
-        [("tcp", None), ("ucx", Some("libucp.so.0")), ("ofi", Some("libfabric.so.1"))]
-    {
+    for (transport, library) in [
+        ("tcp", None),
+        ("ucx", Some("libucp.so.0")),
+        ("ofi", Some("libfabric.so.1")),
+    ] {
         library.into_iter().for_each(needs_library);
-        let job = Job::new(program!("set_by_a_thread.c")).n(2).env("SHMEM_ONNODE", "off");
+        let job = Job::new(program!("set_by_a_thread.c"))
+            .n(2)
+            .env("SHMEM_ONNODE", "off");
         job.env("SHMEM_TRANSPORT", transport).run().assert_ok(2);
     }
 }

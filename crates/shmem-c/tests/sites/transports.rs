@@ -16,7 +16,9 @@ const LIBFABRIC: &str = "libfabric.so.1";
 /// Returns a small job with these variables.
 fn job(n: usize, variables: &[(&str, &str)]) -> Job {
     let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
-    variables.iter().fold(job, |job, (name, value)| job.env(name, value))
+    variables
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
 }
 
 const OFF: (&str, &str) = ("SHMEM_ONNODE", "off");
@@ -44,9 +46,17 @@ fn for_pe_1(name: &str, variable: &str) -> PathBuf {
 }
 
 fn differing(name: &str, variable: &str, variables: &[(&str, &str)]) -> Outcome {
-    let job = Job::new("/bin/sh").n(3).arg(for_pe_1(name, variable).display());
-    let job = job.arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
-    variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    let job = Job::new("/bin/sh")
+        .n(3)
+        .arg(for_pe_1(name, variable).display());
+    let job = job
+        .arg(program!("heap_size.c").display())
+        .arg(1 << 20)
+        .arg(0);
+    variables
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .run()
 }
 
 fn who_saw_what_is_said_when_pes_differ() {
@@ -70,11 +80,17 @@ fn who_saw_what_is_said_when_pes_differ() {
 }
 
 fn a_static_program_has_no_transport_that_opens_libraries() {
-    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/heap_size.c"));
+    let source = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/programs/heap_size.c"
+    ));
     let program = compile(source, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-static"]);
     let run = |transport: &str| {
         let job = Job::new(&program).n(2).arg(1 << 20).arg(0);
-        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+        forced(transport)
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
+            .run()
     };
     run("tcp").assert_ok(2);
     run("auto").assert_ok(2);
@@ -99,8 +115,13 @@ fn variables_of_libfabric_and_ours_are_heard() {
     let with = |name, value| job(2, &forced("ofi")).env(name, value).run();
     with("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").assert_ok(2);
     with("FI_PROVIDER", "tcp").assert_ok(2);
-    let tcp = [("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), ("SHMEM_OFI_DOMAIN", "lo")];
-    job(2, &[&forced("ofi")[..], &tcp].concat()).run().assert_ok(2);
+    let tcp = [
+        ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"),
+        ("SHMEM_OFI_DOMAIN", "lo"),
+    ];
+    job(2, &[&forced("ofi")[..], &tcp].concat())
+        .run()
+        .assert_ok(2);
     with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
     with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
 }
@@ -110,8 +131,12 @@ fn variables_of_libfabric_and_ours_are_heard() {
 fn who_carries_out_atomic_operations_is_one_setting() {
     let values = "it must be auto, software or network";
     for name in ["SHMEM_AMOS", "SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"] {
-        job(2, &[(name, "pigeon")]).run().assert_fails(&[name, "pigeon", values]);
-        job(2, &[(name, "")]).run().assert_fails(&[name, "empty", values]);
+        job(2, &[(name, "pigeon")])
+            .run()
+            .assert_fails(&[name, "pigeon", values]);
+        job(2, &[(name, "")])
+            .run()
+            .assert_fails(&[name, "empty", values]);
     }
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
         if transport != "tcp" && !has_library(library) {
@@ -140,10 +165,14 @@ fn who_carries_out_atomic_operations_is_one_setting() {
                 _ => "target, on-node and off-node alike (not every PE has hardware",
             };
             let stderr = job().env("SHMEM_DEBUG", 2).run().stderr;
-            let lines =
-                stderr.lines().filter(|line| line.contains("atomic operations are carried"));
+            let lines = stderr
+                .lines()
+                .filter(|line| line.contains("atomic operations are carried"));
             let lines: Vec<&str> = lines.collect();
-            assert!(lines.len() == 1 && lines[0].contains(said), "{said}: {stderr}");
+            assert!(
+                lines.len() == 1 && lines[0].contains(said),
+                "{said}: {stderr}"
+            );
         };
         for value in ["auto", "software", "network"] {
             set("SHMEM_AMOS", value);
@@ -156,7 +185,11 @@ fn who_carries_out_atomic_operations_is_one_setting() {
 fn what_is_found_here_names_who_carries_out_atomic_operations() {
     let info = |value: &str| {
         let mut info = Command::new(prefix().join("bin/shmem-info"));
-        let output = info.arg("--transports").env("SHMEM_AMOS", value).output().expect("it runs");
+        let output = info
+            .arg("--transports")
+            .env("SHMEM_AMOS", value)
+            .output()
+            .expect("it runs");
         (
             output.status.success(),
             String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -165,12 +198,21 @@ fn what_is_found_here_names_who_carries_out_atomic_operations() {
     };
     let (_, auto, _) = info("auto");
     assert!(auto.contains("tcp: available"), "{auto}");
-    assert!(auto.contains("atomic operations: by the CPU of the target"), "{auto}");
+    assert!(
+        auto.contains("atomic operations: by the CPU of the target"),
+        "{auto}"
+    );
     let (_, network, _) = info("network");
-    assert!(network.contains("SHMEM_AMOS is network, but tcp has no"), "{network}");
+    assert!(
+        network.contains("SHMEM_AMOS is network, but tcp has no"),
+        "{network}"
+    );
     let (succeeded, _, said) = info("pigeon");
     let said = String::from_utf8_lossy(&said);
-    assert!(!succeeded && said.contains("SHMEM_AMOS is pigeon"), "{said}");
+    assert!(
+        !succeeded && said.contains("SHMEM_AMOS is pigeon"),
+        "{said}"
+    );
 }
 
 fn what_is_found_and_chosen_is_reported_on_request() {
@@ -181,29 +223,54 @@ fn what_is_found_and_chosen_is_reported_on_request() {
     };
     let line = |text: &str, words: &[&str]| {
         let holds = |line: &&str| words.iter().all(|word| line.contains(word));
-        assert_eq!(text.lines().filter(holds).count(), 1, "{words:?} in\n{text}");
+        assert_eq!(
+            text.lines().filter(holds).count(),
+            1,
+            "{words:?} in\n{text}"
+        );
     };
     let auto = report(&[OFF]);
     line(&auto, &["transport ucx:"]);
     line(&auto, &["transport ofi:"]);
-    line(&auto, &["transport tcp:", "chosen, and every PE moved data"]);
+    line(
+        &auto,
+        &["transport tcp:", "chosen, and every PE moved data"],
+    );
     line(&auto, &["atomic operations", "CPU of the target"]);
     let tcp = report(&forced("tcp"));
-    line(&tcp, &["transport ucx:", "not chosen: SHMEM_TRANSPORT is tcp"]);
+    line(
+        &tcp,
+        &["transport ucx:", "not chosen: SHMEM_TRANSPORT is tcp"],
+    );
     // A job on one node has no transport.
     assert!(!report(&[]).contains("transport "));
     let chosen = |variables: &[(&str, &str)], path: &str| {
         let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
         outcome.assert_ok(4);
         let lines: Vec<&str> = outcome.stderr.lines().collect();
-        assert!(lines.len() == 1 && lines[0].contains(path), "{path} alone in\n{outcome}");
+        assert!(
+            lines.len() == 1 && lines[0].contains(path),
+            "{path} alone in\n{outcome}"
+        );
     };
-    chosen(&[], "shared memory: all PEs are on one node; atomic operations");
-    chosen(&forced("tcp"), " tcp: SHMEM_TRANSPORT is tcp; atomic operations");
+    chosen(
+        &[],
+        "shared memory: all PEs are on one node; atomic operations",
+    );
+    chosen(
+        &forced("tcp"),
+        " tcp: SHMEM_TRANSPORT is tcp; atomic operations",
+    );
     let split = ("SHMEM_VIRTUAL_NODES", "2");
-    chosen(&[split], "shared memory on a node, tcp between nodes: ucx is not chosen: ");
+    chosen(
+        &[split],
+        "shared memory on a node, tcp between nodes: ucx is not chosen: ",
+    );
     let info = job(2, &[("SHMEM_INFO", "1")]).run();
-    line(&info.stdout, &["SHMEM_TRANSPORT", "auto", "tcp", "ucx", "ofi"]);
+    line(
+        &info.stdout,
+        &["SHMEM_TRANSPORT", "auto", "tcp", "ucx", "ofi"],
+    );
 }
 
 /// Jobs in which a node has several PEs, so that PEs of its node and of others change a word.
@@ -211,8 +278,14 @@ const NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
 fn hammered(variables: &[(&str, &str)]) {
     for (nodes, n) in NODES {
-        let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
-        variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run().assert_ok(n);
+        let job = Job::new(program!("hammer.c"))
+            .n(n)
+            .env("SHMEM_VIRTUAL_NODES", nodes);
+        variables
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
+            .run()
+            .assert_ok(n);
     }
 }
 
@@ -228,7 +301,10 @@ fn atomics_compose_over_ucx() {
 
 fn atomics_compose_over_libfabric() {
     needs_library(LIBFABRIC);
-    hammered(&[("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
+    hammered(&[
+        ("SHMEM_TRANSPORT", "ofi"),
+        ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"),
+    ]);
 }
 
 /// The program does not count the memory of its first turns, in which libfabric's completion queues
@@ -236,9 +312,15 @@ fn atomics_compose_over_libfabric() {
 fn contexts_and_teams_over_libfabric_leave_nothing() {
     needs_library(LIBFABRIC);
     for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
-        let network = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), nodes];
+        let network = [
+            ("SHMEM_TRANSPORT", "ofi"),
+            ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"),
+            nodes,
+        ];
         let job = Job::new(program!("growth.c")).n(4).arg(2000);
-        let job = network.into_iter().fold(job, |job, (name, value)| job.env(name, value));
+        let job = network
+            .into_iter()
+            .fold(job, |job, (name, value)| job.env(name, value));
         job.timeout(Duration::from_secs(300)).run().assert_ok(4);
     }
 }
@@ -251,15 +333,22 @@ fn atomics_of_the_network_are_the_nodes_too() {
     ];
     for (transport, _, (name, value)) in networks.into_iter().filter(|n| has_library(n.1)) {
         for (nodes, n) in NODES {
-            let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
-            let job = job.env("SHMEM_TRANSPORT", transport).env("SHMEM_AMOS", "network");
+            let job = Job::new(program!("hammer.c"))
+                .n(n)
+                .env("SHMEM_VIRTUAL_NODES", nodes);
+            let job = job
+                .env("SHMEM_TRANSPORT", transport)
+                .env("SHMEM_AMOS", "network");
             let outcome = job.env(name, value).env("SHMEM_DEBUG", 2).run();
             // Some versions of UCX have wrong atomic operations, or lack some.
             if transport == "ucx" && !outcome.status.success() {
                 assert!(outcome.stderr.contains("SHMEM_AMOS=software"), "{outcome}");
             } else {
                 outcome.assert_ok(n);
-                assert!(outcome.stderr.contains("carried out by the network"), "{outcome}");
+                assert!(
+                    outcome.stderr.contains("carried out by the network"),
+                    "{outcome}"
+                );
             }
         }
     }
@@ -279,7 +368,9 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
     for (transport, library, way, signal, code) in DEATHS {
         if transport == "tcp" || has_library(library) {
             let job = Job::new(program!("death.c")).n(4).arg(way);
-            let job = forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value));
+            let job = forced(transport)
+                .iter()
+                .fold(job, |job, (name, value)| job.env(name, value));
             let outcome = job.env("UCX_TLS", "tcp,self").run();
             let words = ["PE 1", "pid ", "killed by", signal];
             match way {
@@ -304,7 +395,11 @@ fn a_process_ends_with_its_own_last_thread() {
         }
     }
     for way in ways {
-        let with = |job: Job| way.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
+        let with = |job: Job| {
+            way.iter()
+                .fold(job, |job, (name, value)| job.env(name, value))
+                .run()
+        };
         let alone = with(job("alone"));
         alone.assert_fails(&["PE 1", "exited with status 0", "shmem_finalize"]);
         assert!(!alone.stdout.contains("a barrier ended"), "{alone}");
@@ -317,13 +412,21 @@ fn a_process_ends_with_its_own_last_thread() {
 fn a_job_on_one_machine_listens_on_loopback_alone() {
     let listeners = |variables: &[(&str, &str)]| {
         let job = Job::new(program!("listeners.c")).n(3);
-        let outcome = variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
+        let outcome = variables
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
+            .run();
         outcome.assert_ok(3);
-        outcome.lines().filter(|line| line.starts_with("listens ")).count()
+        outcome
+            .lines()
+            .filter(|line| line.starts_with("listens "))
+            .count()
     };
     assert_eq!(listeners(&[]), 0, "a job that shares its memory");
     assert_eq!(listeners(&forced("tcp")), 3, "one for each PE");
-    let known = Command::new(prefix().join("bin/shmem-info")).arg("--transports").output();
+    let known = Command::new(prefix().join("bin/shmem-info"))
+        .arg("--transports")
+        .output();
     let known = String::from_utf8(known.expect("it runs").stdout).expect("text");
     // UCX 1.20 cannot connect over the loopback interface.
     if has_library(UCX) && !known.contains("UCX 1.20.") {
@@ -343,11 +446,20 @@ fn files_of_a_killed_process_do_not_matter() {
     needs_library(LIBFABRIC);
     let script = "file=/dev/shm/$$:$(id -u):0; echo left $file; : > $file; exec \"$@\"";
     let job = Job::new("/bin/sh").n(2).arg("-c").arg(script).arg("sh");
-    let job = job.arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
+    let job = job
+        .arg(program!("heap_size.c").display())
+        .arg(1 << 20)
+        .arg(0);
     let [off, transport] = forced("ofi");
     let variables = [off, transport, ("SHMEM_OFI_PROVIDER", "shm")];
-    let outcome = variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
-    let left: Vec<&str> = outcome.lines().filter_map(|line| line.strip_prefix("left ")).collect();
+    let outcome = variables
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .run();
+    let left: Vec<&str> = outcome
+        .lines()
+        .filter_map(|line| line.strip_prefix("left "))
+        .collect();
     for file in &left {
         // oshrun may have removed the files of a job that failed.
         let _ = std::fs::remove_file(file);
@@ -364,21 +476,33 @@ fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
             continue;
         }
         for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
-            let job = Job::new(program!("order_spin.c")).n(n).arg(rounds).timeout(limit);
-            job.env(nodes.0, nodes.1).env("SHMEM_TRANSPORT", transport).run().assert_ok(n);
+            let job = Job::new(program!("order_spin.c"))
+                .n(n)
+                .arg(rounds)
+                .timeout(limit);
+            job.env(nodes.0, nodes.1)
+                .env("SHMEM_TRANSPORT", transport)
+                .run()
+                .assert_ok(n);
         }
     }
 }
 
 fn no_flag_overtakes_its_data() {
-    Job::new(program!("order_spin.c")).n(3).arg(72).run().assert_ok(3);
+    Job::new(program!("order_spin.c"))
+        .n(3)
+        .arg(72)
+        .run()
+        .assert_ok(3);
     flags_follow_their_data(3, 72, Duration::from_secs(60));
 }
 
 fn words_arrive_as_a_whole() {
     let job = |transport| {
         let job = Job::new(program!("words.c")).n(2);
-        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value))
+        forced(transport)
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
     };
     Job::new(program!("words.c")).n(2).run().assert_ok(2);
     job("tcp").run().assert_ok(2);
@@ -389,7 +513,11 @@ struct Busy(Vec<Child>);
 
 impl Busy {
     fn new(n: usize) -> Busy {
-        let spin = || Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn();
+        let spin = || {
+            Command::new("/bin/sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+        };
         Busy((0..n).map(|_| spin().expect("a shell")).collect())
     }
 }
@@ -421,20 +549,32 @@ fn with_few_files(files: u32) -> PathBuf {
 /// that it was lost.
 fn a_pe_with_too_few_descriptors_says_so() {
     let with = |transport: &str, files| {
-        let job = Job::new("/bin/sh").n(6).arg(with_few_files(files).display());
+        let job = Job::new("/bin/sh")
+            .n(6)
+            .arg(with_few_files(files).display());
         let job = job.arg(program!("contexts.c").display());
-        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+        forced(transport)
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
+            .run()
     };
     // Which limits let PE 1 lack its first descriptor, one for a peer, or none depends on the
     // descriptors that it has inherited.
     let outcomes = thread::scope(|scope| {
         let jobs = (6..14).map(|files| scope.spawn(move || with("tcp", files)));
         let jobs: Vec<_> = jobs.collect();
-        jobs.into_iter().map(|job| job.join().expect("an outcome")).collect::<Vec<_>>()
+        jobs.into_iter()
+            .map(|job| job.join().expect("an outcome"))
+            .collect::<Vec<_>>()
     });
     let (complete, refused): (Vec<_>, Vec<_>) = outcomes.iter().partition(|it| it.status.success());
-    complete.into_iter().for_each(|outcome| outcome.assert_ok(6));
-    assert!(refused.len() > 3, "PE 1 seldom lacked a descriptor: {refused:?}");
+    complete
+        .into_iter()
+        .for_each(|outcome| outcome.assert_ok(6));
+    assert!(
+        refused.len() > 3,
+        "PE 1 seldom lacked a descriptor: {refused:?}"
+    );
     for outcome in refused {
         outcome.assert_fails(&["PE 1", "cannot", "files"]);
     }
@@ -454,13 +594,19 @@ fn more_contexts_than_endpoints() {
     let with = |transport: &str, setting: (&str, &str), limit: &str| {
         let script = format!("{limit}; exec \"$@\"");
         let job = Job::new(program!("many_contexts.c", "-pthread")).n(4);
-        let job = job.wrap(["sh", "-c", &script, "sh"]).env(setting.0, setting.1);
-        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+        let job = job
+            .wrap(["sh", "-c", &script, "sh"])
+            .env(setting.0, setting.1);
+        forced(transport)
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
+            .run()
     };
     let few = "ulimit -n 150";
-    for (transport, library, setting) in
-        [("ucx", UCX, "SHMEM_UCX_WORKERS"), ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS")]
-    {
+    for (transport, library, setting) in [
+        ("ucx", UCX, "SHMEM_UCX_WORKERS"),
+        ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS"),
+    ] {
         if has_library(library) {
             with(transport, (setting, "2"), "true").assert_ok(4);
             with(transport, (setting, "32"), few).assert_ok(4);
@@ -473,7 +619,10 @@ fn more_contexts_than_endpoints() {
 fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
     let with = |transport: &str| {
         let job = Job::new(program!("no_descriptors.c")).n(6);
-        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+        forced(transport)
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
+            .run()
     };
     let says_so = ["PE 1 on ", "cannot use its network", "`ulimit -n`"];
     with("tcp").assert_fails(&says_so);

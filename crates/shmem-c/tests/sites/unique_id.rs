@@ -19,11 +19,17 @@ fn by_id() -> PathBuf {
 
 /// Returns a job of `by_id.c` with `n` PEs in which `how` happens.
 fn job(n: usize, how: &str) -> Job {
-    Job::direct(by_id()).arg(n).arg(how).env("SHMEM_SYMMETRIC_SIZE", "16m")
+    Job::direct(by_id())
+        .arg(n)
+        .arg(how)
+        .env("SHMEM_SYMMETRIC_SIZE", "16m")
 }
 
 fn fails(n: usize, how: &str) -> Outcome {
-    let outcome = job(n, how).timeout(patient(SOON)).env("SHMEM_JOIN_LIMIT", "2s").run();
+    let outcome = job(n, how)
+        .timeout(patient(SOON))
+        .env("SHMEM_JOIN_LIMIT", "2s")
+        .run();
     assert!(!outcome.status.success(), "{outcome}");
     outcome
 }
@@ -35,22 +41,36 @@ fn of_any_number_of_pes() {
 }
 
 fn over_every_transport() {
-    let here = [("tcp", ""), ("ucx", "libucp.so.0"), ("ofi", "libfabric.so.1")];
+    let here = [
+        ("tcp", ""),
+        ("ucx", "libucp.so.0"),
+        ("ofi", "libfabric.so.1"),
+    ];
     for (transport, library) in here {
         if !library.is_empty() && !has_library(library) {
             continue;
         }
         for (name, value) in [("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+2")] {
-            let job = job(3, "ok").env(name, value).env("SHMEM_TRANSPORT", transport);
+            let job = job(3, "ok")
+                .env(name, value)
+                .env("SHMEM_TRANSPORT", transport);
             job.run().assert_ok(3);
         }
     }
 }
 
 fn with_checks_threads_and_observers() {
-    for (name, value) in [("SHMEM_CHECK", "1"), ("SHMEM_STATS", "1"), ("SHMEM_AGGREGATE", "on")] {
+    for (name, value) in [
+        ("SHMEM_CHECK", "1"),
+        ("SHMEM_STATS", "1"),
+        ("SHMEM_AGGREGATE", "on"),
+    ] {
         job(3, "threads").env(name, value).run().assert_ok(3);
-        job(3, "threads").env(name, value).env("SHMEM_ONNODE", "off").run().assert_ok(3);
+        job(3, "threads")
+            .env(name, value)
+            .env("SHMEM_ONNODE", "off")
+            .run()
+            .assert_ok(3);
     }
 }
 
@@ -65,7 +85,8 @@ fn on_several_hosts() {
     let first = hosts.host(0);
     let across = |n: usize, how: &str| {
         let job = job(n, how).wrap(["ip", "netns", "exec", first.as_str()]);
-        job.env("TEST_NETNS", hosts.host(1)).env("SHMEM_TRANSPORT", "tcp")
+        job.env("TEST_NETNS", hosts.host(1))
+            .env("SHMEM_TRANSPORT", "tcp")
     };
     let on_hosts = |how: &str| across(4, how);
     for n in [2, 64] {
@@ -77,7 +98,10 @@ fn on_several_hosts() {
     for how in ["dies-0", "dies-1", "dies-3"] {
         let outcome = on_hosts(how).timeout(patient(SOON)).run();
         assert!(!outcome.status.success(), "{outcome}");
-        assert!(outcome.one_message().contains("before shmem_finalize"), "{outcome}");
+        assert!(
+            outcome.one_message().contains("before shmem_finalize"),
+            "{outcome}"
+        );
     }
 }
 
@@ -88,7 +112,9 @@ fn leaves_nothing_behind_after_kills_at_any_time() {
     for turn in 0..100 {
         // There is no PE 99, so only the kill ends the job.
         let job = job(2 + turn % 7, "dies-99").timeout(patient(SOON));
-        let job = job.wrap(["ip", "netns", "exec", first.as_str()]).env("SHMEM_JOIN_LIMIT", "2s");
+        let job = job
+            .wrap(["ip", "netns", "exec", first.as_str()])
+            .env("SHMEM_JOIN_LIMIT", "2s");
         let running = job.env("TEST_NETNS", hosts.host(1)).start();
         sleep(Duration::from_millis(turn as u64 * 61 % 400));
         let processes = running.processes();
@@ -100,17 +126,36 @@ fn leaves_nothing_behind_after_kills_at_any_time() {
 
 fn ends_as_a_whole() {
     for (how, words) in [
-        ("dies-2", &["rushmem: PE 2 (pid ", "ended", "before shmem_finalize"][..]),
-        ("exits-2", &["PE 2: exited with status 3 without shmem_finalize"]),
-        ("exits-0", &["PE 0: exited with status 3 without shmem_finalize"]),
-        ("dies-0", &["PE 1: PE 0, whose process serves the meeting of this job, ended"]),
-        ("driver-dies", &["PE 0: the process that serves the meeting of this job ended"]),
+        (
+            "dies-2",
+            &["rushmem: PE 2 (pid ", "ended", "before shmem_finalize"][..],
+        ),
+        (
+            "exits-2",
+            &["PE 2: exited with status 3 without shmem_finalize"],
+        ),
+        (
+            "exits-0",
+            &["PE 0: exited with status 3 without shmem_finalize"],
+        ),
+        (
+            "dies-0",
+            &["PE 1: PE 0, whose process serves the meeting of this job, ended"],
+        ),
+        (
+            "driver-dies",
+            &["PE 0: the process that serves the meeting of this job ended"],
+        ),
     ] {
         fails(4, how).assert_fails(words);
     }
     for how in ["global-0", "global-2"] {
         let outcome = fails(4, how);
-        assert_eq!((outcome.code(), outcome.stderr.as_str()), (7, ""), "{outcome}");
+        assert_eq!(
+            (outcome.code(), outcome.stderr.as_str()),
+            (7, ""),
+            "{outcome}"
+        );
     }
 }
 
@@ -120,7 +165,13 @@ fn says_who_is_wrong_or_missing() {
             "absent",
             &["of the 4 PEs of the job by its unique id, PE 3 has not joined within 2 s"][..],
         ),
-        ("stale", &["nobody serves the job of this unique id (", "nobody listens there"]),
+        (
+            "stale",
+            &[
+                "nobody serves the job of this unique id (",
+                "nobody listens there",
+            ],
+        ),
     ] {
         fails(4, how).assert_fails(words);
     }
@@ -130,7 +181,10 @@ fn says_who_is_wrong_or_missing() {
         ("count", "; give all processes the same number"),
         ("secret", "it does not know the secret of this job"),
         ("garbage", "argument id is no unique id"),
-        ("flags", "argument flags is 0x8; pass SHMEMX_INIT_WITH_UNIQUEID"),
+        (
+            "flags",
+            "argument flags is 0x8; pass SHMEMX_INIT_WITH_UNIQUEID",
+        ),
         ("rank", "but ranks are 0 to nranks - 1"),
         ("another", "this process has joined another job before"),
     ] {
@@ -144,12 +198,27 @@ fn under_oshrun_it_is_the_job_of_oshrun() {
     let ranks = "exec env TEST_ID=$(cat \"$0.id\") \"$0\" $SHMEM_LOCAL_ID $1 ok";
     let program = by_id();
     // The id is not used, since oshrun has formed the job.
-    std::fs::write(format!("{}.id", program.display()), "rushmem1-AAAAAAAAAAAAAAAAAAAAAAR_AAABE4g")
-        .expect("a file");
-    let job = |n: usize| Job::new("sh").n(2).arg("-c").arg(ranks).arg(program.display()).arg(n);
+    std::fs::write(
+        format!("{}.id", program.display()),
+        "rushmem1-AAAAAAAAAAAAAAAAAAAAAAR_AAABE4g",
+    )
+    .expect("a file");
+    let job = |n: usize| {
+        Job::new("sh")
+            .n(2)
+            .arg("-c")
+            .arg(ranks)
+            .arg(program.display())
+            .arg(n)
+    };
     job(2).run().assert_ok(2);
     let outcome = job(3).timeout(patient(SOON)).run();
-    assert!(outcome.stderr.contains("but oshrun has started this process as PE "), "{outcome}");
+    assert!(
+        outcome
+            .stderr
+            .contains("but oshrun has started this process as PE "),
+        "{outcome}"
+    );
 }
 
 /// Returns a shell script that starts a program once for each rank, with variables that may contain
@@ -166,9 +235,17 @@ fn script(n: usize, variables: &str) -> String {
 /// network namespace, so that the port is free.
 fn by_variables(hosts: &Hosts, n: usize, variables: &str) -> Job {
     let host = hosts.host(0);
-    let job = Job::direct("ip").arg("netns").arg("exec").arg(host).arg("sh").arg("-c");
-    let job = job.arg(script(n, variables)).arg(program!("statics.c").display());
-    job.env("SHMEM_JOB", "10.77.0.1:5000").env("SHMEM_JOB_SECRET", "told to nobody")
+    let job = Job::direct("ip")
+        .arg("netns")
+        .arg("exec")
+        .arg(host)
+        .arg("sh")
+        .arg("-c");
+    let job = job
+        .arg(script(n, variables))
+        .arg(program!("statics.c").display());
+    job.env("SHMEM_JOB", "10.77.0.1:5000")
+        .env("SHMEM_JOB_SECRET", "told to nobody")
 }
 
 fn by_the_variables_of_schedulers() {
@@ -180,9 +257,14 @@ fn by_the_variables_of_schedulers() {
         "SLURM_PROCID=$r SLURM_STEP_NUM_TASKS=3 SLURM_NTASKS=3",
         "JOB_COMPLETION_INDEX=$r SHMEM_SIZE=3",
     ] {
-        let outcome = by_variables(&hosts, 3, variables).env("SHMEM_DEBUG", "2").run();
+        let outcome = by_variables(&hosts, 3, variables)
+            .env("SHMEM_DEBUG", "2")
+            .run();
         outcome.assert_ok(3);
-        let shared = outcome.stderr.matches("static_data=\"like the heap\"").count();
+        let shared = outcome
+            .stderr
+            .matches("static_data=\"like the heap\"")
+            .count();
         assert_eq!(shared, 3, "{variables}\n{outcome}");
     }
     for n in [2, 64] {
@@ -200,17 +282,40 @@ fn variables_that_are_wrong_are_named() {
         outcome
     };
     for (variables, words) in [
-        ("SHMEM_RANK=$r", "nothing says the number of processes of this process: set SHMEM_SIZE"),
-        ("SHMEM_RANK=$r SHMEM_SIZE=3", "PE 2 has not joined within 1 s"),
-        ("SHMEM_RANK=1 SHMEM_SIZE=2", "PE 0 does not serve the job at SHMEM_JOB (10.77.0.1:5000: "),
-        ("SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB_SECRET=$r", "does not know the secret of this job"),
-        ("SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB_SECRET=", "SHMEM_JOB_SECRET must be set"),
-        ("SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB=10.77.0.1", "such as node1:5000"),
+        (
+            "SHMEM_RANK=$r",
+            "nothing says the number of processes of this process: set SHMEM_SIZE",
+        ),
+        (
+            "SHMEM_RANK=$r SHMEM_SIZE=3",
+            "PE 2 has not joined within 1 s",
+        ),
+        (
+            "SHMEM_RANK=1 SHMEM_SIZE=2",
+            "PE 0 does not serve the job at SHMEM_JOB (10.77.0.1:5000: ",
+        ),
+        (
+            "SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB_SECRET=$r",
+            "does not know the secret of this job",
+        ),
+        (
+            "SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB_SECRET=",
+            "SHMEM_JOB_SECRET must be set",
+        ),
+        (
+            "SHMEM_RANK=$r SHMEM_SIZE=2 SHMEM_JOB=10.77.0.1",
+            "such as node1:5000",
+        ),
     ] {
         let outcome = fails(variables);
-        assert!(outcome.stderr.contains(words), "{variables}: {words}\n{outcome}");
+        assert!(
+            outcome.stderr.contains(words),
+            "{variables}: {words}\n{outcome}"
+        );
     }
-    let alone = Job::direct(program!("statics.c")).env("SHMEM_RANK", 1).run();
+    let alone = Job::direct(program!("statics.c"))
+        .env("SHMEM_RANK", 1)
+        .run();
     alone.assert_ok(1);
     let hint = "warning: SHMEM_RANK=1 is set but not SHMEM_JOB: this process is a job of one PE";
     assert!(alone.stderr.contains(hint), "{alone}");
@@ -222,18 +327,28 @@ fn who_waits_for_a_late_pe_0_says_so_once() {
     const SCRIPT: &str = "log=$1; for r in 1 2; do SHMEM_RANK=$r \"$0\" 2>>\"$log\" & done; \
         until grep -q 'has waited' \"$log\"; do sleep 0.1; done; \
         SHMEM_RANK=0 \"$0\"; s=$?; wait; cat \"$log\" >&2; exit $s";
-    let (hosts, dir) = (Hosts::new("x", 1), tempfile::tempdir().expect("a directory"));
+    let (hosts, dir) = (
+        Hosts::new("x", 1),
+        tempfile::tempdir().expect("a directory"),
+    );
     let host = hosts.host(0);
     let job = Job::direct(program!("statics.c"));
     let job = job.wrap(["ip", "netns", "exec", host.as_str(), "sh", "-c", SCRIPT]);
-    let job = job.arg(dir.path().join("log").display()).env("SHMEM_JOB", "10.77.0.1:5000");
-    let job = job.env("SHMEM_JOB_SECRET", "told to nobody").env("SHMEM_SIZE", 3);
+    let job = job
+        .arg(dir.path().join("log").display())
+        .env("SHMEM_JOB", "10.77.0.1:5000");
+    let job = job
+        .env("SHMEM_JOB_SECRET", "told to nobody")
+        .env("SHMEM_SIZE", 3);
     let outcome = job.env("SHMEM_JOIN_LIMIT", "6s").run();
     outcome.assert_ok(3);
     let words = " has waited 3 s for PE 0 to serve the job at SHMEM_JOB=10.77.0.1:5000 (10.77.0.1:5000: \
                  nobody listens there), and tries again until SHMEM_JOIN_LIMIT (6 s)\n";
     let said = &outcome.stderr;
-    assert!(said.ends_with(words) && said.matches("has waited").count() == 1, "{outcome}");
+    assert!(
+        said.ends_with(words) && said.matches("has waited").count() == 1,
+        "{outcome}"
+    );
 }
 
 /// The process with rank 0 makes the id by the C function, and the others get it in a variable.
@@ -261,12 +376,17 @@ fn from_python() {
         absent("there is no python3");
     }
     let library = prefix().join("lib/librushmem.so");
-    let job = Job::direct("python3").arg("-c").arg(PYTHON).arg(library.display());
+    let job = Job::direct("python3")
+        .arg("-c")
+        .arg(PYTHON)
+        .arg(library.display());
     job.env("SHMEM_SYMMETRIC_SIZE", "16m").run().assert_ok(3);
 }
 
 fn from_fortran() {
-    Job::direct(program!("fortran_by_id.f90")).run().assert_ok(1);
+    Job::direct(program!("fortran_by_id.f90"))
+        .run()
+        .assert_ok(1);
 }
 
 testkit::module_tests! {

@@ -57,8 +57,9 @@ impl<L: ThreadLevel> Shmem<L> {
     /// # Errors
     /// If there is no room, which is so on all PEs.
     pub fn try_array<T: Symmetric>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
-        let block = SymBlock::allocate::<T>(call!("Shmem::array"), len)
-            .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
+        let block = SymBlock::allocate::<T>(call!("Shmem::array"), len).ok_or(OutOfMemory {
+            nbytes: size_of::<T>().saturating_mul(len),
+        })?;
         let data = block.data();
         Ok(SymArray { block, data, len })
     }
@@ -123,8 +124,9 @@ impl<T: Symmetric> SymArray<'_, T> {
     /// If there is no room, which is so on all PEs. The array is then unchanged.
     pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let call = call!("SymArray::resize");
-        let block = SymBlock::allocate::<T>(call, len)
-            .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
+        let block = SymBlock::allocate::<T>(call, len).ok_or(OutOfMemory {
+            nbytes: size_of::<T>().saturating_mul(len),
+        })?;
         self.block.barrier(call);
         let (to, from) = (block.data::<Plain<T>>(), self.data.cast::<Plain<T>>());
         // SAFETY: both blocks have at least this number of elements. No PE has a view of either

@@ -45,8 +45,19 @@ impl<'s> SymBlock<'s> {
         }
         let data = start.cast::<u8>().wrapping_add(header_bytes);
         let (header, shmem) = (start.cast(), PhantomData);
-        let block = SymBlock { header, data, nbytes, barriers: 0, shmem };
-        let layout = [block.offset(), block_bytes as u64, alignment as u64, digest::<T>(len)];
+        let block = SymBlock {
+            header,
+            data,
+            nbytes,
+            barriers: 0,
+            shmem,
+        };
+        let layout = [
+            block.offset(),
+            block_bytes as u64,
+            alignment as u64,
+            digest::<T>(len),
+        ];
         entered.compare(
             AgreementStep::Allocate(layout),
             "allocates something else; all PEs allocate objects of the same type and length, in the same order",
@@ -120,5 +131,7 @@ fn digest<T>(len: usize) -> u64 {
     let name = type_name::<T>().bytes().map(u64::from);
     // FNV-1a.
     name.chain([size_of::<T>() as u64, len as u64])
-        .fold(0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3))
+        .fold(0xcbf2_9ce4_8422_2325, |hash, part| {
+            (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3)
+        })
 }

@@ -83,7 +83,11 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
     /// `len` elements from `start` are an aligned part of a symmetric object, which is neither
     /// freed nor in an epoch during `'a`.
     pub(crate) unsafe fn new(start: *mut T, len: usize) -> SymSlice<'a, T> {
-        SymSlice { start, len, object: PhantomData }
+        SymSlice {
+            start,
+            len,
+            object: PhantomData,
+        }
     }
 
     /// Returns the number of elements.
@@ -116,7 +120,11 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         if first > end || end > self.len {
             out_of_bounds(format_args!("range {first}..{end}"), self.len);
         }
-        SymSlice { start: self.start.wrapping_add(first), len: end - first, object: PhantomData }
+        SymSlice {
+            start: self.start.wrapping_add(first),
+            len: end - first,
+            object: PhantomData,
+        }
     }
 
     /// Returns a view of the element at an index. Ends the job with a message if the index is out
@@ -127,7 +135,10 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         if index >= self.len {
             out_of_bounds(format_args!("index {index}"), self.len);
         }
-        SymRef { at: self.start.wrapping_add(index), object: PhantomData }
+        SymRef {
+            at: self.start.wrapping_add(index),
+            object: PhantomData,
+        }
     }
 
     /// Returns a view of each element, one after the other. [`to_vec`](Self::to_vec) copies their
@@ -153,7 +164,11 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
     /// Returns true if operations can access the elements of `pe` (`shmem_addr_accessible`,
     /// §9.1.8), which is so for all PEs of the job.
     pub fn is_accessible(self, pe: u32) -> bool {
-        setup::addr_accessible(call!("SymSlice::is_accessible"), self.start.cast(), pe as i32) != 0
+        setup::addr_accessible(
+            call!("SymSlice::is_accessible"),
+            self.start.cast(),
+            pe as i32,
+        ) != 0
     }
 
     /// Returns the address in this process of the elements of `pe`, for unsafe code (`shmem_ptr`,
@@ -251,7 +266,10 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
     /// # Safety
     /// As [`SymSlice::new`], for one element.
     pub(crate) unsafe fn new(at: *mut T) -> SymRef<'a, T> {
-        SymRef { at, object: PhantomData }
+        SymRef {
+            at,
+            object: PhantomData,
+        }
     }
 
     /// Returns the address of this PE's element, for unsafe code. Peers may access it at any time.
@@ -292,7 +310,11 @@ impl<T: Symmetric> SymRef<'_, T> {
 impl<'a, T: Symmetric> From<SymRef<'a, T>> for SymSlice<'a, T> {
     #[inline(always)]
     fn from(element: SymRef<'a, T>) -> SymSlice<'a, T> {
-        SymSlice { start: element.at, len: 1, object: PhantomData }
+        SymSlice {
+            start: element.at,
+            len: 1,
+            object: PhantomData,
+        }
     }
 }
 
@@ -306,7 +328,10 @@ fn address_on<T>(own: *mut T, pe: u32) -> Option<*mut T> {
 #[track_caller]
 fn out_of_bounds(what: fmt::Arguments<'_>, len: usize) -> ! {
     let place = std::panic::Location::caller();
-    fail!(call!("SymSlice"), "{what} is out of bounds of {len} elements, at {place}")
+    fail!(
+        call!("SymSlice"),
+        "{what} is out of bounds of {len} elements, at {place}"
+    )
 }
 
 #[cold]
@@ -349,7 +374,11 @@ mod tests {
         on_view(&mut elements, |view| {
             let part = view.slice(2..=7).slice(1..);
             assert_eq!((part.len(), part.to_vec()), (5, vec![3, 4, 5, 6, 7]));
-            assert_eq!(part.slice((Bound::Excluded(1), Bound::Excluded(4))).to_vec(), [5, 6]);
+            assert_eq!(
+                part.slice((Bound::Excluded(1), Bound::Excluded(4)))
+                    .to_vec(),
+                [5, 6]
+            );
             assert_eq!(part.at(4).load(), 7);
             assert!(part.slice(5..).is_empty() && view.slice(..0).is_empty());
             part.at(0).store(33);
@@ -371,7 +400,9 @@ mod tests {
         });
         assert_eq!(elements, [[1, 2, 3], [0; 3], [7, 8, 9]]);
         let mut nothing = [(); 4];
-        on_view(&mut nothing, |view| assert_eq!(view.slice(1..).to_vec(), [(); 3]));
+        on_view(&mut nothing, |view| {
+            assert_eq!(view.slice(1..).to_vec(), [(); 3])
+        });
         let mut long = vec![5u16; 1000];
         on_view(&mut long, |view| view.slice(500..).fill(6));
         assert_eq!((long[499], long[500], long[999]), (5, 6, 6));

@@ -14,33 +14,45 @@ use std::thread;
 #[repr(C, align(4096))]
 struct Page([[u64; 32]; 16]);
 
-shmem::test!(elements_without_bytes_are_moved_everywhere, pes = 2, |shmem| {
-    let mut nothing = shmem.array::<()>(usize::MAX);
-    let other = shmem.array::<()>(6);
-    let world = shmem.world();
-    shmem.put(nothing.slice(usize::MAX - 2..), &[(); 2], 1);
-    shmem.get(&mut [(); 6], &other, 1);
-    shmem.ibput(&other, &[(); 6], Strides { dst: 3, sst: 2 }, 2, 2, 1);
-    shmem.iget(&mut [(); 6], &other, Strides { dst: 1, sst: 2 }, 3, 1);
-    shmem.p(nothing.at(usize::MAX - 1), (), 1);
-    shmem.g(nothing.at(usize::MAX - 1), 1);
-    world.fcollect(&other, nothing.slice(..3));
-    world.alltoall(&other, nothing.slice(..6));
-    world.alltoalls(&other, nothing.slice(..6), 2, 1, 1);
-    assert_eq!(world.collect(nothing.slice(7..), &other), 0);
-    assert_eq!(nothing.epoch(|own| own.len()), usize::MAX);
-    nothing.resize(3).expect("they need no room");
-    assert_eq!(nothing.to_vec(), [(); 3]);
-});
+shmem::test!(
+    elements_without_bytes_are_moved_everywhere,
+    pes = 2,
+    |shmem| {
+        let mut nothing = shmem.array::<()>(usize::MAX);
+        let other = shmem.array::<()>(6);
+        let world = shmem.world();
+        shmem.put(nothing.slice(usize::MAX - 2..), &[(); 2], 1);
+        shmem.get(&mut [(); 6], &other, 1);
+        shmem.ibput(&other, &[(); 6], Strides { dst: 3, sst: 2 }, 2, 2, 1);
+        shmem.iget(&mut [(); 6], &other, Strides { dst: 1, sst: 2 }, 3, 1);
+        shmem.p(nothing.at(usize::MAX - 1), (), 1);
+        shmem.g(nothing.at(usize::MAX - 1), 1);
+        world.fcollect(&other, nothing.slice(..3));
+        world.alltoall(&other, nothing.slice(..6));
+        world.alltoalls(&other, nothing.slice(..6), 2, 1, 1);
+        assert_eq!(world.collect(nothing.slice(7..), &other), 0);
+        assert_eq!(nothing.epoch(|own| own.len()), usize::MAX);
+        nothing.resize(3).expect("they need no room");
+        assert_eq!(nothing.to_vec(), [(); 3]);
+    }
+);
 
 shmem::test!(numbers_without_bounds_reach_no_memory, pes = 2, |shmem| {
     let array = shmem.array::<u64>(8);
-    let far = Strides { dst: isize::MAX as usize, sst: isize::MAX as usize };
+    let far = Strides {
+        dst: isize::MAX as usize,
+        sst: isize::MAX as usize,
+    };
     shmem.iput(&array, &[17u64; 8], far, 1, shmem.my_pe());
     let mut got = [0u64; 8];
     shmem.iget(&mut got, &array, far, 1, shmem.my_pe());
     assert_eq!(got, [17, 0, 0, 0, 0, 0, 0, 0]);
-    for len in [usize::MAX, usize::MAX / 8, usize::MAX / 8 + 1, isize::MAX as usize / 8] {
+    for len in [
+        usize::MAX,
+        usize::MAX / 8,
+        usize::MAX / 8 + 1,
+        isize::MAX as usize / 8,
+    ] {
         assert!(shmem.try_array::<u64>(len).is_err());
         assert!(shmem.array::<u64>(1).resize(len).is_err());
     }
@@ -56,40 +68,52 @@ struct Fickle(Cell<bool>, [u64; 4], [u64; 9]);
 
 impl AsRef<[u64]> for Fickle {
     fn as_ref(&self) -> &[u64] {
-        if self.0.replace(true) { &self.2 } else { &self.1 }
+        if self.0.replace(true) {
+            &self.2
+        } else {
+            &self.1
+        }
     }
 }
 
-shmem::test!(a_source_that_changes_its_mind_is_looked_at_once, pes = 2, |shmem| {
-    let array = shmem.array::<u64>(4);
-    let fickle = Fickle(Cell::new(false), [1; 4], [2; 9]);
-    shmem.put(&array, &fickle, 1 - shmem.my_pe());
-    fickle.0.set(false);
-    shmem.scope(|s| s.put_nbi(&array, &fickle, 1 - shmem.my_pe()));
-    shmem.barrier_all();
-    assert_eq!(array.to_vec(), [1; 4]);
-});
-
-shmem::test!(transfers_that_are_leaked_end_before_their_array_does, pes = 2, |shmem| {
-    let peer = 1 - shmem.my_pe();
-    let n = 1 << 16;
-    for round in 1..8u64 {
-        let mut array = shmem.array::<u64>(n);
-        forget(shmem.put_owned(&array, vec![round; n], peer));
-        assert!(array.epoch(|own| own.iter().all(|&x| x == round)));
-        forget(shmem.get_owned(vec![0; n], &array, peer));
-        array.epoch(|own| own.fill(99));
-        forget(shmem.put_owned(&array, vec![98; n], peer));
-        array.resize(n / 2).expect("there is room");
-        assert!(array.to_vec().iter().all(|&x| x == 98));
+shmem::test!(
+    a_source_that_changes_its_mind_is_looked_at_once,
+    pes = 2,
+    |shmem| {
+        let array = shmem.array::<u64>(4);
+        let fickle = Fickle(Cell::new(false), [1; 4], [2; 9]);
+        shmem.put(&array, &fickle, 1 - shmem.my_pe());
+        fickle.0.set(false);
+        shmem.scope(|s| s.put_nbi(&array, &fickle, 1 - shmem.my_pe()));
         shmem.barrier_all();
-        forget(shmem.put_owned(&array, vec![97; n / 2], peer));
-        drop(array);
-        // The new array is at the same address.
-        let fresh = shmem.array::<u64>(n);
-        assert!(fresh.to_vec().iter().all(|&x| x == 0));
+        assert_eq!(array.to_vec(), [1; 4]);
     }
-});
+);
+
+shmem::test!(
+    transfers_that_are_leaked_end_before_their_array_does,
+    pes = 2,
+    |shmem| {
+        let peer = 1 - shmem.my_pe();
+        let n = 1 << 16;
+        for round in 1..8u64 {
+            let mut array = shmem.array::<u64>(n);
+            forget(shmem.put_owned(&array, vec![round; n], peer));
+            assert!(array.epoch(|own| own.iter().all(|&x| x == round)));
+            forget(shmem.get_owned(vec![0; n], &array, peer));
+            array.epoch(|own| own.fill(99));
+            forget(shmem.put_owned(&array, vec![98; n], peer));
+            array.resize(n / 2).expect("there is room");
+            assert!(array.to_vec().iter().all(|&x| x == 98));
+            shmem.barrier_all();
+            forget(shmem.put_owned(&array, vec![97; n / 2], peer));
+            drop(array);
+            // The new array is at the same address.
+            let fresh = shmem.array::<u64>(n);
+            assert!(fresh.to_vec().iter().all(|&x| x == 0));
+        }
+    }
+);
 
 shmem::test!(epochs_are_nested_and_allocate, pes = 2, |shmem| {
     let (mut one, mut other) = (shmem.array::<u64>(4), shmem.array::<u64>(4));
@@ -104,17 +128,27 @@ shmem::test!(epochs_are_nested_and_allocate, pes = 2, |shmem| {
     assert_eq!(sum, 10);
 });
 
-shmem::test!(members_name_other_arrays_and_other_lengths, pes = 2, |shmem| {
-    let (a, b, c) = (shmem.array::<u64>(8), shmem.array::<u64>(8), shmem.array::<u64>(8));
-    let me = shmem.my_pe() as usize;
-    c.fill(1);
-    shmem.barrier_all();
-    let dest = [&a, &b][me];
-    shmem.world().reduce(Sum, dest.slice(..8 - 4 * me), c.slice(..8 - 4 * me));
-    shmem.world().broadcast(dest, &c, 0);
-    shmem.barrier_all();
-    assert_eq!(c.to_vec(), [1; 8]);
-});
+shmem::test!(
+    members_name_other_arrays_and_other_lengths,
+    pes = 2,
+    |shmem| {
+        let (a, b, c) = (
+            shmem.array::<u64>(8),
+            shmem.array::<u64>(8),
+            shmem.array::<u64>(8),
+        );
+        let me = shmem.my_pe() as usize;
+        c.fill(1);
+        shmem.barrier_all();
+        let dest = [&a, &b][me];
+        shmem
+            .world()
+            .reduce(Sum, dest.slice(..8 - 4 * me), c.slice(..8 - 4 * me));
+        shmem.world().broadcast(dest, &c, 0);
+        shmem.barrier_all();
+        assert_eq!(c.to_vec(), [1; 8]);
+    }
+);
 
 thread_local! {
     static LATE: RefCell<Vec<Context<'static, Private, Multiple>>> = const { RefCell::new(Vec::new()) };

@@ -19,7 +19,11 @@ fn numbers(team: &Team<'_>, of: impl Fn(u64) -> u64) -> Vec<u64> {
 
 shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Single>, team| {
-        let (me, n, all) = (u64::from(team.my_pe()), team.n_pes() as usize, shmem.n_pes() as usize);
+        let (me, n, all) = (
+            u64::from(team.my_pe()),
+            team.n_pes() as usize,
+            shmem.n_pes() as usize,
+        );
         let (source, dest) = (shmem.array::<u64>(all), shmem.array::<u64>(2 * all * all));
         let result = |len| {
             team.sync();
@@ -38,31 +42,44 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
 
         let total = team.collect(&dest, source.slice(..me as usize));
         assert_eq!(total, n * (n - 1) / 2);
-        let each = numbers(team, |pe| pe).into_iter().flat_map(|pe| vec![100 + pe; pe as usize]);
+        let each = numbers(team, |pe| pe)
+            .into_iter()
+            .flat_map(|pe| vec![100 + pe; pe as usize]);
         assert_eq!(result(total), each.collect::<Vec<_>>());
 
-        source.slice(..n).copy_from_slice(&numbers(team, |pe| 100 * me + pe));
+        source
+            .slice(..n)
+            .copy_from_slice(&numbers(team, |pe| 100 * me + pe));
         team.alltoall(dest.slice(..n), source.slice(..n));
         assert_eq!(result(n), numbers(team, |pe| 100 * pe + me));
 
         dest.fill(0);
         team.sync();
         team.alltoalls(&dest, source.slice(..n), 2, 1, 1);
-        let spread = numbers(team, |pe| 100 * pe + me).into_iter().flat_map(|x| [x, 0]);
+        let spread = numbers(team, |pe| 100 * pe + me)
+            .into_iter()
+            .flat_map(|x| [x, 0]);
         assert_eq!(result(2 * n), spread.collect::<Vec<_>>());
     });
 });
 
 shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Single>, team| {
-        let (me, n, all) = (team.my_pe() as usize, team.n_pes() as usize, shmem.n_pes() as usize);
+        let (me, n, all) = (
+            team.my_pe() as usize,
+            team.n_pes() as usize,
+            shmem.n_pes() as usize,
+        );
         let (source, dest) = (shmem.array::<u32>(all), shmem.array::<u32>(2 * all));
         let elements: Vec<u32> = (0..n).map(|to| (10 * me + to) as u32).collect();
         source.slice(..n).copy_from_slice(&elements);
         // Sends one element to members with even numbers, and none to the others.
         let counts: Vec<usize> = (0..n).map(|to| (to + 1) % 2).collect();
         let offsets: Vec<usize> = (0..n).collect();
-        let blocks = Blocks { offsets: &offsets, counts: &counts };
+        let blocks = Blocks {
+            offsets: &offsets,
+            counts: &counts,
+        };
         let expected: Vec<u32> = (0..n).map(|from| (10 * from + me) as u32).collect();
         let is_even = me % 2 == 0;
 
@@ -129,11 +146,29 @@ fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
     assert_eq!(team.reduce_value(Xor, 1u8 << me), ((1u16 << n) - 1) as u8);
     let i = Complex { re: 0.0, im: 1.0 };
     let power = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][n as usize % 4];
-    assert_eq!(team.reduce_value(Prod, i), Complex { re: power.0, im: power.1 });
+    assert_eq!(
+        team.reduce_value(Prod, i),
+        Complex {
+            re: power.0,
+            im: power.1
+        }
+    );
 
-    assert_eq!(team.inscan_value(Sum, u64::from(me)), u64::from(me * (me + 1) / 2));
-    assert_eq!(team.exscan_value(Sum, u64::from(me) + 1), u64::from(me * (me + 1) / 2));
-    assert_eq!(team.exscan_value(Sum, i), Complex { re: 0.0, im: f64::from(me) });
+    assert_eq!(
+        team.inscan_value(Sum, u64::from(me)),
+        u64::from(me * (me + 1) / 2)
+    );
+    assert_eq!(
+        team.exscan_value(Sum, u64::from(me) + 1),
+        u64::from(me * (me + 1) / 2)
+    );
+    assert_eq!(
+        team.exscan_value(Sum, i),
+        Complex {
+            re: 0.0,
+            im: f64::from(me)
+        }
+    );
 
     for len in [0, 1, 3, 17, 3000] {
         let own: Vec<i32> = (0..len).map(|i| i + me as i32).collect();
@@ -141,7 +176,10 @@ fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
         assert_eq!(team.all_reduce(Sum, &own), sums, "{len} elements");
         let mut values: Vec<u8> = own.iter().map(|&x| x as u8).collect();
         team.broadcast_in_place(&mut values, n - 1);
-        assert!((0..len).all(|i| values[i as usize] == (i + n as i32 - 1) as u8), "{len} bytes");
+        assert!(
+            (0..len).all(|i| values[i as usize] == (i + n as i32 - 1) as u8),
+            "{len} bytes"
+        );
     }
     assert_eq!(team.broadcast_value([f32::from(me as u8); 3], 0), [0.0; 3]);
     shmem.sync_all();
@@ -154,7 +192,10 @@ shmem::test!(values_need_no_symmetric_memory, pes = PES, |shmem| {
 shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
     let shmem = shmem::init_thread::<shmem::Multiple>().expect("it is the first");
     on_teams(&shmem, values_are_combined);
-    let (first, second) = (shmem.world().split(Some(0), 0), shmem.world().split(Some(0), 0));
+    let (first, second) = (
+        shmem.world().split(Some(0), 0),
+        shmem.world().split(Some(0), 0),
+    );
     std::thread::scope(|threads| {
         for team in [first, second].map(|team| team.expect("every PE has a color")) {
             threads.spawn(move || {

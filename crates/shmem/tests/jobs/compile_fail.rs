@@ -35,7 +35,14 @@ struct Library {
 impl Library {
     fn find() -> Library {
         let output = Command::new(env!("CARGO"))
-            .args(["check", "--lib", "--package", "rushmem", "--message-format", "json"])
+            .args([
+                "check",
+                "--lib",
+                "--package",
+                "rushmem",
+                "--message-format",
+                "json",
+            ])
             .args(["--offline", "--quiet"])
             .stderr(Stdio::inherit())
             .output()
@@ -45,7 +52,9 @@ impl Library {
             .filter(|message| message["reason"] == "compiler-artifact")
             .filter(|message| message["target"]["name"] == "shmem")
             .find_map(|message| Some(message["filenames"].get(0)?.as_str()?.to_owned()));
-        Library { metadata: PathBuf::from(file.expect("cargo says where the library is")) }
+        Library {
+            metadata: PathBuf::from(file.expect("cargo says where the library is")),
+        }
     }
 
     /// Compiles a program, and returns the errors and the notes of the compiler.
@@ -55,28 +64,54 @@ impl Library {
         let dir = self.metadata.parent().expect("it is in a directory");
         let dependencies = format!("dependency={}", dir.display());
         let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-            .args(["--edition", "2024", "--test", "--emit", "metadata", "-o", "/dev/null"])
-            .args(["--error-format", "json", "--extern", &shmem, "-L", &dependencies])
+            .args([
+                "--edition",
+                "2024",
+                "--test",
+                "--emit",
+                "metadata",
+                "-o",
+                "/dev/null",
+            ])
+            .args([
+                "--error-format",
+                "json",
+                "--extern",
+                &shmem,
+                "-L",
+                &dependencies,
+            ])
             .arg(program)
             .output()
             .expect("the compiler runs");
-        let errors: Vec<Value> =
-            messages(&output.stderr).filter(|message| message["level"] == "error").collect();
-        let notes = errors.iter().filter_map(|error| error["children"].as_array()).flatten();
-        let notes = notes.filter_map(|note| note["message"].as_str()).map(str::to_owned);
+        let errors: Vec<Value> = messages(&output.stderr)
+            .filter(|message| message["level"] == "error")
+            .collect();
+        let notes = errors
+            .iter()
+            .filter_map(|error| error["children"].as_array())
+            .flatten();
+        let notes = notes
+            .filter_map(|note| note["message"].as_str())
+            .map(str::to_owned);
         (errors.iter().filter_map(refusal).collect(), notes.collect())
     }
 }
 
 fn messages(lines: &[u8]) -> impl Iterator<Item = Value> {
-    let lines = lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let lines = lines
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).expect("a line is a message"))
 }
 
 /// Returns the line and the code of an error, with its message if the library defines it; the
 /// message alone if there is no code. Returns `None` for the last error, which counts the others.
 fn refusal(error: &Value) -> Option<(u64, String)> {
-    let span = error["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
+    let span = error["spans"]
+        .as_array()?
+        .iter()
+        .find(|span| span["is_primary"] == true)?;
     let (code, message) = (error["code"]["code"].as_str(), error["message"].as_str()?);
     let why = match code {
         Some(code) if OURS.iter().any(|part| message.contains(part)) => {
@@ -92,17 +127,24 @@ fn refusal(error: &Value) -> Option<(u64, String)> {
 fn expected(program: &Path) -> (Refusals, Vec<String>) {
     let text = std::fs::read_to_string(program).expect("a program can be read");
     let marked = (1..).zip(text.lines()).flat_map(|(line, text)| {
-        text.split("//~ ").skip(1).map(move |why| (line, why.trim_end().to_owned()))
+        text.split("//~ ")
+            .skip(1)
+            .map(move |why| (line, why.trim_end().to_owned()))
     });
     let noted = text.lines().filter_map(|line| line.split_once("//~| "));
-    (marked.collect(), noted.map(|(_, words)| words.to_owned()).collect())
+    (
+        marked.collect(),
+        noted.map(|(_, words)| words.to_owned()).collect(),
+    )
 }
 
 #[test]
 fn what_is_wrong_does_not_compile() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compile_fail");
     let files = std::fs::read_dir(dir).expect("there are such programs");
-    let programs: Vec<PathBuf> = files.map(|file| file.expect("it can be read").path()).collect();
+    let programs: Vec<PathBuf> = files
+        .map(|file| file.expect("it can be read").path())
+        .collect();
     assert!(programs.len() >= 25, "{} programs", programs.len());
     let library = Library::find();
     let (next, failures) = (Mutex::new(programs.iter()), Mutex::new(Vec::new()));

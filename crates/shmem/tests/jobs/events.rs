@@ -27,7 +27,10 @@ impl Written {
 
     fn has_only_the_event_of_the_program(&self) {
         let text = self.text();
-        assert!(text.contains("of the program") && text.lines().count() == 1, "{text}");
+        assert!(
+            text.contains("of the program") && text.lines().count() == 1,
+            "{text}"
+        );
     }
 }
 
@@ -55,9 +58,14 @@ fn run(test: &str, debug: Option<&str>) -> Outcome {
     let test = &format!("events::{test}");
     let job = Job::new(this).n(2).env("SHMEM_TEST", test);
     let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
-    let job = debug.into_iter().fold(job, |job, value| job.env("SHMEM_DEBUG", value));
+    let job = debug
+        .into_iter()
+        .fold(job, |job, value| job.env("SHMEM_DEBUG", value));
     let arguments = [test, "--exact", "--nocapture", "--test-threads=1"];
-    let outcome = arguments.into_iter().fold(job, |job, argument| job.arg(argument)).run();
+    let outcome = arguments
+        .into_iter()
+        .fold(job, |job, argument| job.arg(argument))
+        .run();
     assert!(outcome.status.success(), "{outcome}");
     outcome
 }
@@ -79,13 +87,17 @@ shmem::test!(a_subscriber_set_before_init_gets_no_event, pes = 2, || {
     written.has_only_the_event_of_the_program();
 });
 
-shmem::test!(a_subscriber_can_be_set_after_init_and_gets_no_event, pes = 2, |shmem| {
-    let written = Written::set_global();
-    tracing::info!("of the program");
-    communicate(&shmem);
-    drop(shmem);
-    written.has_only_the_event_of_the_program();
-});
+shmem::test!(
+    a_subscriber_can_be_set_after_init_and_gets_no_event,
+    pes = 2,
+    |shmem| {
+        let written = Written::set_global();
+        tracing::info!("of the program");
+        communicate(&shmem);
+        drop(shmem);
+        written.has_only_the_event_of_the_program();
+    }
+);
 
 shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
     shmem::give_events_to_program();
@@ -117,7 +129,11 @@ fn events_are_printed_beside_the_subscriber_of_the_program() {
         for pe in ["pe=0", "pe=1"] {
             let joined =
                 |line: &str| line.contains("bootstrap::session: joins") && line.contains(pe);
-            assert_eq!(printed.lines().filter(|line| joined(line)).count(), 1, "{printed}");
+            assert_eq!(
+                printed.lines().filter(|line| joined(line)).count(),
+                1,
+                "{printed}"
+            );
         }
     }
 }
@@ -125,5 +141,8 @@ fn events_are_printed_beside_the_subscriber_of_the_program() {
 #[test]
 fn events_for_the_program_are_not_printed() {
     let outcome = run("a_program_that_wants_events_gets_them", None);
-    assert!(!outcome.stderr.contains("rushmem") && !outcome.stderr.contains("pe="), "{outcome}");
+    assert!(
+        !outcome.stderr.contains("rushmem") && !outcome.stderr.contains("pe="),
+        "{outcome}"
+    );
 }

@@ -26,10 +26,14 @@ fn leak<L: ThreadLevel>(
 macro_rules! with_team {
     ($shmem:ident, $team:ident, $dest:ident, $sources:ident) => {
         let team = $shmem.world().split_strided(0, 1, $shmem.n_pes());
-        let $team = team.expect("there are such members").expect("this PE is one");
+        let $team = team
+            .expect("there are such members")
+            .expect("this PE is one");
         #[allow(unused_mut)]
-        let (mut $dest, mut $sources) =
-            ($shmem.array::<u64>(LEN), [$shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN)]);
+        let (mut $dest, mut $sources) = (
+            $shmem.array::<u64>(LEN),
+            [$shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN)],
+        );
         $dest.fill(17);
         $sources[1].fill(1);
         $shmem.barrier_all();
@@ -64,21 +68,29 @@ shmem::test!(a_drop_waits_for_leaked_collectives, pes = PES, |shmem| {
     assert_eq!(later.to_vec(), [7; 2 * LEN]);
 });
 
-shmem::test!(a_new_length_waits_for_leaked_collectives, pes = PES, |shmem| {
-    with_team!(shmem, team, dest, sources);
-    leak(&team, &dest, &sources);
-    // An allocation of one element ends long before the broadcasts.
-    dest.resize(1).expect("there is room");
-    assert_eq!(dest.to_vec(), [1]);
-});
+shmem::test!(
+    a_new_length_waits_for_leaked_collectives,
+    pes = PES,
+    |shmem| {
+        with_team!(shmem, team, dest, sources);
+        leak(&team, &dest, &sources);
+        // An allocation of one element ends long before the broadcasts.
+        dest.resize(1).expect("there is room");
+        assert_eq!(dest.to_vec(), [1]);
+    }
+);
 
-shmem::test!(an_epoch_waits_for_what_another_thread_leaked, pes = PES, || {
-    let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
-    with_team!(shmem, team, dest, sources);
-    let leaked = || leak(&team, &dest, &sources);
-    std::thread::scope(|threads| threads.spawn(leaked).join()).expect("it does not panic");
-    dest.epoch(|own| assert!(own.iter().all(|&element| element == 1)));
-});
+shmem::test!(
+    an_epoch_waits_for_what_another_thread_leaked,
+    pes = PES,
+    || {
+        let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+        with_team!(shmem, team, dest, sources);
+        let leaked = || leak(&team, &dest, &sources);
+        std::thread::scope(|threads| threads.spawn(leaked).join()).expect("it does not panic");
+        dest.epoch(|own| assert!(own.iter().all(|&element| element == 1)));
+    }
+);
 
 #[test]
 fn over_tcp_too() {

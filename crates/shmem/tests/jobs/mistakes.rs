@@ -198,6 +198,11 @@ shmem::test!(handles_at_single_go_from_round_to_round, pes = 2, || {
 shmem::test!(a_level_that_is_not_provided_is_an_error, pes = 2, || {
     let shmem = shmem::init();
     let error = shmem::init_thread::<Multiple>().expect_err("the level is in force already");
-    assert!(error.to_string().contains("was initialized with that before"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("was initialized with that before"),
+        "{error}"
+    );
     shmem.barrier_all();
 });

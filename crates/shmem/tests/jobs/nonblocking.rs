@@ -7,44 +7,48 @@ use std::task::{Context, Poll, Waker};
 
 const PES: [u32; 3] = [1, 2, 4];
 
-shmem::test!(a_scope_completes_what_was_issued_in_it, pes = PES, |shmem| {
-    let (me, n) = (shmem.my_pe(), shmem.n_pes());
-    let next = (me + 1) % n;
-    let (numbers, signal) = (shmem.array::<u32>(1000), shmem.zeroed::<Signal>());
-    let counter = shmem.zeroed::<Atomic<u64>>();
-    let own: Vec<u32> = (0..500).map(|i| 1000 * me + i).collect();
-    shmem.barrier_all();
-    shmem.scope(|s| {
-        s.put_nbi(numbers.slice(..500), &own, next);
-        s.put_signal_nbi(numbers.slice(500..), &own, &signal, SignalOp::Set(1), next);
-    });
-    shmem.signal_wait_until(&signal, Cmp::Eq, 1);
-    shmem.barrier_all();
-    let of = |pe: u32| (0..1000).map(|i| 1000 * pe + i % 500).collect::<Vec<u32>>();
-    assert_eq!(numbers.to_vec(), of((me + n - 1) % n));
+shmem::test!(
+    a_scope_completes_what_was_issued_in_it,
+    pes = PES,
+    |shmem| {
+        let (me, n) = (shmem.my_pe(), shmem.n_pes());
+        let next = (me + 1) % n;
+        let (numbers, signal) = (shmem.array::<u32>(1000), shmem.zeroed::<Signal>());
+        let counter = shmem.zeroed::<Atomic<u64>>();
+        let own: Vec<u32> = (0..500).map(|i| 1000 * me + i).collect();
+        shmem.barrier_all();
+        shmem.scope(|s| {
+            s.put_nbi(numbers.slice(..500), &own, next);
+            s.put_signal_nbi(numbers.slice(500..), &own, &signal, SignalOp::Set(1), next);
+        });
+        shmem.signal_wait_until(&signal, Cmp::Eq, 1);
+        shmem.barrier_all();
+        let of = |pe: u32| (0..1000).map(|i| 1000 * pe + i % 500).collect::<Vec<u32>>();
+        assert_eq!(numbers.to_vec(), of((me + n - 1) % n));
 
-    let mut got = vec![0; 1000];
-    let mut old = [0; 6];
-    let result = shmem.scope(|s| {
-        s.get_nbi(&mut got, &numbers, next);
+        let mut got = vec![0; 1000];
+        let mut old = [0; 6];
+        let result = shmem.scope(|s| {
+            s.get_nbi(&mut got, &numbers, next);
+            if me == 0 {
+                let [swapped, fetched, added, one, compared, or] = &mut old;
+                s.swap_nbi(swapped, &counter, 1, n - 1);
+                s.fetch_nbi(fetched, &counter, n - 1);
+                s.fetch_add_nbi(added, &counter, 9, n - 1);
+                s.fetch_inc_nbi(one, &counter, n - 1);
+                s.compare_swap_nbi(compared, &counter, 11, 4, n - 1);
+                s.fetch_or_nbi(or, &counter, 3, n - 1);
+            }
+            "done"
+        });
+        assert_eq!((result, got), ("done", of(me)));
         if me == 0 {
-            let [swapped, fetched, added, one, compared, or] = &mut old;
-            s.swap_nbi(swapped, &counter, 1, n - 1);
-            s.fetch_nbi(fetched, &counter, n - 1);
-            s.fetch_add_nbi(added, &counter, 9, n - 1);
-            s.fetch_inc_nbi(one, &counter, n - 1);
-            s.compare_swap_nbi(compared, &counter, 11, 4, n - 1);
-            s.fetch_or_nbi(or, &counter, 3, n - 1);
+            assert_eq!(old[0], 0);
+            assert_eq!(shmem.fetch(&counter, n - 1), 7);
         }
-        "done"
-    });
-    assert_eq!((result, got), ("done", of(me)));
-    if me == 0 {
-        assert_eq!(old[0], 0);
-        assert_eq!(shmem.fetch(&counter, n - 1), 7);
+        shmem.barrier_all();
     }
-    shmem.barrier_all();
-});
+);
 
 shmem::test!(a_scope_is_completed_by_a_panic_too, pes = 2, |shmem| {
     let (me, array) = (shmem.my_pe(), shmem.array::<u32>(1 << 16));
@@ -112,7 +116,9 @@ shmem::test!(other_executors_run_the_futures, pes = 2, |shmem| {
     let (me, other) = (shmem.my_pe(), 1 - shmem.my_pe());
     let (array, signal) = (shmem.array::<u64>(100), shmem.zeroed::<Signal>());
     let send = async {
-        let sent = shmem.put_owned(&array, vec![u64::from(me); 100], other).await;
+        let sent = shmem
+            .put_owned(&array, vec![u64::from(me); 100], other)
+            .await;
         tokio::task::yield_now().await;
         shmem.signal(&signal, SignalOp::Set(7), other);
         sent.len()
@@ -121,7 +127,9 @@ shmem::test!(other_executors_run_the_futures, pes = 2, |shmem| {
         let seen = shmem.signal_until(&signal, Cmp::Ne, 0).await;
         (seen, array.load(99))
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let both = runtime.block_on(async { tokio::join!(receive, send) });
     assert_eq!(both, ((7, u64::from(other)), 100));
 });
@@ -148,8 +156,14 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let own = shmem.array::<u64>(4);
     own.fill(u64::from(me) + 1);
     let to = [(); 6].map(|()| shmem.array::<u64>(4));
-    let (all, some) = (shmem.array::<u64>(4 * n as usize), shmem.array::<u64>(4 * n as usize));
-    let (there, back) = (shmem.array::<u64>(n as usize), shmem.array::<u64>(n as usize));
+    let (all, some) = (
+        shmem.array::<u64>(4 * n as usize),
+        shmem.array::<u64>(4 * n as usize),
+    );
+    let (there, back) = (
+        shmem.array::<u64>(n as usize),
+        shmem.array::<u64>(n as usize),
+    );
     there.fill(u64::from(me));
     shmem.barrier_all();
     let sum = world.reduce_nb(Sum, &to[0], &own);
@@ -180,7 +194,10 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     assert_eq!(to[2].to_vec(), [up_to(me + 1); 4]);
     assert_eq!(to[3].to_vec(), [up_to(me); 4]);
     assert_eq!(back.to_vec(), (0..n).collect::<Vec<u64>>());
-    assert_eq!(some.to_vec(), (0..4 * n).map(|i| i / 4 + 1).collect::<Vec<u64>>());
+    assert_eq!(
+        some.to_vec(),
+        (0..4 * n).map(|i| i / 4 + 1).collect::<Vec<u64>>()
+    );
     let request = world.reduce_nb(Sum, &to[5], &own);
     request.wait();
     assert_eq!(to[5].to_vec(), [up_to(n); 4]);

@@ -15,7 +15,22 @@ shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
 
     shmem.iput(&array, &source, Strides { dst: 2, sst: 3 }, 4, next);
     shmem.barrier_all();
-    let of = |pe| [from(pe, 0), 0, from(pe, 3), 0, from(pe, 6), 0, from(pe, 9), 0, 0, 0, 0, 0];
+    let of = |pe| {
+        [
+            from(pe, 0),
+            0,
+            from(pe, 3),
+            0,
+            from(pe, 6),
+            0,
+            from(pe, 9),
+            0,
+            0,
+            0,
+            0,
+            0,
+        ]
+    };
     assert_eq!(array.to_vec(), of(previous));
     let mut got = [0; 4];
     shmem.iget(&mut got, &array, Strides { dst: 1, sst: 2 }, 4, next);
@@ -26,10 +41,25 @@ shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
     shmem.barrier_all();
     let mut got = [0; 8];
     shmem.ibget(&mut got, &array, Strides { dst: 3, sst: 5 }, 2, 3, next);
-    let sent = [from(me, 0), from(me, 1), 0, from(me, 2), from(me, 3), 0, from(me, 4), from(me, 5)];
+    let sent = [
+        from(me, 0),
+        from(me, 1),
+        0,
+        from(me, 2),
+        from(me, 3),
+        0,
+        from(me, 4),
+        from(me, 5),
+    ];
     assert_eq!(got, sent);
     // A transfer of no elements needs no elements.
-    shmem.iput(array.slice(..0), &source, Strides { dst: 5, sst: 2 }, 0, next);
+    shmem.iput(
+        array.slice(..0),
+        &source,
+        Strides { dst: 5, sst: 2 },
+        0,
+        next,
+    );
     shmem.barrier_all();
 });
 
@@ -38,7 +68,11 @@ shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
     let flags = shmem.array::<u64>(n);
     let atomics = shmem.array::<Atomic<i32>>(n);
     let mut indices = vec![0; n];
-    assert!(shmem.test_some(&flags, &mut indices, &[], Cmp::Ne, 0).is_empty());
+    assert!(
+        shmem
+            .test_some(&flags, &mut indices, &[], Cmp::Ne, 0)
+            .is_empty()
+    );
     assert_eq!(shmem.test_any(&flags, &[], Cmp::Ne, 0), None);
     assert!(!shmem.test_all(&flags, &[], Cmp::Ne, 0));
     shmem.sync_all();
@@ -50,14 +84,23 @@ shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
     shmem.wait_until_all(&flags, &[], Cmp::Eq, &expected);
     shmem.wait_until_all(&atomics, &[], Cmp::Ge, 5);
     assert!(shmem.test_all(&flags, &[], Cmp::Gt, 0));
-    assert_eq!(shmem.wait_until_any(&flags, &[], Cmp::Eq, n as u64), Some(n - 1));
+    assert_eq!(
+        shmem.wait_until_any(&flags, &[], Cmp::Eq, n as u64),
+        Some(n - 1)
+    );
     // All elements but the last one are excluded.
     let mut status = vec![1; n];
     status[n - 1] = 0;
-    assert_eq!(shmem.wait_until_some(&flags, &mut indices, &status, Cmp::Gt, 0), [n - 1]);
+    assert_eq!(
+        shmem.wait_until_some(&flags, &mut indices, &status, Cmp::Gt, 0),
+        [n - 1]
+    );
     assert_eq!(shmem.wait_until_any(&flags, &vec![1; n], Cmp::Gt, 0), None);
     let all: Vec<usize> = (0..n).collect();
-    assert_eq!(shmem.wait_until_some(&flags, &mut indices, &[], Cmp::Gt, 0), all);
+    assert_eq!(
+        shmem.wait_until_some(&flags, &mut indices, &[], Cmp::Gt, 0),
+        all
+    );
     shmem.sync_all();
 });
 
@@ -104,43 +147,60 @@ shmem::test!(a_lock_keeps_others_out, pes = PES, |shmem| {
 
 shmem::test!(copies_on_the_node_have_addresses, pes = 2, |shmem| {
     let array = shmem.array::<u32>(4);
-    assert_eq!(array.as_slice().on(shmem.my_pe()), Some(array.as_slice().as_ptr()));
+    assert_eq!(
+        array.as_slice().on(shmem.my_pe()),
+        Some(array.as_slice().as_ptr())
+    );
     let shares = shmem.shared().n_pes() == 2;
     assert_eq!(array.at(1).on(1 - shmem.my_pe()).is_some(), shares);
     assert_eq!(shmem::VERSION, (1, 6));
     assert!(shmem::NAME.starts_with("Rushmem "));
 });
 
-shmem::test!(contexts_number_pes_as_their_teams, pes = [2, 4, 7], |shmem| {
-    let (me, n) = (shmem.my_pe(), shmem.n_pes());
-    let world = shmem.world();
-    let reverse = world.split(Some(0), -(me as i32)).expect("every PE has a color");
-    assert_eq!((reverse.my_pe(), reverse.n_pes()), (n - 1 - me, n));
-    assert_eq!(reverse.translate_pe(0, &world), Some(n - 1));
-    let inbox = shmem.array::<u32>(3);
-    let (private, serialized) = (reverse.context::<Private>(), reverse.context::<Serialized>());
-    let shared = reverse.try_context::<Shared>().expect("there is room");
-    {
-        let _session = shared.session();
-        private.p(inbox.at(0), me, reverse.my_pe());
-        serialized.p(inbox.at(1), me, reverse.my_pe());
-        shared.put(inbox.at(2), &[me + 1], 0);
+shmem::test!(
+    contexts_number_pes_as_their_teams,
+    pes = [2, 4, 7],
+    |shmem| {
+        let (me, n) = (shmem.my_pe(), shmem.n_pes());
+        let world = shmem.world();
+        let reverse = world
+            .split(Some(0), -(me as i32))
+            .expect("every PE has a color");
+        assert_eq!((reverse.my_pe(), reverse.n_pes()), (n - 1 - me, n));
+        assert_eq!(reverse.translate_pe(0, &world), Some(n - 1));
+        let inbox = shmem.array::<u32>(3);
+        let (private, serialized) = (
+            reverse.context::<Private>(),
+            reverse.context::<Serialized>(),
+        );
+        let shared = reverse.try_context::<Shared>().expect("there is room");
+        {
+            let _session = shared.session();
+            private.p(inbox.at(0), me, reverse.my_pe());
+            serialized.p(inbox.at(1), me, reverse.my_pe());
+            shared.put(inbox.at(2), &[me + 1], 0);
+        }
+        private.quiet();
+        serialized.quiet();
+        shared.quiet();
+        shmem.barrier_all();
+        assert_eq!(inbox.slice(..2).to_vec(), [me, me]);
+        assert_eq!(inbox.load(2) != 0, me == n - 1);
     }
-    private.quiet();
-    serialized.quiet();
-    shared.quiet();
-    shmem.barrier_all();
-    assert_eq!(inbox.slice(..2).to_vec(), [me, me]);
-    assert_eq!(inbox.load(2) != 0, me == n - 1);
-});
+);
 
 shmem::test!(teams_are_split, pes = [1, 4, 6], |shmem| {
     let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let world = shmem.world();
-    assert_eq!(world.split_strided(0, 1, n + 1).map(|_| ()), Err(SplitError));
+    assert_eq!(
+        world.split_strided(0, 1, n + 1).map(|_| ()),
+        Err(SplitError)
+    );
     assert_eq!(world.split_2d(0).map(|_| ()), Err(SplitError));
     let config = TeamConfig { contexts: 3 };
-    let even = world.split_strided_with(config, 0, 2, n.div_ceil(2)).expect("there are such PEs");
+    let even = world
+        .split_strided_with(config, 0, 2, n.div_ceil(2))
+        .expect("there are such PEs");
     assert_eq!(
         even.as_ref().map(|team| (team.my_pe(), team.config())),
         (me % 2 == 0).then_some((me / 2, config))
@@ -159,39 +219,49 @@ shmem::test!(teams_are_split, pes = [1, 4, 6], |shmem| {
     assert_eq!(lengths, expected);
     // Only the members of the new team call.
     if me < 2.min(n) {
-        let first = world.split_strided_by_members(0, 1, 2.min(n)).expect("this PE is one");
+        let first = world
+            .split_strided_by_members(0, 1, 2.min(n))
+            .expect("this PE is one");
         assert_eq!(first.reduce_value(shmem::Sum, 1), first.n_pes());
     }
     assert!(world.split(None, 0).is_none());
     assert!(shmem.node().n_pes() >= shmem.shared().n_pes());
 });
 
-shmem::test!(a_serialized_context_goes_from_thread_to_thread, pes = 2, || {
-    let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
-    let (inbox, other, world) = (shmem.boxed(0u32), 1 - shmem.my_pe(), shmem.world());
-    let context = world.context::<Serialized>();
-    std::thread::scope(|threads| {
-        let element = inbox.element();
-        let sender = threads.spawn(move || {
-            context.p(element, 17, other);
-            context
+shmem::test!(
+    a_serialized_context_goes_from_thread_to_thread,
+    pes = 2,
+    || {
+        let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+        let (inbox, other, world) = (shmem.boxed(0u32), 1 - shmem.my_pe(), shmem.world());
+        let context = world.context::<Serialized>();
+        std::thread::scope(|threads| {
+            let element = inbox.element();
+            let sender = threads.spawn(move || {
+                context.p(element, 17, other);
+                context
+            });
+            sender.join().expect("it sends").quiet();
         });
-        sender.join().expect("it sends").quiet();
-    });
-    shmem.barrier_all();
-    assert_eq!(inbox.load(), 17);
-});
+        shmem.barrier_all();
+        assert_eq!(inbox.load(), 17);
+    }
+);
 
 // PEs that have left an epoch begin the next allocation while others have not left it yet.
-shmem::test!(epochs_and_allocations_take_turns, pes = [1, 2, 3, 5], |shmem| {
-    let mut array = shmem.array::<u64>(1);
-    for round in 1..200 {
-        let others = [shmem.boxed(round), shmem.boxed(2 * round)];
-        array.epoch(|own| own[0] += others[0].load());
-        array.epoch(|own| {
-            own[0] -= 1;
-            drop(others);
-        });
-        assert_eq!(array.load(0), round * (round + 1) / 2 - round);
+shmem::test!(
+    epochs_and_allocations_take_turns,
+    pes = [1, 2, 3, 5],
+    |shmem| {
+        let mut array = shmem.array::<u64>(1);
+        for round in 1..200 {
+            let others = [shmem.boxed(round), shmem.boxed(2 * round)];
+            array.epoch(|own| own[0] += others[0].load());
+            array.epoch(|own| {
+                own[0] -= 1;
+                drop(others);
+            });
+            assert_eq!(array.load(0), round * (round + 1) / 2 - round);
+        }
     }
-});
+);

@@ -20,7 +20,10 @@ shmem::test!(a_body_may_initialize_the_library_itself, pes = 2, || {
 });
 
 mod inner {
-    shmem::test!(a_module_may_have_tests, pes = 2, |shmem| assert_eq!(shmem.n_pes(), 2));
+    shmem::test!(a_module_may_have_tests, pes = 2, |shmem| assert_eq!(
+        shmem.n_pes(),
+        2
+    ));
 }
 
 shmem::test!(does_as_requested, pes = 3, |shmem| {
@@ -51,7 +54,9 @@ fn run(what: &str, environment: &[(&str, &str)]) -> Output {
 fn fails(output: &Output, words: &[&str]) -> String {
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(!output.status.success(), "{printed}");
-    words.iter().for_each(|word| assert!(printed.contains(word), "no {word:?} in\n{printed}"));
+    words
+        .iter()
+        .for_each(|word| assert!(printed.contains(word), "no {word:?} in\n{printed}"));
     printed
 }
 
@@ -59,25 +64,40 @@ fn fails(output: &Output, words: &[&str]) -> String {
 fn a_job_that_passes_shows_nothing() {
     let output = run("pass", &[]);
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && !printed.contains("comes to its end"), "{printed}");
+    assert!(
+        output.status.success() && !printed.contains("comes to its end"),
+        "{printed}"
+    );
 }
 
 #[test]
 fn a_panic_ends_the_job() {
-    let printed = fails(&run("panic", &[]), &["does_as_requested on 3 PEs failed", "on request"]);
+    let printed = fails(
+        &run("panic", &[]),
+        &["does_as_requested on 3 PEs failed", "on request"],
+    );
     assert!(!printed.contains("comes to its end"), "{printed}");
 }
 
 #[test]
 fn a_job_that_hangs_is_ended_at_its_limit() {
-    fails(&run("hang", &[("SHMEM_TEST_TIMEOUT", "1")]), &["was not over after 1s"]);
+    fails(
+        &run("hang", &[("SHMEM_TEST_TIMEOUT", "1")]),
+        &["was not over after 1s"],
+    );
 }
 
 #[test]
 fn a_pe_that_ends_early_fails_the_test() {
-    fails(&run("exit", &[]), &["does_as_requested on 3 PEs failed", "exited with status 3"]);
+    fails(
+        &run("exit", &[]),
+        &["does_as_requested on 3 PEs failed", "exited with status 3"],
+    );
     // It waits for the others to do the same, as in C.
-    fails(&run("exit0", &[]), &["PE 0", "exited with status 0 before shmem_finalize"]);
+    fails(
+        &run("exit0", &[]),
+        &["PE 0", "exited with status 0 before shmem_finalize"],
+    );
 }
 
 #[test]
@@ -87,8 +107,14 @@ fn without_oshrun_a_message_says_what_to_do() {
         .env_remove("OSHRUN")
         .env("PATH", "/nowhere")
         .output();
-    fails(&output.expect("it runs"), &["no directory of PATH has oshrun", "set OSHRUN"]);
-    fails(&run("pass", &[("OSHRUN", "/nowhere/oshrun")]), &["/nowhere/oshrun cannot be started"]);
+    fails(
+        &output.expect("it runs"),
+        &["no directory of PATH has oshrun", "set OSHRUN"],
+    );
+    fails(
+        &run("pass", &[("OSHRUN", "/nowhere/oshrun")]),
+        &["/nowhere/oshrun cannot be started"],
+    );
 }
 
 /// If `cargo test` has a runner that starts the program as a job, one process starts the jobs of

@@ -36,27 +36,32 @@ fn exchange<K: ContextKind>(
     is_right
 }
 
-shmem::test!(contexts_of_threads_are_used_beside_epochs_and_drops, pes = 2, || {
-    let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
-    let peer = 1 - shmem.my_pe();
-    let array = shmem.array::<u64>(2 * OWN);
-    let mut other = shmem.array::<u64>(64);
-    let is_over = AtomicBool::new(false);
-    thread::scope(|threads| {
-        let (shmem, is_over) = (&shmem, &is_over);
-        let [one, two] = [0, OWN].map(|first| array.slice(first..first + OWN));
-        let private = threads
-            .spawn(move || exchange(&shmem.world().context::<Private>(), one, peer, is_over));
-        let serialized = threads
-            .spawn(move || exchange(&shmem.world().context::<Serialized>(), two, peer, is_over));
-        (0..40).for_each(|_| other.epoch(|own| own[0] += 1));
-        (0..10).for_each(|_| drop(shmem.array::<u64>(10)));
-        is_over.store(true, Relaxed);
-        assert!(private.join().expect("it ends") && serialized.join().expect("it ends"));
-    });
-    assert_eq!(other.load(0), 40);
-    shmem.barrier_all();
-});
+shmem::test!(
+    contexts_of_threads_are_used_beside_epochs_and_drops,
+    pes = 2,
+    || {
+        let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+        let peer = 1 - shmem.my_pe();
+        let array = shmem.array::<u64>(2 * OWN);
+        let mut other = shmem.array::<u64>(64);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|threads| {
+            let (shmem, is_over) = (&shmem, &is_over);
+            let [one, two] = [0, OWN].map(|first| array.slice(first..first + OWN));
+            let private = threads
+                .spawn(move || exchange(&shmem.world().context::<Private>(), one, peer, is_over));
+            let serialized = threads.spawn(move || {
+                exchange(&shmem.world().context::<Serialized>(), two, peer, is_over)
+            });
+            (0..40).for_each(|_| other.epoch(|own| own[0] += 1));
+            (0..10).for_each(|_| drop(shmem.array::<u64>(10)));
+            is_over.store(true, Relaxed);
+            assert!(private.join().expect("it ends") && serialized.join().expect("it ends"));
+        });
+        assert_eq!(other.load(0), 40);
+        shmem.barrier_all();
+    }
+);
 
 /// Keeps the process in its exit until the library refuses a call of a thread and ends the process,
 /// as it does over a network; on a node no call is refused. It is registered before the first init,
@@ -77,8 +82,9 @@ fn stay_in_the_exit() {
 
 shmem::test!(threads_are_still_there_at_the_exit, pes = 2, || {
     stay_in_the_exit();
-    let shmem: &'static Shmem<Multiple> =
-        Box::leak(Box::new(shmem::init_thread::<Multiple>().expect("it is the first")));
+    let shmem: &'static Shmem<Multiple> = Box::leak(Box::new(
+        shmem::init_thread::<Multiple>().expect("it is the first"),
+    ));
     let array = Box::leak(Box::new(shmem.array::<u64>(4096))).as_slice();
     let begun: &'static Barrier = Box::leak(Box::new(Barrier::new(3)));
     for _ in 0..2 {
@@ -108,5 +114,8 @@ fn contexts_of_threads_are_used_beside_epochs_and_drops_over_tcp() {
 fn a_thread_at_the_exit_is_named_as_the_mistake_that_it_is() {
     let outcome = crate::over_tcp::run("threads::threads_are_still_there_at_the_exit");
     let message = "called by a thread while the program exits; join all threads";
-    assert!(!outcome.status.success() && outcome.stderr.contains(message), "{outcome}");
+    assert!(
+        !outcome.status.success() && outcome.stderr.contains(message),
+        "{outcome}"
+    );
 }

@@ -11,13 +11,21 @@ const RANKS: u32 = 3;
 /// A process of the job below.
 #[test]
 fn a_pe() {
-    let Ok(rank) = std::env::var(RANK) else { return };
-    let id: UniqueId = std::env::var(ID).expect("an id").parse().expect("it is short");
+    let Ok(rank) = std::env::var(RANK) else {
+        return;
+    };
+    let id: UniqueId = std::env::var(ID)
+        .expect("an id")
+        .parse()
+        .expect("it is short");
     join(&id, rank.parse().expect("a number"));
 }
 
 fn join(id: &UniqueId, rank: u32) {
-    let shmem = id.job(rank, RANKS).init::<Multiple>().expect("the first initialization");
+    let shmem = id
+        .job(rank, RANKS)
+        .init::<Multiple>()
+        .expect("the first initialization");
     assert_eq!((shmem.my_pe(), shmem.n_pes()), (rank, RANKS));
     let sum = shmem.world().reduce_value(shmem::Sum, rank);
     assert_eq!(sum, RANKS * (RANKS - 1) / 2);
@@ -39,7 +47,10 @@ fn processes_form_a_job() {
             .args(["unique_id::a_pe", "--exact"])
             .env(RANK, rank.to_string())
             .env(ID, id.to_string());
-        command.env("SHMEM_SYMMETRIC_SIZE", "16m").spawn().expect("it starts")
+        command
+            .env("SHMEM_SYMMETRIC_SIZE", "16m")
+            .spawn()
+            .expect("it starts")
     };
     let pes: Vec<_> = (0..RANKS).map(start).collect();
     for mut pe in pes {

@@ -18,10 +18,17 @@ fn nic(near: &str) -> Nic {
 
 fn assigned(nics: &[&str], packages: &[&str], homes: &[&str]) -> Vec<Option<usize>> {
     let sets = |lists: &[&str]| -> Vec<CpuSet> {
-        lists.iter().map(|list| CpuSet::parse(list).expect("a list")).collect()
+        lists
+            .iter()
+            .map(|list| CpuSet::parse(list).expect("a list"))
+            .collect()
     };
     let nics: Vec<Nic> = nics.iter().map(|near| nic(near)).collect();
-    assign(&nics.iter().collect::<Vec<_>>(), &sets(packages), &sets(homes))
+    assign(
+        &nics.iter().collect::<Vec<_>>(),
+        &sets(packages),
+        &sets(homes),
+    )
 }
 
 #[test]
@@ -34,15 +41,27 @@ fn near_ones_come_first_and_are_shared_evenly() {
 #[test]
 fn without_a_near_one_the_same_package_is_next() {
     let packages = ["0-3", "4-7"];
-    assert_eq!(assigned(&["6-7", "2-3"], &packages, &["0", "4"]), [Some(1), Some(0)]);
+    assert_eq!(
+        assigned(&["6-7", "2-3"], &packages, &["0", "4"]),
+        [Some(1), Some(0)]
+    );
     // PE 1, which has near NICs, chooses first, and the others then choose the least used NIC.
-    assert_eq!(assigned(&["4-5", "4-5"], &packages, &["0", "4", "1"]), [Some(1), Some(0), Some(0)]);
+    assert_eq!(
+        assigned(&["4-5", "4-5"], &packages, &["0", "4", "1"]),
+        [Some(1), Some(0), Some(0)]
+    );
 }
 
 #[test]
 fn what_is_not_known_is_dealt_in_turn() {
-    assert_eq!(assigned(&["", ""], &[], &["0", "1", "2"]), [Some(0), Some(1), Some(0)]);
-    assert_eq!(assigned(&["0-1", "2-3"], &[], &["", "", ""]), [Some(0), Some(1), Some(0)]);
+    assert_eq!(
+        assigned(&["", ""], &[], &["0", "1", "2"]),
+        [Some(0), Some(1), Some(0)]
+    );
+    assert_eq!(
+        assigned(&["0-1", "2-3"], &[], &["", "", ""]),
+        [Some(0), Some(1), Some(0)]
+    );
     assert_eq!(assigned(&[], &[], &["0"]), [None]);
 }
 

@@ -29,7 +29,13 @@ fn info(provider: &str, domain: &str) -> FiInfo {
 
 fn sorted(offers: &[(&str, &str)], request: &Request) -> Vec<String> {
     let info = |&(provider, domain): &(&str, &str)| {
-        ((), FiInfo { loopback: domain == "lo", ..info(provider, domain) })
+        (
+            (),
+            FiInfo {
+                loopback: domain == "lo",
+                ..info(provider, domain)
+            },
+        )
     };
     let mut offers: Vec<((), FiInfo)> = offers.iter().map(info).collect();
     request.sort(&mut offers);
@@ -38,33 +44,65 @@ fn sorted(offers: &[(&str, &str)], request: &Request) -> Vec<String> {
 
 #[test]
 fn the_near_card_goes_first_among_those_of_its_provider() {
-    let offers = [("cxi", "cxi0"), ("cxi", "cxi1"), ("tcp", "lo"), ("tcp", "hsn1")];
+    let offers = [
+        ("cxi", "cxi0"),
+        ("cxi", "cxi1"),
+        ("tcp", "lo"),
+        ("tcp", "hsn1"),
+    ];
     let request = request();
     assert_eq!(sorted(&offers, &request), ["cxi0", "cxi1", "lo", "hsn1"]);
-    let request = Request { near: NicName::parse("cxi1,hsn1"), ..request };
+    let request = Request {
+        near: NicName::parse("cxi1,hsn1"),
+        ..request
+    };
     assert_eq!(sorted(&offers, &request), ["cxi1", "cxi0", "hsn1", "lo"]);
-    let request = Request { one_machine: true, ..request };
+    let request = Request {
+        one_machine: true,
+        ..request
+    };
     assert_eq!(sorted(&offers, &request), ["cxi1", "cxi0", "lo", "hsn1"]);
 }
 
 #[test]
 fn cards_without_connections_go_first_in_jobs_of_many() {
-    let offers =
-        [("verbs;ofi_rxm", "mlx5_0"), ("psm3", "irdma0"), ("udp;ofi_rxd", "eth0"), ("tcp", "eth1")];
-    let request = |pairs_of_node| Request { pairs_of_node, ..request() };
-    assert_eq!(sorted(&offers, &request(MANY_PAIRS)), ["mlx5_0", "irdma0", "eth0", "eth1"]);
-    assert_eq!(sorted(&offers, &request(MANY_PAIRS + 1)), ["irdma0", "mlx5_0", "eth0", "eth1"]);
+    let offers = [
+        ("verbs;ofi_rxm", "mlx5_0"),
+        ("psm3", "irdma0"),
+        ("udp;ofi_rxd", "eth0"),
+        ("tcp", "eth1"),
+    ];
+    let request = |pairs_of_node| Request {
+        pairs_of_node,
+        ..request()
+    };
+    assert_eq!(
+        sorted(&offers, &request(MANY_PAIRS)),
+        ["mlx5_0", "irdma0", "eth0", "eth1"]
+    );
+    assert_eq!(
+        sorted(&offers, &request(MANY_PAIRS + 1)),
+        ["irdma0", "mlx5_0", "eth0", "eth1"]
+    );
 }
 
 /// Returns an entry with a NIC, for which libfabric reports a PCI device if `on_pci`.
 fn with_nic(provider: &str, domain: &str, on_pci: bool) -> FiInfo {
-    let nic = Some(FabricNic { on_pci, name: domain.to_owned() });
-    FiInfo { nic, ..info(provider, domain) }
+    let nic = Some(FabricNic {
+        on_pci,
+        name: domain.to_owned(),
+    });
+    FiInfo {
+        nic,
+        ..info(provider, domain)
+    }
 }
 
 fn device(infos: &[FiInfo], devices: &[&str]) -> (bool, String) {
     let devices: Vec<String> = devices.iter().map(|&device| device.to_owned()).collect();
-    let Found { rdma, description, .. } = device_of("libfabric 1.17", infos, &devices);
+    let Found {
+        rdma, description, ..
+    } = device_of("libfabric 1.17", infos, &devices);
     (rdma, description)
 }
 
@@ -75,7 +113,10 @@ fn cards_are_rdma() {
     let cxi = with_nic("cxi", "cxi0", true);
     assert_eq!(device(&[cxi, tcp.clone()], &["cxi0"]), rdma("cxi on cxi0"));
     let verbs = with_nic("verbs;ofi_rxm", "mlx5_0", false);
-    assert_eq!(device(&[verbs, tcp], &["mlx5_0"]), rdma("verbs;ofi_rxm on mlx5_0"));
+    assert_eq!(
+        device(&[verbs, tcp], &["mlx5_0"]),
+        rdma("verbs;ofi_rxm on mlx5_0")
+    );
 }
 
 #[test]
@@ -86,7 +127,10 @@ fn atomic_operations_are_in_hardware_where_the_provider_leaves_them_to_its_card(
     };
     assert!(in_hardware("cxi", "cxi0"));
     assert!(!in_hardware("cxi", "cxi1"), "its port is down");
-    assert!(!in_hardware("verbs;ofi_rxm", "mlx5_0"), "libfabric's CPU does");
+    assert!(
+        !in_hardware("verbs;ofi_rxm", "mlx5_0"),
+        "libfabric's CPU does"
+    );
 }
 
 #[test]
@@ -94,9 +138,15 @@ fn sockets_and_software_are_not() {
     let tcp = info("tcp;ofi_rxm", "eth0");
     let soft = with_nic("verbs;ofi_rxm", "rxe0", false);
     let other = "libfabric 1.17: no RDMA device for it; verbs;ofi_rxm, tcp;ofi_rxm";
-    assert_eq!(device(&[soft, tcp.clone()], &["mlx5_0"]), (false, other.to_owned()));
+    assert_eq!(
+        device(&[soft, tcp.clone()], &["mlx5_0"]),
+        (false, other.to_owned())
+    );
     assert!(!device(&[tcp], &["mlx5_0"]).0);
-    assert_eq!(device(&[], &[]), (false, "libfabric 1.17: no RDMA device".to_owned()));
+    assert_eq!(
+        device(&[], &[]),
+        (false, "libfabric 1.17: no RDMA device".to_owned())
+    );
 }
 
 #[test]
@@ -120,25 +170,37 @@ fn refused(refuses: fn(&FiInfo) -> bool, has: FiInfo) -> Option<String> {
 
 #[test]
 fn a_requirement_that_is_refused_alone_is_named_with_what_would_do() {
-    let auto = FiInfo { data_progress: fi::FI_PROGRESS_AUTO, ..hints() };
+    let auto = FiInfo {
+        data_progress: fi::FI_PROGRESS_AUTO,
+        ..hints()
+    };
     let why = refused(|hints| hints.data_progress == fi::FI_PROGRESS_MANUAL, auto);
     let expected =
         "refuses FI_PROGRESS_MANUAL of data transfers: with FI_PROGRESS_AUTO it would do";
     assert_eq!(why.as_deref(), Some(expected));
     let here = refused(|hints| hints.caps & fi::FI_REMOTE_COMM != 0, hints());
-    assert_eq!(here.as_deref(), Some("refuses FI_REMOTE_COMM (peers on other machines)"));
+    assert_eq!(
+        here.as_deref(),
+        Some("refuses FI_REMOTE_COMM (peers on other machines)")
+    );
 }
 
 #[test]
 fn flags_that_the_job_does_not_know_are_named() {
-    let pages = FiInfo { mr_mode: fi::FI_MR_MMU_NOTIFY | fi::FI_MR_LOCAL, ..hints() };
+    let pages = FiInfo {
+        mr_mode: fi::FI_MR_MMU_NOTIFY | fi::FI_MR_LOCAL,
+        ..hints()
+    };
     let why = refused(|hints| hints.mr_mode & fi::FI_MR_MMU_NOTIFY == 0, pages);
     assert!(why.is_some_and(|why| why.contains("with FI_MR_MMU_NOTIFY it would do")));
 }
 
 #[test]
 fn several_requirements_that_are_refused_are_all_named_and_no_other() {
-    let datagrams = FiInfo { type_: fi::FI_EP_DGRAM, ..hints() };
+    let datagrams = FiInfo {
+        type_: fi::FI_EP_DGRAM,
+        ..hints()
+    };
     let refuses = |hints: &FiInfo| hints.type_ == fi::FI_EP_RDM || hints.caps & fi::FI_RMA != 0;
     let expected = "refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do; and FI_RMA (remote \
                 memory access)";

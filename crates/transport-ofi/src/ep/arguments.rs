@@ -37,9 +37,16 @@ unsafe impl Send for WriteArguments {}
 impl WriteArguments {
     pub(super) fn new() -> WriteArguments {
         let lists = NonNull::from(Box::leak(Box::new(Lists {
-            iov: Cell::new(fi::iovec { iov_base: null_mut(), iov_len: 0 }),
+            iov: Cell::new(fi::iovec {
+                iov_base: null_mut(),
+                iov_len: 0,
+            }),
             desc: Cell::new(null_mut()),
-            rma: Cell::new(fi::fi_rma_iov { addr: 0, len: 0, key: 0 }),
+            rma: Cell::new(fi::fi_rma_iov {
+                addr: 0,
+                len: 0,
+                key: 0,
+            }),
         })));
         // SAFETY: a live allocation, to which no other code has a pointer.
         let Lists { iov, desc, rma } = unsafe { lists.as_ref() };
@@ -68,9 +75,16 @@ impl WriteArguments {
     ) -> &fi::fi_msg_rma {
         // SAFETY: freed only when this is dropped.
         let lists = unsafe { self.lists.as_ref() };
-        lists.iov.set(fi::iovec { iov_base: from.base.cast(), iov_len: from.nbytes });
+        lists.iov.set(fi::iovec {
+            iov_base: from.base.cast(),
+            iov_len: from.nbytes,
+        });
         lists.desc.set(desc);
-        lists.rma.set(fi::fi_rma_iov { addr: to.address, len: from.nbytes, key: to.key });
+        lists.rma.set(fi::fi_rma_iov {
+            addr: to.address,
+            len: from.nbytes,
+            key: to.key,
+        });
         self.message.addr = to.fi_addr;
         self.message.context = context;
         &self.message
@@ -92,16 +106,30 @@ mod tests {
     fn a_write_finds_all_of_its_arguments_wherever_they_were_moved() {
         let mut moved = Box::new(WriteArguments::new());
         for nbytes in [8, 9] {
-            let from = LocalBuf { base: std::ptr::without_provenance_mut(64), nbytes };
-            let to = Remote { pe: 1, fi_addr: 2, address: 3, key: 4 };
+            let from = LocalBuf {
+                base: std::ptr::without_provenance_mut(64),
+                nbytes,
+            };
+            let to = Remote {
+                pe: 1,
+                fi_addr: 2,
+                address: 3,
+                key: 4,
+            };
             let message = moved.of(to, from, null_mut(), null_mut());
             // SAFETY: the lists live.
             let iov = unsafe { *message.msg_iov };
             // SAFETY: the lists live.
             let rma = unsafe { *message.rma_iov };
             assert_eq!((iov.iov_base.addr(), iov.iov_len), (64, nbytes));
-            assert_eq!((message.addr, rma.addr, rma.len, rma.key), (2, 3, nbytes, 4));
-            assert_eq!((message.iov_count, message.rma_iov_count, message.data), (1, 1, 0));
+            assert_eq!(
+                (message.addr, rma.addr, rma.len, rma.key),
+                (2, 3, nbytes, 4)
+            );
+            assert_eq!(
+                (message.iov_count, message.rma_iov_count, message.data),
+                (1, 1, 0)
+            );
         }
     }
 }

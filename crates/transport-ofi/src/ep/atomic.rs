@@ -25,15 +25,28 @@ impl FiEndpoint {
         amo: &AmoRequest,
         fetched: *mut u8,
     ) -> Result<PostStatus, i32> {
-        let Remote { pe, fi_addr, address, key } = to;
+        let Remote {
+            pe,
+            fi_addr,
+            address,
+            key,
+        } = to;
         let use_ = match fetched.is_null() {
             true => BufferUse::Plain,
-            false => BufferUse::Landing(LocalBuf { base: fetched, nbytes: amo.width.nbytes() }),
+            false => BufferUse::Landing(LocalBuf {
+                base: fetched,
+                nbytes: amo.width.nbytes(),
+            }),
         };
-        let Some(op) = self.begin(pe, use_) else { return self.defer(pe, fi_addr) };
+        let Some(op) = self.begin(pe, use_) else {
+            return self.defer(pe, fi_addr);
+        };
         let cell = self.staging.cell(op).base;
         // SAFETY: a cell is aligned and longer, and is this operation's.
-        unsafe { cell.cast::<[u64; 3]>().write([0, amo.operand, amo.condition]) };
+        unsafe {
+            cell.cast::<[u64; 3]>()
+                .write([0, amo.operand, amo.condition])
+        };
         let word = |i: usize| cell.wrapping_add(i * WORD).cast::<core::ffi::c_void>();
         let (old, operand, condition) = (word(0), word(1), word(2));
         let (endpoint, desc, context) =

@@ -13,8 +13,13 @@ const NOT_CONNECTED: [i32; 5] = [
     fi::FI_EHOSTUNREACH,
 ];
 /// Further codes that mean the same if the message that connects to a PE fails with them.
-const NOT_CONNECTED_AT_FIRST: [i32; 5] =
-    [fi::FI_ECONNRESET, fi::FI_ENOTCONN, fi::FI_ENETDOWN, fi::FI_ENETUNREACH, libc::EPIPE];
+const NOT_CONNECTED_AT_FIRST: [i32; 5] = [
+    fi::FI_ECONNRESET,
+    fi::FI_ENOTCONN,
+    fi::FI_ENETDOWN,
+    fi::FI_ENETUNREACH,
+    libc::EPIPE,
+];
 
 /// The refused attempts, by PE.
 pub(super) struct RefusedAttempts {
@@ -25,7 +30,10 @@ pub(super) struct RefusedAttempts {
 
 impl RefusedAttempts {
     pub(super) fn new(limit: Duration) -> RefusedAttempts {
-        RefusedAttempts { by_pe: Vec::new(), limit }
+        RefusedAttempts {
+            by_pe: Vec::new(),
+            limit,
+        }
     }
 
     /// Records that an attempt to reach a PE was refused. Returns true if another attempt is to be
@@ -46,7 +54,10 @@ impl RefusedAttempts {
 
     /// Returns the refused attempts to reach a PE.
     fn of(&self, pe: u32) -> Option<&Attempts> {
-        self.by_pe.iter().find(|(known, _)| *known == pe).map(|(_, attempts)| attempts)
+        self.by_pe
+            .iter()
+            .find(|(known, _)| *known == pe)
+            .map(|(_, attempts)| attempts)
     }
 
     /// Records that a PE was reached.
@@ -68,7 +79,8 @@ impl RefusedAttempts {
 
     /// Returns true if it is too early for the next attempt to reach a PE.
     pub(super) fn pauses(&self, pe: u32) -> bool {
-        self.of(pe).is_some_and(|attempts| Instant::now() < attempts.next())
+        self.of(pe)
+            .is_some_and(|attempts| Instant::now() < attempts.next())
     }
 
     /// Returns the number and the duration of the refused attempts to reach a PE, if this code
@@ -98,7 +110,10 @@ mod tests {
             now = attempts.of(3).expect("it was refused").next();
         }
         assert!(!attempts.record(3, now) && attempts.record(4, now));
-        assert!(attempts.record(3, now + 2 * limit), "it was reached meanwhile");
+        assert!(
+            attempts.record(3, now + 2 * limit),
+            "it was reached meanwhile"
+        );
         attempts.record_reached(3);
         assert!(attempts.of(3).is_none() && attempts.of(4).is_some());
     }

@@ -38,7 +38,9 @@ impl FiEndpoint {
 
     /// Sends the message that connects to a PE, if there is a free cell and a permit.
     fn connect(&mut self, pe: u32, fi_addr: fi::fi_addr_t) -> Result<(), i32> {
-        let Some(&op) = self.free.last() else { return Ok(()) };
+        let Some(&op) = self.free.last() else {
+            return Ok(());
+        };
         let connection = self.connecting.take_or_begin(pe, &self.fabric.permits);
         let Some(mut connection) = connection else {
             if self.connecting.start_waiting() {
@@ -55,7 +57,10 @@ impl FiEndpoint {
         match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
             0 => {
                 self.free.pop();
-                self.ops[op as usize] = Op { pe, use_: BufferUse::Connect };
+                self.ops[op as usize] = Op {
+                    pe,
+                    use_: BufferUse::Connect,
+                };
                 connection.is_sent = true;
                 self.connecting.keep(connection);
                 Ok(())
@@ -97,7 +102,10 @@ impl FiEndpoint {
         self.connecting.take(pe);
         match self.record_failed_connect(pe, code, &why) {
             true => Ok(()),
-            false => Err(EpFailure { pe: Some(pe), why: self.after_attempts(pe, code, why) }),
+            false => Err(EpFailure {
+                pe: Some(pe),
+                why: self.after_attempts(pe, code, why),
+            }),
         }
     }
 

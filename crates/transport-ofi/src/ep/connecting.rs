@@ -35,7 +35,11 @@ pub(super) struct Connecting {
 
 impl Connecting {
     pub(super) fn new(permit_limit: Duration) -> Connecting {
-        Connecting { begun: Vec::new(), waits: false, permit_limit }
+        Connecting {
+            begun: Vec::new(),
+            waits: false,
+            permit_limit,
+        }
     }
 
     /// Returns true if the message that connects to a PE is in flight.
@@ -58,7 +62,12 @@ impl Connecting {
     ) -> Option<BegunConnection> {
         let Some(mut known) = self.take(pe) else {
             let permit = Some(permits.take()?);
-            return Some(BegunConnection { pe, permit, begun: Instant::now(), is_sent: false });
+            return Some(BegunConnection {
+                pe,
+                permit,
+                begun: Instant::now(),
+                is_sent: false,
+            });
         };
         if known.begun.elapsed() >= self.permit_limit {
             known.permit = None;
@@ -98,9 +107,14 @@ mod tests {
                 let begun = connecting.take_or_begin(pe, &permits).expect("a permit");
                 connecting.keep(begun);
             }
-            assert!(connecting.take_or_begin(9, &permits).is_none(), "all permits are taken");
+            assert!(
+                connecting.take_or_begin(9, &permits).is_none(),
+                "all permits are taken"
+            );
             for pe in 0..MAX_AT_ONCE {
-                let known = connecting.take_or_begin(pe, &permits).expect("it is being made");
+                let known = connecting
+                    .take_or_begin(pe, &permits)
+                    .expect("it is being made");
                 connecting.keep(known);
             }
             assert_eq!(connecting.take_or_begin(9, &permits).is_some(), has_permits);

@@ -31,7 +31,9 @@ impl FiEndpoint {
         if HEAD + data.nbytes > self.longest_message {
             return Err(-fi::FI_EMSGSIZE);
         }
-        let Some(op) = self.begin(pe, BufferUse::Plain) else { return self.defer(pe, to) };
+        let Some(op) = self.begin(pe, BufferUse::Plain) else {
+            return self.defer(pe, to);
+        };
         let cell = self.staging.cell(op);
         // SAFETY: a cell that is this operation's, with room for a head.
         unsafe { cell.base.cast::<[u8; HEAD]>().write(*head) };
@@ -50,7 +52,10 @@ impl FiEndpoint {
         }
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let part = |buf: LocalBuf| fi::iovec { iov_base: buf.base.cast(), iov_len: buf.nbytes };
+        let part = |buf: LocalBuf| fi::iovec {
+            iov_base: buf.base.cast(),
+            iov_len: buf.nbytes,
+        };
         let (parts, mut descs) = ([part(cell.first(HEAD)), part(data)], [desc, null_mut()]);
         let descs = descs.as_mut_ptr();
         // SAFETY: an open endpoint, a context that is the operation's, lists that live during the
@@ -61,7 +66,9 @@ impl FiEndpoint {
 
     /// Posts a receive for one more message.
     pub(crate) fn post_receive(&mut self) -> Result<PostStatus, i32> {
-        let Some(op) = self.free.pop() else { return Ok(PostStatus::Again) };
+        let Some(op) = self.free.pop() else {
+            return Ok(PostStatus::Again);
+        };
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let to = self.staging.cell(op).base;

@@ -31,7 +31,11 @@ impl FiEndpoint {
         fabric: Arc<Fabric>,
         n_pes: usize,
         depth: usize,
-        BufferSizes { cell, copy_up_to, longest_message }: BufferSizes,
+        BufferSizes {
+            cell,
+            copy_up_to,
+            longest_message,
+        }: BufferSizes,
         connect_limit: Duration,
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
@@ -50,7 +54,12 @@ impl FiEndpoint {
             }
         };
         Ok(FiEndpoint {
-            ops: (0..depth).map(|_| Op { pe: 0, use_: BufferUse::None }).collect(),
+            ops: (0..depth)
+                .map(|_| Op {
+                    pe: 0,
+                    use_: BufferUse::None,
+                })
+                .collect(),
             staging_mr,
             endpoint: ManuallyDrop::new(endpoint),
             cq,
@@ -100,7 +109,10 @@ impl FiEndpoint {
         }
         // SAFETY: the range is valid for these accesses until the registration is dropped, by
         // contract.
-        let mr = unsafe { self.fabric.register(range.base, range.nbytes, access, &self.endpoint) }?;
+        let mr = unsafe {
+            self.fabric
+                .register(range.base, range.nbytes, access, &self.endpoint)
+        }?;
         Ok((desc(Some(&mr)), BufferUse::Registered { _mr: mr }))
     }
 }

@@ -52,7 +52,12 @@ impl FiEndpoint {
                 },
                 0 => return Ok(taken),
                 n if n == -(fi::FI_EAGAIN as isize) => return Ok(taken),
-                n => return Err(EpFailure { pe: None, why: self.strerror(n as i32) }),
+                n => {
+                    return Err(EpFailure {
+                        pe: None,
+                        why: self.strerror(n as i32),
+                    });
+                }
             }
         }
     }
@@ -64,13 +69,17 @@ impl FiEndpoint {
         nbytes: usize,
         arrived: &mut impl FnMut(ReceiveOutcome<'_>),
     ) {
-        let Some(op) = self.contexts.index(context) else { return };
+        let Some(op) = self.contexts.index(context) else {
+            return;
+        };
         if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
             let cell = self.staging.cell(op);
             let nbytes = nbytes.min(cell.nbytes);
             // SAFETY: initialized memory of this ep's own. The receive is over, and the cell is not
             // used again before this call has returned.
-            arrived(ReceiveOutcome::Whole(unsafe { slice::from_raw_parts(cell.base, nbytes) }));
+            arrived(ReceiveOutcome::Whole(unsafe {
+                slice::from_raw_parts(cell.base, nbytes)
+            }));
             return self.end_receive(op);
         }
         match self.end(op) {
@@ -108,7 +117,11 @@ impl FiEndpoint {
             1.. => Ok(Some(entry)),
             _ if is_absent && unread < READS => Ok(None),
             _ => {
-                let why = if is_absent { "nothing".to_owned() } else { self.strerror(n as i32) };
+                let why = if is_absent {
+                    "nothing".to_owned()
+                } else {
+                    self.strerror(n as i32)
+                };
                 let why = format!("{why} where its queue reports an error");
                 Err(EpFailure { pe: None, why })
             }
@@ -136,9 +149,15 @@ impl FiEndpoint {
                 // The endpoint was closed.
                 libc::ECANCELED => {}
                 err if err == fi::FI_ETRUNC as i32 => {
-                    arrived(ReceiveOutcome::Truncated { start, nbytes: entry.len + entry.olen });
+                    arrived(ReceiveOutcome::Truncated {
+                        start,
+                        nbytes: entry.len + entry.olen,
+                    });
                 }
-                _ => arrived(ReceiveOutcome::Failed { start, why: format!("{why}, of a message") }),
+                _ => arrived(ReceiveOutcome::Failed {
+                    start,
+                    why: format!("{why}, of a message"),
+                }),
             }
             self.end_receive(op);
             return Ok(());

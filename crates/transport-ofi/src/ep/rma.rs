@@ -90,7 +90,9 @@ impl FiEndpoint {
         }
         // SAFETY: the range is valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
-        let Some(op) = self.begin(to.pe, use_) else { return self.defer(to.pe, to.fi_addr) };
+        let Some(op) = self.begin(to.pe, use_) else {
+            return self.defer(to.pe, to.fi_addr);
+        };
         let completion = match source_free {
             false => self.completion,
             true => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
@@ -170,7 +172,9 @@ impl FiEndpoint {
         }
         // SAFETY: `dest` is valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
-        let Some(op) = self.begin(from.pe, use_) else { return self.defer(from.pe, from.fi_addr) };
+        let Some(op) = self.begin(from.pe, use_) else {
+            return self.defer(from.pe, from.fi_addr);
+        };
         // SAFETY: `dest` is valid for writes until completion, by contract.
         let code = unsafe { self.read_into(op, from, dest, desc) };
         self.begun(code, op)
@@ -187,7 +191,9 @@ impl FiEndpoint {
         nbytes: usize,
         use_: BufferUse,
     ) -> Result<PostStatus, i32> {
-        let Some(op) = self.begin(from.pe, use_) else { return self.defer(from.pe, from.fi_addr) };
+        let Some(op) = self.begin(from.pe, use_) else {
+            return self.defer(from.pe, from.fi_addr);
+        };
         let cell = self.staging.cell(op).first(nbytes);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
@@ -207,15 +213,41 @@ impl FiEndpoint {
         desc: *mut core::ffi::c_void,
     ) -> isize {
         let (endpoint, context) = (self.endpoint.raw(), self.context(op));
-        let (Remote { fi_addr, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
+        let (
+            Remote {
+                fi_addr,
+                address,
+                key,
+                ..
+            },
+            LocalBuf { base, nbytes },
+        ) = (from, to);
         // SAFETY: an open endpoint, a context that is the operation's, and memory that is valid by
         // contract.
-        unsafe { fi::fi_read(endpoint, base.cast(), nbytes, desc, fi_addr, address, key, context) }
+        unsafe {
+            fi::fi_read(
+                endpoint,
+                base.cast(),
+                nbytes,
+                desc,
+                fi_addr,
+                address,
+                key,
+                context,
+            )
+        }
     }
 }
 
 /// Returns true if this code may mean that the provider does not support the operation.
 fn is_unsupported(code: i32) -> bool {
     let flags = fi::FI_EBADFLAGS as i32;
-    [fi::FI_EINVAL, fi::FI_ENOSYS, fi::FI_EOPNOTSUPP, fi::FI_EMSGSIZE, flags].contains(&-code)
+    [
+        fi::FI_EINVAL,
+        fi::FI_ENOSYS,
+        fi::FI_EOPNOTSUPP,
+        fi::FI_EMSGSIZE,
+        flags,
+    ]
+    .contains(&-code)
 }

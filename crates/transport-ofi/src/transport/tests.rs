@@ -33,7 +33,10 @@ const MESSAGES: &str = "shm";
 /// The size of the heap, and the length of transfers that are not copied, in bytes.
 const HEAP: usize = 1 << 20;
 const LONG: usize = HEAP / 2;
-const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+const START: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: 0,
+};
 
 /// Works as [`job_of`], with a host that only asks for a provider.
 fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
@@ -66,9 +69,24 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
     let key = unsafe { ofi.register(Segment::Heap, heap.as_mut_ptr().cast(), HEAP) };
     let key = key.expect("memory that can be registered");
     let address = ofi.address();
-    let record = PeRecord { address: &address, keys: [&key.0, &[], &[]] };
-    let nobody = Address { name: vec![0; 3], ..ofi.shared().address.clone() }.encode();
-    let records = [record, record, record, PeRecord { address: &nobody, ..record }];
+    let record = PeRecord {
+        address: &address,
+        keys: [&key.0, &[], &[]],
+    };
+    let nobody = Address {
+        name: vec![0; 3],
+        ..ofi.shared().address.clone()
+    }
+    .encode();
+    let records = [
+        record,
+        record,
+        record,
+        PeRecord {
+            address: &nobody,
+            ..record
+        },
+    ];
     let directory = Directory::new(Directory::encode(records.into_iter()));
     ofi.connect(Arc::new(directory)).expect("own addresses");
     Some(ofi)
@@ -76,7 +94,9 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
 
 /// Calls `work` with an ep of a job, if libfabric is here.
 pub(crate) fn with_ep(work: impl FnOnce(&mut FiEndpoint)) {
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     let endpoint = ofi.new_endpoint().expect("the first");
     with(&endpoint, |wire| work(wire.ep().expect("it is open")));
 }
@@ -121,7 +141,11 @@ fn acked(endpoint: &TestEndpoint) -> (u32, u32) {
 fn long_put() -> Put {
     let source = vec![1u64; LONG / 8].leak();
     let source = LocalBuf::source(source.as_ptr().cast(), LONG);
-    Put { dest: START, source, completion: Completion::AtQuiet }
+    Put {
+        dest: START,
+        source,
+        completion: Completion::AtQuiet,
+    }
 }
 
 /// A call that fails after a loss.
@@ -132,28 +156,46 @@ fn after_a_loss_no_call_leaves_anything_in_flight() {
     let calls: [(&str, Call); 5] = [
         ("quiet", |endpoint| endpoint.quiet()),
         ("is_quiet", |endpoint| endpoint.is_quiet().map(|_| ())),
-        ("pe_quiet of one to which much is in flight", |endpoint| endpoint.pe_quiet(Pe(1))),
-        ("pe_quiet of one to which nothing is", |endpoint| endpoint.pe_quiet(Pe(2))),
-        ("pe_quiet of one that was never connected", |endpoint| endpoint.pe_quiet(Pe(3))),
+        ("pe_quiet of one to which much is in flight", |endpoint| {
+            endpoint.pe_quiet(Pe(1))
+        }),
+        ("pe_quiet of one to which nothing is", |endpoint| {
+            endpoint.pe_quiet(Pe(2))
+        }),
+        ("pe_quiet of one that was never connected", |endpoint| {
+            endpoint.pe_quiet(Pe(3))
+        }),
     ];
     for (name, call) in calls {
-        let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+        let Some(ofi) = job(STREAMS, Tuning::default()) else {
+            return;
+        };
         let mut endpoint = ofi.new_endpoint().expect("the first");
         // SAFETY: its source is never freed.
         unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
         ofi.shared().local.loss.of_self("this is a test");
-        assert!(matches!(call(&mut endpoint), Err(Error::Lost(..))), "{name}");
+        assert!(
+            matches!(call(&mut endpoint), Err(Error::Lost(..))),
+            "{name}"
+        );
         assert_eq!(in_flight(&endpoint), None, "{name} left its ep open");
     }
 }
 
 #[test]
 fn a_signal_that_is_refused_leaves_no_put_in_flight() {
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     for offset in [LONG as u64 + 4, HEAP as u64] {
         let dest = RemoteAddr { offset, ..START };
-        let signal = SignalUpdate { dest, op: AmoOp::Set, value: 1, follows: Follows::Data };
+        let signal = SignalUpdate {
+            dest,
+            op: AmoOp::Set,
+            value: 1,
+            follows: Follows::Data,
+        };
         // SAFETY: the source is never freed.
         let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
         assert!(matches!(refused, Err(Error::Invalid(_))));
@@ -165,10 +207,18 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
 fn what_unknown_senders_send_uses_up_no_buffers() {
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
-        let few = Tuning { receives: 2, ..Tuning::default() };
+        let few = Tuning {
+            receives: 2,
+            ..Tuning::default()
+        };
         if let Some(ofi) = job(MESSAGES, few) {
             let mut endpoint = ofi.new_endpoint().expect("the first");
-            let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").fi_addr;
+            let to = ofi
+                .shared()
+                .peers
+                .get(Pe(1))
+                .expect("it is connected")
+                .fi_addr;
             let long = [0u8; 5000];
             for _ in 0..3 * few.receives {
                 start(&ofi, &endpoint, |ep| {
@@ -190,7 +240,9 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
         }
         done.send(()).expect("a thread waits");
     });
-    is_done.recv_timeout(LIMIT).expect("an atomic operation that is carried out");
+    is_done
+        .recv_timeout(LIMIT)
+        .expect("an atomic operation that is carried out");
 }
 
 /// Makes a message that no PE sends.
@@ -201,12 +253,20 @@ type Forge<'a> = &'a dyn Fn(&Ofi) -> Vec<u8>;
 fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<String> {
     let ofi = job(provider, Tuning::default())?;
     let endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
-    let (to, bytes) =
-        (ofi.shared().peers.get(Pe(2)).expect("it is connected").fi_addr, message(&ofi));
+    let (to, bytes) = (
+        ofi.shared()
+            .peers
+            .get(Pe(2))
+            .expect("it is connected")
+            .fi_addr,
+        message(&ofi),
+    );
     let source = LocalBuf::source(bytes.as_ptr(), bytes.len()).skip(HEAD);
     let head = bytes.first_chunk().expect("a head");
     // SAFETY: the bytes live until the message has arrived.
-    start(&ofi, &endpoint, |ep| unsafe { ep.send(2, to, head, source) });
+    start(&ofi, &endpoint, |ep| unsafe {
+        ep.send(2, to, head, source)
+    });
     let mut error = None;
     eventually("it is refused", || {
         error = ofi.progress.poll().err();
@@ -219,21 +279,55 @@ fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<
 #[test]
 fn a_message_that_no_pe_sends_is_a_loss() {
     let request = Request {
-        stream: Stream { pe: Pe(2), origin: 0 },
-        position: StreamPosition { number: 1, after: 0, asks: true },
+        stream: Stream {
+            pe: Pe(2),
+            origin: 0,
+        },
+        position: StreamPosition {
+            number: 1,
+            after: 0,
+            asks: true,
+        },
         ack: None,
         slot: None,
         update: None,
-        dest: RemoteAddr { offset: HEAP as u64 - 4, ..START },
+        dest: RemoteAddr {
+            offset: HEAP as u64 - 4,
+            ..START
+        },
     };
     let data = |ofi: &Ofi, request, n| {
-        [&Message::Data(request).encode(ofi.shared().tag)[..], &vec![0; n]].concat()
+        [
+            &Message::Data(request).encode(ofi.shared().tag)[..],
+            &vec![0; n],
+        ]
+        .concat()
     };
-    let again = StreamPosition { number: 3, after: 3, asks: true };
-    let reply = Reply { pe: Pe(2), ack: Ack { origin: 9, count: 1 }, old: None };
+    let again = StreamPosition {
+        number: 3,
+        after: 3,
+        asks: true,
+    };
+    let reply = Reply {
+        pe: Pe(2),
+        ack: Ack {
+            origin: 9,
+            count: 1,
+        },
+        old: None,
+    };
     let cases: [(&str, Forge<'_>); 5] = [
         ("it used an invalid offset", &|ofi| data(ofi, request, 8)),
-        ("it sent request 3 twice", &|ofi| data(ofi, Request { position: again, ..request }, 0)),
+        ("it sent request 3 twice", &|ofi| {
+            data(
+                ofi,
+                Request {
+                    position: again,
+                    ..request
+                },
+                0,
+            )
+        }),
         ("it sent an unknown request", &|ofi| {
             let mut bytes = data(ofi, request, 0);
             // The operation.
@@ -241,12 +335,20 @@ fn a_message_that_no_pe_sends_is_a_loss() {
             bytes
         }),
         ("it sent a damaged batch", &|ofi| {
-            [&Message::Request(request).encode(ofi.shared().tag)[..], &[9; 30]].concat()
+            [
+                &Message::Request(request).encode(ofi.shared().tag)[..],
+                &[9; 30],
+            ]
+            .concat()
         }),
-        ("it answered what was not", &|ofi| Message::Reply(reply).encode(ofi.shared().tag).into()),
+        ("it answered what was not", &|ofi| {
+            Message::Reply(reply).encode(ofi.shared().tag).into()
+        }),
     ];
     for (what, message) in cases {
-        let Some(why) = refusal(STREAMS, message) else { return };
+        let Some(why) = refusal(STREAMS, message) else {
+            return;
+        };
         for part in [what, "PE 2 was lost", "from PE 0 on ", " to PE 2 on "] {
             assert!(why.contains(part), "{part}: {why}");
         }
@@ -258,15 +360,23 @@ fn a_message_that_no_pe_sends_is_a_loss() {
         bytes
     };
     let why = refusal(STREAMS, unknown).expect("the provider is here");
-    assert!(why.contains("names no PE of this job: it sent an unknown message"), "{why}");
+    assert!(
+        why.contains("names no PE of this job: it sent an unknown message"),
+        "{why}"
+    );
 }
 
 /// Over a provider that keeps no order, an operation after a fence waits for earlier operations on
 /// the same PE, and for nothing else.
 #[test]
 fn a_fence_holds_up_nothing_that_goes_elsewhere() {
-    let no_order = Tuning { trust: false, ..Tuning::default() };
-    let Some(ofi) = job(STREAMS, no_order) else { return };
+    let no_order = Tuning {
+        trust: false,
+        ..Tuning::default()
+    };
+    let Some(ofi) = job(STREAMS, no_order) else {
+        return;
+    };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let mut put = |pe, put| {
         // SAFETY: the source is never freed.
@@ -279,7 +389,10 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     // SAFETY: the source is never freed.
     unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
     endpoint.fence().expect("a fence");
-    let short = Put { source: long_put().source.first(8), ..long_put() };
+    let short = Put {
+        source: long_put().source.first(8),
+        ..long_put()
+    };
     let polls = ofi.shared().local.state.polls();
     // SAFETY: the source is never freed.
     unsafe { endpoint.put(Pe(2), short) }.expect("a put that starts");
@@ -296,10 +409,21 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
 #[test]
 fn signals_are_not_answered_before_somebody_waits() {
     const SIGNALS: u32 = 20;
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     let mut endpoint = ofi.new_endpoint().expect("the first");
-    let signal = SignalUpdate { dest: START, op: AmoOp::Add, value: 1, follows: Follows::All };
-    let put = Put { dest: START, source: LocalBuf::EMPTY, completion: Completion::Now };
+    let signal = SignalUpdate {
+        dest: START,
+        op: AmoOp::Add,
+        value: 1,
+        follows: Follows::All,
+    };
+    let put = Put {
+        dest: START,
+        source: LocalBuf::EMPTY,
+        completion: Completion::Now,
+    };
     for _ in 0..SIGNALS {
         endpoint.fence().expect("a fence");
         // SAFETY: there are no data.
@@ -308,7 +432,11 @@ fn signals_are_not_answered_before_somebody_waits() {
     // The answers to fetches of another origin acknowledge nothing of this one.
     let mut other = ofi.new_endpoint().expect("the second");
     let count = |end: &mut TestEndpoint| {
-        let fetch = AmoRequest { op: AmoOp::Fetch, old: OldValue::Returned, ..signal.amo() };
+        let fetch = AmoRequest {
+            op: AmoOp::Fetch,
+            old: OldValue::Returned,
+            ..signal.amo()
+        };
         // SAFETY: the old value is returned.
         unsafe { end.amo(Pe(1), fetch) }.expect("a word")
     };
@@ -323,7 +451,11 @@ fn signals_are_not_answered_before_somebody_waits() {
         ofi.progress.poll().expect("no loss");
         acked(&endpoint).1 > 0
     });
-    assert_eq!(acked(&endpoint).1, SIGNALS + 1, "one more message asks for all");
+    assert_eq!(
+        acked(&endpoint).1,
+        SIGNALS + 1,
+        "one more message asks for all"
+    );
     std::mem::forget((endpoint, other));
 }
 
@@ -332,28 +464,45 @@ fn signals_are_not_answered_before_somebody_waits() {
 #[test]
 fn data_and_their_signal_leave_as_one_message() {
     const AT: u64 = 20_000;
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     if !ofi.shared().fabric.info.streams() {
         eprintln!("skipped: this version cuts long messages");
         return;
     }
     // This PE acknowledges as PE 0 what it has carried out as PE 1, so a drop would wait forever.
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
-    let dest = RemoteAddr { offset: AT, ..START };
-    let signal = SignalUpdate { dest, op: AmoOp::Add, value: 5, follows: Follows::Data };
+    let dest = RemoteAddr {
+        offset: AT,
+        ..START
+    };
+    let signal = SignalUpdate {
+        dest,
+        op: AmoOp::Add,
+        value: 5,
+        follows: Follows::Data,
+    };
     let count = |ofi: &Ofi| {
         let mut bytes = Vec::new();
         assert!(ofi.shared().local.segments.append_to(&mut bytes, dest, 8));
         u64::from_ne_bytes(std::array::from_fn(|i| bytes[i]))
     };
-    let nothing = Put { dest: START, source: LocalBuf::EMPTY, completion: Completion::Now };
+    let nothing = Put {
+        dest: START,
+        source: LocalBuf::EMPTY,
+        completion: Completion::Now,
+    };
     // SAFETY: there are no data.
     unsafe { endpoint.put_signal(Pe(1), nothing, signal) }.expect("a signal that starts");
     eventually("it is connected", || {
         ofi.progress.poll().expect("no loss");
         count(&ofi) == 5
     });
-    let put = Put { source: long_put().source.first(2 * AT as usize), ..long_put() };
+    let put = Put {
+        source: long_put().source.first(2 * AT as usize),
+        ..long_put()
+    };
     eventually("nothing is in flight", || in_flight(&endpoint) == Some(0));
     ofi.shared().while_paused(|_| {
         // SAFETY: the source is never freed.
@@ -376,23 +525,49 @@ fn data_and_their_signal_leave_as_one_message() {
 #[test]
 fn what_is_batched_leaves_without_a_call() {
     const WORDS: usize = 100;
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let (one, mut got) = (1u64, 0u64);
     let source = LocalBuf::source((&raw const one).cast(), 8);
-    let fetched = LocalBuf { base: (&raw mut got).cast(), nbytes: 8 };
+    let fetched = LocalBuf {
+        base: (&raw mut got).cast(),
+        nbytes: 8,
+    };
     for i in 0..WORDS {
-        let dest = RemoteAddr { offset: 8 * i as u64, ..START };
+        let dest = RemoteAddr {
+            offset: 8 * i as u64,
+            ..START
+        };
         // SAFETY: the source is a local, which the call copies.
-        unsafe { endpoint.put(Pe(1), Put { dest, source, completion: Completion::Now }) }
-            .expect("memory of this PE");
+        unsafe {
+            endpoint.put(
+                Pe(1),
+                Put {
+                    dest,
+                    source,
+                    completion: Completion::Now,
+                },
+            )
+        }
+        .expect("memory of this PE");
     }
-    let get = Get { dest: fetched, source: START, completion: Completion::AtQuiet };
+    let get = Get {
+        dest: fetched,
+        source: START,
+        completion: Completion::AtQuiet,
+    };
     // SAFETY: a local that lives until its answer is stored below.
     unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
     eventually("all that was put is there", || {
         let mut bytes = Vec::new();
-        assert!(ofi.shared().local.segments.append_to(&mut bytes, START, 8 * WORDS));
+        assert!(
+            ofi.shared()
+                .local
+                .segments
+                .append_to(&mut bytes, START, 8 * WORDS)
+        );
         bytes.chunks(8).all(|word| word == one.to_le_bytes())
     });
     eventually("the answer comes", || {
@@ -408,34 +583,69 @@ fn what_is_batched_leaves_without_a_call() {
 #[test]
 fn what_is_batched_leaves_while_no_answer_is_taken() {
     const WORDS: usize = 50;
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     // This PE acknowledges as PE 0 what it has carried out as other PEs, so a drop would wait
     // forever.
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
     let (one, n) = (1u64, ofi.shared().tuning.max_requests);
     for old in vec![7u64; n].leak() {
         let old = OldValue::AtQuiet((&raw mut *old).cast());
-        let dest = RemoteAddr { offset: 8 * WORDS as u64, ..START };
+        let dest = RemoteAddr {
+            offset: 8 * WORDS as u64,
+            ..START
+        };
         let (op, width, operand, condition) = (AmoOp::Fetch, AmoWidth::Eight, 0, 0);
-        let fetch = AmoRequest { dest, width, op, operand, condition, old };
+        let fetch = AmoRequest {
+            dest,
+            width,
+            op,
+            operand,
+            condition,
+            old,
+        };
         // SAFETY: the old value is stored in a word that is never freed.
         unsafe { endpoint.amo(Pe(1), fetch) }.expect("a word of this PE");
-        eventually("it leaves", || !lock(&endpoint.issuer().origin).moves_data());
+        eventually("it leaves", || {
+            !lock(&endpoint.issuer().origin).moves_data()
+        });
     }
     // The acknowledgment that the answers would contain if PE 1 were another PE.
     let (origin, count) = (acked(&endpoint).0, n as u32);
-    let acknowledged = ofi.shared().local.acks.acknowledge(Pe(1), Ack { origin, count });
+    let acknowledged = ofi
+        .shared()
+        .local
+        .acks
+        .acknowledge(Pe(1), Ack { origin, count });
     assert_eq!(acknowledged, Ok(()));
     let source = LocalBuf::source((&raw const one).cast(), 8);
     for i in 0..WORDS {
-        let dest = RemoteAddr { offset: 8 * i as u64, ..START };
+        let dest = RemoteAddr {
+            offset: 8 * i as u64,
+            ..START
+        };
         // SAFETY: the source is a local, which the call copies.
-        unsafe { endpoint.put(Pe(1), Put { dest, source, completion: Completion::Now }) }
-            .expect("memory of this PE");
+        unsafe {
+            endpoint.put(
+                Pe(1),
+                Put {
+                    dest,
+                    source,
+                    completion: Completion::Now,
+                },
+            )
+        }
+        .expect("memory of this PE");
     }
     eventually("all that was put is there", || {
         let mut bytes = Vec::new();
-        assert!(ofi.shared().local.segments.append_to(&mut bytes, START, 8 * WORDS));
+        assert!(
+            ofi.shared()
+                .local
+                .segments
+                .append_to(&mut bytes, START, 8 * WORDS)
+        );
         bytes.chunks(8).all(|word| word == one.to_le_bytes())
     });
 }
@@ -444,12 +654,17 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
 /// callers any more.
 #[test]
 fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let shared = ofi.shared();
     shared.peers.get(Pe(1)).expect("it is connected");
     let right = shared.remote(Pe(1), START, 8).expect("memory of this PE");
-    let wrong = Remote { key: right.key.wrapping_add(1), ..right };
+    let wrong = Remote {
+        key: right.key.wrapping_add(1),
+        ..right
+    };
     start(&ofi, &endpoint, |ep| ep.read_and_forget(wrong));
     eventually("the failure is found", || {
         let polled = with(&endpoint, |wire| wire.ep().map(|ep| ep.poll(|_| ())));
@@ -462,13 +677,22 @@ fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
 /// A blocking get or fetch polls itself until it is complete.
 #[test]
 fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let (mut words, mut listed) = ([0u64; 2], Vec::new());
-    let dest = LocalBuf { base: words.as_mut_ptr().cast(), nbytes: 16 };
+    let dest = LocalBuf {
+        base: words.as_mut_ptr().cast(),
+        nbytes: 16,
+    };
     // Fewer fetches than may be unacknowledged, since PE 1 acknowledges none.
     for _ in 0..20 {
-        let get = Get { dest, source: START, completion: Completion::Now };
+        let get = Get {
+            dest,
+            source: START,
+            completion: Completion::Now,
+        };
         // SAFETY: a local array, which the call waits for.
         unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
         listed.push(endpoint.issuer().is_listed());
@@ -485,19 +709,37 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
 /// Each ep makes connections of its own, and all eps take permits from the same supply.
 #[test]
 fn no_more_connections_are_made_at_once_than_may_be() {
-    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
     let new = |_| ofi.new_endpoint().expect("one more");
     let endpoints: Vec<TestEndpoint> = (0..MAX_AT_ONCE + 2).map(new).collect();
-    ofi.shared().peers.get(Pe(1)).expect("it has published its address");
-    let from = ofi.shared().remote(Pe(1), START, 8).expect("memory of this PE");
+    ofi.shared()
+        .peers
+        .get(Pe(1))
+        .expect("it has published its address");
+    let from = ofi
+        .shared()
+        .remote(Pe(1), START, 8)
+        .expect("memory of this PE");
     for endpoint in &endpoints {
-        let posted = with(endpoint, |wire| wire.ep().map(|ep| ep.read_and_forget(from)));
+        let posted = with(endpoint, |wire| {
+            wire.ep().map(|ep| ep.read_and_forget(from))
+        });
         assert_eq!(posted, Some(Ok(PostStatus::Again)), "it is not connected");
     }
-    assert!(ofi.shared().fabric.permits.take().is_none(), "there are more permits");
+    assert!(
+        ofi.shared().fabric.permits.take().is_none(),
+        "there are more permits"
+    );
     for endpoint in &endpoints {
         start(&ofi, endpoint, |ep| ep.read_and_forget(from));
     }
     let permits = || ofi.shared().fabric.permits.take();
-    assert!([(); MAX_AT_ONCE as usize].map(|()| permits()).iter().all(Option::is_some));
+    assert!(
+        [(); MAX_AT_ONCE as usize]
+            .map(|()| permits())
+            .iter()
+            .all(Option::is_some)
+    );
 }

@@ -29,7 +29,13 @@ fn an_answer_leaves_between_the_data() {
     let (mut peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
     let (receiving, mut connection) = (ReceivingPe::for_tests(), Connection::new(socket, PEER));
-    let (data, at) = (vec![1u8; BYTES], RemoteAddr { segment: Segment::Heap, offset: 0 });
+    let (data, at) = (
+        vec![1u8; BYTES],
+        RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        },
+    );
     for _ in 0..8 {
         let source = LocalBuf::source(data.as_ptr(), BYTES);
         // SAFETY: the vector is valid until the connection is dropped.
@@ -37,7 +43,9 @@ fn an_answer_leaves_between_the_data() {
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
-    let requested = connection.target.take(&receiving.local, RequestFrame::Sync, 0, &[]);
+    let requested = connection
+        .target
+        .take(&receiving.local, RequestFrame::Sync, 0, &[]);
     requested.expect("it asks for an answer");
     let (mut reader, mut buffer) = (Reader::new(), vec![0; 1 << 16]);
     let (mut puts, mut answered_after) = (0, None);
@@ -55,7 +63,10 @@ fn an_answer_leaves_between_the_data() {
     }
     let answered_after = answered_after.expect("the answer was sent");
     // The kernel's buffers had room for some of the puts before the answer was queued.
-    assert!((1..8).contains(&answered_after), "after {answered_after} of 8");
+    assert!(
+        (1..8).contains(&answered_after),
+        "after {answered_after} of 8"
+    );
     drop(connection);
     drop(data);
 }
@@ -77,7 +88,10 @@ fn a_get_reads_whole_words() {
     let base = heap.as_mut_ptr();
     let receiving = ReceivingPe::for_tests();
     let segments = &receiving.local.segments;
-    let memory = LocalBuf { base: base.cast(), nbytes: 8 * WORDS };
+    let memory = LocalBuf {
+        base: base.cast(),
+        nbytes: 8 * WORDS,
+    };
     // SAFETY: the vector outlives the segments.
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
     let (mut connection, mut peer) = connected();
@@ -89,15 +103,35 @@ fn a_get_reads_whole_words() {
             unsafe { base.write_bytes(value, WORDS) };
         };
         fill(0);
-        let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let source = RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        };
         // An answer of a few bytes is first, so that the kernel's buffers end within words.
-        let odd = RequestFrame::Get { source, nbytes: 1 + round % 7, in_parts: false };
-        connection.target.take(&receiving.local, odd, 0, &[]).expect("within the segment");
+        let odd = RequestFrame::Get {
+            source,
+            nbytes: 1 + round % 7,
+            in_parts: false,
+        };
+        connection
+            .target
+            .take(&receiving.local, odd, 0, &[])
+            .expect("within the segment");
         // The get begins within the first word and ends within the last one.
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;
-        let source = RemoteAddr { offset: u64::from(round), ..source };
-        let get = RequestFrame::Get { source, nbytes: nbytes as u32, in_parts: false };
-        connection.target.take(&receiving.local, get, 0, &[]).expect("within the segment");
+        let source = RemoteAddr {
+            offset: u64::from(round),
+            ..source
+        };
+        let get = RequestFrame::Get {
+            source,
+            nbytes: nbytes as u32,
+            in_parts: false,
+        };
+        connection
+            .target
+            .take(&receiving.local, get, 0, &[])
+            .expect("within the segment");
         let before = 2 * HEAD + 1 + round as usize % 7;
         let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);
         while received.len() < before + nbytes {
@@ -108,7 +142,10 @@ fn a_get_reads_whole_words() {
         }
         let first = (8 - round as usize) % 8;
         let mut bytes = received[before + first..].chunks_exact(8);
-        assert!(bytes.all(|word| word.iter().all(|byte| *byte == word[0])), "round {round}");
+        assert!(
+            bytes.all(|word| word.iter().all(|byte| *byte == word[0])),
+            "round {round}"
+        );
     }
     drop((connection, receiving, heap));
 }
@@ -117,19 +154,32 @@ fn a_get_reads_whole_words() {
 #[test]
 fn a_long_answer_leaves_after_the_next_request() {
     let mut heap = vec![0u8; BYTES];
-    let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: BYTES };
+    let memory = LocalBuf {
+        base: heap.as_mut_ptr(),
+        nbytes: BYTES,
+    };
     let receiving = ReceivingPe::for_tests();
     let segments = &receiving.local.segments;
     // SAFETY: the vector outlives the segments.
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
-    let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let source = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
     let mut private = vec![0u8; BYTES];
-    let dest = LocalBuf { base: private.as_mut_ptr(), nbytes: BYTES };
+    let dest = LocalBuf {
+        base: private.as_mut_ptr(),
+        nbytes: BYTES,
+    };
     for (nbytes, answer_is_first) in [(8, true), (BYTES as u32, false)] {
         let (mut connection, mut peer) = connected();
         // As after an earlier answer: replies would be sent next.
         connection.replies_turn = true;
-        let request = RequestFrame::Get { source, nbytes, in_parts: false };
+        let request = RequestFrame::Get {
+            source,
+            nbytes,
+            in_parts: false,
+        };
         peer.write_all(&request.encode()).expect("room for it");
         while connection.target.done == 0 {
             connection.receive(&receiving).expect("it is connected");
@@ -151,7 +201,10 @@ fn a_long_answer_leaves_after_the_next_request() {
 fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
     const NBYTES: usize = 1 << 20;
     let mut heap = vec![0u8; NBYTES];
-    let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
+    let memory = LocalBuf {
+        base: heap.as_mut_ptr(),
+        nbytes: NBYTES,
+    };
     let receiving = ReceivingPe::for_tests();
     let segments = &receiving.local.segments;
     // SAFETY: the vector outlives the segments.
@@ -161,14 +214,24 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
         while connection.target.done < 2 {
             let mut fds = [PollFd::new(&connection.socket, PollFlags::IN)];
             sleep_on(&mut fds, Duration::from_secs(20));
-            assert!(!fds[0].revents().is_empty(), "what has come is not reported");
+            assert!(
+                !fds[0].revents().is_empty(),
+                "what has come is not reported"
+            );
             connection.receive(&receiving).expect("it is connected");
         }
     };
     let receiver = spawn_service("receiver", receiver).expect("a thread");
-    let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let dest = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
     for nbytes in [NBYTES - 8, 8] {
-        let put = RequestFrame::Put { dest, nbytes: nbytes as u32, in_parts: false };
+        let put = RequestFrame::Put {
+            dest,
+            nbytes: nbytes as u32,
+            in_parts: false,
+        };
         peer.write_all(&put.encode()).expect("it is connected");
         // Each part ends within a word.
         vec![1u8; nbytes]
@@ -184,24 +247,50 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
 fn a_request_after_the_farewell_is_refused() {
     const NBYTES: usize = 1 << 16;
     let put = |nbytes, in_parts| {
-        let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
-        RequestFrame::Put { dest, nbytes: nbytes as u32, in_parts }.encode()
+        let dest = RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        };
+        RequestFrame::Put {
+            dest,
+            nbytes: nbytes as u32,
+            in_parts,
+        }
+        .encode()
     };
     for (nbytes, head) in [
         (8, put(8, false)),
         (NBYTES, put(NBYTES, false)),
         (NBYTES, put(NBYTES, true)),
-        (8, RequestFrame::Message { nbytes: 8, is_batch: true }.encode()),
-        (MAX_DATA, RequestFrame::Message { nbytes: MAX_DATA as u32, is_batch: true }.encode()),
+        (
+            8,
+            RequestFrame::Message {
+                nbytes: 8,
+                is_batch: true,
+            }
+            .encode(),
+        ),
+        (
+            MAX_DATA,
+            RequestFrame::Message {
+                nbytes: MAX_DATA as u32,
+                is_batch: true,
+            }
+            .encode(),
+        ),
     ] {
         let mut heap = vec![0u8; NBYTES];
-        let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
+        let memory = LocalBuf {
+            base: heap.as_mut_ptr(),
+            nbytes: NBYTES,
+        };
         let receiving = ReceivingPe::for_tests();
         let segments = &receiving.local.segments;
         // SAFETY: the vector outlives the segments.
         unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
         let (mut connection, mut peer) = connected();
-        peer.write_all(&RequestFrame::Bye.encode()).expect("room for it");
+        peer.write_all(&RequestFrame::Bye.encode())
+            .expect("room for it");
         peer.write_all(&head).expect("room for it");
         let mut body = vec![1u8; nbytes].into_iter();
         let end = loop {
@@ -213,7 +302,10 @@ fn a_request_after_the_farewell_is_refused() {
                 Err(end) => break end,
             }
         };
-        assert!(end.to_string().contains("request after its farewell"), "{end}");
+        assert!(
+            end.to_string().contains("request after its farewell"),
+            "{end}"
+        );
         drop((connection, receiving));
         assert_eq!(heap, vec![0; NBYTES]);
     }
@@ -223,11 +315,18 @@ fn a_request_after_the_farewell_is_refused() {
 fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
     let request = Request {
         stream: Stream { pe, origin: 0 },
-        position: StreamPosition { number, after, asks: false },
+        position: StreamPosition {
+            number,
+            after,
+            asks: false,
+        },
         ack: None,
         slot: None,
         update: None,
-        dest: RemoteAddr { segment: Segment::Heap, offset: 0 },
+        dest: RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        },
     };
     [&request.encode(), batch].concat()
 }
@@ -238,14 +337,26 @@ fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
 #[test]
 fn a_damaged_message_ends_the_connection() {
     let mut heap = vec![0u64; 8];
-    let memory = LocalBuf { base: heap.as_mut_ptr().cast(), nbytes: 64 };
+    let memory = LocalBuf {
+        base: heap.as_mut_ptr().cast(),
+        nbytes: 64,
+    };
     let receiving = ReceivingPe::for_tests();
     // SAFETY: the vector outlives the segments.
     unsafe { receiving.local.segments.register(Segment::Heap, memory, ()) }.expect("the first");
     let batch = |offset, place| {
-        let dest = RemoteAddr { segment: Segment::Heap, offset };
+        let dest = RemoteAddr {
+            segment: Segment::Heap,
+            offset,
+        };
         let (op, width) = (AmoOp::Add, AmoWidth::Eight);
-        let update = Update { op, width, dest, operand: 1, condition: 0 };
+        let update = Update {
+            op,
+            width,
+            dest,
+            operand: 1,
+            condition: 0,
+        };
         let mut batch = Vec::new();
         append_update(&mut batch, (&update, place), false);
         batch
@@ -257,15 +368,27 @@ fn a_damaged_message_ends_the_connection() {
         (first(&batch(64, 0)), Some("damaged batch")),
         (first(&batch(0, 1)), Some("damaged batch")),
         (first(&long), Some("damaged batch")),
-        (vec![0; REQUEST + MAX_DATA + 1], Some("a message of 32833 bytes")),
+        (
+            vec![0; REQUEST + MAX_DATA + 1],
+            Some("a message of 32833 bytes"),
+        ),
         (vec![0; REQUEST - 1], Some("unknown request")),
-        (message(ME, 1, 0, &batch(0, 0)), Some("unknown stream of requests")),
-        (message(PEER, 2, 1, &batch(0, 0)), Some("request 2 twice or out of its order")),
+        (
+            message(ME, 1, 0, &batch(0, 0)),
+            Some("unknown stream of requests"),
+        ),
+        (
+            message(PEER, 2, 1, &batch(0, 0)),
+            Some("request 2 twice or out of its order"),
+        ),
         (first(&batch(8, 0).repeat(100)), None),
     ];
     for (body, why) in cases {
         let (mut connection, mut peer) = connected();
-        let head = RequestFrame::Message { nbytes: body.len() as u32, is_batch: true };
+        let head = RequestFrame::Message {
+            nbytes: body.len() as u32,
+            is_batch: true,
+        };
         peer.write_all(&head.encode()).expect("room for it");
         peer.write_all(&body).expect("room for it");
         peer.shutdown(Shutdown::Write).expect("a socket");
@@ -275,7 +398,10 @@ fn a_damaged_message_ends_the_connection() {
                 Err(end) => break end.to_string(),
             }
         };
-        assert!(end.contains(why.unwrap_or("its connection was closed")), "{end}");
+        assert!(
+            end.contains(why.unwrap_or("its connection was closed")),
+            "{end}"
+        );
     }
     drop(receiving);
     assert_eq!(heap, [1, 100, 0, 0, 0, 0, 0, 0]);
@@ -286,7 +412,10 @@ const PAGE: usize = 4096;
 
 /// Returns memory whose last page cannot be accessed. The mapping is never undone.
 fn with_a_bad_page() -> LocalBuf {
-    let (none, private) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    let (none, private) = (
+        std::ptr::null_mut(),
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
     let (nbytes, access) = (ACCESSIBLE + PAGE, libc::PROT_READ | libc::PROT_WRITE);
     // SAFETY: a new mapping.
     let base = unsafe { libc::mmap(none, nbytes, access, private, -1, 0) };
@@ -294,7 +423,10 @@ fn with_a_bad_page() -> LocalBuf {
     // SAFETY: the last page of the mapping.
     let code = unsafe { libc::mprotect(base.wrapping_byte_add(ACCESSIBLE), PAGE, libc::PROT_NONE) };
     assert_eq!(code, 0);
-    LocalBuf { base: base.cast(), nbytes }
+    LocalBuf {
+        base: base.cast(),
+        nbytes,
+    }
 }
 
 /// The kernel sends the pages before the one that it cannot read.
@@ -302,7 +434,10 @@ fn with_a_bad_page() -> LocalBuf {
 fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
     let source = with_a_bad_page();
     let (mut connection, mut peer) = connected();
-    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let at = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot read.
     unsafe { connection.requests.put(at, source, (false, false)) };
     let mut buffer = vec![0; ACCESSIBLE];
@@ -312,8 +447,14 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
             Err(end) => break end,
         };
     };
-    assert!(connection.requests.queue.sent() > PAGE as u64, "a part has left");
-    assert!(matches!(&end, ConnectionEnd::Own(why) if why.contains("local memory")), "{end}");
+    assert!(
+        connection.requests.queue.sent() > PAGE as u64,
+        "a part has left"
+    );
+    assert!(
+        matches!(&end, ConnectionEnd::Own(why) if why.contains("local memory")),
+        "{end}"
+    );
 }
 
 /// The kernel stores the data for the pages before the one that it cannot write.
@@ -321,10 +462,16 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
 fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
     let dest = with_a_bad_page();
     let (mut connection, mut peer) = connected();
-    let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let source = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot write.
     let seq = unsafe { connection.requests.get(source, dest, (false, false)) };
-    let answer = ReplyFrame::Data { seq, nbytes: dest.nbytes as u32 };
+    let answer = ReplyFrame::Data {
+        seq,
+        nbytes: dest.nbytes as u32,
+    };
     peer.write_all(&answer.encode()).expect("room for it");
     let receiving = ReceivingPe::for_tests();
     let part = [1; PAGE];
@@ -336,16 +483,33 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
     };
     // SAFETY: its first byte can be read, and nobody writes it any more.
     assert_eq!(unsafe { dest.base.read() }, 1, "a part has come");
-    assert!(matches!(&end, ConnectionEnd::Own(why) if why.contains("local memory")), "{end}");
+    assert!(
+        matches!(&end, ConnectionEnd::Own(why) if why.contains("local memory")),
+        "{end}"
+    );
 }
 
 #[test]
 fn only_silence_that_was_seen_counts() {
     let second = Duration::from_secs(1);
     let (mut heartbeat, start) = (PeerHeartbeat::default(), Instant::now());
-    assert_eq!(heartbeat.add_sample(Some(60 * second), start), Duration::ZERO, "idle, then probed");
+    assert_eq!(
+        heartbeat.add_sample(Some(60 * second), start),
+        Duration::ZERO,
+        "idle, then probed"
+    );
     assert_eq!(heartbeat.add_sample(None, start + second), Duration::ZERO);
-    assert_eq!(heartbeat.add_sample(Some(60 * second), start + 2 * second), Duration::ZERO);
-    assert_eq!(heartbeat.add_sample(Some(80 * second), start + 22 * second), 20 * second);
-    assert_eq!(heartbeat.add_sample(Some(second), start + 23 * second), second, "it answers");
+    assert_eq!(
+        heartbeat.add_sample(Some(60 * second), start + 2 * second),
+        Duration::ZERO
+    );
+    assert_eq!(
+        heartbeat.add_sample(Some(80 * second), start + 22 * second),
+        20 * second
+    );
+    assert_eq!(
+        heartbeat.add_sample(Some(second), start + 23 * second),
+        second,
+        "it answers"
+    );
 }

@@ -37,10 +37,16 @@ impl Pair {
     /// Takes one step that `what` chooses: a side connects, gives up, or a message is delivered.
     fn step(&mut self, what: usize, now: Instant) {
         let side = what % 2;
-        let own = self.made.iter().rposition(|&(by, stage)| by == side && stage.is_some());
+        let own = self
+            .made
+            .iter()
+            .rposition(|&(by, stage)| by == side && stage.is_some());
         match (what / 2 % 8, own) {
             (0, _) => {
-                let Side { establishment, open } = &mut self.sides[side];
+                let Side {
+                    establishment,
+                    open,
+                } = &mut self.sides[side];
                 if open.is_none() && establishment.begin(now) {
                     self.made.push((side, Some(Stage::Claimed)));
                 }
@@ -62,11 +68,16 @@ impl Pair {
 
     /// Delivers the message that is in flight on a connection.
     fn deliver(&mut self, at: usize, now: Instant) {
-        let (by, Some(stage)) = self.made[at] else { return };
+        let (by, Some(stage)) = self.made[at] else {
+            return;
+        };
         let [maker, other] = [by, 1 - by];
         self.made[at].1 = match stage {
             Stage::Claimed => {
-                let Side { establishment, open } = &mut self.sides[other];
+                let Side {
+                    establishment,
+                    open,
+                } = &mut self.sides[other];
                 let answer = match open {
                     None => establishment.answer(Pe(other as u32), Pe(maker as u32)),
                     Some(_) => HandshakeAnswer::Deferral,
@@ -80,7 +91,10 @@ impl Pair {
                 Some(Stage::Answered(answer))
             }
             Stage::Answered(answer) => {
-                let Side { establishment, open } = &mut self.sides[maker];
+                let Side {
+                    establishment,
+                    open,
+                } = &mut self.sides[maker];
                 establishment.defer(now);
                 match answer {
                     HandshakeAnswer::Welcome => {

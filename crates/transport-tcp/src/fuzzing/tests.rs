@@ -14,7 +14,13 @@ fn batch(random: &mut Random) -> Vec<u8> {
     for _ in 0..random.below(8) {
         let (op, width) = (AmoOp::ALL[random.below(8)], AmoWidth::Eight);
         let (operand, condition) = (random.next_u64(), random.next_u64());
-        let update = Update { op, width, dest: address(random), operand, condition };
+        let update = Update {
+            op,
+            width,
+            dest: address(random),
+            operand,
+            condition,
+        };
         append_update(&mut body, (&update, 0), random.below(2) == 0);
     }
     if !body.is_empty() && random.below(8) == 0 {
@@ -26,7 +32,10 @@ fn batch(random: &mut Random) -> Vec<u8> {
 
 /// Returns a word of the segment.
 fn address(random: &mut Random) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Heap, offset: 8 * random.below(WORDS) as u64 }
+    RemoteAddr {
+        segment: Segment::Heap,
+        offset: 8 * random.below(WORDS) as u64,
+    }
 }
 
 /// Returns the next message of the stream, and its body: an update and perhaps data, or a batch.
@@ -36,17 +45,43 @@ fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
     let (op, dest) = (AmoOp::ALL[random.below(8)], address(random));
     let (width, operand, condition) = (AmoWidth::Eight, random.next_u64(), random.next_u64());
     let request = Request {
-        stream: Stream { pe: Pe(1), origin: 0 },
-        position: StreamPosition { number: *number, after: *number - 1, asks },
+        stream: Stream {
+            pe: Pe(1),
+            origin: 0,
+        },
+        position: StreamPosition {
+            number: *number,
+            after: *number - 1,
+            asks,
+        },
         ack: None,
         slot: (random.below(2) == 0).then_some(3),
-        update: (!is_batch).then_some(Update { op, width, dest, operand, condition }),
-        dest: RemoteAddr { segment: Segment::Heap, offset: 0 },
+        update: (!is_batch).then_some(Update {
+            op,
+            width,
+            dest,
+            operand,
+            condition,
+        }),
+        dest: RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        },
     };
     let nbytes = [0, 8, 100][random.below(3)];
-    let data = if is_batch { batch(random) } else { random.bytes(nbytes) };
+    let data = if is_batch {
+        batch(random)
+    } else {
+        random.bytes(nbytes)
+    };
     let body = [&request.encode()[..], &data].concat();
-    (RequestFrame::Message { nbytes: body.len() as u32, is_batch }, body)
+    (
+        RequestFrame::Message {
+            nbytes: body.len() as u32,
+            is_batch,
+        },
+        body,
+    )
 }
 
 /// Returns the bytes of a random request with its body.
@@ -55,10 +90,21 @@ fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
     let nbytes = [0, 8, 16, 60, 64, 65, 100, 300][random.below(8)];
     let (request, body) = match random.below(6) {
         0 | 1 => (
-            RequestFrame::Put { dest: at, nbytes: nbytes as u32, in_parts: flag },
+            RequestFrame::Put {
+                dest: at,
+                nbytes: nbytes as u32,
+                in_parts: flag,
+            },
             random.bytes(nbytes),
         ),
-        2 => (RequestFrame::Get { source: at, nbytes: nbytes as u32, in_parts: flag }, Vec::new()),
+        2 => (
+            RequestFrame::Get {
+                source: at,
+                nbytes: nbytes as u32,
+                in_parts: flag,
+            },
+            Vec::new(),
+        ),
         3 => (RequestFrame::Sync, Vec::new()),
         _ => message(random, number),
     };
@@ -70,12 +116,33 @@ fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
 fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
     let nbytes = usize::from(byte) * 8;
     let (reply, body) = match byte % 4 {
-        0 => (ReplyFrame::Data { seq, nbytes: nbytes as u32 }, random.bytes(nbytes)),
+        0 => (
+            ReplyFrame::Data {
+                seq,
+                nbytes: nbytes as u32,
+            },
+            random.bytes(nbytes),
+        ),
         1 => {
-            let (pe, ack) = (Pe(1), Ack { origin: 0, count: 1 });
-            let reply = Reply { pe, ack, old: Some((0, random.next_u64())) };
+            let (pe, ack) = (
+                Pe(1),
+                Ack {
+                    origin: 0,
+                    count: 1,
+                },
+            );
+            let reply = Reply {
+                pe,
+                ack,
+                old: Some((0, random.next_u64())),
+            };
             let body = [&reply.encode()[..], &random.bytes(nbytes)].concat();
-            (ReplyFrame::Message { nbytes: (REPLY + nbytes) as u32 }, body)
+            (
+                ReplyFrame::Message {
+                    nbytes: (REPLY + nbytes) as u32,
+                },
+                body,
+            )
         }
         2 => (ReplyFrame::Ack { seq }, Vec::new()),
         _ => return Vec::new(),
@@ -103,10 +170,15 @@ fn run(streams: u32) {
         let answers = requested.iter().zip(1..);
         let stream = answers.flat_map(|(byte, seq)| reply(&mut random, seq, *byte));
         let stream: Vec<u8> = stream.collect();
-        done[1] += u32::from(replies(&[&random.bytes(CUTS), &requested, &stream[..]].concat()));
+        done[1] += u32::from(replies(
+            &[&random.bytes(CUTS), &requested, &stream[..]].concat(),
+        ));
     }
     for done in done {
-        assert!((streams / 20..streams - streams / 20).contains(&done), "{done} of {streams}");
+        assert!(
+            (streams / 20..streams - streams / 20).contains(&done),
+            "{done} of {streams}"
+        );
     }
     assert!(size_of::<Reader>() < 250, "all that a reader ever holds");
 }

@@ -16,9 +16,17 @@ pub(crate) const MAX_DATA: usize = 32 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFrame {
     /// Write the body to `dest`. Words may be torn if `in_parts`.
-    Put { dest: RemoteAddr, nbytes: u32, in_parts: bool },
+    Put {
+        dest: RemoteAddr,
+        nbytes: u32,
+        in_parts: bool,
+    },
     /// Reply with `nbytes` bytes from `source`. Words may be torn if `in_parts`.
-    Get { source: RemoteAddr, nbytes: u32, in_parts: bool },
+    Get {
+        source: RemoteAddr,
+        nbytes: u32,
+        in_parts: bool,
+    },
     /// Carry out the request at the start of the body (`engine::message`), whose data or batch are
     /// the rest of the body. Reply if it asks for an acknowledgment or returns anything.
     Message { nbytes: u32, is_batch: bool },
@@ -70,7 +78,12 @@ fn head(kind: u8, small: [u8; 3], nbytes: u32, long: u64) -> [u8; HEAD] {
 
 fn fields(bytes: &[u8; HEAD]) -> (u8, [u8; 3], u32, u64) {
     let [kind, a, b, c, n0, n1, n2, n3, long @ ..] = *bytes;
-    (kind, [a, b, c], u32::from_le_bytes([n0, n1, n2, n3]), u64::from_le_bytes(long))
+    (
+        kind,
+        [a, b, c],
+        u32::from_le_bytes([n0, n1, n2, n3]),
+        u64::from_le_bytes(long),
+    )
 }
 
 fn bounded(nbytes: u32, most: usize) -> Result<u32, Violation> {
@@ -89,12 +102,26 @@ impl RequestFrame {
     /// Encodes the head.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
-            RequestFrame::Put { dest, nbytes, in_parts } => {
-                head(PUT, [dest.segment as u8, in_parts.into(), 0], nbytes, dest.offset)
-            }
-            RequestFrame::Get { source, nbytes, in_parts } => {
-                head(GET, [source.segment as u8, in_parts.into(), 0], nbytes, source.offset)
-            }
+            RequestFrame::Put {
+                dest,
+                nbytes,
+                in_parts,
+            } => head(
+                PUT,
+                [dest.segment as u8, in_parts.into(), 0],
+                nbytes,
+                dest.offset,
+            ),
+            RequestFrame::Get {
+                source,
+                nbytes,
+                in_parts,
+            } => head(
+                GET,
+                [source.segment as u8, in_parts.into(), 0],
+                nbytes,
+                source.offset,
+            ),
             RequestFrame::Message { nbytes, is_batch } => {
                 head(MESSAGE, [is_batch.into(), 0, 0], nbytes, 0)
             }
@@ -108,15 +135,26 @@ impl RequestFrame {
         Ok(match kind {
             PUT => {
                 let (dest, nbytes) = (address(segment, offset)?, bounded(nbytes, MAX_BODY)?);
-                RequestFrame::Put { dest, nbytes, in_parts: flag != 0 }
+                RequestFrame::Put {
+                    dest,
+                    nbytes,
+                    in_parts: flag != 0,
+                }
             }
             GET => {
                 let (source, nbytes) = (address(segment, offset)?, bounded(nbytes, MAX_BODY)?);
-                RequestFrame::Get { source, nbytes, in_parts: flag != 0 }
+                RequestFrame::Get {
+                    source,
+                    nbytes,
+                    in_parts: flag != 0,
+                }
             }
             MESSAGE => {
                 let nbytes = bounded(nbytes, REQUEST + MAX_DATA)?;
-                RequestFrame::Message { nbytes, is_batch: segment != 0 }
+                RequestFrame::Message {
+                    nbytes,
+                    is_batch: segment != 0,
+                }
             }
             SYNC => RequestFrame::Sync,
             BYE => RequestFrame::Bye,
@@ -147,8 +185,13 @@ impl ReplyFrame {
     fn decode(bytes: &[u8; HEAD]) -> Result<ReplyFrame, Violation> {
         let (kind, _, nbytes, long) = fields(bytes);
         Ok(match kind {
-            DATA => ReplyFrame::Data { seq: long, nbytes: bounded(nbytes, MAX_BODY)? },
-            REPLIED => ReplyFrame::Message { nbytes: bounded(nbytes, REPLY + MAX_ANSWERS)? },
+            DATA => ReplyFrame::Data {
+                seq: long,
+                nbytes: bounded(nbytes, MAX_BODY)?,
+            },
+            REPLIED => ReplyFrame::Message {
+                nbytes: bounded(nbytes, REPLY + MAX_ANSWERS)?,
+            },
             ACK => ReplyFrame::Ack { seq: long },
             _ => return Err(Violation::Unknown("reply")),
         })

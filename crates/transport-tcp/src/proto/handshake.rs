@@ -53,7 +53,9 @@ impl ProofInput {
     }
 
     fn check(&self, side: &[u8], proof: &[u8]) -> Result<(), HandshakeViolation> {
-        self.mac(side).verify_slice(proof).map_err(|_| HandshakeViolation::Secret)
+        self.mac(side)
+            .verify_slice(proof)
+            .map_err(|_| HandshakeViolation::Secret)
     }
 }
 
@@ -79,7 +81,10 @@ impl fmt::Display for HandshakeViolation {
         match self {
             HandshakeViolation::Greeting => f.write_str("it sent an unknown greeting"),
             HandshakeViolation::Version(version) => {
-                write!(f, "it speaks version {version} of the protocol; use one build of Rushmem")
+                write!(
+                    f,
+                    "it speaks version {version} of the protocol; use one build of Rushmem"
+                )
             }
             HandshakeViolation::Secret => f.write_str("it does not know the secret of this job"),
             HandshakeViolation::WrongPe => f.write_str("another PE answers at its address"),
@@ -142,7 +147,9 @@ impl Acceptor {
             return Err(HandshakeViolation::WrongPe);
         }
         self.facts.origin = origin;
-        self.facts.origin_nonce.copy_from_slice(&claim[8..8 + NONCE]);
+        self.facts
+            .origin_nonce
+            .copy_from_slice(&claim[8..8 + NONCE]);
         self.facts.check(ORIGIN, &claim[8 + NONCE..])?;
         Ok(origin)
     }

@@ -31,7 +31,11 @@ pub(crate) struct Ledger<T> {
 impl<T> Ledger<T> {
     /// Returns a ledger without requests.
     pub(crate) fn new() -> Ledger<T> {
-        Ledger { issued: 0, acked: 0, unanswered: VecDeque::new() }
+        Ledger {
+            issued: 0,
+            acked: 0,
+            unanswered: VecDeque::new(),
+        }
     }
 
     /// Numbers a request that has no answer.
@@ -43,7 +47,8 @@ impl<T> Ledger<T> {
     /// Numbers a request that is answered.
     pub(crate) fn expect(&mut self, expected: ExpectedReply, to: T) -> u64 {
         let seq = self.issue();
-        self.unanswered.push_back(UnansweredRequest { seq, expected, to });
+        self.unanswered
+            .push_back(UnansweredRequest { seq, expected, to });
         seq
     }
 
@@ -76,7 +81,9 @@ impl<T> Ledger<T> {
     /// Checks that the next expected answer is the reply to a message.
     pub(crate) fn message(&self) -> Result<(), Violation> {
         let next = self.unanswered.front().map(|next| next.expected);
-        (next == Some(ExpectedReply::Message)).then_some(()).ok_or(Violation::Unrequested)
+        (next == Some(ExpectedReply::Message))
+            .then_some(())
+            .ok_or(Violation::Unrequested)
     }
 
     /// Removes the next expected answer, which has arrived completely. Returns its destination.

@@ -27,7 +27,11 @@ pub(crate) struct Reader {
 impl Reader {
     /// Returns a reader at the start of a stream.
     pub(crate) fn new() -> Reader {
-        Reader { carry: [0; HEAD + SMALL], have: 0, body: None }
+        Reader {
+            carry: [0; HEAD + SMALL],
+            have: 0,
+            body: None,
+        }
     }
 
     /// Adds bytes, and passes on the pieces that they complete.
@@ -54,7 +58,11 @@ impl Reader {
                     continue;
                 }
                 if let Some((body, rest)) = rest.split_at_checked(head.body()) {
-                    sink(Piece { head, done: 0, bytes: body })?;
+                    sink(Piece {
+                        head,
+                        done: 0,
+                        bytes: body,
+                    })?;
                     input = rest;
                     continue;
                 }
@@ -85,7 +93,11 @@ impl Reader {
         let input = self.fill(input, whole);
         if self.have == whole {
             self.have = 0;
-            sink(Piece { head, done: 0, bytes: &self.carry[HEAD..whole] })?;
+            sink(Piece {
+                head,
+                done: 0,
+                bytes: &self.carry[HEAD..whole],
+            })?;
         }
         Ok(input)
     }

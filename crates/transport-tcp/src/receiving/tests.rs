@@ -13,7 +13,10 @@ fn assert_whole_words(memory: &[u8], start: usize, nbytes: usize) {
         for at in (0..memory.len()).step_by(width) {
             let is_within = at >= start && at + width <= start + nbytes;
             let word = &memory[at..at + width];
-            assert!(!is_within || word.iter().all(|byte| *byte == word[0]), "{at}: {memory:?}");
+            assert!(
+                !is_within || word.iter().all(|byte| *byte == word[0]),
+                "{at}: {memory:?}"
+            );
         }
     }
 }
@@ -24,7 +27,10 @@ fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
     struct Memory([u8; BYTES]);
     let mut memory = Memory([OLD; BYTES]);
     let base = (&raw mut memory.0).cast::<u8>();
-    let dest = LocalBuf { base: base.wrapping_add(start), nbytes };
+    let dest = LocalBuf {
+        base: base.wrapping_add(start),
+        nbytes,
+    };
     let body = [NEW; BYTES];
     let mut words = WholeWords::default();
     let mut done = 0;
@@ -36,7 +42,10 @@ fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
         let memory = unsafe { std::slice::from_raw_parts(base, BYTES) };
         assert_whole_words(memory, start, nbytes);
         let written = memory.iter().filter(|byte| **byte == NEW).count();
-        assert!(written <= done && done - written < WORD, "{written} of {done} are there");
+        assert!(
+            written <= done && done - written < WORD,
+            "{written} of {done} are there"
+        );
     }
     assert_eq!(words.n_held, 0);
     let expected = std::array::from_fn(|at| u8::from((start..start + nbytes).contains(&at)));

@@ -48,7 +48,10 @@ fn all_at_once(member: &Member) {
                 0 => (me + step) % n_pes,
                 _ => (me + n_pes - step) % n_pes,
             };
-            let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
+            let at = RemoteAddr {
+                segment: Segment::Heap,
+                offset: 64 * me as u64,
+            };
             verbs::add_one(&mut *endpoint, Pe(peer as u32), at).expect("a PE that is there");
         }
         endpoint.quiet().expect("PEs that are there");
@@ -58,10 +61,17 @@ fn all_at_once(member: &Member) {
         while open_sockets() - before >= n_pes {
             transport.progress().expect("no loss");
         }
-        assert_eq!(open_sockets() - before, n_pes - 1, "one connection to each other PE");
+        assert_eq!(
+            open_sockets() - before,
+            n_pes - 1,
+            "one connection to each other PE"
+        );
         for peer in (0..n_pes).filter(|&peer| peer != me) {
             let mut word = [0; 8];
-            let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
+            let at = RemoteAddr {
+                segment: Segment::Heap,
+                offset: 64 * me as u64,
+            };
             verbs::get(&mut *endpoint, Pe(peer as u32), &mut word, at).expect("it is there");
             assert_eq!(u64::from_le_bytes(word), 1, "at PE {peer}, round {round}");
         }
@@ -75,7 +85,12 @@ fn all_at_once(member: &Member) {
 #[test]
 fn pes_that_connect_at_once_share_a_connection() {
     let name = "establishment::pes_that_connect_at_once_share_a_connection";
-    let case = Case { sizes: &[2, 3, 4], heap_bytes: 1 << 20, limit: LIMIT, body: all_at_once };
+    let case = Case {
+        sizes: &[2, 3, 4],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: all_at_once,
+    };
     conformance::run(name, usual, case);
 }
 
@@ -83,7 +98,10 @@ fn pes_that_connect_at_once_share_a_connection() {
 fn much_both_ways(member: &Member) {
     const BYTES: usize = 24 << 20;
     let peer = Pe(1 - member.me() as u32);
-    let at = |half: u64| RemoteAddr { segment: Segment::Heap, offset: half * BYTES as u64 };
+    let at = |half: u64| RemoteAddr {
+        segment: Segment::Heap,
+        offset: half * BYTES as u64,
+    };
     let sent = vec![member.me() as u8 + 1; BYTES];
     let mut got = vec![0u8; BYTES];
     let mut endpoint = member.transport().endpoint().expect("an endpoint");
@@ -92,9 +110,20 @@ fn much_both_ways(member: &Member) {
     member.barrier();
     for _ in 0..5 {
         let (source, dest) = (LocalBuf::source(sent.as_ptr(), BYTES), got.as_mut_ptr());
-        let put = Put { dest: at(1), source, completion: Completion::AtQuiet };
-        let dest = LocalBuf { base: dest, nbytes: BYTES };
-        let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
+        let put = Put {
+            dest: at(1),
+            source,
+            completion: Completion::AtQuiet,
+        };
+        let dest = LocalBuf {
+            base: dest,
+            nbytes: BYTES,
+        };
+        let get = Get {
+            dest,
+            source: at(0),
+            completion: Completion::AtQuiet,
+        };
         // SAFETY: nobody changes the vector before the quiet.
         unsafe { endpoint.put(peer, put) }.expect("no loss");
         // SAFETY: nobody else uses the vector before the quiet.
@@ -109,6 +138,11 @@ fn much_both_ways(member: &Member) {
 #[test]
 fn who_sends_much_also_receives() {
     let name = "establishment::who_sends_much_also_receives";
-    let case = Case { sizes: &[2], heap_bytes: 48 << 20, limit: LIMIT, body: much_both_ways };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 48 << 20,
+        limit: LIMIT,
+        body: much_both_ways,
+    };
     conformance::run(name, usual, case);
 }

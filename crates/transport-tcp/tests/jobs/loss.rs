@@ -12,14 +12,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(&Open { host: Arc::new(Recorder(&[])), ..with.clone() }, Tuning::default())
+    open(
+        &Open {
+            host: Arc::new(Recorder(&[])),
+            ..with.clone()
+        },
+        Tuning::default(),
+    )
 }
 
 #[test]
 fn a_pe_that_dies_is_noticed_by_all() {
-    let body =
-        |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Waits, LossCase::Computes]);
-    let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body };
+    let body = |member: &_| {
+        one_dies(
+            member,
+            &[LossCase::Puts, LossCase::Waits, LossCase::Computes],
+        )
+    };
+    let case = Case {
+        sizes: &[4],
+        heap_bytes: 2 << 20,
+        limit: LIMIT,
+        body,
+    };
     conformance::run("loss::a_pe_that_dies_is_noticed_by_all", recording, case);
 }
 
@@ -27,13 +42,20 @@ fn a_pe_that_dies_is_noticed_by_all() {
 #[test]
 fn a_pe_that_dies_is_noticed_in_sessions() {
     let body = |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Computes]);
-    let case = Case { sizes: &[3], heap_bytes: 2 << 20, limit: LIMIT, body };
+    let case = Case {
+        sizes: &[3],
+        heap_bytes: 2 << 20,
+        limit: LIMIT,
+        body,
+    };
     let open = |with: &Open| recording(with).map(in_sessions);
     conformance::run("loss::a_pe_that_dies_is_noticed_in_sessions", open, case);
 }
 
 fn second(member: &Member, tuning: Tuning, heap: &mut [u64]) -> Box<dyn Transport> {
-    open_beside(member, heap, Arc::new(Recorder(&[])), |with| open(with, tuning))
+    open_beside(member, heap, Arc::new(Recorder(&[])), |with| {
+        open(with, tuning)
+    })
 }
 
 fn leaves(member: &Member) {
@@ -57,7 +79,10 @@ fn one_link_fails(member: &Member) {
     member.barrier();
     let mut endpoint = transport.endpoint().expect("an endpoint");
     if member.me() == 0 {
-        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let at = RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        };
         verbs::add_one(&mut *endpoint, Pe(1), at).expect("a PE that is there");
         let left = verbs::add_one(&mut *endpoint, Pe(LEFT), at);
         assert!(matches!(left, Err(Error::Lost(Pe(LEFT), _))), "{left:?}");
@@ -74,14 +99,25 @@ fn one_link_fails(member: &Member) {
 
 #[test]
 fn a_link_that_fails_takes_no_other_along() {
-    let case = Case { sizes: &[3], heap_bytes: 1 << 20, limit: LIMIT, body: one_link_fails };
-    conformance::run("loss::a_link_that_fails_takes_no_other_along", recording, case);
+    let case = Case {
+        sizes: &[3],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: one_link_fails,
+    };
+    conformance::run(
+        "loss::a_link_that_fails_takes_no_other_along",
+        recording,
+        case,
+    );
 }
 
 /// Limits this process to `more` descriptors in addition to those that are open.
 fn leave_descriptors(more: u64) {
     // The lowest number that is free.
-    let free = std::fs::File::open("/dev/null").expect("a file").as_raw_fd() as u64;
+    let free = std::fs::File::open("/dev/null")
+        .expect("a file")
+        .as_raw_fd() as u64;
     let limit = getrlimit(Resource::Nofile);
     let current = Some(free + more);
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a lower limit");
@@ -93,13 +129,23 @@ fn one_place_left(member: &Member) {
     const TARGET: u32 = 2;
     let mut heap = vec![0u64; 512];
     let refuse_limit = Duration::from_secs(4);
-    let transport = second(member, Tuning { refuse_limit, ..Tuning::default() }, &mut heap);
+    let transport = second(
+        member,
+        Tuning {
+            refuse_limit,
+            ..Tuning::default()
+        },
+        &mut heap,
+    );
     if member.me() == TARGET as usize {
         leave_descriptors(1);
     }
     member.barrier();
     let mut endpoint = transport.endpoint().expect("an endpoint");
-    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let at = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
     let mut add = || verbs::add_one(&mut *endpoint, Pe(TARGET), at);
     if member.me() == 0 {
         add().expect("a place is left");
@@ -115,7 +161,10 @@ fn one_place_left(member: &Member) {
                 std::thread::yield_now();
             }
             let text = losses()[0].to_string();
-            assert!(text.contains("PE 2 on") && text.contains("ulimit -n"), "{text}");
+            assert!(
+                text.contains("PE 2 on") && text.contains("ulimit -n"),
+                "{text}"
+            );
         }
     }
     exit(0);
@@ -123,7 +172,12 @@ fn one_place_left(member: &Member) {
 
 #[test]
 fn the_last_descriptor_lets_a_peer_in() {
-    let case = Case { sizes: &[3], heap_bytes: 1 << 20, limit: LIMIT, body: one_place_left };
+    let case = Case {
+        sizes: &[3],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: one_place_left,
+    };
     conformance::run("loss::the_last_descriptor_lets_a_peer_in", recording, case);
 }
 
@@ -135,11 +189,19 @@ fn nothing_to_connect_with(member: &Member) {
     if member.me() == 0 {
         leave_descriptors(0);
         let mut endpoint = transport.endpoint().expect("an endpoint");
-        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let at = RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        };
         let used = verbs::add_one(&mut *endpoint, Pe(1), at);
-        let Err(error @ Error::Lost(Pe(0), _)) = used else { panic!("{used:?}") };
+        let Err(error @ Error::Lost(Pe(0), _)) = used else {
+            panic!("{used:?}")
+        };
         let text = error.to_string();
-        assert!(text.contains("PE 0 on") && text.contains("ulimit -n"), "{text}");
+        assert!(
+            text.contains("PE 0 on") && text.contains("ulimit -n"),
+            "{text}"
+        );
         assert!(!text.contains("firewall"), "{text}");
     }
     exit(0);
@@ -147,20 +209,38 @@ fn nothing_to_connect_with(member: &Member) {
 
 #[test]
 fn a_pe_that_cannot_connect_says_so_of_itself() {
-    let case =
-        Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: nothing_to_connect_with };
-    conformance::run("loss::a_pe_that_cannot_connect_says_so_of_itself", recording, case);
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: nothing_to_connect_with,
+    };
+    conformance::run(
+        "loss::a_pe_that_cannot_connect_says_so_of_itself",
+        recording,
+        case,
+    );
 }
 
 /// PE 1 has no descriptor left when PE 0 connects, and reports that with the remedy.
 fn no_room_at_the_door(member: &Member) {
     let mut heap = vec![0u64; 512];
     let refuse_limit = Duration::from_secs(1);
-    let transport = second(member, Tuning { refuse_limit, ..Tuning::default() }, &mut heap);
+    let transport = second(
+        member,
+        Tuning {
+            refuse_limit,
+            ..Tuning::default()
+        },
+        &mut heap,
+    );
     if member.me() == 0 {
         member.barrier();
         let mut endpoint = transport.endpoint().expect("an endpoint");
-        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let at = RemoteAddr {
+            segment: Segment::Heap,
+            offset: 0,
+        };
         let used = verbs::add_one(&mut *endpoint, Pe(1), at);
         assert!(matches!(used, Err(Error::Lost(Pe(1), _))), "{used:?}");
         exit(0);
@@ -171,26 +251,44 @@ fn no_room_at_the_door(member: &Member) {
         std::thread::yield_now();
     }
     let text = losses()[0].to_string();
-    assert!(text.contains("PE 1 on") && text.contains("ulimit -n"), "{text}");
+    assert!(
+        text.contains("PE 1 on") && text.contains("ulimit -n"),
+        "{text}"
+    );
     exit(0);
 }
 
 #[test]
 fn a_pe_without_descriptors_says_so() {
-    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: no_room_at_the_door };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: no_room_at_the_door,
+    };
     conformance::run("loss::a_pe_without_descriptors_says_so", recording, case);
 }
 
 #[test]
 fn a_request_that_cannot_be_carried_out_ends_the_wait_for_it() {
     let body = conformance::malformed::target_ends;
-    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body,
+    };
     let test = "loss::a_request_that_cannot_be_carried_out_ends_the_wait_for_it";
     conformance::run(test, recording, case);
 }
 
 #[test]
 fn a_pe_that_leaves_is_no_loss() {
-    let case = Case { sizes: &[2, 3], heap_bytes: 1 << 20, limit: LIMIT, body: leaves };
+    let case = Case {
+        sizes: &[2, 3],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: leaves,
+    };
     conformance::run("loss::a_pe_that_leaves_is_no_loss", recording, case);
 }

@@ -37,7 +37,14 @@ impl Host for Nodes {
     }
 
     fn proxy(&self, pe: Pe) -> Proxy {
-        if pe == BEHIND { Proxy { pe: PROXY, place: PLACE } } else { Proxy::itself(pe) }
+        if pe == BEHIND {
+            Proxy {
+                pe: PROXY,
+                place: PLACE,
+            }
+        } else {
+            Proxy::itself(pe)
+        }
     }
 
     fn node_heap(&self, place: u8) -> Option<&Segments> {
@@ -52,7 +59,13 @@ impl Host for Nodes {
 
 fn heap() -> (Heap, LocalBuf) {
     let words: Heap = Vec::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect());
-    (words, LocalBuf { base: words.as_ptr().cast_mut().cast(), nbytes: 8 * WORDS })
+    (
+        words,
+        LocalBuf {
+            base: words.as_ptr().cast_mut().cast(),
+            nbytes: 8 * WORDS,
+        },
+    )
 }
 
 /// Returns the transports of `ME` and `PROXY`, the heaps of `PROXY` and `BEHIND`, and their host.
@@ -62,7 +75,10 @@ fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
     let behind = Segments::default();
     // SAFETY: a heap that is never freed.
     unsafe { behind.register(Segment::Heap, heaps[2].1, ()) }.expect("the first");
-    let nodes = Arc::new(Nodes { behind, woken: AtomicU64::new(0) });
+    let nodes = Arc::new(Nodes {
+        behind,
+        woken: AtomicU64::new(0),
+    });
     let mut transports = [ME, PROXY, BEHIND].map(|pe| {
         let host = Arc::<Nodes>::clone(&nodes);
         let (secret, amos) = ([3; 32], Amos::Software);
@@ -86,10 +102,15 @@ fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
         key.expect("the first").0
     });
     let records = addresses.iter().zip(&keys);
-    let records = records.map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
+    let records = records.map(|(address, heap)| PeRecord {
+        address,
+        keys: [heap, &[], &[]],
+    });
     let directory = Arc::new(Directory::new(Directory::encode(records)));
     transports.iter_mut().for_each(|transport| {
-        transport.connect(Arc::clone(&directory)).expect("addresses");
+        transport
+            .connect(Arc::clone(&directory))
+            .expect("addresses");
     });
     let [me, proxy, behind] = transports;
     drop(behind);
@@ -97,19 +118,33 @@ fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
 }
 
 fn at(word: usize) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Heap, offset: 8 * word as u64 }
+    RemoteAddr {
+        segment: Segment::Heap,
+        offset: 8 * word as u64,
+    }
 }
 
 fn add(end: &mut dyn Endpoint, pe: Pe, word: usize, old: OldValue) {
     let (dest, width, op, operand) = (at(word), AmoWidth::Eight, AmoOp::Add, 1);
-    let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+    let request = AmoRequest {
+        dest,
+        width,
+        op,
+        operand,
+        condition: 0,
+        old,
+    };
     // SAFETY: the old value goes to memory that outlives the endpoint.
     unsafe { end.amo(pe, request) }.expect("its proxy is there");
 }
 
 fn put(word: usize, source: &[u64], completion: Completion) -> Put {
     let source = LocalBuf::source(source.as_ptr().cast(), size_of_val(source));
-    Put { dest: at(word), source, completion }
+    Put {
+        dest: at(word),
+        source,
+        completion,
+    }
 }
 
 /// Issues operations of each kind on a PE, and completes them. Their results are stored in
@@ -123,17 +158,32 @@ fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
     add(end, pe, 2, OldValue::AtQuiet(base.wrapping_add(1).cast()));
     // SAFETY: a source that is valid during the call.
     unsafe { end.put(pe, put(3, &[7, 8], Completion::Now)) }.expect("its proxy is there");
-    let signal = SignalUpdate { dest: at(5), op: AmoOp::Set, value: 9, follows: Follows::Data };
+    let signal = SignalUpdate {
+        dest: at(5),
+        op: AmoOp::Set,
+        value: 9,
+        follows: Follows::Data,
+    };
     // SAFETY: a source that is valid during the call.
     unsafe { end.put_signal(pe, put(6, &[10], Completion::Now), signal) }.expect("the same");
     end.fence().expect("its proxy is there");
-    let dest = LocalBuf { base: base.wrapping_add(2).cast(), nbytes: 16 };
-    let get = Get { source: at(3), dest, completion: Completion::AtQuiet };
+    let dest = LocalBuf {
+        base: base.wrapping_add(2).cast(),
+        nbytes: 16,
+    };
+    let get = Get {
+        source: at(3),
+        dest,
+        completion: Completion::AtQuiet,
+    };
     // SAFETY: a destination that is valid until the quiet.
     unsafe { end.get(pe, get) }.expect("its proxy is there");
     let blocks = |local, local_stride| StridedBlocks {
         remote: at(8),
-        local: LocalBuf { base: local, nbytes: 8 },
+        local: LocalBuf {
+            base: local,
+            nbytes: 8,
+        },
         remote_stride: 16,
         local_stride,
         n: 4,
@@ -157,9 +207,16 @@ fn a_proxy_carries_out_what_a_session_batches() {
         let mut fetched = [u64::MAX; 8];
         issue(&mut *end, pe, &mut fetched);
         assert_eq!(fetched, [0, 1, 7, 8, 1, 2, 3, 4], "{pe}");
-        let words: Vec<u64> = heap.iter().map(|word| word.load(Ordering::Acquire)).collect();
+        let words: Vec<u64> = heap
+            .iter()
+            .map(|word| word.load(Ordering::Acquire))
+            .collect();
         let half = ADDITIONS / 2;
-        assert_eq!(words[..16], [half, half, 2, 7, 8, 9, 10, 0, 1, 0, 2, 0, 3, 0, 4, 0], "{pe}");
+        assert_eq!(
+            words[..16],
+            [half, half, 2, 7, 8, 9, 10, 0, 1, 0, 2, 0, 3, 0, 4, 0],
+            "{pe}"
+        );
     }
     assert_ne!(nodes.woken.load(Ordering::Relaxed), 0, "it is woken");
     end.session(false).expect("no loss");

@@ -8,7 +8,11 @@ use std::time::Duration;
 /// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages: usize = statm.split(' ').nth(1).and_then(|n| n.parse().ok()).expect("a number");
+    let pages: usize = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .expect("a number");
     pages * 4096
 }
 
@@ -22,7 +26,11 @@ fn flat_for(member: &Member, time: Duration) {
     // The second soak has a model of its own, a mebibyte per PE, and batches are allocated and
     // freed.
     let allowed = before + (24 << 20);
-    assert!(most < allowed, "from {before} to {most} bytes in {} batches", done.batches);
+    assert!(
+        most < allowed,
+        "from {before} to {most} bytes in {} batches",
+        done.batches
+    );
 }
 
 fn usual(with: &Open) -> Result<Box<dyn Transport>, Error> {
@@ -42,7 +50,12 @@ fn minutes(member: &Member) {
 }
 
 fn case(sizes: &'static [u32], limit: u64, body: fn(&Member)) -> Case {
-    Case { sizes, heap_bytes: 8 << 20, limit: Duration::from_secs(limit), body }
+    Case {
+        sizes,
+        heap_bytes: 8 << 20,
+        limit: Duration::from_secs(limit),
+        body,
+    }
 }
 
 #[test]
@@ -52,7 +65,11 @@ fn five_seconds() {
 
 #[test]
 fn five_seconds_with_tiny_queues() {
-    conformance::run("soak::five_seconds_with_tiny_queues", tiny, case(&[2], 60, seconds));
+    conformance::run(
+        "soak::five_seconds_with_tiny_queues",
+        tiny,
+        case(&[2], 60, seconds),
+    );
 }
 
 #[test]

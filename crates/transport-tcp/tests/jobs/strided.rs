@@ -19,7 +19,10 @@ fn few_requests(member: &Member) {
         for round in 0..ROUNDS {
             let source = [round as u64 + 1; BLOCKS];
             let blocks = StridedBlocks {
-                remote: RemoteAddr { segment: Segment::Heap, offset: 0 },
+                remote: RemoteAddr {
+                    segment: Segment::Heap,
+                    offset: 0,
+                },
                 local: LocalBuf::source(source.as_ptr().cast(), 8),
                 remote_stride: 16,
                 local_stride: 8,
@@ -44,6 +47,11 @@ fn few_requests(member: &Member) {
 #[test]
 fn strided_blocks_of_a_put_are_few_requests() {
     let name = "strided::strided_blocks_of_a_put_are_few_requests";
-    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: few_requests };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: few_requests,
+    };
     conformance::run(name, usual, case);
 }

@@ -19,7 +19,11 @@ fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
     let handshake_limit = Duration::from_millis(500);
     open(
         with,
-        Tuning { max_unauthenticated: UNAUTHENTICATED, handshake_limit, ..Tuning::default() },
+        Tuning {
+            max_unauthenticated: UNAUTHENTICATED,
+            handshake_limit,
+            ..Tuning::default()
+        },
     )
 }
 
@@ -27,7 +31,12 @@ fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
 fn port(address: &[u8]) -> u16 {
     let address =
         rushmem_wire::decode::<(String, Vec<SocketAddr>)>(rushmem_wire::TCP_ADDRESS, address);
-    address.expect("an address").1.last().expect("a socket").port()
+    address
+        .expect("an address")
+        .1
+        .last()
+        .expect("a socket")
+        .port()
 }
 
 fn visit(port: u16) -> TcpStream {
@@ -73,10 +82,16 @@ fn outsider(address: &[u8]) -> Box<dyn Transport> {
         part: None,
         host: Arc::new(Nobody),
     };
-    let impatient = Tuning { connect_limit: Duration::from_secs(2), ..Tuning::default() };
+    let impatient = Tuning {
+        connect_limit: Duration::from_secs(2),
+        ..Tuning::default()
+    };
     let mut transport = open(&with, impatient).expect("sockets");
     let size = u64::to_le_bytes(1 << 20);
-    let records = [PeRecord { address, keys: [&size, &[], &[]] }; 2];
+    let records = [PeRecord {
+        address,
+        keys: [&size, &[], &[]],
+    }; 2];
     let directory = Directory::new(Directory::encode(records.into_iter()));
     transport.connect(Arc::new(directory)).expect("an address");
     transport
@@ -85,7 +100,10 @@ fn outsider(address: &[u8]) -> Box<dyn Transport> {
 /// Puts to PE 0, which fails. Returns the error as text.
 fn failed_put(transport: &dyn Transport) -> String {
     let mut endpoint = transport.endpoint().expect("an endpoint");
-    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let at = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
     let put = verbs::put(&mut *endpoint, Pe(0), at, &[0xFF; 8]);
     let error = put.expect_err("nobody lets it in");
     assert!(matches!(error, Error::Lost(Pe(0), _)), "{error}");
@@ -120,7 +138,9 @@ fn besieged(member: &Member) {
     let peer = &addresses[1 - member.me()];
     // More connections than may be unauthenticated at once stay half-open, and are made before the
     // job has opened any of its own.
-    let half_open: Vec<TcpStream> = (0..3 * UNAUTHENTICATED).map(|_| visit(port(peer))).collect();
+    let half_open: Vec<TcpStream> = (0..3 * UNAUTHENTICATED)
+        .map(|_| visit(port(peer)))
+        .collect();
     member.barrier();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -144,7 +164,12 @@ fn besieged(member: &Member) {
 
 #[test]
 fn unauthenticated_connections_change_nothing() {
-    let case = Case { sizes: &[2], heap_bytes: 8 << 20, limit: LIMIT, body: besieged };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 8 << 20,
+        limit: LIMIT,
+        body: besieged,
+    };
     conformance::run(
         "unauthenticated::unauthenticated_connections_change_nothing",
         few_unauthenticated,

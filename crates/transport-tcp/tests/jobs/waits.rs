@@ -32,7 +32,9 @@ fn polled_in_by_another(member: &Member) {
                     }
                 });
                 while member.fetch::<u64>(0) != round {
-                    transport.wait(FOREVER, &[], &mut || false).expect("no loss");
+                    transport
+                        .wait(FOREVER, &[], &mut || false)
+                        .expect("no loss");
                 }
                 over.store(true, Ordering::Relaxed);
             });
@@ -44,6 +46,11 @@ fn polled_in_by_another(member: &Member) {
 #[test]
 fn a_sleeper_learns_what_another_thread_took_in() {
     let name = "waits::a_sleeper_learns_what_another_thread_took_in";
-    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: polled_in_by_another };
+    let case = Case {
+        sizes: &[2],
+        heap_bytes: 1 << 20,
+        limit: LIMIT,
+        body: polled_in_by_another,
+    };
     conformance::run(name, usual, case);
 }

@@ -4,20 +4,34 @@ use super::*;
 
 fn decided(resources: &[(&str, &str)], devices: &[&str]) -> (bool, String) {
     let owned = |text: &&str| (*text).to_owned();
-    let resources: Vec<_> = resources.iter().map(|(t, d)| (owned(t), owned(d))).collect();
+    let resources: Vec<_> = resources
+        .iter()
+        .map(|(t, d)| (owned(t), owned(d)))
+        .collect();
     let devices: Vec<_> = devices.iter().map(owned).collect();
-    let Found { rdma, description, .. } = decide("UCX 1.13.1", &resources, &[], &devices);
+    let Found {
+        rdma, description, ..
+    } = decide("UCX 1.13.1", &resources, &[], &devices);
     (rdma, description)
 }
 
 #[test]
 fn atomic_operations_are_in_hardware_where_all_that_carries_them_out_is() {
     let in_hardware = |atomics: &[(&str, &str)]| {
-        let atomics: Vec<_> = atomics.iter().map(|&(t, d)| (t.to_owned(), d.to_owned())).collect();
+        let atomics: Vec<_> = atomics
+            .iter()
+            .map(|&(t, d)| (t.to_owned(), d.to_owned()))
+            .collect();
         decide("UCX 1.13.1", &atomics, &atomics, &["mlx5_0".to_owned()]).hardware_amos
     };
-    assert!(in_hardware(&[("rc_mlx5", "mlx5_0:1"), ("dc_mlx5", "mlx5_0:1")]));
-    assert!(!in_hardware(&[("rc_mlx5", "mlx5_0:1"), ("sysv", "memory")]), "UCX's CPU mode");
+    assert!(in_hardware(&[
+        ("rc_mlx5", "mlx5_0:1"),
+        ("dc_mlx5", "mlx5_0:1")
+    ]));
+    assert!(
+        !in_hardware(&[("rc_mlx5", "mlx5_0:1"), ("sysv", "memory")]),
+        "UCX's CPU mode"
+    );
     assert!(!in_hardware(&[("rc_verbs", "rxe0:1")]), "a NIC in software");
     assert!(!in_hardware(&[]), "UCX asks the target's CPU by messages");
 }
@@ -28,7 +42,10 @@ fn connections_over_hardware_are_rdma() {
     let rdma = (true, "UCX 1.13.1: rc_mlx5 on mlx5_0:1".to_owned());
     assert_eq!(decided(&resources, &["mlx5_0"]), rdma);
     // Its port is down, or it is Soft-RoCE.
-    let other = (false, "UCX 1.13.1: no RDMA device for it; self, tcp, rc_mlx5".to_owned());
+    let other = (
+        false,
+        "UCX 1.13.1: no RDMA device for it; self, tcp, rc_mlx5".to_owned(),
+    );
     assert_eq!(decided(&resources, &["mlx5_1"]), other);
 }
 
@@ -45,7 +62,10 @@ impl Host for Variables {
 fn sockets_stay_on_the_interfaces_of_the_job() {
     let devices = |variables, one_machine| {
         let changes = changes(&Variables(variables), one_machine).expect("they are right");
-        changes.into_iter().find(|(name, _)| *name == "NET_DEVICES").map(|(_, value)| value)
+        changes
+            .into_iter()
+            .find(|(name, _)| *name == "NET_DEVICES")
+            .map(|(_, value)| value)
     };
     let last = |devices: Option<String>| devices?.rsplit(',').next().map(str::to_owned);
     assert_eq!(last(devices(&[], true)).as_deref(), Some("lo"));
@@ -57,19 +77,36 @@ fn sockets_stay_on_the_interfaces_of_the_job() {
     assert!(several.is_some_and(|devices| devices.ends_with("eth7,eth8")));
     let subnet = devices(&[("SHMEM_TCP_INTERFACE", "127.0.0.0/8")], false);
     assert_eq!(last(subnet).as_deref(), Some("lo"));
-    let none = changes(&Variables(&[("SHMEM_TCP_INTERFACE", "198.51.100.0/24")]), false);
+    let none = changes(
+        &Variables(&[("SHMEM_TCP_INTERFACE", "198.51.100.0/24")]),
+        false,
+    );
     assert!(none.is_err_and(|why| why.contains("no address here is in 198.51.100.0/24")));
-    assert_eq!(devices(&[CHOSEN, ("UCX_NET_DEVICES", "eth8")], true), None, "UCX's goes first");
+    assert_eq!(
+        devices(&[CHOSEN, ("UCX_NET_DEVICES", "eth8")], true),
+        None,
+        "UCX's goes first"
+    );
 }
 
 #[test]
 fn shared_memory_is_used_where_it_is_requested() {
     let transports = |variables| {
         let changes = changes(&Variables(variables), true).expect("they are right");
-        changes.into_iter().find(|(name, _)| *name == "TLS").map(|(_, value)| value)
+        changes
+            .into_iter()
+            .find(|(name, _)| *name == "TLS")
+            .map(|(_, value)| value)
     };
-    assert_eq!(transports(&[(TLS, "posix,self")]).as_deref(), Some("posix,self"));
-    assert_eq!(transports(&[("UCX_TLS", "posix,self")]), None, "UCX's goes first");
+    assert_eq!(
+        transports(&[(TLS, "posix,self")]).as_deref(),
+        Some("posix,self")
+    );
+    assert_eq!(
+        transports(&[("UCX_TLS", "posix,self")]),
+        None,
+        "UCX's goes first"
+    );
     // The version is known only if there is a UCX.
     let excludes = library().is_ok_and(|ucp| ucx_sys::version(ucp) >= (1, 12, 0));
     assert_eq!(transports(&[]).as_deref(), excludes.then_some("^sm"));
@@ -79,5 +116,8 @@ fn shared_memory_is_used_where_it_is_requested() {
 fn datagrams_and_imitations_are_not() {
     assert!(!decided(&[("ud_verbs", "rdmap0s6:1")], &["rdmap0s6"]).0);
     assert!(!decided(&[("rc_verbs", "hfi1_0:1")], &["hfi1_0"]).0);
-    assert_eq!(decided(&[], &[]), (false, "UCX 1.13.1: no RDMA device".to_owned()));
+    assert_eq!(
+        decided(&[], &[]),
+        (false, "UCX 1.13.1: no RDMA device".to_owned())
+    );
 }

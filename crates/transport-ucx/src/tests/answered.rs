@@ -20,8 +20,17 @@ impl TestPair {
     /// Sends [`SIGNALS`] signals, each after a fence, and polls until the peer has carried them
     /// out.
     fn signal(&mut self) {
-        let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::All };
-        let put = Put { dest: HEAP, source: LocalBuf::EMPTY, completion: Completion::Now };
+        let signal = SignalUpdate {
+            dest: HEAP,
+            op: AmoOp::Add,
+            value: 1,
+            follows: Follows::All,
+        };
+        let put = Put {
+            dest: HEAP,
+            source: LocalBuf::EMPTY,
+            completion: Completion::Now,
+        };
         for _ in 0..SIGNALS {
             self.endpoint.fence().expect("a peer that serves");
             // SAFETY: there are no data.
@@ -32,7 +41,12 @@ impl TestPair {
     }
 
     fn end(self) {
-        let TestPair { endpoint, issuer, progress, .. } = self;
+        let TestPair {
+            endpoint,
+            issuer,
+            progress,
+            ..
+        } = self;
         drop((endpoint, issuer));
         progress.leave();
     }
@@ -54,7 +68,11 @@ fn signals_are_not_acknowledged_before_a_call_waits() {
     while !pair.endpoint.is_quiet().expect("a peer that serves") {
         pair.peer.poll();
     }
-    assert_eq!(pair.acked(), before + SIGNALS + 1, "one more message asks for all");
+    assert_eq!(
+        pair.acked(),
+        before + SIGNALS + 1,
+        "one more message asks for all"
+    );
     pair.end();
 }
 
@@ -65,10 +83,25 @@ fn what_rides_on_a_message_is_not_requested() {
     pair.signal();
     // The acknowledgment that the next message of the peer would contain.
     let ack = pair.peer.target.local.acks.for_message_to(ME);
-    assert_eq!(ack, Some(Ack { origin: 0, count: before + SIGNALS }));
-    let acknowledged = pair.progress.shared.local.acks.acknowledge(PEER, ack.expect("just seen"));
+    assert_eq!(
+        ack,
+        Some(Ack {
+            origin: 0,
+            count: before + SIGNALS
+        })
+    );
+    let acknowledged = pair
+        .progress
+        .shared
+        .local
+        .acks
+        .acknowledge(PEER, ack.expect("just seen"));
     assert_eq!(acknowledged, Ok(()));
-    assert_eq!(pair.endpoint.is_quiet(), Ok(true), "there is nothing to wait for");
+    assert_eq!(
+        pair.endpoint.is_quiet(),
+        Ok(true),
+        "there is nothing to wait for"
+    );
     pair.poll_until_idle();
     assert_eq!(pair.acked(), before + SIGNALS, "no message was sent");
     pair.end();
@@ -83,8 +116,15 @@ fn answers_that_were_sent_are_not_kept() {
     pair.endpoint.session(true).expect("nothing to wait for");
     let mut dests = vec![0u8; GETS * 256];
     for dest in dests.chunks_exact_mut(256) {
-        let dest = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
-        let get = Get { dest, source: HEAP, completion: Completion::AtQuiet };
+        let dest = LocalBuf {
+            base: dest.as_mut_ptr(),
+            nbytes: dest.len(),
+        };
+        let get = Get {
+            dest,
+            source: HEAP,
+            completion: Completion::AtQuiet,
+        };
         // SAFETY: the vector outlives the get.
         unsafe { pair.endpoint.get(PEER, get) }.expect("a peer that serves");
     }
@@ -93,6 +133,9 @@ fn answers_that_were_sent_are_not_kept() {
     while !pair.endpoint.is_quiet().expect("a peer that serves") {
         pair.peer.poll();
     }
-    assert!(dests.chunks_exact(256).all(|dest| dest[255] == 7), "the answers have come");
+    assert!(
+        dests.chunks_exact(256).all(|dest| dest[255] == 7),
+        "the answers have come"
+    );
     pair.end();
 }

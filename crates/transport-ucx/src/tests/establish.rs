@@ -11,12 +11,16 @@ use std::time::Duration;
 
 /// Returns the addresses at which this process listens.
 fn listens_at() -> HashSet<SocketAddrAny> {
-    let fds = read_dir("/proc/self/fd").expect("a process has one").flatten();
+    let fds = read_dir("/proc/self/fd")
+        .expect("a process has one")
+        .flatten();
     let fds = fds.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let address = |fd| {
         // SAFETY: for a descriptor that was closed meanwhile the kernel only returns an error.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        sockopt::socket_acceptconn(fd).ok()?.then(|| getsockname(fd).ok())?
+        sockopt::socket_acceptconn(fd)
+            .ok()?
+            .then(|| getsockname(fd).ok())?
     };
     fds.filter_map(address).collect()
 }
@@ -30,8 +34,16 @@ fn taken(address: &SocketAddrAny) -> Option<OwnedFd> {
 
 #[test]
 fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
-    let Some(pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
-    let TestPair { mut endpoint, issuer: _issuer, progress: _progress, peer, .. } = pair;
+    let Some(pair) = pair("tcp,self", Duration::from_secs(30)) else {
+        return;
+    };
+    let TestPair {
+        mut endpoint,
+        issuer: _issuer,
+        progress: _progress,
+        peer,
+        ..
+    } = pair;
     let before = listens_at();
     drop(peer);
     // Nobody can listen at its addresses from now on, not even a process to which the kernel gives
@@ -39,14 +51,28 @@ fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
     let _taken: Vec<_> = before.difference(&listens_at()).map(taken).collect();
     let word = 7u64.to_ne_bytes();
     let source = LocalBuf::source(word.as_ptr(), word.len());
-    let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };
+    let put = Put {
+        dest: HEAP,
+        source,
+        completion: Completion::AtQuiet,
+    };
     // SAFETY: no write of the word is started, since there is no connection.
     let tried = unsafe { endpoint.put(PEER, put) };
-    let Err(Error::Lost(PEER, why)) = tried else { panic!("{tried:?}") };
+    let Err(Error::Lost(PEER, why)) = tried else {
+        panic!("{tried:?}")
+    };
     let found = why.split_once("PE 0 has tried ").expect(&why).1;
-    let n: u32 = found.split(' ').next().and_then(|n| n.parse().ok()).expect(&why);
+    let n: u32 = found
+        .split(' ')
+        .next()
+        .and_then(|n| n.parse().ok())
+        .expect(&why);
     assert!(n > 1, "{why}");
-    for words in ["from PE 0 on here to PE 1 on here", " times within 1.", "SHMEM_HOST_LIMIT"] {
+    for words in [
+        "from PE 0 on here to PE 1 on here",
+        " times within 1.",
+        "SHMEM_HOST_LIMIT",
+    ] {
         assert!(why.contains(words), "{words}: {why}");
     }
 }

@@ -23,7 +23,9 @@ impl TestPair {
         &mut self,
         work: impl FnOnce(&mut WireEndpoint<Progress>) -> Result<(), Error>,
     ) -> Error {
-        let TestPair { endpoint, progress, .. } = self;
+        let TestPair {
+            endpoint, progress, ..
+        } = self;
         let shared = &progress.shared;
         let seen = shared.local.state.polls();
         thread::scope(|scope| {
@@ -40,9 +42,14 @@ impl TestPair {
 
 fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Error>) {
     for connected in [true, false] {
-        let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
+        let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else {
+            return;
+        };
         let mut memory = vec![1u8; NBYTES];
-        let local = LocalBuf { base: memory.as_mut_ptr(), nbytes: NBYTES };
+        let local = LocalBuf {
+            base: memory.as_mut_ptr(),
+            nbytes: NBYTES,
+        };
         if connected {
             pair.connect();
         }
@@ -58,10 +65,19 @@ fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Erro
         );
         // SAFETY: never freed, and nobody puts there any more.
         let heap = unsafe { std::slice::from_raw_parts(pair.heap.base, NBYTES) };
-        assert!(!heap.contains(&2), "memory was read after the loss was reported");
+        assert!(
+            !heap.contains(&2),
+            "memory was read after the loss was reported"
+        );
         // Every later call returns the same error, and no operation is left to end.
         assert_eq!(pair.endpoint.is_quiet(), Err(error));
-        let TestPair { endpoint, issuer, progress, peer, .. } = pair;
+        let TestPair {
+            endpoint,
+            issuer,
+            progress,
+            peer,
+            ..
+        } = pair;
         drop((endpoint, issuer));
         progress.leave();
         // UCX 1.13.1 aborts by an assertion if a worker is destroyed whose fetch of data was broken
@@ -78,7 +94,16 @@ fn a_put_ends_with_a_loss_whether_or_not_somebody_waits() {
     for completion in COMPLETIONS {
         loses(|endpoint, source| {
             // SAFETY: `loses` keeps the memory longer than any operation.
-            unsafe { endpoint.put(PEER, Put { dest: HEAP, source, completion }) }?;
+            unsafe {
+                endpoint.put(
+                    PEER,
+                    Put {
+                        dest: HEAP,
+                        source,
+                        completion,
+                    },
+                )
+            }?;
             endpoint.quiet()
         });
     }
@@ -89,7 +114,16 @@ fn a_get_ends_with_a_loss_whether_or_not_somebody_waits() {
     for completion in COMPLETIONS {
         loses(|endpoint, dest| {
             // SAFETY: `loses` keeps the memory longer than any operation.
-            unsafe { endpoint.get(PEER, Get { dest, source: HEAP, completion }) }?;
+            unsafe {
+                endpoint.get(
+                    PEER,
+                    Get {
+                        dest,
+                        source: HEAP,
+                        completion,
+                    },
+                )
+            }?;
             endpoint.quiet()
         });
     }
@@ -97,11 +131,26 @@ fn a_get_ends_with_a_loss_whether_or_not_somebody_waits() {
 
 #[test]
 fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
-    let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
+    let signal = SignalUpdate {
+        dest: HEAP,
+        op: AmoOp::Add,
+        value: 1,
+        follows: Follows::Data,
+    };
     for completion in COMPLETIONS {
         loses(|endpoint, source| {
             // SAFETY: `loses` keeps the memory longer than any operation.
-            unsafe { endpoint.put_signal(PEER, Put { dest: HEAP, source, completion }, signal) }?;
+            unsafe {
+                endpoint.put_signal(
+                    PEER,
+                    Put {
+                        dest: HEAP,
+                        source,
+                        completion,
+                    },
+                    signal,
+                )
+            }?;
             endpoint.quiet()
         });
     }
@@ -110,7 +159,11 @@ fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
 #[test]
 fn a_test_for_completion_ends_with_a_loss() {
     loses(|endpoint, dest| {
-        let get = Get { dest, source: HEAP, completion: Completion::AtQuiet };
+        let get = Get {
+            dest,
+            source: HEAP,
+            completion: Completion::AtQuiet,
+        };
         // SAFETY: `loses` keeps the memory longer than any operation.
         unsafe { endpoint.get(PEER, get) }?;
         while !endpoint.is_quiet()? {}
@@ -121,16 +174,31 @@ fn a_test_for_completion_ends_with_a_loss() {
 #[test]
 fn what_cannot_be_ended_ends_the_process() {
     // Over shared memory alone, no endpoint can be closed by force.
-    let Some(mut pair) = pair("posix,self", Duration::ZERO) else { return };
-    let dest = LocalBuf { base: vec![1u8; NBYTES].leak().as_mut_ptr(), nbytes: NBYTES };
-    let get = Get { dest, source: HEAP, completion: Completion::Now };
+    let Some(mut pair) = pair("posix,self", Duration::ZERO) else {
+        return;
+    };
+    let dest = LocalBuf {
+        base: vec![1u8; NBYTES].leak().as_mut_ptr(),
+        nbytes: NBYTES,
+    };
+    let get = Get {
+        dest,
+        source: HEAP,
+        completion: Completion::Now,
+    };
     let lose = || {
         // SAFETY: never freed.
         pair.lose(|endpoint| unsafe { endpoint.get(PEER, get) })
     };
     let ended = catch_unwind(AssertUnwindSafe(lose)).expect_err("the process ends");
     let text = ended.downcast_ref::<String>().expect("a message");
-    for word in ["PE 0", "PE 1", "it serves nobody", "in flight: 1", "SHMEM_UCX_TLS"] {
+    for word in [
+        "PE 0",
+        "PE 1",
+        "it serves nobody",
+        "in flight: 1",
+        "SHMEM_UCX_TLS",
+    ] {
         assert!(text.contains(word), "{text}");
     }
     // UCX cannot destroy a worker with an operation in flight.

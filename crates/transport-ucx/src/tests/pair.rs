@@ -22,7 +22,10 @@ use std::time::Duration;
 /// The time for which attempts to connect are repeated.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) const NBYTES: usize = 4 << 20;
-pub(crate) const HEAP: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+pub(crate) const HEAP: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: 0,
+};
 pub(crate) const ME: Pe = Pe(0);
 pub(crate) const PEER: Pe = Pe(1);
 
@@ -57,7 +60,10 @@ pub(crate) fn pair_on(
     transports: &str,
     abandon_limit: Duration,
 ) -> Option<TestPair> {
-    let changes = [("TLS", transports.to_owned()), ("NET_DEVICES", "lo".to_owned())];
+    let changes = [
+        ("TLS", transports.to_owned()),
+        ("NET_DEVICES", "lo".to_owned()),
+    ];
     let context = UcpContext::open(2, &changes).map_err(|why| println!("skipped: {why}"));
     let context = Arc::new(context.ok()?);
     let open = Open {
@@ -70,7 +76,10 @@ pub(crate) fn pair_on(
         part: None,
         host: Arc::new(Panics),
     };
-    let heap = LocalBuf { base: vec![7u8; NBYTES].leak().as_mut_ptr(), nbytes: NBYTES };
+    let heap = LocalBuf {
+        base: vec![7u8; NBYTES].leak().as_mut_ptr(),
+        nbytes: NBYTES,
+    };
     let local = |pe| {
         let open = Open { pe, ..open.clone() };
         Arc::new(NetworkPe::new(&open, "here".to_owned(), &LIMITS).expect("a timer"))
@@ -93,19 +102,37 @@ pub(crate) fn pair_on(
     let host = "here".to_owned();
     let ours = local(ME);
     let service = Service::new(&context, Arc::clone(&ours)).expect("a worker");
-    let tuning = Tuning { abandon_limit, connect_limit: CONNECT_LIMIT, ..Tuning::default() };
+    let tuning = Tuning {
+        abandon_limit,
+        connect_limit: CONNECT_LIMIT,
+        ..Tuning::default()
+    };
     let shared = SharedState::new(&open, tuning, ours, context, service);
     let shared = shared.expect("descriptors");
     let worker = peer.worker.address().expect("an address");
     let address = Address { host, worker }.encode();
-    let records =
-        [PeRecord::default(), PeRecord { address: &address, keys: [&key.encode(), &[], &[]] }];
+    let records = [
+        PeRecord::default(),
+        PeRecord {
+            address: &address,
+            keys: [&key.encode(), &[], &[]],
+        },
+    ];
     let directory = Directory::new(Directory::encode(records.into_iter()));
-    shared.peers.connect(Arc::new(directory), Peer::new).expect("the first time");
+    shared
+        .peers
+        .connect(Arc::new(directory), Peer::new)
+        .expect("the first time");
     let progress = Arc::new(Progress::new(shared));
     let issuer = progress.issuer().expect("a worker");
     let endpoint = WireEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));
-    Some(TestPair { endpoint, issuer, progress, peer, heap })
+    Some(TestPair {
+        endpoint,
+        issuer,
+        progress,
+        peer,
+        heap,
+    })
 }
 
 impl TestPair {
@@ -113,7 +140,11 @@ impl TestPair {
     pub(crate) fn connect(&mut self) {
         let word = 7u64.to_ne_bytes();
         let source = LocalBuf::source(word.as_ptr(), word.len());
-        let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };
+        let put = Put {
+            dest: HEAP,
+            source,
+            completion: Completion::AtQuiet,
+        };
         let (endpoint, peer) = (&mut self.endpoint, &mut self.peer);
         let connected = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -139,7 +170,11 @@ impl TestPair {
         let mut idle = 0;
         while idle < 10_000 {
             let worked = lock(&self.issuer.origin).wire().worker().progress();
-            idle = if worked | self.peer.poll() { 0 } else { idle + 1 };
+            idle = if worked | self.peer.poll() {
+                0
+            } else {
+                idle + 1
+            };
         }
     }
 }

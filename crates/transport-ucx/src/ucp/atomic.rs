@@ -37,7 +37,11 @@ impl UcpAtomic {
             AmoOp::Xor => (UCP_ATOMIC_OP_XOR, operand, 0),
             AmoOp::AddFloat => unreachable!("composed of a compare-and-swap"),
         };
-        UcpAtomic { code, first, second }
+        UcpAtomic {
+            code,
+            first,
+            second,
+        }
     }
 
     /// Starts the operation on the address `remote`. `params` has the callback at its end, if any.

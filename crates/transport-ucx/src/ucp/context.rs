@@ -62,7 +62,8 @@ const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"
 fn resources_of(printed: &str) -> Vec<(String, String)> {
     let resources = printed.lines().filter(|line| line.contains(" resource "));
     let last = resources.filter_map(|line| line.split_whitespace().next_back()?.split_once('/'));
-    last.map(|(transport, device)| (transport.to_owned(), device.to_owned())).collect()
+    last.map(|(transport, device)| (transport.to_owned(), device.to_owned()))
+        .collect()
 }
 
 // SAFETY: `open` checks that any thread may use the context.
@@ -89,8 +90,10 @@ impl UcpConfig {
         let text = |text| CString::new(text).map_err(|_| "a zero byte in a variable".to_owned());
         let (c_name, c_value) = (text(name)?, text(value)?);
         // SAFETY: a live configuration and two C strings.
-        let status =
-            unsafe { self.ucp.ucp_config_modify(self.handle, c_name.as_ptr(), c_value.as_ptr()) };
+        let status = unsafe {
+            self.ucp
+                .ucp_config_modify(self.handle, c_name.as_ptr(), c_value.as_ptr())
+        };
         check_status(self.ucp, status).map_err(|why| format!("UCX refuses {name}={value}: {why}"))
     }
 }
@@ -131,7 +134,13 @@ impl UcpContext {
         let (major, minor) = ucx_sys::OLDEST;
         // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
         let status = unsafe {
-            ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
+            ucp.ucp_init_version(
+                major,
+                minor,
+                &raw const params,
+                config.handle,
+                &raw mut handle,
+            )
         };
         check_status(ucp, status).map_err(|why| format!("UCX cannot be initialized: {why}"))?;
         let mut context = UcpContext {
@@ -148,7 +157,9 @@ impl UcpContext {
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
         context.worker_variables = worker_variables(&resources);
         setting::set_defaults(&context.worker_variables);
-        context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
+        context.copies = resources
+            .iter()
+            .all(|(name, _)| inside(name) || name == "tcp");
         if context.copies && context.worker_variables.contains(&SOCKETS[0]) {
             context.longest_put = PIECE;
         }
@@ -217,7 +228,10 @@ impl UcpMemory {
         // SAFETY: a live context and memory that is valid by contract.
         let status = unsafe { ucp.ucp_mem_map(context.handle, &raw const params, &raw mut handle) };
         check_status(ucp, status)?;
-        Ok(UcpMemory { context: Arc::clone(context), handle })
+        Ok(UcpMemory {
+            context: Arc::clone(context),
+            handle,
+        })
     }
 
     /// Returns the packed key, which a peer unpacks to access the memory.
@@ -226,7 +240,12 @@ impl UcpMemory {
         let ucp = self.context.ucp;
         // SAFETY: live handles; it writes a buffer and its size when it succeeds.
         let status = unsafe {
-            ucp.ucp_rkey_pack(self.context.handle, self.handle, &raw mut buffer, &raw mut nbytes)
+            ucp.ucp_rkey_pack(
+                self.context.handle,
+                self.handle,
+                &raw mut buffer,
+                &raw mut nbytes,
+            )
         };
         check_status(ucp, status)?;
         // SAFETY: the buffer that was just made, of that size.
@@ -240,14 +259,22 @@ impl UcpMemory {
 impl Drop for UcpMemory {
     fn drop(&mut self) {
         // SAFETY: registered once and released once. Nothing can be done if UCX returns an error.
-        unsafe { self.context.ucp.ucp_mem_unmap(self.context.handle, self.handle) };
+        unsafe {
+            self.context
+                .ucp
+                .ucp_mem_unmap(self.context.handle, self.handle)
+        };
     }
 }
 
 /// Returns the variables that workers read for these transports, as `NAME=value`. Variables of
 /// other transports are left out, since UCX prints a warning about them.
 fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
-    let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));
+    let has = |transports: &[&str]| {
+        resources
+            .iter()
+            .any(|(name, _)| transports.contains(&&**name))
+    };
     // Both sizes are set, or neither if the user has set one of them to another value.
     let is_ours = |ours: &CStr| {
         let parts = ours.to_str().ok().and_then(|ours| ours.split_once('='));
@@ -255,7 +282,11 @@ fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
     };
     let sockets = has(&["tcp"]) && SOCKETS.into_iter().all(is_ours);
     let shared_memory = has(&["posix", "sysv"]).then_some(SHARED_MEMORY);
-    SOCKETS.into_iter().filter(|_| sockets).chain(shared_memory).collect()
+    SOCKETS
+        .into_iter()
+        .filter(|_| sockets)
+        .chain(shared_memory)
+        .collect()
 }
 
 #[cfg(test)]
@@ -269,8 +300,14 @@ mod tests {
             #      resource 1  :  md 1  dev 1  flags -- tcp/lo\n\
             #      resource 2  :  md 4  dev 2  flags -s rc_mlx5/mlx5_0:1\n# memory: 1.51MB\n";
         let found = resources_of(printed);
-        let found: Vec<_> = found.iter().map(|(t, device)| (t.as_str(), device.as_str())).collect();
-        assert_eq!(found, [("self", "memory0"), ("tcp", "lo"), ("rc_mlx5", "mlx5_0:1")]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|(t, device)| (t.as_str(), device.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [("self", "memory0"), ("tcp", "lo"), ("rc_mlx5", "mlx5_0:1")]
+        );
         assert!(resources_of("").is_empty());
     }
 }

@@ -46,7 +46,10 @@ pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<UcpRequest>, uc
 
 /// Returns parameters without any optional field.
 pub(crate) fn plain_params() -> ucp_request_param_t {
-    ucp_request_param_t { user_data: null_mut(), ..ucp_request_param_t::default() }
+    ucp_request_param_t {
+        user_data: null_mut(),
+        ..ucp_request_param_t::default()
+    }
 }
 
 /// Returns the parameters of an operation at whose end UCX calls `callback` with `user_data`. UCX
@@ -67,7 +70,9 @@ pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
     // SAFETY: it takes any number and returns a text that is never freed.
     let text = unsafe { ucp.ucs_status_string(status) };
     // SAFETY: a C string of the library's own.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Converts a status to a result: `Ok` for `UCS_OK`.

@@ -25,10 +25,14 @@ use ucx_sys::{
 /// Returns the transports for atomic operations and their devices from what UCX prints of a worker,
 /// in a line that ends as `atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
 fn atomics_of(printed: &str) -> Vec<(String, String)> {
-    let line = printed.lines().find_map(|line| line.split_once(" atomics: "));
+    let line = printed
+        .lines()
+        .find_map(|line| line.split_once(" atomics: "));
     let listed = line.map_or("", |(_, listed)| listed).split(", ");
     let pairs = listed.filter_map(|entry| entry.trim().split_once(':')?.1.split_once('/'));
-    pairs.map(|(transport, device)| (transport.to_owned(), device.to_owned())).collect()
+    pairs
+        .map(|(transport, device)| (transport.to_owned(), device.to_owned()))
+        .collect()
 }
 
 /// A worker, used by one thread at a time.
@@ -60,7 +64,11 @@ impl Worker {
         check_status(ucp, status).map_err(|why| {
             format!("UCX cannot make a worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
         })?;
-        let mut worker = Worker { context: Arc::clone(context), handle, efd: -1 };
+        let mut worker = Worker {
+            context: Arc::clone(context),
+            handle,
+            efd: -1,
+        };
         // SAFETY: a live worker; it writes a descriptor when it succeeds.
         let status = unsafe { ucp.ucp_worker_get_efd(handle, &raw mut worker.efd) };
         check_status(ucp, status)
@@ -123,7 +131,9 @@ impl Worker {
     /// before those after it. UCX must have sent the earlier ones completely.
     pub(crate) fn fence(&self) -> Result<(), String> {
         // SAFETY: a live worker.
-        check_status(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
+        check_status(self.ucp(), unsafe {
+            self.ucp().ucp_worker_fence(self.handle)
+        })
     }
 
     /// Registers `callback`, which UCX calls with `arg` for each message of a kind.
@@ -147,8 +157,10 @@ impl Worker {
             arg,
         };
         // SAFETY: a live worker; the callback may be called with its argument by contract.
-        let status =
-            unsafe { self.ucp().ucp_worker_set_am_recv_handler(self.handle, &raw const params) };
+        let status = unsafe {
+            self.ucp()
+                .ucp_worker_set_am_recv_handler(self.handle, &raw const params)
+        };
         check_status(self.ucp(), status)
     }
 
@@ -180,8 +192,10 @@ impl Worker {
         let mut handle = null_mut();
         // SAFETY: a live worker and an address that UCX made; the handler may be called with its
         // argument by contract.
-        let status =
-            unsafe { self.ucp().ucp_ep_create(self.handle, &raw const params, &raw mut handle) };
+        let status = unsafe {
+            self.ucp()
+                .ucp_ep_create(self.handle, &raw const params, &raw mut handle)
+        };
         check_status(self.ucp(), status)?;
         Ok(UcpEndpoint {
             handle,
@@ -199,7 +213,10 @@ impl Worker {
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
         // SAFETY: a live endpoint of this worker that is not used from now on.
-        let closing = unsafe { self.ucp().ucp_ep_close_nbx(endpoint.handle, &raw const params) };
+        let closing = unsafe {
+            self.ucp()
+                .ucp_ep_close_nbx(endpoint.handle, &raw const params)
+        };
         // UCX returns an error if the endpoint is closed already.
         started(closing).unwrap_or_default()
     }
@@ -238,7 +255,11 @@ impl UcpEndpoint {
     pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
         let keys = std::mem::replace(&mut self.keys, [null_mut(); Segment::COUNT]);
         let blocks = std::mem::take(&mut self.blocks);
-        for &key in keys.iter().chain(blocks.known()).filter(|key| !key.is_null()) {
+        for &key in keys
+            .iter()
+            .chain(blocks.known())
+            .filter(|key| !key.is_null())
+        {
             // SAFETY: made by `unpack` and destroyed once, before its worker.
             unsafe { ucp.ucp_rkey_destroy(key) };
         }
@@ -266,7 +287,10 @@ mod tests {
         let printed = "#\n# UCP worker 'h:1'\n#\n#                 address: 149 bytes\n\
             #                 atomics: 2:rc_mlx5/mlx5_0:1, 13:dc_mlx5/mlx5_1:1 \n#\n";
         let found = atomics_of(printed);
-        let found: Vec<_> = found.iter().map(|(t, device)| (t.as_str(), device.as_str())).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|(t, device)| (t.as_str(), device.as_str()))
+            .collect();
         assert_eq!(found, [("rc_mlx5", "mlx5_0:1"), ("dc_mlx5", "mlx5_1:1")]);
         assert!(atomics_of("#                 atomics: \n").is_empty());
         assert!(atomics_of("").is_empty());

@@ -26,8 +26,10 @@ impl UcxWire {
     #[cold]
     pub(super) fn connect(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let made = self.routes[pe].connecting.take();
-        let mut connecting = made
-            .unwrap_or_else(|| Connecting { attempts: Attempts::new(Instant::now()), tried: None });
+        let mut connecting = made.unwrap_or_else(|| Connecting {
+            attempts: Attempts::new(Instant::now()),
+            tried: None,
+        });
         let attempted = match connecting.tried.take() {
             Some((open, flush)) => self.check_attempt(open, flush),
             None if Instant::now() < connecting.attempts.next() => {
@@ -88,14 +90,19 @@ impl UcxWire {
         // SAFETY: the handler takes a `ConnectionState`, which is dropped after the worker, since a
         // route or `closed` keeps it.
         let endpoint = unsafe { self.worker.connect(address, Some(broken), arg) }?;
-        Ok(OpenRoute { endpoint, connection })
+        Ok(OpenRoute {
+            endpoint,
+            connection,
+        })
     }
 
     /// Returns the result of an attempt to connect, from the first flush of its endpoint. Closes
     /// the endpoint if the attempt has failed.
     fn check_attempt(&mut self, open: OpenRoute, flush: UcpRequest) -> Attempted {
         let ucp = self.ucp();
-        let Some(status) = flush.status(ucp) else { return Attempted::Pending(open, flush) };
+        let Some(status) = flush.status(ucp) else {
+            return Attempted::Pending(open, flush);
+        };
         flush.free(ucp);
         // If the flush was canceled, the connection has the cause, which UCX passed to its handler.
         match open.connection.broken().or(status.err()) {

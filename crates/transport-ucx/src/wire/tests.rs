@@ -11,7 +11,10 @@ use std::mem::ManuallyDrop;
 use std::time::Duration;
 use testkit::eventually;
 
-const BEYOND: RemoteAddr = RemoteAddr { offset: NBYTES as u64 - 4, ..HEAP };
+const BEYOND: RemoteAddr = RemoteAddr {
+    offset: NBYTES as u64 - 4,
+    ..HEAP
+};
 /// Data of this many bytes are fetched by UCX after the target has given their destination.
 const LONG: usize = 1 << 20;
 
@@ -22,7 +25,12 @@ fn refusal(
     // A request that is refused is never complete.
     let mut pair = ManuallyDrop::new(pair("tcp,self", Duration::from_secs(30))?);
     pair.connect();
-    let TestPair { issuer, progress, peer, .. } = &*pair;
+    let TestPair {
+        issuer,
+        progress,
+        peer,
+        ..
+    } = &*pair;
     let mut origin = lock(&issuer.origin);
     send(origin.wire(), &progress.shared).expect("a peer that serves");
     let mut refused = None;
@@ -40,25 +48,42 @@ fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
     let (op, width) = (AmoOp::Add, AmoWidth::Eight);
     let request = Request {
         stream: Stream { pe: ME, origin: 0 },
-        position: StreamPosition { number: 1, after: 0, asks: false },
+        position: StreamPosition {
+            number: 1,
+            after: 0,
+            asks: false,
+        },
         ack: None,
         slot: None,
-        update: Some(Update { op, width, dest: update, operand: 1, condition: 0 }),
+        update: Some(Update {
+            op,
+            width,
+            dest: update,
+            operand: 1,
+            condition: 0,
+        }),
         dest: BEYOND,
     };
     let data = LocalBuf::source(vec![1u8; nbytes].leak().as_ptr(), nbytes);
     // SAFETY: the data are never freed.
     refusal(|wire, shared| unsafe {
-        wire.send(shared, PEER, &request, Payload::Data(data), false).map(|_| ())
+        wire.send(shared, PEER, &request, Payload::Data(data), false)
+            .map(|_| ())
     })
 }
 
 #[test]
 fn what_lies_beyond_a_segment_is_refused() {
     for (nbytes, update) in [(0, BEYOND), (8, HEAP), (LONG, HEAP)] {
-        let Some(refused) = beyond(nbytes, update) else { return };
+        let Some(refused) = beyond(nbytes, update) else {
+            return;
+        };
         let why = format!("it used an invalid offset {}", BEYOND.offset);
-        assert_eq!(refused, RefusedMessage::of(ME, why), "{nbytes} bytes of data");
+        assert_eq!(
+            refused,
+            RefusedMessage::of(ME, why),
+            "{nbytes} bytes of data"
+        );
     }
 }
 
@@ -81,7 +106,10 @@ fn a_part_of_a_header_is_refused() {
             Ok(())
         });
         let Some(refused) = refused else { return };
-        assert_eq!((refused.from, &*refused.why), (from, "it sent an unknown request"));
+        assert_eq!(
+            (refused.from, &*refused.why),
+            (from, "it sent an unknown request")
+        );
     }
 }
 
@@ -89,12 +117,20 @@ fn a_part_of_a_header_is_refused() {
 fn peers_are_served_by_each_poll_where_pes_outnumber_the_cpus() {
     for (cpus_per_pe, expected) in [(1, 1), (0, POLLS_PER_SERVICE)] {
         let pair = pair_on(cpus_per_pe, "tcp,self", Duration::from_secs(30));
-        let Some(pair) = pair.map(ManuallyDrop::new) else { return };
-        let TestPair { issuer, progress, .. } = &*pair;
+        let Some(pair) = pair.map(ManuallyDrop::new) else {
+            return;
+        };
+        let TestPair {
+            issuer, progress, ..
+        } = &*pair;
         let (mut origin, shared) = (lock(&issuer.origin), &progress.shared);
         for polls in 1..=POLLS_PER_SERVICE {
             origin.wire().serve(shared, polls, false).expect("no loss");
         }
-        assert_eq!(shared.local.state.polls(), u64::from(expected), "{cpus_per_pe} CPUs");
+        assert_eq!(
+            shared.local.state.polls(),
+            u64::from(expected),
+            "{cpus_per_pe} CPUs"
+        );
     }
 }

@@ -50,7 +50,12 @@ struct Issued {
 
 impl Issued {
     fn after(acked: u32) -> Issued {
-        Issued { count: acked, before: acked, last_asking: acked, ..Issued::default() }
+        Issued {
+            count: acked,
+            before: acked,
+            last_asking: acked,
+            ..Issued::default()
+        }
     }
 
     /// Returns the number after which a request is to be carried out: that of the last request
@@ -72,17 +77,31 @@ impl IssuedRequests {
     /// Returns the record of origin number `origin`, without requests, in a job of `n_pes` PEs.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
         let (all, by_pe, awaiting_ack) = (acks.all(), PeMap::new(n_pes), Vec::new());
-        IssuedRequests { origin, window, fences: 1, acks, all, by_pe, awaiting_ack }
+        IssuedRequests {
+            origin,
+            window,
+            fences: 1,
+            acks,
+            all,
+            by_pe,
+            awaiting_ack,
+        }
     }
 
     fn issued_to(&mut self, pe: Pe) -> (&mut Issued, u32) {
         let acked = self.acks.acked_by(pe);
-        (self.by_pe.get_or_insert_with(pe, || Issued::after(acked)), acked)
+        (
+            self.by_pe.get_or_insert_with(pe, || Issued::after(acked)),
+            acked,
+        )
     }
 
     /// Returns the stream to which requests of PE `me` belong.
     pub fn stream(&self, me: Pe) -> Stream {
-        Stream { pe: me, origin: self.origin }
+        Stream {
+            pe: me,
+            origin: self.origin,
+        }
     }
 
     /// Returns the number of requests that a PE has acknowledged.
@@ -94,7 +113,9 @@ impl IssuedRequests {
     #[inline]
     pub fn unacked(&self, pe: Pe) -> u32 {
         let acked = self.acks.acked_by(pe);
-        self.by_pe.get(pe).map_or(0, |issued| issued.count.wrapping_sub(acked))
+        self.by_pe
+            .get(pe)
+            .map_or(0, |issued| issued.count.wrapping_sub(acked))
     }
 
     /// Returns true if one more request to a PE would exceed the window.
@@ -146,7 +167,11 @@ impl IssuedRequests {
             self.awaiting_ack.push(pe);
         }
         let after = if ordered || asks { previous } else { before };
-        StreamPosition { number, after, asks }
+        StreamPosition {
+            number,
+            after,
+            asks,
+        }
     }
 
     /// Returns true if some requests are unacknowledged and the last one does not ask for an
@@ -198,7 +223,9 @@ impl AckCounts {
     /// visible to the caller.
     #[inline]
     pub fn acked_by(&self, pe: Pe) -> u32 {
-        self.by_pe.get(pe).map_or(0, |count| count.load(Ordering::Acquire))
+        self.by_pe
+            .get(pe)
+            .map_or(0, |count| count.load(Ordering::Acquire))
     }
 
     /// Returns the total of acknowledged requests over all PEs, modulo 2^32.
@@ -211,10 +238,14 @@ impl AckCounts {
     /// # Errors
     /// When there is no such PE.
     pub fn acknowledge(&self, pe: Pe, count: u32) -> Result<(), Violation> {
-        let acked = self.by_pe.get_or_default(pe).ok_or(Violation::Unrequested)?;
+        let acked = self
+            .by_pe
+            .get_or_default(pe)
+            .ok_or(Violation::Unrequested)?;
         let later = |old| (!has_reached(old, count)).then_some(count);
         if let Ok(old) = acked.fetch_update(Ordering::AcqRel, Ordering::Acquire, later) {
-            self.all.fetch_add(count.wrapping_sub(old), Ordering::AcqRel);
+            self.all
+                .fetch_add(count.wrapping_sub(old), Ordering::AcqRel);
         }
         Ok(())
     }
@@ -222,7 +253,10 @@ impl AckCounts {
     /// Sets the count of a PE as if it had acknowledged `count` requests.
     #[cfg(test)]
     pub(super) fn set_acked(&self, pe: Pe, count: u32) {
-        self.by_pe.get_or_default(pe).expect("a PE").store(count, Ordering::Relaxed);
+        self.by_pe
+            .get_or_default(pe)
+            .expect("a PE")
+            .store(count, Ordering::Relaxed);
     }
 }
 
@@ -239,7 +273,10 @@ pub struct Acks {
 impl Acks {
     /// Returns the acknowledgments of a PE in a job of `n_pes` PEs.
     pub fn new(n_pes: u32) -> Acks {
-        Acks { unsent: SharedPeMap::new(n_pes as usize), origins: RwLock::default() }
+        Acks {
+            unsent: SharedPeMap::new(n_pes as usize),
+            origins: RwLock::default(),
+        }
     }
 
     /// Returns the number of PEs of the job.
@@ -250,7 +287,10 @@ impl Acks {
     /// Adds an origin. Returns its number and its acknowledged requests.
     pub fn add_origin(&self) -> (u32, Arc<AckCounts>) {
         let by_pe = SharedPeMap::new(self.n_pes());
-        let counts = Arc::new(AckCounts { by_pe, all: AtomicU32::new(0) });
+        let counts = Arc::new(AckCounts {
+            by_pe,
+            all: AtomicU32::new(0),
+        });
         let mut origins = self.origins.write().unwrap_or_else(PoisonError::into_inner);
         origins.push(Arc::clone(&counts));
         (origins.len() as u32 - 1, counts)
@@ -275,7 +315,10 @@ impl Acks {
         }
         let ack = unsent.swap(0, Ordering::Acquire);
         let origin = ((ack >> 32) as u32).checked_sub(1)?;
-        Some(Ack { origin, count: ack as u32 })
+        Some(Ack {
+            origin,
+            count: ack as u32,
+        })
     }
 
     /// Records an acknowledgment that a PE has sent.

@@ -88,8 +88,18 @@ pub(super) fn append_get(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usiz
 
 /// Appends the head of a put or a get of strided blocks.
 fn append_strided(batch: &mut Vec<u8>, kind: u8, place: u8, blocks: &StridedBlocks) {
-    let &StridedBlocks { remote, local, remote_stride, n, .. } = blocks;
-    batch.extend_from_slice(&head((remote, place), (local.nbytes as u16).to_le_bytes(), kind));
+    let &StridedBlocks {
+        remote,
+        local,
+        remote_stride,
+        n,
+        ..
+    } = blocks;
+    batch.extend_from_slice(&head(
+        (remote, place),
+        (local.nbytes as u16).to_le_bytes(),
+        kind,
+    ));
     batch.extend_from_slice(&(remote_stride as u64).to_le_bytes());
     batch.extend_from_slice(&(n as u32).to_le_bytes());
 }
@@ -114,7 +124,13 @@ pub(super) fn append_get_strided(batch: &mut Vec<u8>, place: u8, blocks: &Stride
 /// Appends an atomic operation. It returns the old value if it `fetches`.
 #[inline]
 pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetches: bool) {
-    let &Update { op, width, dest, operand, condition } = update;
+    let &Update {
+        op,
+        width,
+        dest,
+        operand,
+        condition,
+    } = update;
     let kind = if fetches { FETCH } else { UPDATE };
     batch.extend_from_slice(&head((dest, place), [op as u8, width.nbytes() as u8], kind));
     batch.extend_from_slice(&operand.to_le_bytes());
@@ -129,8 +145,10 @@ pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetche
 pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
     let (&[offset @ .., low, high, what, place], mut rest) = batch.split_first_chunk::<HEAD>()?;
     let (kind, segment) = (what >> KIND_SHIFT, what & ((1 << KIND_SHIFT) - 1));
-    let at =
-        RemoteAddr { segment: Segment::from_number(segment)?, offset: u64::from_le_bytes(offset) };
+    let at = RemoteAddr {
+        segment: Segment::from_number(segment)?,
+        offset: u64::from_le_bytes(offset),
+    };
     let nbytes = usize::from(u16::from_le_bytes([low, high]));
     let entry = match kind {
         PUT => {
@@ -140,7 +158,11 @@ pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
         }
         GET => BatchEntry::Get(at, nbytes),
         PUT_STRIDED | GET_STRIDED if nbytes > 0 => {
-            let strides = BlocksAt { first: at, stride: word(&mut rest)?, nbytes };
+            let strides = BlocksAt {
+                first: at,
+                stride: word(&mut rest)?,
+                nbytes,
+            };
             let (n, after) = rest.split_first_chunk::<4>()?;
             let n = u32::from_le_bytes(*n) as usize;
             rest = after;
@@ -155,9 +177,23 @@ pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
         UPDATE | FETCH => {
             let (op, width) = (AmoOp::from_number(low)?, AmoWidth::from_nbytes(high)?);
             let operand = word(&mut rest)?;
-            let condition = if op == AmoOp::CompareSwap { word(&mut rest)? } else { 0 };
-            let update = Update { op, width, dest: at, operand, condition };
-            if kind == FETCH { BatchEntry::Fetch(update) } else { BatchEntry::Update(update) }
+            let condition = if op == AmoOp::CompareSwap {
+                word(&mut rest)?
+            } else {
+                0
+            };
+            let update = Update {
+                op,
+                width,
+                dest: at,
+                operand,
+                condition,
+            };
+            if kind == FETCH {
+                BatchEntry::Fetch(update)
+            } else {
+                BatchEntry::Update(update)
+            }
         }
         _ => return None,
     };
@@ -265,7 +301,9 @@ impl BlocksAt {
     fn addresses(self) -> impl Iterator<Item = Option<RemoteAddr>> {
         let BlocksAt { first, stride, .. } = self;
         (0..).map(move |i: u64| {
-            let offset = i.checked_mul(stride).and_then(|from| first.offset.checked_add(from))?;
+            let offset = i
+                .checked_mul(stride)
+                .and_then(|from| first.offset.checked_add(from))?;
             Some(RemoteAddr { offset, ..first })
         })
     }

@@ -115,7 +115,10 @@ impl SmallOperation {
             }
             SmallOperation::Amo(Update { op, width, .. }, fetched) => {
                 let words = if op == AmoOp::CompareSwap { 2 } else { 1 };
-                (HEAD + words * WORD, if fetched.is_null() { 0 } else { width.nbytes() })
+                (
+                    HEAD + words * WORD,
+                    if fetched.is_null() { 0 } else { width.nbytes() },
+                )
             }
         }
     }
@@ -126,7 +129,11 @@ impl SmallOperation {
     /// The source of a put is valid for reads.
     #[inline]
     unsafe fn append_to(self, place: u8, open: &mut OpenBatch) {
-        let OpenBatch { batch, answers, n_operations } = open;
+        let OpenBatch {
+            batch,
+            answers,
+            n_operations,
+        } = open;
         *n_operations += 1;
         match self {
             SmallOperation::Put(at, source) => {
@@ -153,7 +160,10 @@ impl SmallOperation {
             SmallOperation::Amo(update, fetched) => {
                 batch::append_update(batch, (&update, place), !fetched.is_null());
                 if !fetched.is_null() {
-                    answers.expect(LocalBuf { base: fetched, nbytes: update.width.nbytes() });
+                    answers.expect(LocalBuf {
+                        base: fetched,
+                        nbytes: update.width.nbytes(),
+                    });
                 }
             }
         }
@@ -180,9 +190,15 @@ impl Batcher {
     /// Begins or ends a session of a context. The end of the last session frees the memory of long
     /// batches.
     pub(super) fn session(&mut self, is_open: bool) {
-        self.n_sessions = if is_open { self.n_sessions + 1 } else { self.n_sessions - 1 };
+        self.n_sessions = if is_open {
+            self.n_sessions + 1
+        } else {
+            self.n_sessions - 1
+        };
         if !self.in_session() {
-            self.by_pe.iter_mut().for_each(|open| open.batch.shrink_to_fit());
+            self.by_pe
+                .iter_mut()
+                .for_each(|open| open.batch.shrink_to_fit());
         }
     }
 
@@ -209,7 +225,11 @@ impl Batcher {
 
     /// Returns the current maximum number of bytes of a batch.
     fn limit(&self) -> usize {
-        if self.in_session() { self.limits.1 } else { self.limits.0 }
+        if self.in_session() {
+            self.limits.1
+        } else {
+            self.limits.0
+        }
     }
 
     /// Returns the PEs whose batches are not empty.
@@ -221,7 +241,9 @@ impl Batcher {
     /// Returns true if the batch for a PE is not empty.
     #[inline]
     pub(super) fn has_any(&self, pe: Pe) -> bool {
-        self.by_pe.get(pe).is_some_and(|open| !open.batch.is_empty())
+        self.by_pe
+            .get(pe)
+            .is_some_and(|open| !open.batch.is_empty())
     }
 
     /// Returns the number of operations in all batches.
@@ -249,7 +271,11 @@ impl Batcher {
     /// the service thread should send no batches, since the owner is adding to them in a session.
     pub(super) fn skip_poll(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.has_grown) && self.in_session();
-        self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
+        self.looks = if is_growing {
+            self.looks.wrapping_add(1)
+        } else {
+            0
+        };
         !self.looks.is_multiple_of(LOOKS)
     }
 
@@ -275,7 +301,9 @@ impl Batcher {
     /// Returns true if the batch for a PE has room for these operations.
     #[inline]
     pub(super) fn has_room(&self, pe: Pe, operations: &[SmallOperation]) -> bool {
-        let Some(open) = self.by_pe.get(pe) else { return true };
+        let Some(open) = self.by_pe.get(pe) else {
+            return true;
+        };
         let mut nbytes = (open.batch.len(), open.answers.nbytes);
         for operation in operations {
             let (batch, answers) = operation.nbytes();
@@ -312,7 +340,10 @@ impl Batcher {
     /// Moves the batch for a PE, and the destinations of its results, into the arguments, which are
     /// empty.
     pub(super) fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut ReplyDestinations) {
-        debug_assert!(batch.is_empty() && answers.dests.is_empty(), "they are overwritten");
+        debug_assert!(
+            batch.is_empty() && answers.dests.is_empty(),
+            "they are overwritten"
+        );
         let open = &mut self.by_pe[pe];
         std::mem::swap(&mut open.batch, batch);
         std::mem::swap(&mut open.answers, answers);

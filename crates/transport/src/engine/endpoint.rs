@@ -46,7 +46,11 @@ pub struct WireEndpoint<P: Issuing> {
 impl<P: Issuing> WireEndpoint<P> {
     /// Returns an endpoint over an issuer that counts it among its users already.
     pub fn new(progress: Arc<P>, issuer: Arc<Issuer<P::Wire>>) -> WireEndpoint<P> {
-        WireEndpoint { progress, issuer, in_session: false }
+        WireEndpoint {
+            progress,
+            issuer,
+            in_session: false,
+        }
     }
 
     /// Returns the issuer of the endpoint, which endpoints of other contexts may share.
@@ -63,7 +67,9 @@ impl<P: Issuing> WireEndpoint<P> {
         &self,
         work: impl FnOnce(&mut Origin<P::Wire>, &<P::Wire as Wire>::Network) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.progress.issuers().with_origin(self.network(), &self.issuer, work)
+        self.progress
+            .issuers()
+            .with_origin(self.network(), &self.issuer, work)
     }
 
     /// Returns true if `pe` is this PE and this CPU accesses its memory. Returns false if the
@@ -97,7 +103,8 @@ impl<P: Issuing> WireEndpoint<P> {
     ) -> Result<(), Error> {
         check_aligned(pe, request.dest, request.width)?;
         if self.is_direct(pe) {
-            self.network().check(pe, request.dest, request.width.nbytes())?;
+            self.network()
+                .check(pe, request.dest, request.width.nbytes())?;
             let old = self.network().local().segments.apply(request);
             if let Some(old) = old.filter(|_| !fetched.is_null()) {
                 // SAFETY: `fetched` is not null, so it is valid for writes of a word, by contract.
@@ -112,14 +119,20 @@ impl<P: Issuing> WireEndpoint<P> {
             }
             network.check(pe, request.dest, request.width.nbytes())?;
             let update = Update::of(request);
-            let parts = RequestParts { fetched, ..RequestParts::EMPTY };
+            let parts = RequestParts {
+                fetched,
+                ..RequestParts::EMPTY
+            };
             if !awaited {
                 let nothing = (LocalBuf::EMPTY, NOWHERE);
                 // SAFETY: `fetched` is null or valid until the operation is complete, by contract;
                 // there are no data.
                 return unsafe { origin.ask_nbi(network, pe, nothing, update, parts) };
             }
-            let parts = RequestParts { update: Some(update), ..parts };
+            let parts = RequestParts {
+                update: Some(update),
+                ..parts
+            };
             // SAFETY: `fetched` is null or valid until the operation is complete, by contract;
             // there are no data.
             let ticket = unsafe { origin.ask(network, pe, parts) }?;
@@ -173,7 +186,11 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         if self.is_direct(pe) {
             for (dest, source) in blocks.each() {
-                let put = Put { dest, source, completion: Completion::Now };
+                let put = Put {
+                    dest,
+                    source,
+                    completion: Completion::Now,
+                };
                 // SAFETY: a block, which is valid for reads, by the contract of the verb.
                 unsafe { self.put(pe, put) }?;
             }
@@ -186,7 +203,11 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
     unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         if self.is_direct(pe) {
             for (source, dest) in blocks.each() {
-                let get = Get { dest, source, completion: Completion::AtQuiet };
+                let get = Get {
+                    dest,
+                    source,
+                    completion: Completion::AtQuiet,
+                };
                 // SAFETY: a block, which is valid until the next quiet, by the verb's contract.
                 unsafe { self.get(pe, get) }?;
             }
@@ -209,7 +230,8 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
         let update = signal.amo();
         check_aligned(pe, update.dest, update.width)?;
-        self.network().check(pe, update.dest, update.width.nbytes())?;
+        self.network()
+            .check(pe, update.dest, update.width.nbytes())?;
         if self.is_direct(pe) || P::Wire::carries_out(self.network(), update.dest.segment) {
             // SAFETY: the source is valid as `put` requires, by the contract of the verb.
             unsafe { self.put(pe, put) }?;

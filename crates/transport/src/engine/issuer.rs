@@ -83,7 +83,10 @@ impl<W: Wire> Issuer<W> {
 
     /// Counts a verb. The caller holds the lock.
     fn count_use(&self) {
-        self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.uses.store(
+            self.uses.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
     }
 
     fn state(&self) -> u8 {
@@ -161,7 +164,10 @@ impl<W: Wire> Issuers<W> {
         make: impl FnOnce() -> Result<(Origin<W>, W::Outside), Error>,
     ) -> Result<Arc<Issuer<W>>, Error> {
         let mut all = lock(&self.all);
-        let fewest = all.iter().min_by_key(|issuer| issuer.users()).map(Arc::clone);
+        let fewest = all
+            .iter()
+            .min_by_key(|issuer| issuer.users())
+            .map(Arc::clone);
         let issuer = match fewest {
             Some(fewest) if fewest.users() == 0 || all.len() >= max => fewest,
             fewest => match (make(), fewest) {
@@ -231,7 +237,10 @@ impl<W: Wire> Issuers<W> {
     #[inline(never)]
     fn list(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, is_new: bool) {
         if is_new {
-            self.unfinished.add(UnfinishedIssuer { issuer: Arc::clone(issuer), uses: 0 });
+            self.unfinished.add(UnfinishedIssuer {
+                issuer: Arc::clone(issuer),
+                uses: 0,
+            });
         }
         network.local().state.request_flush();
     }
@@ -245,8 +254,11 @@ impl<W: Wire> Issuers<W> {
         }
         let by_service = thread == PollingThread::Service;
         let (mut is_busy, mut n_kept) = (false, 0);
-        let looks_at_all =
-            by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
+        let looks_at_all = by_service
+            || self
+                .polls
+                .fetch_add(1, Ordering::Relaxed)
+                .is_multiple_of(POLLS_PER_LOOK);
         let mut finish = |unfinished: &mut UnfinishedIssuer<W>| {
             let issuer = &unfinished.issuer;
             // The issuer only awaits acknowledgments, which peers send on request.
@@ -316,7 +328,8 @@ impl<W: Wire> Issuers<W> {
 
     /// Returns the unfinished issuers; `None` if another thread is polling some of them.
     pub fn unfinished(&self) -> Option<Vec<Arc<Issuer<W>>>> {
-        self.unfinished.map(|unfinished| Arc::clone(&unfinished.issuer))
+        self.unfinished
+            .map(|unfinished| Arc::clone(&unfinished.issuer))
     }
 }
 
@@ -349,7 +362,9 @@ mod tests {
                 while polls.load(Ordering::SeqCst) == 0 {
                     thread::yield_now();
                 }
-                issuers.with_origin(&network, &issuer, |_, _| Ok(())).expect("no loss");
+                issuers
+                    .with_origin(&network, &issuer, |_, _| Ok(()))
+                    .expect("no loss");
             });
             scope.spawn(|| {
                 while issuer.wanted.load(Ordering::Relaxed) == 0 {
@@ -369,7 +384,9 @@ mod tests {
         let (network, mut origin) = origin();
         let polls = Arc::new(AtomicU32::new(0));
         let n_polls = Arc::clone(&polls);
-        origin.wire().polled = Some(Box::new(move || n_polls.fetch_add(1, Ordering::SeqCst) < 10));
+        origin.wire().polled = Some(Box::new(move || {
+            n_polls.fetch_add(1, Ordering::SeqCst) < 10
+        }));
         let (issuers, _) = left_unfinished(&network, origin);
         for _ in 0..2 {
             issuers.finish(&network, PollingThread::Service);

@@ -61,20 +61,38 @@ pub struct Reply {
 impl Request {
     /// Encodes the request.
     pub fn encode(&self) -> [u8; REQUEST] {
-        let Request { stream, position, ack, slot, update, dest } = *self;
+        let Request {
+            stream,
+            position,
+            ack,
+            slot,
+            update,
+            dest,
+        } = *self;
         let asks = if position.asks { ASKS } else { 0 };
         let (op, width, segment, [operand, condition, offset]) = match update {
             None => (NO_OP, 0, 0, [0; 3]),
-            Some(Update { op, width, dest, operand, condition }) => {
+            Some(Update {
+                op,
+                width,
+                dest,
+                operand,
+                condition,
+            }) => {
                 let words = [operand, condition, dest.offset];
                 (op as u8, width.nbytes() as u8, dest.segment as u8, words)
             }
         };
         let head = u32::from_le_bytes([op, width | asks, segment, dest.segment as u8]);
-        let ack = ack.unwrap_or(Ack { origin: NONE, count: 0 });
+        let ack = ack.unwrap_or(Ack {
+            origin: NONE,
+            count: 0,
+        });
         let (Stream { pe, origin }, StreamPosition { number, after, .. }) = (stream, position);
         let slot = slot.unwrap_or(NONE);
-        let numbers = [head, pe.0, origin, number, after, slot, ack.origin, ack.count];
+        let numbers = [
+            head, pe.0, origin, number, after, slot, ack.origin, ack.count,
+        ];
         bytes(&numbers, &[operand, condition, offset, dest.offset])
     }
 
@@ -86,8 +104,10 @@ impl Request {
         let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
         let from = sender.map(|pe| Pe(u32::from_le_bytes(*pe)));
         let request = bytes.try_into().ok().and_then(Request::decode_whole);
-        request
-            .ok_or_else(|| RefusedMessage { from, why: Violation::Unknown("request").to_string() })
+        request.ok_or_else(|| RefusedMessage {
+            from,
+            why: Violation::Unknown("request").to_string(),
+        })
     }
 
     fn decode_whole(bytes: &[u8; REQUEST]) -> Option<Request> {
@@ -109,8 +129,15 @@ impl Request {
         };
         Some(Request {
             stream: Stream { pe: Pe(pe), origin },
-            position: StreamPosition { number, after, asks: width & ASKS != 0 },
-            ack: (acked_origin != NONE).then_some(Ack { origin: acked_origin, count }),
+            position: StreamPosition {
+                number,
+                after,
+                asks: width & ASKS != 0,
+            },
+            ack: (acked_origin != NONE).then_some(Ack {
+                origin: acked_origin,
+                count,
+            }),
             slot: (slot != NONE).then_some(slot),
             update,
             dest: address(data_segment, data_offset)?,
@@ -121,7 +148,11 @@ impl Request {
 impl Reply {
     /// Encodes the reply.
     pub fn encode(&self) -> [u8; REPLY] {
-        let Reply { pe, ack: Ack { origin, count }, old } = *self;
+        let Reply {
+            pe,
+            ack: Ack { origin, count },
+            old,
+        } = *self;
         let (slot, old) = old.unwrap_or((NONE, 0));
         bytes(&[pe.0, origin, count, slot], &[old])
     }
@@ -132,11 +163,18 @@ impl Reply {
     /// When the bytes are no valid message.
     pub fn decode(bytes: &[u8]) -> Result<Reply, RefusedMessage> {
         let from = bytes.first_chunk().map(|pe| Pe(u32::from_le_bytes(*pe)));
-        let unknown = |_| RefusedMessage { from, why: Violation::Unknown("reply").to_string() };
+        let unknown = |_| RefusedMessage {
+            from,
+            why: Violation::Unknown("reply").to_string(),
+        };
         let bytes: &[u8; REPLY] = bytes.try_into().map_err(unknown)?;
         let ([pe, origin, count, slot], [old]) = fields(bytes);
         let old = (slot != NONE).then_some((slot, old));
-        Ok(Reply { pe: Pe(pe), ack: Ack { origin, count }, old })
+        Ok(Reply {
+            pe: Pe(pe),
+            ack: Ack { origin, count },
+            old,
+        })
     }
 }
 
@@ -160,7 +198,10 @@ fn fields<const NUMBERS: usize, const WORDS: usize>(
     let (start, end) = bytes.split_at(4 * NUMBERS);
     let (numbers, words) = (start.as_chunks().0, end.as_chunks().0);
     let number = |i| u32::from_le_bytes(numbers[i]);
-    (std::array::from_fn(number), std::array::from_fn(|i| u64::from_le_bytes(words[i])))
+    (
+        std::array::from_fn(number),
+        std::array::from_fn(|i| u64::from_le_bytes(words[i])),
+    )
 }
 
 /// Maximum number of requests of a stream in flight.
@@ -213,14 +254,40 @@ pub struct Update {
 impl Update {
     /// Returns an atomic operation in the form in which a request describes it.
     pub fn of(request: &AmoRequest) -> Update {
-        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
-        Update { op, width, dest, operand, condition }
+        let &AmoRequest {
+            dest,
+            width,
+            op,
+            operand,
+            condition,
+            ..
+        } = request;
+        Update {
+            op,
+            width,
+            dest,
+            operand,
+            condition,
+        }
     }
 
     /// Returns the operation that the target carries out.
     pub fn at_target(self) -> AmoRequest {
-        let Update { op, width, dest, operand, condition } = self;
-        AmoRequest { dest, width, op, operand, condition, old: OldValue::Returned }
+        let Update {
+            op,
+            width,
+            dest,
+            operand,
+            condition,
+        } = self;
+        AmoRequest {
+            dest,
+            width,
+            op,
+            operand,
+            condition,
+            old: OldValue::Returned,
+        }
     }
 }
 

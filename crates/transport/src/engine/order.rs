@@ -34,7 +34,11 @@ impl<W: Wire> Origin<W> {
         enough: StreamOrder,
     ) -> Result<(), Error> {
         let is_behind = self.caps.order < enough && self.routes[pe].has_writes_before;
-        if is_behind { self.end_writes(network, pe) } else { Ok(()) }
+        if is_behind {
+            self.end_writes(network, pe)
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits until a message to a PE may follow all writes to it, as if there were a fence.
@@ -42,7 +46,11 @@ impl<W: Wire> Origin<W> {
         let route = &self.routes[pe];
         let any = route.is_dirty || route.is_flushing || route.has_writes_before;
         let is_ordered = self.caps.order >= StreamOrder::WritesBeforeMessages;
-        if any && !is_ordered { self.end_writes(network, pe) } else { Ok(()) }
+        if any && !is_ordered {
+            self.end_writes(network, pe)
+        } else {
+            Ok(())
+        }
     }
 
     fn end_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
@@ -86,7 +94,14 @@ impl<W: Wire> Origin<W> {
     /// Asks a PE to acknowledge all requests to it, unless it was asked already.
     fn ask_for_ack(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         if self.batcher.has_any(pe) {
-            self.send_batch(network, pe, RequestParts { asks: true, ..RequestParts::BATCH })?;
+            self.send_batch(
+                network,
+                pe,
+                RequestParts {
+                    asks: true,
+                    ..RequestParts::BATCH
+                },
+            )?;
         }
         if !self.issued.must_ask(pe) {
             return Ok(());
@@ -197,7 +212,11 @@ impl<W: Wire> Origin<W> {
     pub(super) fn is_quiet(&mut self, network: &W::Network) -> Result<bool, Error> {
         self.begin_quiet_of_all(network)?;
         self.advance(network, true)?;
-        let is_acked = self.issued.awaiting_ack().iter().all(|&pe| self.issued.unacked(pe) == 0);
+        let is_acked = self
+            .issued
+            .awaiting_ack()
+            .iter()
+            .all(|&pe| self.issued.unacked(pe) == 0);
         // `is_unfinished` does not tell this: a wire that other threads poll may have operations in
         // flight although the origin has nothing unfinished.
         if !is_acked || !self.active.is_empty() || self.waits_to_send() {
@@ -230,7 +249,11 @@ impl<W: Wire> Origin<W> {
             let n = u64::from(self.issued.unacked(pe)).max(of_wire);
             if route.is_active { n.max(1) } else { n }
         };
-        Ok(pes.into_iter().map(|pe| (pe, n(pe))).filter(|(_, n)| *n > 0).collect())
+        Ok(pes
+            .into_iter()
+            .map(|pe| (pe, n(pe)))
+            .filter(|(_, n)| *n > 0)
+            .collect())
     }
 
     /// Orders later operations after those issued before, for each PE.

@@ -188,7 +188,13 @@ impl<W: Wire> Origin<W> {
     /// Polls the wire, handles what has arrived, and sends numbered batches. Returns true if the
     /// poll found work.
     pub(super) fn progress(&mut self, network: &W::Network) -> Result<bool, Error> {
-        let Origin { wire, slots, routes, issued, .. } = self;
+        let Origin {
+            wire,
+            slots,
+            routes,
+            issued,
+            ..
+        } = self;
         let acks = &network.local().acks;
         let worked = wire.poll(network, &mut |Reply { pe, ack, old }, bytes| {
             acks.acknowledge(pe, ack)?;
@@ -245,7 +251,10 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
     }
 
     fn serve(&mut self, worked: bool, _: &mut Backoff) -> Result<bool, Error> {
-        if self.silent_since.is_some_and(|since| since.elapsed() > UNCONFIRMED_AFTER) {
+        if self
+            .silent_since
+            .is_some_and(|since| since.elapsed() > UNCONFIRMED_AFTER)
+        {
             self.silent_since = None;
             for pe in self.awaited() {
                 self.origin.wire.confirm(self.network, pe)?;
@@ -292,7 +301,12 @@ impl<W: Wire> Origin<W> {
         towards: Option<Pe>,
         mut step: impl FnMut(&mut Origin<W>) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
-        let mut waiting = Waiting { origin: self, network, towards, silent_since: None };
+        let mut waiting = Waiting {
+            origin: self,
+            network,
+            towards,
+            silent_since: None,
+        };
         wait(&mut waiting, |Waiting { origin, .. }| {
             // A poll that found work most often found the awaited event. Serving peers first would
             // delay it.
@@ -313,7 +327,9 @@ impl<W: Wire> Origin<W> {
         towards: Option<Pe>,
         mut ready: impl FnMut(&mut Origin<W>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        self.until_some(network, towards, |origin| ready(origin).map(|is| is.then_some(())))
+        self.until_some(network, towards, |origin| {
+            ready(origin).map(|is| is.then_some(()))
+        })
     }
 
     /// Starts an operation, and waits for room if the wire has none.
@@ -391,8 +407,9 @@ impl<W: Wire> Origin<W> {
     }
 
     fn end_pending(&mut self, network: &W::Network, pe: Pe, token: W::Token) -> Result<(), Error> {
-        let ended =
-            self.until(network, Some(pe), |origin| origin.wire.is_over(network, pe, &token));
+        let ended = self.until(network, Some(pe), |origin| {
+            origin.wire.is_over(network, pe, &token)
+        });
         self.wire.forget(token);
         ended
     }

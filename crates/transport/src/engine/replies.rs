@@ -63,12 +63,24 @@ impl AnswerSlots {
     fn take(&mut self, pe: Pe) -> (Ticket, &mut Slot) {
         let slot = self.free.pop().unwrap_or_else(|| {
             let (answers, width) = (ReplyDestinations::default(), AmoWidth::Eight);
-            self.slots.push(Slot { generation: 0, pe: None, word: null_mut(), width, answers });
+            self.slots.push(Slot {
+                generation: 0,
+                pe: None,
+                word: null_mut(),
+                width,
+                answers,
+            });
             self.slots.len() as u32 - 1
         });
         let taken = &mut self.slots[slot as usize];
         taken.pe = Some(pe);
-        (Ticket { slot, generation: taken.generation }, taken)
+        (
+            Ticket {
+                slot,
+                generation: taken.generation,
+            },
+            taken,
+        )
     }
 
     /// Takes a slot for an old value from a PE, which is stored at `word` unless that is null.
@@ -112,7 +124,10 @@ impl AnswerSlots {
     /// # Errors
     /// If the slot awaits no answer, or one of another length.
     pub(super) fn answer(&mut self, number: u32, old: u64, bytes: &[u8]) -> Result<Pe, Violation> {
-        let slot = self.slots.get_mut(number as usize).ok_or(Violation::Unrequested)?;
+        let slot = self
+            .slots
+            .get_mut(number as usize)
+            .ok_or(Violation::Unrequested)?;
         let pe = slot.pe.ok_or(Violation::Unrequested)?;
         if !slot.word.is_null() {
             // SAFETY: valid for a word of this width until now, by the contract of the operation.
@@ -182,7 +197,10 @@ impl ReplyTable {
     /// Adds the next origin, and returns its replies.
     pub fn add(&self) -> Arc<Replies> {
         let replies = Arc::new(Replies::default());
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&replies));
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&replies));
         replies
     }
 
@@ -196,7 +214,9 @@ impl ReplyTable {
             return acks.acknowledge(reply.pe, reply.ack);
         }
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let replies = all.get(reply.ack.origin as usize).ok_or(Violation::Unrequested)?;
+        let replies = all
+            .get(reply.ack.origin as usize)
+            .ok_or(Violation::Unrequested)?;
         replies.put(reply, bytes);
         Ok(())
     }
@@ -211,19 +231,35 @@ mod tests {
     #[test]
     fn a_reply_is_taken_once() {
         let replies = Replies::default();
-        let reply = Reply { pe: Pe(3), ack: Ack { origin: 0, count: 1 }, old: Some((1, 7)) };
-        assert_eq!(replies.take(&mut |_, _| unreachable!("none has come")), Ok(0));
+        let reply = Reply {
+            pe: Pe(3),
+            ack: Ack {
+                origin: 0,
+                count: 1,
+            },
+            old: Some((1, 7)),
+        };
+        assert_eq!(
+            replies.take(&mut |_, _| unreachable!("none has come")),
+            Ok(0)
+        );
         replies.put(reply, b"abc");
         let mut taken = Vec::new();
         let take = &mut |reply, bytes: &[u8]| {
             taken.push((reply, bytes.to_vec()));
             Ok(())
         };
-        assert_eq!((replies.take(take), replies.take(&mut |_, _| Ok(()))), (Ok(1), Ok(0)));
+        assert_eq!(
+            (replies.take(take), replies.take(&mut |_, _| Ok(()))),
+            (Ok(1), Ok(0))
+        );
         assert_eq!(taken, [(reply, b"abc".to_vec())]);
         replies.put(reply, b"");
         replies.put(Reply { pe: Pe(4), ..reply }, b"");
         let refused = RefusedMessage::of(Pe(3), Violation::Unrequested);
-        assert_eq!(replies.take(&mut |_, _| Err(Violation::Unrequested)), Err(refused));
+        assert_eq!(
+            replies.take(&mut |_, _| Err(Violation::Unrequested)),
+            Err(refused)
+        );
     }
 }

@@ -29,7 +29,10 @@ pub(super) enum Carried {
 }
 
 /// The address in a request without data.
-pub(super) const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+pub(super) const NOWHERE: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: 0,
+};
 
 /// The contents of a request, before it is numbered.
 #[derive(Clone, Copy)]
@@ -56,8 +59,10 @@ impl RequestParts {
         awaited: false,
     };
     /// A request that sends the batch for the PE.
-    pub(super) const BATCH: RequestParts =
-        RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
+    pub(super) const BATCH: RequestParts = RequestParts {
+        carried: Carried::Batch,
+        ..RequestParts::EMPTY
+    };
 }
 
 impl<W: Wire> Origin<W> {
@@ -81,7 +86,11 @@ impl<W: Wire> Origin<W> {
         }
         if self.slots.n_unanswered() >= self.caps.max_unanswered {
             let max = self.caps.max_unanswered;
-            self.until(network, None, |origin| Ok(origin.slots.n_unanswered() < max))?;
+            self.until(
+                network,
+                None,
+                |origin| Ok(origin.slots.n_unanswered() < max),
+            )?;
         }
         let (mut batch, ticket) = self.fill(pe, &parts);
         let request = self.issue(network, pe, &parts, ticket);
@@ -111,9 +120,9 @@ impl<W: Wire> Origin<W> {
     fn fill(&mut self, pe: Pe, parts: &RequestParts) -> (Vec<u8>, Option<Ticket>) {
         let mut batch = Vec::new();
         let ticket = match parts.carried {
-            Carried::Batch => {
-                self.slots.for_batch(pe, |answers| self.batcher.take(pe, &mut batch, answers))
-            }
+            Carried::Batch => self
+                .slots
+                .for_batch(pe, |answers| self.batcher.take(pe, &mut batch, answers)),
             Carried::Data(..) if parts.fetched.is_null() => None,
             Carried::Data(..) => {
                 let width = parts.update.map_or(AmoWidth::Eight, |update| update.width);
@@ -162,7 +171,10 @@ impl<W: Wire> Origin<W> {
 
     /// Sends an empty request that asks for an acknowledgment.
     pub(super) fn send_question(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        let parts = RequestParts { asks: true, ..RequestParts::EMPTY };
+        let parts = RequestParts {
+            asks: true,
+            ..RequestParts::EMPTY
+        };
         // SAFETY: there are no data, and nothing is fetched.
         unsafe { self.send(network, pe, parts) }.map(|_| ())
     }
@@ -248,7 +260,11 @@ impl<W: Wire> Origin<W> {
         parts: RequestParts,
     ) -> Result<(), Error> {
         let carried = Carried::Data(data, dest);
-        let parts = RequestParts { update: Some(update), carried, ..parts };
+        let parts = RequestParts {
+            update: Some(update),
+            carried,
+            ..parts
+        };
         let are_small = is_small(update.dest.segment, 0) && is_small(dest.segment, data.nbytes);
         let amo = SmallOperation::Amo(update, parts.fetched);
         let both = [SmallOperation::Put(dest, data), amo];
@@ -270,7 +286,10 @@ impl<W: Wire> Origin<W> {
             if self.batcher.has_any(pe) && self.batcher.has_room(pe, operations) {
                 // SAFETY: the data are valid now, `fetched` until the operation is complete.
                 unsafe { self.batcher.add(Proxy::itself(pe), operations) };
-                let parts = RequestParts { ordered: true, ..RequestParts::BATCH };
+                let parts = RequestParts {
+                    ordered: true,
+                    ..RequestParts::BATCH
+                };
                 return self.send_batch(network, pe, parts);
             }
         }
@@ -299,7 +318,11 @@ impl<W: Wire> Origin<W> {
             && signal.dest.segment == Segment::Internal;
         if !is_written && source.nbytes <= self.caps.longest_signaled {
             let awaited = put.completion == Completion::Now && source.nbytes > 0;
-            let parts = RequestParts { ordered, awaited, ..RequestParts::EMPTY };
+            let parts = RequestParts {
+                ordered,
+                awaited,
+                ..RequestParts::EMPTY
+            };
             // SAFETY: nothing is fetched; the source is valid by contract.
             return unsafe { self.ask_nbi(network, pe, (source, dest), update, parts) };
         }
@@ -313,15 +336,26 @@ impl<W: Wire> Origin<W> {
         }
         // If messages follow writes, the acknowledgment of the signal covers the write.
         let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
-        let end = WriteEnd { source_free, sent: WriteSent::WithNext, ..WriteEnd::of(put) };
+        let end = WriteEnd {
+            source_free,
+            sent: WriteSent::WithNext,
+            ..WriteEnd::of(put)
+        };
         // SAFETY: the source is valid as `put` requires, by the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, end) }?;
-        let parts = RequestParts { update: Some(update), ordered, ..RequestParts::EMPTY };
+        let parts = RequestParts {
+            update: Some(update),
+            ordered,
+            ..RequestParts::EMPTY
+        };
         let sent = match is_written {
             true => self.write_flag(network, pe, signal),
             false => {
-                let ordered_after =
-                    if source_free { Ok(()) } else { self.order_after_all(network, pe) };
+                let ordered_after = if source_free {
+                    Ok(())
+                } else {
+                    self.order_after_all(network, pe)
+                };
                 // SAFETY: nothing is fetched, and there are no data.
                 ordered_after.and_then(|()| unsafe { self.ask(network, pe, parts) }.map(|_| ()))
             }
@@ -342,11 +376,20 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
         pe: Pe,
-        &SignalUpdate { dest, ref value, .. }: &SignalUpdate,
+        &SignalUpdate {
+            dest, ref value, ..
+        }: &SignalUpdate,
     ) -> Result<(), Error> {
         let source = LocalBuf::source(from_ref(value).cast(), size_of_val(value));
-        let put = Put { dest, source, completion: Completion::Now };
-        let end = WriteEnd { sent: WriteSent::Now, ..WriteEnd::of(&put) };
+        let put = Put {
+            dest,
+            source,
+            completion: Completion::Now,
+        };
+        let end = WriteEnd {
+            sent: WriteSent::Now,
+            ..WriteEnd::of(&put)
+        };
         // SAFETY: the value is borrowed during the call, which waits until it may be reused.
         let posted = unsafe { self.begin_put(network, pe, &put, end) }?;
         self.end(network, pe, posted)
@@ -405,7 +448,11 @@ impl<W: Wire> Origin<W> {
             // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
             posted = unsafe { self.amo_later(network, pe, request, fetched, posted) }?;
         }
-        if awaited { self.end(network, pe, posted) } else { Ok(()) }
+        if awaited {
+            self.end(network, pe, posted)
+        } else {
+            Ok(())
+        }
     }
 
     /// Starts an atomic operation of the network for which there was no room at first, or whose key
@@ -455,7 +502,12 @@ impl<W: Wire> Origin<W> {
                 mem::apply(op, width, word, request.operand, request.condition)
             };
             let op = AmoOp::CompareSwap;
-            let swap = AmoRequest { op, operand, condition: guess, ..*request };
+            let swap = AmoRequest {
+                op,
+                operand,
+                condition: guess,
+                ..*request
+            };
             // The network may write 4 of the 8 bytes.
             *self.swapped = 0;
             let fetched = (&raw mut *self.swapped).cast();
@@ -474,7 +526,10 @@ impl<W: Wire> Origin<W> {
 }
 
 // `swap_until_applied` takes the first 4 of 8 bytes for the word of 4 bytes with the same value.
-const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "written for little-endian machines"
+);
 
 impl<W: Wire> Origin<W> {
     /// Completes all operations, and begins or ends a session of one of the contexts.
@@ -544,7 +599,11 @@ impl<W: Wire> Origin<W> {
         for i in (0..self.batcher.pes().len()).rev() {
             self.try_send_batch(network, self.batcher.pes()[i])?;
         }
-        if self.unsent.is_empty() { Ok(()) } else { self.send_unsent(network) }
+        if self.unsent.is_empty() {
+            Ok(())
+        } else {
+            self.send_unsent(network)
+        }
     }
 
     /// Works as [`try_send_open_batches`](Self::try_send_open_batches), for the service thread,

@@ -87,7 +87,11 @@ impl<W: Wire> Origin<W> {
         let end = WriteEnd::of(put);
         // SAFETY: the source is valid as `put` requires, by the same contract.
         let posted = unsafe { self.begin_put(network, pe, put, end) }?;
-        if end.awaited { self.end(network, pe, posted) } else { Ok(()) }
+        if end.awaited {
+            self.end(network, pe, posted)
+        } else {
+            Ok(())
+        }
     }
 
     /// Starts the writes of a put, without batching. Returns the outcome of a single write; several
@@ -156,7 +160,11 @@ impl<W: Wire> Origin<W> {
     pub(super) fn order_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         network.local().loss.check()?;
         let fences = self.issued.fences();
-        match self.routes.get(pe).is_some_and(|route| route.ordered_at == fences) {
+        match self
+            .routes
+            .get(pe)
+            .is_some_and(|route| route.ordered_at == fences)
+        {
             true => Ok(()),
             false => self.order_first_write(network, pe),
         }
@@ -250,7 +258,11 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         get: &Get,
     ) -> Result<(), Error> {
-        let &Get { dest, source, completion } = get;
+        let &Get {
+            dest,
+            source,
+            completion,
+        } = get;
         network.check(pe, source, dest.nbytes)?;
         if dest.nbytes == 0 {
             return Ok(());
@@ -285,7 +297,11 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         get: &Get,
     ) -> Result<(), Error> {
-        let &Get { dest, source, completion } = get;
+        let &Get {
+            dest,
+            source,
+            completion,
+        } = get;
         let awaited = completion == Completion::Now;
         self.reach(network, pe)?;
         if dest.nbytes == 0 {
@@ -303,7 +319,11 @@ impl<W: Wire> Origin<W> {
             // SAFETY: the destination is valid as `get` requires, by the same contract.
             posted = unsafe { self.get_later(network, pe, get, posted) }?;
         }
-        if awaited { self.end(network, pe, posted) } else { Ok(()) }
+        if awaited {
+            self.end(network, pe, posted)
+        } else {
+            Ok(())
+        }
     }
 
     /// Starts the reads of a get that found no room at first, exceeds the longest read, or needs
@@ -320,7 +340,11 @@ impl<W: Wire> Origin<W> {
         get: &Get,
         first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        let &Get { dest, source, completion } = get;
+        let &Get {
+            dest,
+            source,
+            completion,
+        } = get;
         let awaited = completion == Completion::Now;
         // SAFETY: the same contract, also of a part.
         let start = |wire: &mut W, part| unsafe { wire.read(network, pe, part, awaited) };
@@ -351,7 +375,11 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
         for (dest, source) in blocks.each() {
-            let put = Put { dest, source, completion: Completion::Now };
+            let put = Put {
+                dest,
+                source,
+                completion: Completion::Now,
+            };
             // SAFETY: a block, which is valid for reads while `put` waits, by contract.
             unsafe { self.put(network, pe, &put) }?;
         }
@@ -375,7 +403,11 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
         for (source, dest) in blocks.each() {
-            let get = Get { dest, source, completion: Completion::AtQuiet };
+            let get = Get {
+                dest,
+                source,
+                completion: Completion::AtQuiet,
+            };
             // SAFETY: a block, which is valid for writes until the get is complete, by contract.
             unsafe { self.get(network, pe, &get) }?;
         }
@@ -453,8 +485,15 @@ impl<W: Wire> Origin<W> {
     fn find_key(&mut self, network: &W::Network, pe: Pe, block: HeapBlock) -> Result<(), Error> {
         let from = heap_blocks::entry(block, network.nbytes(pe, Segment::Internal)?);
         let from = from.ok_or_else(|| damaged(pe, "table of keys"))?;
-        let to = LocalBuf { base: self.entry.as_mut_ptr(), nbytes: ENTRY };
-        let get = Get { dest: to, source: from, completion: Completion::Now };
+        let to = LocalBuf {
+            base: self.entry.as_mut_ptr(),
+            nbytes: ENTRY,
+        };
+        let get = Get {
+            dest: to,
+            source: from,
+            completion: Completion::Now,
+        };
         // SAFETY: a buffer of the origin, which is freed after the wire.
         unsafe { self.get_by_wire(network, pe, &get) }?;
         let entry = *self.entry;

@@ -110,7 +110,10 @@ impl<T: Copy, R> RequestTarget<T, R> {
         let request = &incoming.request;
         let order = self.0.borrow_mut().accept(&serving.local().acks, request)?;
         if order == ArrivalOrder::Early {
-            let early = EarlyRequest { incoming, data: EarlyData::keep(data) };
+            let early = EarlyRequest {
+                incoming,
+                data: EarlyData::keep(data),
+            };
             self.0.borrow_mut().keep(request, early);
             return Ok(());
         }
@@ -140,7 +143,9 @@ impl<T: Copy, R> RequestTarget<T, R> {
     ) -> Result<(), Violation> {
         loop {
             let next = self.0.borrow_mut().take_ready(stream);
-            let Some(EarlyRequest { incoming, data }) = next else { return Ok(()) };
+            let Some(EarlyRequest { incoming, data }) = next else {
+                return Ok(());
+            };
             let data = match data {
                 EarlyData::Data(ref bytes) => IncomingData::Here(Body::Data(bytes)),
                 EarlyData::Batch(ref batch) => IncomingData::Here(Body::Batch(batch)),
@@ -168,7 +173,10 @@ impl<T: Copy, R> RequestTarget<T, R> {
         let mut answers = Vec::new();
         let NetworkPe { segments, host, .. } = serving.local();
         let old = request.carry_out(body, segments, &**host, &mut answers)?;
-        let reply = self.0.borrow_mut().mark_carried_out(&serving.local().acks, request, old);
+        let reply = self
+            .0
+            .borrow_mut()
+            .mark_carried_out(&serving.local().acks, request, old);
         match reply {
             Some(reply) => serving.reply(incoming, reply, answers),
             None => Ok(()),
@@ -213,8 +221,12 @@ impl Request {
     /// # Errors
     /// When the word is not in a segment of this PE, or not aligned.
     fn apply<T>(&self, segments: &Segments<T>) -> Result<u64, Violation> {
-        let Some(update) = self.update else { return Ok(0) };
-        segments.apply(&update.at_target()).ok_or(Violation::Address(update.dest.offset))
+        let Some(update) = self.update else {
+            return Ok(0);
+        };
+        segments
+            .apply(&update.at_target())
+            .ok_or(Violation::Address(update.dest.offset))
     }
 }
 
@@ -239,7 +251,10 @@ pub struct Streams<T> {
 impl<T> Streams<T> {
     /// Returns a record without streams.
     pub fn new(me: Pe) -> Streams<T> {
-        Streams { me, carried: HashMap::new() }
+        Streams {
+            me,
+            carried: HashMap::new(),
+        }
     }
 
     /// Validates a request that has arrived, and records the acknowledgment that it includes.
@@ -249,19 +264,30 @@ impl<T> Streams<T> {
     /// When the request violates the protocol: its stream, its acknowledgment or its number is one
     /// that no origin sends at this point.
     pub fn accept(&mut self, acks: &Acks, request: &Request) -> Result<ArrivalOrder, Violation> {
-        let &Request { stream, position, ack, .. } = request;
+        let &Request {
+            stream,
+            position,
+            ack,
+            ..
+        } = request;
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
         }
         if let Some(ack) = ack {
             acks.acknowledge(stream.pe, ack)?;
         }
-        self.carried.entry(stream).or_default().arrival_order(position)
+        self.carried
+            .entry(stream)
+            .or_default()
+            .arrival_order(position)
     }
 
     /// Keeps what is needed of a request that has arrived [early](ArrivalOrder::Early).
     pub fn keep(&mut self, request: &Request, early: T) {
-        self.carried.entry(request.stream).or_default().keep(request.position, early);
+        self.carried
+            .entry(request.stream)
+            .or_default()
+            .keep(request.position, early);
     }
 
     /// Removes and returns a kept request of a stream that may be carried out now.
@@ -273,7 +299,12 @@ impl<T> Streams<T> {
     /// request asks for an acknowledgment or an answer; otherwise the next message to its PE
     /// may acknowledge the request.
     pub fn mark_carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
-        let &Request { stream, position, slot, .. } = request;
+        let &Request {
+            stream,
+            position,
+            slot,
+            ..
+        } = request;
         let carried = self.carried.entry(stream).or_default();
         carried.mark_carried_out(position.number);
         let count = carried.count();
@@ -281,8 +312,15 @@ impl<T> Streams<T> {
             acks.mark_carried_out(stream, count);
             return None;
         }
-        let ack = Ack { origin: stream.origin, count };
-        Some(Reply { pe: self.me, ack, old: slot.map(|slot| (slot, old)) })
+        let ack = Ack {
+            origin: stream.origin,
+            count,
+        };
+        Some(Reply {
+            pe: self.me,
+            ack,
+            old: slot.map(|slot| (slot, old)),
+        })
     }
 }
 
@@ -308,7 +346,11 @@ pub struct CarriedOut<T> {
 
 impl<T> Default for CarriedOut<T> {
     fn default() -> CarriedOut<T> {
-        CarriedOut { count: 0, beyond: Vec::new(), early: Vec::new() }
+        CarriedOut {
+            count: 0,
+            beyond: Vec::new(),
+            early: Vec::new(),
+        }
     }
 }
 
@@ -316,7 +358,10 @@ impl<T> CarriedOut<T> {
     /// Returns a record that starts as if `count` requests had been carried out.
     #[cfg(test)]
     pub(super) fn with_count(count: u32) -> CarriedOut<T> {
-        CarriedOut { count, ..CarriedOut::default() }
+        CarriedOut {
+            count,
+            ..CarriedOut::default()
+        }
     }
 
     /// Returns the number up to which all requests were carried out.
@@ -354,7 +399,11 @@ impl<T> CarriedOut<T> {
             return self.beyond.push(number);
         }
         self.count = number;
-        while let Some(next) = self.beyond.iter().position(|n| *n == self.count.wrapping_add(1)) {
+        while let Some(next) = self
+            .beyond
+            .iter()
+            .position(|n| *n == self.count.wrapping_add(1))
+        {
             self.beyond.swap_remove(next);
             self.count = self.count.wrapping_add(1);
         }
@@ -364,8 +413,10 @@ impl<T> CarriedOut<T> {
     #[inline]
     pub fn take_ready(&mut self) -> Option<T> {
         let count = self.count;
-        let next =
-            self.early.iter().position(|(position, _)| has_reached(count, position.after))?;
+        let next = self
+            .early
+            .iter()
+            .position(|(position, _)| has_reached(count, position.after))?;
         Some(self.early.swap_remove(next).1)
     }
 }
@@ -380,36 +431,76 @@ mod tests {
     fn request(stream: Stream, number: u32, after: u32) -> Request {
         Request {
             stream,
-            position: StreamPosition { number, after, asks: false },
+            position: StreamPosition {
+                number,
+                after,
+                asks: false,
+            },
             ack: None,
             slot: None,
             update: None,
-            dest: RemoteAddr { segment: Segment::Heap, offset: 0 },
+            dest: RemoteAddr {
+                segment: Segment::Heap,
+                offset: 0,
+            },
         }
     }
 
     #[test]
     fn requests_wait_for_their_turn_and_are_acknowledged() {
         let (acks, mut streams) = (Acks::new(2), Streams::new(Pe(0)));
-        let stream = Stream { pe: Pe(1), origin: 3 };
+        let stream = Stream {
+            pe: Pe(1),
+            origin: 3,
+        };
         let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
-        let fetch = Request { slot: Some(7), ..first };
+        let fetch = Request {
+            slot: Some(7),
+            ..first
+        };
         assert_eq!(streams.accept(&acks, &second), Ok(ArrivalOrder::Early));
         streams.keep(&second, "second");
         assert_eq!(streams.take_ready(stream), None);
         assert_eq!(streams.accept(&acks, &fetch), Ok(ArrivalOrder::Next));
-        let reply = streams.mark_carried_out(&acks, &fetch, 5).expect("the old value is due");
-        assert_eq!(reply, Reply { pe: Pe(0), ack: Ack { origin: 3, count: 1 }, old: Some((7, 5)) });
+        let reply = streams
+            .mark_carried_out(&acks, &fetch, 5)
+            .expect("the old value is due");
+        assert_eq!(
+            reply,
+            Reply {
+                pe: Pe(0),
+                ack: Ack {
+                    origin: 3,
+                    count: 1
+                },
+                old: Some((7, 5))
+            }
+        );
         assert_eq!(streams.take_ready(stream), Some("second"));
         assert_eq!(streams.mark_carried_out(&acks, &second, 0), None);
-        assert_eq!(acks.for_message_to(Pe(1)), Some(Ack { origin: 3, count: 2 }));
+        assert_eq!(
+            acks.for_message_to(Pe(1)),
+            Some(Ack {
+                origin: 3,
+                count: 2
+            })
+        );
         assert_eq!(streams.accept(&acks, &second), Err(Violation::Number(2)));
     }
 
     #[test]
     fn nothing_is_kept_of_streams_that_do_not_exist() {
         let (acks, mut streams) = (Acks::new(2), Streams::<()>::new(Pe(0)));
-        for stream in [Stream { pe: Pe(2), origin: 0 }, Stream { pe: Pe(1), origin: MAX_ORIGINS }] {
+        for stream in [
+            Stream {
+                pe: Pe(2),
+                origin: 0,
+            },
+            Stream {
+                pe: Pe(1),
+                origin: MAX_ORIGINS,
+            },
+        ] {
             let order = streams.accept(&acks, &request(stream, 2, 1));
             assert_eq!(order, Err(Violation::Unknown("stream of requests")));
         }

@@ -35,7 +35,11 @@ impl WireNetwork for TestNetwork {
     }
 
     fn nbytes(&self, _: Pe, segment: Segment) -> Result<u64, Error> {
-        Ok(if segment == Segment::Internal { TABLE as u64 } else { u64::MAX })
+        Ok(if segment == Segment::Internal {
+            TABLE as u64
+        } else {
+            u64::MAX
+        })
     }
 
     fn host_of(&self, _: Pe) -> Option<String> {
@@ -108,10 +112,12 @@ impl Wire for TestWire {
     ) -> Result<Covered, Error> {
         let index = (at.offset / BLOCK) as usize;
         let (start, end) = (index as u64 * BLOCK, (index as u64 + 1) * BLOCK);
-        Ok(match at.segment == Segment::Heap && index == 1 && !self.is_known {
-            true => Covered::Unknown(HeapBlock { index, start, end }),
-            false => Covered::Bytes(nbytes.min((end - at.offset) as usize)),
-        })
+        Ok(
+            match at.segment == Segment::Heap && index == 1 && !self.is_known {
+                true => Covered::Unknown(HeapBlock { index, start, end }),
+                false => Covered::Bytes(nbytes.min((end - at.offset) as usize)),
+            },
+        )
     }
 
     fn learn(
@@ -122,7 +128,11 @@ impl Wire for TestWire {
         _: &[u8; ENTRY],
     ) -> Result<(), Error> {
         self.is_known = !self.is_damaged;
-        if self.is_damaged { Err(damaged(pe, "key")) } else { Ok(()) }
+        if self.is_damaged {
+            Err(damaged(pe, "key"))
+        } else {
+            Ok(())
+        }
     }
 
     unsafe fn write(
@@ -135,7 +145,11 @@ impl Wire for TestWire {
         if to.offset >= BLOCK && !self.is_known {
             return Ok(PostOutcome::Uncovered);
         }
-        let n = self.calls.iter().filter(|call| **call == Called::Write).count();
+        let n = self
+            .calls
+            .iter()
+            .filter(|call| **call == Called::Write)
+            .count();
         match n + 1 == self.failing_write {
             true => Err(Error::Invalid("the write that fails".to_owned())),
             false => Ok(self.start(Called::Write)),
@@ -265,11 +279,18 @@ pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
 static BYTES: [u8; 256] = [0; 256];
 
 fn at(offset: u64) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Heap, offset }
+    RemoteAddr {
+        segment: Segment::Heap,
+        offset,
+    }
 }
 
 fn put(nbytes: usize, completion: Completion) -> Put {
-    Put { dest: at(0), source: LocalBuf::source(BYTES.as_ptr(), nbytes), completion }
+    Put {
+        dest: at(0),
+        source: LocalBuf::source(BYTES.as_ptr(), nbytes),
+        completion,
+    }
 }
 
 #[test]
@@ -278,7 +299,10 @@ fn all_parts_of_a_put_start_before_it_waits() {
     // SAFETY: a static source.
     let done = unsafe { origin.put(&network, PEER, &put(100, Completion::Now)) };
     assert_eq!(done, Ok(()));
-    assert_eq!(origin.wire.calls, [Called::Write, Called::Write, Called::Poll]);
+    assert_eq!(
+        origin.wire.calls,
+        [Called::Write, Called::Write, Called::Poll]
+    );
 }
 
 #[test]
@@ -286,11 +310,21 @@ fn all_parts_of_a_get_start_before_it_waits() {
     let (network, mut origin) = origin();
     origin.caps.longest_read = 64;
     let mut bytes = [0u8; 128];
-    let dest = LocalBuf { base: bytes.as_mut_ptr(), nbytes: 128 };
-    let get = Get { dest, source: at(0), completion: Completion::Now };
+    let dest = LocalBuf {
+        base: bytes.as_mut_ptr(),
+        nbytes: 128,
+    };
+    let get = Get {
+        dest,
+        source: at(0),
+        completion: Completion::Now,
+    };
     // SAFETY: the destination outlives the call.
     assert_eq!(unsafe { origin.get(&network, PEER, &get) }, Ok(()));
-    assert_eq!(origin.wire.calls, [Called::Read, Called::Read, Called::Poll]);
+    assert_eq!(
+        origin.wire.calls,
+        [Called::Read, Called::Read, Called::Poll]
+    );
 }
 
 /// A key that cannot be used is found before any write of the put has started.
@@ -301,11 +335,20 @@ fn no_part_starts_before_all_keys_are_known() {
     // SAFETY: a static source.
     let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
     assert_eq!(done, Err(damaged(PEER, "key")));
-    assert_eq!(origin.wire.calls, [Called::Read, Called::Poll], "the entry of the key");
+    assert_eq!(
+        origin.wire.calls,
+        [Called::Read, Called::Poll],
+        "the entry of the key"
+    );
     origin.wire.is_damaged = false;
     // SAFETY: a static source.
     let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
-    let writes = origin.wire.calls.iter().filter(|call| **call == Called::Write).count();
+    let writes = origin
+        .wire
+        .calls
+        .iter()
+        .filter(|call| **call == Called::Write)
+        .count();
     assert_eq!((done, writes), (Ok(()), 4), "two in each block");
 }
 
@@ -338,12 +381,21 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
         origin.wire.calls
     };
     let (flag, users) = (signal(Segment::Internal), signal(Segment::Heap));
-    let counter = SignalUpdate { op: AmoOp::Add, ..flag };
+    let counter = SignalUpdate {
+        op: AmoOp::Add,
+        ..flag
+    };
     assert_eq!(calls(StreamOrder::Everything, flag, 0), [Called::Write]);
-    assert_eq!(calls(StreamOrder::Everything, flag, 8), [Called::Write, Called::Write]);
+    assert_eq!(
+        calls(StreamOrder::Everything, flag, 8),
+        [Called::Write, Called::Write]
+    );
     assert_eq!(calls(StreamOrder::Everything, counter, 8), [Called::Send]);
     assert_eq!(calls(StreamOrder::Everything, users, 8), [Called::Send]);
-    assert_eq!(calls(StreamOrder::WritesBeforeMessages, flag, 8), [Called::Send]);
+    assert_eq!(
+        calls(StreamOrder::WritesBeforeMessages, flag, 8),
+        [Called::Send]
+    );
 }
 
 /// The idle time counts from the end of a send. Counted from its start, a slow send would make the
@@ -351,11 +403,18 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
 #[test]
 fn a_lone_operation_has_left_after_the_wire_has_it() {
     let mut bytes = [0u8; 8];
-    let dest = LocalBuf { base: bytes.as_mut_ptr(), nbytes: 8 };
+    let dest = LocalBuf {
+        base: bytes.as_mut_ptr(),
+        nbytes: 8,
+    };
     for is_put in [true, false] {
         let (network, mut origin) = origin();
         origin.batches = true;
-        let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
+        let get = Get {
+            dest,
+            source: at(0),
+            completion: Completion::AtQuiet,
+        };
         let done = if is_put {
             // SAFETY: a static source.
             unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }
@@ -364,7 +423,10 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
             unsafe { origin.get(&network, PEER, &get) }
         };
         assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
-        assert!(origin.batcher.last_busy() >= origin.wire.started_at, "put: {is_put}");
+        assert!(
+            origin.batcher.last_busy() >= origin.wire.started_at,
+            "put: {is_put}"
+        );
     }
 }
 
@@ -381,20 +443,35 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
         origin.batches = true;
         (origin.caps.order, origin.caps.flushes_free) = (order, flushes_free);
         // SAFETY: a static source.
-        assert_eq!(unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }, Ok(()));
+        assert_eq!(
+            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
+            Ok(())
+        );
         let before_quiet = Some(Instant::now());
         assert_eq!(origin.quiet(&network), Ok(()));
-        assert_eq!(origin.batcher.last_busy() > before_quiet, sends, "{order:?}");
+        assert_eq!(
+            origin.batcher.last_busy() > before_quiet,
+            sends,
+            "{order:?}"
+        );
     }
 }
 
 /// Issues a put with a signal that follows all operations before it.
 fn signal_after_all(origin: &mut Origin<TestWire>, network: &TestNetwork) {
     let op = AmoOp::Add;
-    let signal = SignalUpdate { dest: at(0), op, value: 1, follows: Follows::All };
+    let signal = SignalUpdate {
+        dest: at(0),
+        op,
+        value: 1,
+        follows: Follows::All,
+    };
     let put = put(64, Completion::AtQuiet);
     // SAFETY: a static source.
-    assert_eq!(unsafe { origin.put_signal(network, PEER, &put, &signal) }, Ok(()));
+    assert_eq!(
+        unsafe { origin.put_signal(network, PEER, &put, &signal) },
+        Ok(())
+    );
 }
 
 #[test]
@@ -418,13 +495,19 @@ fn nothing_waits_after_a_fence_where_the_wire_orders_everything() {
         assert_eq!(origin.fence(&network), Ok(()));
     }
     let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
-    assert_eq!(origin.wire.calls, calls, "no request is awaited, and nothing is flushed");
+    assert_eq!(
+        origin.wire.calls, calls,
+        "no request is awaited, and nothing is flushed"
+    );
 }
 
 #[test]
 fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything() {
     for (order, calls) in [
-        (StreamOrder::Everything, &[Called::Poll, Called::Send, Called::Send][..]),
+        (
+            StreamOrder::Everything,
+            &[Called::Poll, Called::Send, Called::Send][..],
+        ),
         (StreamOrder::Unordered, &[Called::Send]),
     ] {
         let (network, mut origin) = origin();
@@ -432,9 +515,16 @@ fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything(
         origin.batches = true;
         origin.batcher.session(true);
         // SAFETY: a static source.
-        assert_eq!(unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }, Ok(()));
+        assert_eq!(
+            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
+            Ok(())
+        );
         assert_eq!(origin.try_send_batch(&network, PEER), Ok(()));
-        assert_eq!((origin.unsent.len(), &origin.wire.calls[..]), (1, &[][..]), "it is issued");
+        assert_eq!(
+            (origin.unsent.len(), &origin.wire.calls[..]),
+            (1, &[][..]),
+            "it is issued"
+        );
         assert_eq!(origin.send_question(&network, PEER), Ok(()));
         assert_eq!(origin.wire.calls, calls, "{order:?}");
     }
@@ -458,7 +548,10 @@ fn what_is_batched_leaves_before_another_pe_is_reached() {
 fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
     let (network, mut origin) = origin();
     // SAFETY: a static source.
-    assert_eq!(unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }, Ok(()));
+    assert_eq!(
+        unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
+        Ok(())
+    );
     assert!(origin.is_unfinished(), "it is to be polled");
     origin.caps.polled = PolledUntil::Started;
     assert!(!origin.is_unfinished());
@@ -467,11 +560,18 @@ fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
 #[test]
 fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
     let mut bytes = [0u8; 8];
-    let dest = LocalBuf { base: bytes.as_mut_ptr(), nbytes: 8 };
+    let dest = LocalBuf {
+        base: bytes.as_mut_ptr(),
+        nbytes: 8,
+    };
     for is_put in [true, false] {
         let (network, mut origin) = origin();
         (origin.caps.polled, origin.wire.is_slow) = (PolledUntil::Started, true);
-        let get = Get { dest, source: at(0), completion: Completion::AtQuiet };
+        let get = Get {
+            dest,
+            source: at(0),
+            completion: Completion::AtQuiet,
+        };
         let done = if is_put {
             // SAFETY: a static source.
             unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }
@@ -521,7 +621,9 @@ pub(super) fn left_unfinished(
     origin: Origin<TestWire>,
 ) -> (Arc<Issuers<TestWire>>, Arc<super::Issuer<TestWire>>) {
     let issuers = Arc::new(Issuers::default());
-    let issuer = issuers.issuer((1, "SHMEM_TEST"), || Ok((origin, ()))).expect("an issuer");
+    let issuer = issuers
+        .issuer((1, "SHMEM_TEST"), || Ok((origin, ())))
+        .expect("an issuer");
     let done = issuers.with_origin(network, &issuer, |origin, network| {
         // SAFETY: a static source.
         unsafe { origin.put(network, PEER, &put(8, Completion::AtQuiet)) }

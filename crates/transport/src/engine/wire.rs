@@ -49,7 +49,9 @@ pub trait WireNetwork: Send + Sync {
     /// Reports the loss of a PE. Returns the first loss that this transport has met, which may be
     /// another one.
     fn lose(&self, pe: Pe, why: &str) -> Error {
-        self.local().loss.of_peer(pe, self.host_of(pe).as_deref(), why)
+        self.local()
+            .loss
+            .of_peer(pe, self.host_of(pe).as_deref(), why)
     }
 
     /// Reports a message that violates the protocol, as the loss of its sender, or of this PE if
@@ -169,7 +171,11 @@ impl WriteEnd {
     /// Returns the end of the write of a put.
     pub(super) fn of(put: &Put) -> WriteEnd {
         let awaited = put.completion == Completion::Now;
-        WriteEnd { awaited, source_free: false, sent: WriteSent::WithOthers }
+        WriteEnd {
+            awaited,
+            source_free: false,
+            sent: WriteSent::WithOthers,
+        }
     }
 }
 

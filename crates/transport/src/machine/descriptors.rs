@@ -47,7 +47,13 @@ fn raise(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if let Some(new) = raised(limit, needed) {
         // A value up to the hard limit is not refused.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(new), ..limit });
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(new),
+                ..limit
+            },
+        );
     }
 }
 
@@ -128,7 +134,10 @@ impl PerPeer {
     /// Returns the message that no descriptors are left, with the remedy.
     pub fn exhausted_message(self) -> String {
         let limit = soft_limit();
-        format!("this PE has {limit} files open and may have no more; {}", self.remedy())
+        format!(
+            "this PE has {limit} files open and may have no more; {}",
+            self.remedy()
+        )
     }
 
     fn remedy(self) -> String {
@@ -203,18 +212,33 @@ mod tests {
         assert_eq!(raised(limit(Some(1024), Some(4096)), 2000), Some(2000));
         assert_eq!(raised(limit(Some(1024), Some(1500)), 2000), Some(1500));
         assert_eq!(raised(limit(Some(1024), None), 2000), Some(2000));
-        assert_eq!(raised(limit(Some(1024), Some(1024)), 2000), None, "it is all there is");
-        assert_eq!(raised(limit(Some(1024), Some(4096)), 300), None, "it is enough");
+        assert_eq!(
+            raised(limit(Some(1024), Some(1024)), 2000),
+            None,
+            "it is all there is"
+        );
+        assert_eq!(
+            raised(limit(Some(1024), Some(4096)), 300),
+            None,
+            "it is enough"
+        );
         assert_eq!(raised(limit(None, None), 300), None, "there is no limit");
     }
 
     #[test]
     fn endpoints_are_as_many_as_find_descriptors() {
-        let each = PerEndpoint { own: 6, per_peer: 2 };
+        let each = PerEndpoint {
+            own: 6,
+            per_peer: 2,
+        };
         assert_eq!(each.number(4, 120, 32), 10);
         assert_eq!(each.number(4, 12 * 40, 32), 32);
         assert_eq!(each.number(4, 3, 32), 1, "the first one is needed");
-        assert_eq!(each.number(1000, 38 * 7, 32), 7, "few contexts reach all PEs");
+        assert_eq!(
+            each.number(1000, 38 * 7, 32),
+            7,
+            "few contexts reach all PEs"
+        );
         assert_eq!(each.number(4, u64::MAX, 32), 32);
         assert!(!is_exhausted(std::io::stderr()));
     }
@@ -222,12 +246,17 @@ mod tests {
     #[test]
     fn the_remedy_is_named() {
         let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::EMFILE));
-        assert!(text.contains("ulimit -n") && text.contains("2 per PE"), "{text}");
+        assert!(
+            text.contains("ulimit -n") && text.contains("2 per PE"),
+            "{text}"
+        );
         let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::ECONNREFUSED));
         assert!(text.contains("refused"), "{text}");
         let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::ENOBUFS));
         assert!(text.contains("fewer PEs"), "{text}");
-        let why = PerPeer(6).require(2, u64::MAX).expect_err("nobody has as many");
+        let why = PerPeer(6)
+            .require(2, u64::MAX)
+            .expect_err("nobody has as many");
         assert!(why.contains("ulimit -n"), "{why}");
         assert_eq!(PerPeer(6).require(2, 1), Ok(()));
     }

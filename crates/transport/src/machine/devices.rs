@@ -37,7 +37,9 @@ fn any_in(classes: &Path) -> bool {
 fn active_in(classes: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for class in CLASSES {
-        let Ok(devices) = read_dir(classes.join(class)) else { continue };
+        let Ok(devices) = read_dir(classes.join(class)) else {
+            continue;
+        };
         for device in devices.flatten() {
             if device.path().join("device").exists() && has_active_port(&device.path()) {
                 names.push(device.file_name().to_string_lossy().into_owned());
@@ -57,13 +59,21 @@ fn active_ports_of(device: &Path) -> Vec<String> {
     let is_active = |port: &Path| {
         read_to_string(port.join("state")).is_ok_and(|state| state.contains("ACTIVE"))
     };
-    let ports = read_dir(device.join("ports")).into_iter().flatten().flatten();
+    let ports = read_dir(device.join("ports"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let active = ports.filter(|port| is_active(&port.path()));
-    active.map(|port| port.file_name().to_string_lossy().into_owned()).collect()
+    active
+        .map(|port| port.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 fn active_ports_in(classes: &Path) -> Vec<String> {
-    let devices = read_dir(classes.join(CLASSES[0])).into_iter().flatten().flatten();
+    let devices = read_dir(classes.join(CLASSES[0]))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut names: Vec<String> = devices
         .flat_map(|device| {
             let name = device.file_name().to_string_lossy().into_owned();
@@ -159,7 +169,10 @@ mod tests {
     #[test]
     fn the_form_of_the_variable() {
         for text in ["mlx5_0:1,ib0", "cxi2,hsn2", "hfi1_0:1", "eth0"] {
-            assert_eq!(NicName::parse(text).map(|nic| nic.to_string()).as_deref(), Some(text));
+            assert_eq!(
+                NicName::parse(text).map(|nic| nic.to_string()).as_deref(),
+                Some(text)
+            );
         }
         for text in ["", ":1", "mlx5_0:", "mlx5_0:one", "mlx5_0,", "a,b,c", "a b"] {
             assert_eq!(NicName::parse(text), None, "{text}");

@@ -261,7 +261,10 @@ float! {
 }
 
 #[cfg(test)]
-#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
+#[expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof serves them all"
+)]
 mod tests {
     use super::*;
 

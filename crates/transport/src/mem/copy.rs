@@ -192,7 +192,14 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
         // SAFETY: both sides are valid for `nbytes` bytes, by contract.
         return unsafe { foreign_copy(dest, source, nbytes) };
     }
-    let (before, after) = cut(if L::ATOMIC { source.addr() } else { dest.addr() }, nbytes);
+    let (before, after) = cut(
+        if L::ATOMIC {
+            source.addr()
+        } else {
+            dest.addr()
+        },
+        nbytes,
+    );
     let mut at = 0;
     macro_rules! word_of {
         ($bytes:ident, $word:ty) => {

@@ -143,7 +143,12 @@ fn is_of_words<T: Element>(addr: usize) -> bool {
 /// `dest` is valid for writes of a `T`.
 #[inline(always)]
 pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
-    const { assert!(!T::PADDED || !matches!(size_of::<T>(), 1 | 2 | 4 | 8), "not an integer") };
+    const {
+        assert!(
+            !T::PADDED || !matches!(size_of::<T>(), 1 | 2 | 4 | 8),
+            "not an integer"
+        )
+    };
     macro_rules! word {
         ($atomic:ty) => {{
             // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
@@ -160,8 +165,12 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
         nbytes if is_of_words::<T>(dest.addr()) => {
             for i in 0..nbytes / size_of::<u64>() {
                 // SAFETY: a word of the value, which has no padding.
-                let bits =
-                    unsafe { (&raw const value).cast::<u64>().wrapping_add(i).read_unaligned() };
+                let bits = unsafe {
+                    (&raw const value)
+                        .cast::<u64>()
+                        .wrapping_add(i)
+                        .read_unaligned()
+                };
                 // SAFETY: the same word of the element, valid for a write by contract, aligned by
                 // the test above.
                 let word = unsafe { AtomicU64::from_ptr(dest.cast::<u64>().wrapping_add(i)) };

@@ -33,7 +33,11 @@ impl Directory {
     /// # Panics
     /// When they would exceed 4 GiB.
     pub fn encode<'a>(all: impl ExactSizeIterator<Item = PeRecord<'a>>) -> Vec<u8> {
-        let number = |n: usize| u32::try_from(n).expect("records are below 4 GiB").to_le_bytes();
+        let number = |n: usize| {
+            u32::try_from(n)
+                .expect("records are below 4 GiB")
+                .to_le_bytes()
+        };
         let records = (1 + all.len()) * NUMBER;
         let mut bytes = number(all.len()).to_vec();
         bytes.resize(records, 0);
@@ -66,7 +70,11 @@ impl Directory {
         if pe.index() >= n_pes {
             return None;
         }
-        let start = if pe.index() == 0 { 0 } else { number(bytes, pe.index())? };
+        let start = if pe.index() == 0 {
+            0
+        } else {
+            number(bytes, pe.index())?
+        };
         let end = number(bytes, 1 + pe.index())?;
         let record = bytes.get((1 + n_pes) * NUMBER..)?.get(start..end)?;
         let mut at = PARTS * NUMBER;
@@ -75,7 +83,10 @@ impl Directory {
             at += part.len();
             Some(part)
         };
-        let mut parts = PeRecord { address: part(0)?, ..PeRecord::default() };
+        let mut parts = PeRecord {
+            address: part(0)?,
+            ..PeRecord::default()
+        };
         for (segment, key) in parts.keys.iter_mut().enumerate() {
             *key = part(1 + segment)?;
         }
@@ -96,9 +107,15 @@ mod tests {
     #[test]
     fn what_was_announced_is_found() {
         let records = [
-            PeRecord { address: b"here", keys: [b"heap", b"", b"static"] },
+            PeRecord {
+                address: b"here",
+                keys: [b"heap", b"", b"static"],
+            },
             PeRecord::default(),
-            PeRecord { address: &[7; 70_000], keys: [b"", b"internal", b""] },
+            PeRecord {
+                address: &[7; 70_000],
+                keys: [b"", b"internal", b""],
+            },
         ];
         let bytes = Directory::encode(records.into_iter());
         assert!(bytes.len() <= Directory::most_bytes(3, 70_008));
@@ -114,7 +131,10 @@ mod tests {
 
     #[test]
     fn a_table_is_no_larger_than_promised() {
-        let records = [PeRecord { address: &[1; 50], keys: [&[2; 20]; Segment::COUNT] }; 100];
+        let records = [PeRecord {
+            address: &[1; 50],
+            keys: [&[2; 20]; Segment::COUNT],
+        }; 100];
         let bytes = Directory::encode(records.into_iter());
         assert_eq!(bytes.len(), Directory::most_bytes(100, 110));
     }

@@ -23,7 +23,13 @@ pub struct Loss {
 impl Loss {
     /// Returns a record without a loss, of PE `me` on host `own_host`.
     pub fn new(me: Pe, own_host: String, host: Arc<dyn Host>) -> Loss {
-        Loss { me, own_host, host, first: OnceLock::new(), leaving: AtomicBool::new(false) }
+        Loss {
+            me,
+            own_host,
+            host,
+            first: OnceLock::new(),
+            leaving: AtomicBool::new(false),
+        }
     }
 
     /// Checks that there was no loss.
@@ -64,10 +70,14 @@ impl Loss {
     ) -> Error {
         let RefusedMessage { from, why } = message;
         match from.and_then(|pe| host_of(pe).map(|host| (pe, host))) {
-            Some((pe, host)) => {
-                self.of_peer(pe, Some(&host), &format!("{why}; see what PE {pe} said last"))
-            }
-            None => self.of_self(&format!("a message came that names no PE of this job: {why}")),
+            Some((pe, host)) => self.of_peer(
+                pe,
+                Some(&host),
+                &format!("{why}; see what PE {pe} said last"),
+            ),
+            None => self.of_self(&format!(
+                "a message came that names no PE of this job: {why}"
+            )),
         }
     }
 
@@ -75,7 +85,10 @@ impl Loss {
     /// one.
     pub fn of_self(&self, why: &str) -> Error {
         let (me, own) = (self.me, &self.own_host);
-        self.end(Error::Lost(me, format!("PE {me} on {own} cannot use its network: {why}")))
+        self.end(Error::Lost(
+            me,
+            format!("PE {me} on {own} cannot use its network: {why}"),
+        ))
     }
 
     /// Records that this PE leaves the job. No loss is reported to the host from now on. A
@@ -150,12 +163,18 @@ pub struct RefusedMessage {
 impl RefusedMessage {
     /// Returns a message from a PE that was refused for this reason.
     pub fn of(pe: Pe, why: impl fmt::Display) -> RefusedMessage {
-        RefusedMessage { from: Some(pe), why: why.to_string() }
+        RefusedMessage {
+            from: Some(pe),
+            why: why.to_string(),
+        }
     }
 
     /// Returns a message from an unknown sender that was refused for this reason.
     pub fn of_nobody(why: impl fmt::Display) -> RefusedMessage {
-        RefusedMessage { from: None, why: why.to_string() }
+        RefusedMessage {
+            from: None,
+            why: why.to_string(),
+        }
     }
 }
 
@@ -170,7 +189,10 @@ mod tests {
 
     impl Host for Losses {
         fn lost(&self, error: &Error) {
-            self.0.lock().expect("no panic holds it").push(error.clone());
+            self.0
+                .lock()
+                .expect("no panic holds it")
+                .push(error.clone());
         }
     }
 
@@ -202,7 +224,10 @@ mod tests {
             "PE 3 was lost: the connection from PE 0 on here to PE 3 on there broke: it used an invalid offset 99; see what \
              PE 3 said last"
         );
-        for message in [RefusedMessage::of(Pe(7), wrong), RefusedMessage::of_nobody(wrong)] {
+        for message in [
+            RefusedMessage::of(Pe(7), wrong),
+            RefusedMessage::of_nobody(wrong),
+        ] {
             let report = text(message);
             assert!(
                 report.starts_with("PE 0 on here cannot use its network: a message came"),

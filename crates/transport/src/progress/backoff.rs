@@ -109,7 +109,11 @@ impl Backoff {
     /// not yield either: it sleeps after the first poll.
     #[inline]
     pub fn new(spins: u32, oversubscribed: bool, is_woken: bool) -> Backoff {
-        let (spins, yields) = if oversubscribed { (0, YIELDS_SHARED) } else { (spins, YIELDS) };
+        let (spins, yields) = if oversubscribed {
+            (0, YIELDS_SHARED)
+        } else {
+            (spins, YIELDS)
+        };
         let mut backoff = Backoff {
             spins,
             yields,
@@ -172,7 +176,8 @@ impl Backoff {
 
     /// Returns the time since the first sleep of the wait; zero if it never slept.
     pub fn since_first_sleep(&self) -> Duration {
-        self.first_sleep.map_or(Duration::ZERO, |since| since.elapsed())
+        self.first_sleep
+            .map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Decides after a sleep whether the wait is to be reported to the host now, and records that.

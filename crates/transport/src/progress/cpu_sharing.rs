@@ -58,7 +58,10 @@ struct Memory {
 
 impl Memory {
     const fn new() -> Memory {
-        Memory { until: AtomicU64::new(0), lasting: AtomicU64::new(0) }
+        Memory {
+            until: AtomicU64::new(0),
+            lasting: AtomicU64::new(0),
+        }
     }
 
     #[inline]

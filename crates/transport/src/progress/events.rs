@@ -37,7 +37,10 @@ pub struct AwaitedWord {
 impl AwaitedWord {
     /// Returns a word with its value. The caller then looks whether its wait is over.
     pub fn new(word: &'static AtomicU64) -> AwaitedWord {
-        AwaitedWord { word, seen: word.load(Ordering::SeqCst) }
+        AwaitedWord {
+            word,
+            seen: word.load(Ordering::SeqCst),
+        }
     }
 
     fn has_changed(self) -> bool {
@@ -162,7 +165,11 @@ impl Events {
         at_most: Duration,
     ) -> bool {
         let seen = SEEN.replace(self.count.load(Ordering::SeqCst));
-        let own = Sleeper { awaited: awaited.to_vec(), seen, woken: Arc::default() };
+        let own = Sleeper {
+            awaited: awaited.to_vec(),
+            seen,
+            woken: Arc::default(),
+        };
         self.n_sleepers.fetch_add(1, Ordering::SeqCst);
         let is_ready = self.sleep_as(&own, on, Instant::now() + at_most);
         self.n_sleepers.fetch_sub(1, Ordering::SeqCst);
@@ -216,7 +223,9 @@ impl Events {
 /// Sleeps until a descriptor or the bell is ready, for `at_most` at the longest. Returns true if a
 /// descriptor is ready.
 fn sleep_on(fds: &[BorrowedFd<'_>], bell: Option<&OwnedFd>, at_most: Duration) -> bool {
-    let fds = fds.iter().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let fds = fds
+        .iter()
+        .map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     let bell = bell.map(|bell| PollFd::new(bell, PollFlags::IN));
     let is_bell_first = bell.is_some();
     let mut all: Vec<PollFd<'_>> = bell.into_iter().chain(fds).collect();
@@ -307,11 +316,20 @@ mod tests {
         let (silent, peer) = UnixStream::pair().expect("sockets");
         let on = [silent.as_fd()];
         events.record();
-        assert!(!events.sleep(SleepOn::Shared(&on), &[], LONG), "there was an event");
+        assert!(
+            !events.sleep(SleepOn::Shared(&on), &[], LONG),
+            "there was an event"
+        );
         let (at_most, before) = (Duration::from_millis(20), Instant::now());
-        assert!(!events.sleep(SleepOn::Shared(&on), &[], at_most), "nothing has arrived");
+        assert!(
+            !events.sleep(SleepOn::Shared(&on), &[], at_most),
+            "nothing has arrived"
+        );
         assert!(before.elapsed() >= at_most, "there was no event since");
         drop(peer);
-        assert!(events.sleep(SleepOn::Shared(&on), &[], LONG), "the end of its peer");
+        assert!(
+            events.sleep(SleepOn::Shared(&on), &[], LONG),
+            "the end of its peer"
+        );
     }
 }

@@ -22,7 +22,10 @@ pub struct FlushList<T> {
 
 impl<T> Default for FlushList<T> {
     fn default() -> FlushList<T> {
-        FlushList { n: AtomicUsize::new(0), list: Mutex::default() }
+        FlushList {
+            n: AtomicUsize::new(0),
+            list: Mutex::default(),
+        }
     }
 }
 
@@ -31,7 +34,8 @@ impl<T> FlushList<T> {
     pub fn add(&self, entry: T) {
         let mut list = lock(&self.list);
         list.push(entry);
-        self.n.store(self.n.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.n
+            .store(self.n.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Returns true if there are no entries, and no thread is finishing one.
@@ -87,14 +91,20 @@ mod tests {
     #[test]
     fn what_is_kept_comes_again() {
         let unfinished = FlushList::default();
-        assert_eq!(unfinished.finish(|_: &mut u32| unreachable!("there is nothing")), 0);
+        assert_eq!(
+            unfinished.finish(|_: &mut u32| unreachable!("there is nothing")),
+            0
+        );
         (0..4).for_each(|entry| unfinished.add(entry));
         let even = |entry: &mut u32| {
             unfinished.add(10 + *entry);
             entry.is_multiple_of(2)
         };
         assert_eq!(unfinished.finish(even), 6);
-        assert_eq!(unfinished.map(|&entry| entry), Some(vec![0, 2, 10, 11, 12, 13]));
+        assert_eq!(
+            unfinished.map(|&entry| entry),
+            Some(vec![0, 2, 10, 11, 12, 13])
+        );
         let mut seen = 0;
         let none = unfinished.finish(|_| {
             seen += 1;
@@ -110,7 +120,10 @@ mod tests {
         unfinished.add(0);
         let left = unfinished.finish(|_| {
             // Another thread, meanwhile.
-            assert_eq!(unfinished.finish(|_| unreachable!("the only one is being finished")), 1);
+            assert_eq!(
+                unfinished.finish(|_| unreachable!("the only one is being finished")),
+                1
+            );
             assert_eq!(unfinished.map(|&entry| entry), None);
             assert!(unfinished.any(|_| false), "nothing is known of it");
             true

@@ -42,7 +42,12 @@ pub(super) struct Schedule {
 
 impl Schedule {
     pub(super) fn new(limits: &'static WaitLimits, oversubscribed: bool) -> Schedule {
-        Schedule { limits, oversubscribed, time: FLUSH_DELAY, unpolled_turns: 0 }
+        Schedule {
+            limits,
+            oversubscribed,
+            time: FLUSH_DELAY,
+            unpolled_turns: 0,
+        }
     }
 
     /// Returns the next step. Calls `back_off` only if other threads poll: it returns false if one
@@ -53,8 +58,14 @@ impl Schedule {
         back_off: impl FnOnce() -> bool,
         longest: impl FnOnce() -> Duration,
     ) -> Step {
-        let WaitingThreads { polls, sleep, wait, .. } = others;
-        self.unpolled_turns = if polls > 0 { 0 } else { self.unpolled_turns + 1 };
+        let WaitingThreads {
+            polls, sleep, wait, ..
+        } = others;
+        self.unpolled_turns = if polls > 0 {
+            0
+        } else {
+            self.unpolled_turns + 1
+        };
         // Other threads count as polling if they polled since the last turn, or sleep on the
         // network. A thread in a wait or a long call also counts as polling until it has not polled
         // for `max_unpolled` turns.
@@ -72,7 +83,11 @@ impl Schedule {
         self.lengthen(WaitingThreads { polls, ..others });
         self.time = self.time.min(longest());
         let flushes = sleep && self.limits.flushes_beside_sleepers;
-        if flushes { Step::Flush(self.time) } else { Step::Sleep(self.time) }
+        if flushes {
+            Step::Flush(self.time)
+        } else {
+            Step::Sleep(self.time)
+        }
     }
 
     /// Doubles the next sleep while other threads poll often or sleep, up to
@@ -81,10 +96,23 @@ impl Schedule {
     /// whose wait was that long wakes the service thread when the wait ends. If they poll rarely,
     /// the next sleep is the shortest one.
     fn lengthen(&mut self, others: WaitingThreads) {
-        let WaitingThreads { polls, unpolled, sleep, .. } = others;
-        let &WaitLimits { often, often_oversubscribed, min_polls, .. } = self.limits;
-        let (often, min_polls) =
-            if self.oversubscribed { (often_oversubscribed, 1) } else { (often, min_polls) };
+        let WaitingThreads {
+            polls,
+            unpolled,
+            sleep,
+            ..
+        } = others;
+        let &WaitLimits {
+            often,
+            often_oversubscribed,
+            min_polls,
+            ..
+        } = self.limits;
+        let (often, min_polls) = if self.oversubscribed {
+            (often_oversubscribed, 1)
+        } else {
+            (often, min_polls)
+        };
         let polled = often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
         let polls_often = polls >= min_polls && polled >= self.time;
         self.time = match sleep {

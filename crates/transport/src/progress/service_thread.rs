@@ -107,11 +107,19 @@ fn run(driver: &impl Driver) {
     let state = driver.state();
     let wakeup = state.wakeup();
     let schedule = Schedule::new(state.limits(), state.oversubscribed());
-    let mut sleeper = Sleeper { state, schedule, brief: FLUSH_DELAY, worked: false };
+    let mut sleeper = Sleeper {
+        state,
+        schedule,
+        brief: FLUSH_DELAY,
+        worked: false,
+    };
     let mut checks = driver.checks();
     let (mut seen, mut polled_at) = (0, Instant::now());
     let mut backs_off = false;
-    rushmem_log::debug!(oversubscribed = state.oversubscribed(), "the service thread runs");
+    rushmem_log::debug!(
+        oversubscribed = state.oversubscribed(),
+        "the service thread runs"
+    );
     while !state.is_closing() {
         checks();
         let all = state.polls();
@@ -126,7 +134,9 @@ fn run(driver: &impl Driver) {
             wait: state.any_waiting(),
         };
         let back_off = || wakeup.back_off();
-        let step = sleeper.schedule.next(others, back_off, || driver.longest_backoff());
+        let step = sleeper
+            .schedule
+            .next(others, back_off, || driver.longest_backoff());
         if let Step::Flush(time) | Step::Sleep(time) = step {
             if !std::mem::replace(&mut backs_off, true) {
                 let sleeping = others.sleep;
@@ -188,7 +198,10 @@ impl<D: Driver> ServiceThread<D> {
         let its = Arc::clone(&driver);
         let thread = spawn_service(name, move || run(&*its));
         let thread = thread.map_err(|error| Error::Unavailable(thread::refused(&error)))?;
-        Ok(ServiceThread { driver, thread: Some(thread) })
+        Ok(ServiceThread {
+            driver,
+            thread: Some(thread),
+        })
     }
 
     /// Ends the thread and waits for its end.

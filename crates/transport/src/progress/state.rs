@@ -230,7 +230,9 @@ impl ProgressState {
     /// Sleeps on the timer and these descriptors, for `at_most` at the longest.
     pub(super) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         self.service_sleeps.fetch_add(1, Ordering::Relaxed);
-        let descriptors = descriptors.iter().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let descriptors = descriptors
+            .iter()
+            .map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let timer = PollFd::new(&self.timer, PollFlags::IN);
         let mut fds: Vec<PollFd<'_>> = [timer].into_iter().chain(descriptors).collect();
         sleep_on(&mut fds, at_most);
@@ -279,7 +281,13 @@ pub struct NetworkActivity {
 impl NetworkActivity {
     /// Returns the counts by their names.
     pub fn by_name(self) -> [(&'static str, u64); 5] {
-        let NetworkActivity { polls, sleeps, service_sleeps, retries, most_in_flight } = self;
+        let NetworkActivity {
+            polls,
+            sleeps,
+            service_sleeps,
+            retries,
+            most_in_flight,
+        } = self;
         [
             ("polls", polls),
             ("sleeps", sleeps),

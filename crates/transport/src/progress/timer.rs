@@ -23,7 +23,10 @@ impl Timer {
 
     /// Sets the timer to ring after this time; an earlier setting is dropped.
     pub fn ring_after(&self, time: Duration) {
-        let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
+        let at = Itimerspec {
+            it_interval: timespec(Duration::ZERO),
+            it_value: timespec(time),
+        };
         // This fails only for an invalid time.
         let _ = timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &at);
     }
@@ -54,5 +57,8 @@ pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
 
 /// Returns a duration for the kernel.
 pub fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+    Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: i64::from(time.subsec_nanos()),
+    }
 }

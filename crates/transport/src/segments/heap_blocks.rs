@@ -49,14 +49,22 @@ impl BlockSizes {
     /// Returns the block that contains an offset.
     fn block(self, offset: u64) -> HeapBlock {
         let Some(doubling) = offset.checked_ilog2().filter(|log| *log >= FIRST_SHIFT) else {
-            return HeapBlock { index: 0, start: 0, end: FIRST as u64 };
+            return HeapBlock {
+                index: 0,
+                start: 0,
+                end: FIRST as u64,
+            };
         };
         let doubling = doubling.min(self.0);
         let shift = doubling - PART_SHIFT;
         let before = (doubling - FIRST_SHIFT) << PART_SHIFT;
         let position = offset >> shift;
         let index = 1 + u64::from(before) + position - (1 << PART_SHIFT);
-        HeapBlock { index: index as usize, start: position << shift, end: (position + 1) << shift }
+        HeapBlock {
+            index: index as usize,
+            start: position << shift,
+            end: (position + 1) << shift,
+        }
     }
 }
 
@@ -88,7 +96,10 @@ pub struct HeapBlocks<T> {
 
 impl<T> Default for HeapBlocks<T> {
     fn default() -> HeapBlocks<T> {
-        HeapBlocks { sizes: BlockSizes::UNLIMITED.0.into(), known: OnceLock::new() }
+        HeapBlocks {
+            sizes: BlockSizes::UNLIMITED.0.into(),
+            known: OnceLock::new(),
+        }
     }
 }
 
@@ -105,13 +116,23 @@ impl<T> HeapBlocks<T> {
 
     /// Returns the data on all known blocks.
     pub fn known(&self) -> impl Iterator<Item = &T> {
-        self.known.get().into_iter().flatten().filter_map(OnceLock::get)
+        self.known
+            .get()
+            .into_iter()
+            .flatten()
+            .filter_map(OnceLock::get)
     }
 
     /// Records the data on a further block, unless another thread has done so.
     fn set(&self, block: HeapBlock, data: T) {
-        let known = self.known.get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
-        if let Some(slot) = block.index.checked_sub(1).and_then(|index| known.get(index)) {
+        let known = self
+            .known
+            .get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
+        if let Some(slot) = block
+            .index
+            .checked_sub(1)
+            .and_then(|index| known.get(index))
+        {
             let _ = slot.set(data);
         }
     }
@@ -163,7 +184,10 @@ impl<T> HeapBlocks<T> {
 pub fn entry(block: HeapBlock, internal_bytes: u64) -> Option<RemoteAddr> {
     let index = block.index.checked_sub(1).filter(|index| *index < MOST)?;
     let table = internal_bytes.checked_sub(TABLE as u64)?;
-    Some(RemoteAddr { segment: Segment::Internal, offset: table + (index * ENTRY) as u64 })
+    Some(RemoteAddr {
+        segment: Segment::Internal,
+        offset: table + (index * ENTRY) as u64,
+    })
 }
 
 /// Returns the end of the block that contains offset `nbytes`, if block sizes are not limited.
@@ -174,10 +198,17 @@ pub(crate) fn next_end(nbytes: usize) -> usize {
 /// Returns the number of keys in a table, and the size of the largest further block in bytes if the
 /// network refused a larger one.
 pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
-    let entries = || table.chunks(ENTRY).filter(|entry| entry[LENGTH..KEY] != [0, 0]);
+    let entries = || {
+        table
+            .chunks(ENTRY)
+            .filter(|entry| entry[LENGTH..KEY] != [0, 0])
+    };
     let doubling = entries().map(|entry| u32::from(entry[0])).min();
     let limit = doubling.filter(|doubling| *doubling < BlockSizes::UNLIMITED.0);
-    (entries().count(), limit.map(|doubling| 1 << (doubling - PART_SHIFT)))
+    (
+        entries().count(),
+        limit.map(|doubling| 1 << (doubling - PART_SHIFT)),
+    )
 }
 
 /// The heap of this PE, registered in blocks.
@@ -196,7 +227,10 @@ struct Extent {
 
 impl<T> Default for OwnHeap<T> {
     fn default() -> OwnHeap<T> {
-        OwnHeap { extent: Mutex::default(), blocks: HeapBlocks::default() }
+        OwnHeap {
+            extent: Mutex::default(),
+            blocks: HeapBlocks::default(),
+        }
     }
 }
 
@@ -229,15 +263,24 @@ impl<T> OwnHeap<T> {
         if nbytes <= extent.registered {
             return Ok(());
         }
-        let reach = self.blocks.block(nbytes as u64 - 1).end.min(extent.nbytes as u64);
+        let reach = self
+            .blocks
+            .block(nbytes as u64 - 1)
+            .end
+            .min(extent.nbytes as u64);
         prepare(reach as usize)?;
         while extent.registered < nbytes {
             let start = extent.registered as u64;
             let block = self.blocks.block(start);
             let end = block.end.min(extent.nbytes as u64);
-            let at = RemoteAddr { segment: Segment::Heap, offset: start };
+            let at = RemoteAddr {
+                segment: Segment::Heap,
+                offset: start,
+            };
             let missing = || Error::Invalid("a segment is not registered".to_owned());
-            let memory = segments.bytes(at, (end - start) as usize).ok_or_else(missing)?;
+            let memory = segments
+                .bytes(at, (end - start) as usize)
+                .ok_or_else(missing)?;
             let (data, key) = match register(memory) {
                 Err(_) if self.limit_sizes(start) => continue,
                 registered => registered?,
@@ -254,7 +297,11 @@ impl<T> OwnHeap<T> {
             }
             self.blocks.set(block, data);
             extent.registered = end as usize;
-            rushmem_log::debug!(start, nbytes = memory.nbytes, "registered a block of the heap");
+            rushmem_log::debug!(
+                start,
+                nbytes = memory.nbytes,
+                "registered a block of the heap"
+            );
         }
         Ok(())
     }
@@ -273,7 +320,10 @@ impl<T> OwnHeap<T> {
         entry[0] = self.blocks.sizes.load(Ordering::Acquire) as u8;
         entry[LENGTH..KEY].copy_from_slice(&(key.len() as u16).to_le_bytes());
         let room = entry[KEY..].get_mut(..key.len()).ok_or_else(|| {
-            Error::Unavailable(format!("the network's keys have {} bytes, too many", key.len()))
+            Error::Unavailable(format!(
+                "the network's keys have {} bytes, too many",
+                key.len()
+            ))
         })?;
         room.copy_from_slice(key);
         Ok(entry)
@@ -316,7 +366,10 @@ mod tests {
         let heap_bytes = 700 * MIB as usize;
         let segments = Segments::<()>::default();
         for (segment, nbytes) in [(Heap, heap_bytes), (Internal, TABLE + 64)] {
-            let memory = LocalBuf { base: reserve(nbytes), nbytes };
+            let memory = LocalBuf {
+                base: reserve(nbytes),
+                nbytes,
+            };
             // SAFETY: never freed.
             unsafe { segments.register(segment, memory, ()) }.expect("a segment");
         }
@@ -343,7 +396,10 @@ mod tests {
                 }
                 let mut bytes = [0; ENTRY];
                 let at = entry(block, (TABLE + 64) as u64).expect("a further block");
-                let to = LocalBuf { base: bytes.as_mut_ptr(), nbytes: ENTRY };
+                let to = LocalBuf {
+                    base: bytes.as_mut_ptr(),
+                    nbytes: ENTRY,
+                };
                 // SAFETY: a live array.
                 assert!(unsafe { segments.read_into(at, to) });
                 let made = |key: &[u8]| Ok(u64::from_le_bytes(key.try_into().expect("a word")));
@@ -357,19 +413,33 @@ mod tests {
         assert!(why.contains("heap of PE 1"), "{why}");
         largest = 64 * MIB;
         extend(usize::MAX, largest).expect("a limit that blocks can keep");
-        for offset in [70 * MIB, 300 * MIB, 511 * MIB, 512 * MIB, 575 * MIB, 576 * MIB] {
+        for offset in [
+            70 * MIB,
+            300 * MIB,
+            511 * MIB,
+            512 * MIB,
+            575 * MIB,
+            576 * MIB,
+        ] {
             let (block, nbytes) = read(offset).expect("allocated");
             assert!(block.start <= offset && offset < block.end);
             assert_eq!(nbytes, block.end - block.start);
         }
-        assert_eq!(read(700 * MIB - 1).expect("allocated").1, 60 * MIB, "the end of the heap");
+        assert_eq!(
+            read(700 * MIB - 1).expect("allocated").1,
+            60 * MIB,
+            "the end of the heap"
+        );
         assert_eq!(prepared, [112, 700]);
     }
 
     #[test]
     fn a_refusal_that_smaller_blocks_cannot_avoid_is_returned() {
         let segments = Segments::<()>::default();
-        let memory = LocalBuf { base: vec![0u8; 2 * FIRST].leak().as_mut_ptr(), nbytes: 2 * FIRST };
+        let memory = LocalBuf {
+            base: vec![0u8; 2 * FIRST].leak().as_mut_ptr(),
+            nbytes: 2 * FIRST,
+        };
         // SAFETY: never freed.
         unsafe { segments.register(Heap, memory, ()) }.expect("a segment");
         let own = OwnHeap::<()>::default();
@@ -379,7 +449,12 @@ mod tests {
             own.extend(2 * FIRST, &segments, &mut |_| Ok(()), |_| register())
         };
         assert_eq!(extend(&|| Err(refused())), Err(refused()));
-        let why = own.extend(2 * FIRST, &segments, &mut |_| Err(refused()), |_| unreachable!());
+        let why = own.extend(
+            2 * FIRST,
+            &segments,
+            &mut |_| Err(refused()),
+            |_| unreachable!(),
+        );
         assert_eq!(why, Err(refused()), "not prepared");
     }
 }

@@ -37,7 +37,10 @@ pub fn probe(
     // Dropped before the vectors, whatever happens.
     let mut transport = transport;
     let start = Instant::now();
-    let segments = [(Segment::Heap, &mut heap, most), (Segment::Internal, &mut table, TABLE)];
+    let segments = [
+        (Segment::Heap, &mut heap, most),
+        (Segment::Internal, &mut table, TABLE),
+    ];
     for (segment, memory, nbytes) in segments {
         // SAFETY: the vectors have allocated that many bytes, and live longer than the transport.
         unsafe { transport.register(segment, memory.as_mut_ptr(), nbytes) }?;
@@ -54,12 +57,23 @@ pub fn probe(
     drop(transport);
     let (further, largest) = of_table(&table);
     let blocks = 1 + further;
-    Ok(Some(RegisteredBlocks { nbytes, blocks, time, largest, refusal }))
+    Ok(Some(RegisteredBlocks {
+        nbytes,
+        blocks,
+        time,
+        largest,
+        refusal,
+    }))
 }
 
 impl fmt::Display for RegisteredBlocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let &RegisteredBlocks { nbytes, blocks, time, .. } = self;
+        let &RegisteredBlocks {
+            nbytes,
+            blocks,
+            time,
+            ..
+        } = self;
         write!(
             f,
             "{} MiB of a heap in {blocks} registrations, which took {} ms",
@@ -67,8 +81,14 @@ impl fmt::Display for RegisteredBlocks {
             time.as_millis()
         )?;
         if let Some(largest) = self.largest {
-            write!(f, "; it refuses further blocks of more than {} MiB", largest >> 20)?;
+            write!(
+                f,
+                "; it refuses further blocks of more than {} MiB",
+                largest >> 20
+            )?;
         }
-        self.refusal.as_ref().map_or(Ok(()), |why| write!(f, "; the next one fails: {why}"))
+        self.refusal
+            .as_ref()
+            .map_or(Ok(()), |why| write!(f, "; the next one fails: {why}"))
     }
 }

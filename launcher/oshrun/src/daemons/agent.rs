@@ -23,7 +23,15 @@ pub enum Agent {
 impl Agent {
     /// Returns ssh with options that prevent prompts.
     pub fn ssh() -> Agent {
-        let words = ["ssh", "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
+        let words = [
+            "ssh",
+            "-T",
+            "-x",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "ConnectTimeout=10",
+        ];
         Agent::Remote(words.map(OsString::from).to_vec())
     }
 
@@ -45,15 +53,25 @@ impl Agent {
                 let mut words = words.iter();
                 let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
                 // Every shell understands this line, also csh.
-                let line = [OsStr::new("exec"), &quoted(oshrun.as_os_str()), OsStr::new(ROLE)];
-                command.args(words).arg(host).arg(line.join(OsStr::new(" ")));
+                let line = [
+                    OsStr::new("exec"),
+                    &quoted(oshrun.as_os_str()),
+                    OsStr::new(ROLE),
+                ];
+                command
+                    .args(words)
+                    .arg(host)
+                    .arg(line.join(OsStr::new(" ")));
                 command.env(mark::VARIABLE, mark::for_agent());
                 command
             }
             Agent::Slurm(options) => {
                 let mut command = Command::new("srun");
                 command.args(options).arg(format!("--nodelist={host}"));
-                command.arg(oshrun).arg(ROLE).env(mark::VARIABLE, mark::for_agent());
+                command
+                    .arg(oshrun)
+                    .arg(ROLE)
+                    .env(mark::VARIABLE, mark::for_agent());
                 // The options of the allocation's tasks would otherwise apply to the daemon.
                 for (name, _) in std::env::vars_os() {
                     if is_task_option(&name) {
@@ -110,8 +128,13 @@ fn is_task_option(name: &OsStr) -> bool {
         "SLURM_UNBUFFEREDIO",
     ];
     starts.iter().any(|start| name.starts_with(start))
-        || ["SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_EXACT", "SLURM_EXCLUSIVE"]
-            .contains(&name.as_ref())
+        || [
+            "SLURM_NNODES",
+            "SLURM_JOB_NUM_NODES",
+            "SLURM_EXACT",
+            "SLURM_EXCLUSIVE",
+        ]
+        .contains(&name.as_ref())
 }
 
 #[cfg(test)]
@@ -120,7 +143,9 @@ mod tests {
 
     fn shown(command: &Command) -> Vec<String> {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
-        words.map(|word| word.to_string_lossy().into_owned()).collect()
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
     }
 
     #[test]
@@ -139,7 +164,13 @@ mod tests {
     fn srun_gets_the_words_themselves() {
         let command =
             Agent::Slurm(vec!["--mpi=none".into()]).command("n1", Path::new("/a b/oshrun"));
-        let words = ["srun", "--mpi=none", "--nodelist=n1", "/a b/oshrun", "--daemon"];
+        let words = [
+            "srun",
+            "--mpi=none",
+            "--nodelist=n1",
+            "/a b/oshrun",
+            "--daemon",
+        ];
         assert_eq!(shown(&command), words);
     }
 

@@ -139,7 +139,10 @@ pub enum HostEvent {
 impl HostEvent {
     /// Returns a failure of oshrun or of a daemon, with exit status 1.
     pub fn failed(sentence: String) -> HostEvent {
-        HostEvent::Failed { status: 1, sentence }
+        HostEvent::Failed {
+            status: 1,
+            sentence,
+        }
     }
 }
 
@@ -376,20 +379,29 @@ mod tests {
         let end = bytes.len();
         bytes.extend(encode_event(&HostEvent::Idle));
         assert_eq!(find_greeting(&bytes), Some((version(), end)));
-        assert_eq!(find_greeting(&bytes[..end - 1]), None, "its line has not ended");
+        assert_eq!(
+            find_greeting(&bytes[..end - 1]),
+            None,
+            "its line has not ended"
+        );
     }
 
     #[test]
     fn messages_to_oshrun_end_their_line() {
         let exit = Exit::Signal(9);
-        for message in
-            [HostEvent::Idle, HostEvent::Exited { pe: 3, exit }, HostEvent::Notice("a".to_string())]
-        {
+        for message in [
+            HostEvent::Idle,
+            HostEvent::Exited { pe: 3, exit },
+            HostEvent::Notice("a".to_string()),
+        ] {
             let frame = encode_event(&message);
             assert_eq!(frame.last(), Some(&b'\n'));
             let mut decoder = Decoder::new(MAX_EVENT);
             decoder.push(&frame);
-            let (decoded, _) = decoder.take::<EventFrame>().expect("a frame").expect("a whole one");
+            let (decoded, _) = decoder
+                .take::<EventFrame>()
+                .expect("a frame")
+                .expect("a whole one");
             assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
         }
     }

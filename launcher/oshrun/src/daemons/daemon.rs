@@ -29,7 +29,9 @@ const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// Returns true if this process was started as a daemon.
 pub fn is_daemon() -> bool {
-    std::env::args_os().nth(1).is_some_and(|word| word == agent::ROLE)
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == agent::ROLE)
 }
 
 /// Runs the daemon.
@@ -99,7 +101,10 @@ async fn run(
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
     if let Err(failure) = start(*job, &mut supervisor, &mut output, &events) {
         let sentence = format!("host {host}: {}", failure.sentence);
-        supervisor.report(HostEvent::Failed { status: failure.status, sentence });
+        supervisor.report(HostEvent::Failed {
+            status: failure.status,
+            sentence,
+        });
     }
 
     let mut daemon = Daemon {

@@ -119,7 +119,10 @@ impl RemoteDaemon {
 
     /// Returns true if all of its PEs have ended or are abandoned.
     pub fn is_idle(&self) -> bool {
-        matches!(self.stage, DaemonStage::Idle | DaemonStage::Done | DaemonStage::Lost)
+        matches!(
+            self.stage,
+            DaemonStage::Idle | DaemonStage::Done | DaemonStage::Lost
+        )
     }
 
     /// Returns the last line of the agent's standard error that is not blank.
@@ -181,7 +184,11 @@ async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals
 /// If the daemon has another version, or too much precedes the greeting.
 async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
-    while stdout.read_buf(&mut bytes).await.is_ok_and(|nbytes| nbytes > 0) {
+    while stdout
+        .read_buf(&mut bytes)
+        .await
+        .is_ok_and(|nbytes| nbytes > 0)
+    {
         match connection::find_greeting(&bytes) {
             Some((version, end)) if version == connection::version() => {
                 return Ok(Some(bytes.split_off(end)));
@@ -231,7 +238,9 @@ async fn messages(
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    return Some(format!("its daemon sent a message that cannot be read: {error}"));
+                    return Some(format!(
+                        "its daemon sent a message that cannot be read: {error}"
+                    ));
                 }
             }
         }

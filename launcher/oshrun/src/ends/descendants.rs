@@ -86,14 +86,21 @@ fn with_descendants(mut found: HashSet<Pid>, processes: &[Descendant]) -> HashSe
 
 /// Returns the running children of a process.
 pub fn children(parent: Pid) -> HashSet<Pid> {
-    running().filter(|process| process.parent == Some(parent)).map(|process| process.pid).collect()
+    running()
+        .filter(|process| process.parent == Some(parent))
+        .map(|process| process.pid)
+        .collect()
 }
 
 /// Returns true if `pid` is the only child of this process. Returns false if the kernel does not
 /// list children (`CONFIG_PROC_CHILDREN`). The list is complete if this process reaps no child
 /// meanwhile.
 pub fn is_only_child(pid: Pid) -> bool {
-    let threads: Vec<_> = fs::read_dir("/proc/self/task").into_iter().flatten().flatten().collect();
+    let threads: Vec<_> = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect();
     // This fails if a thread has ended meanwhile; its children then belong to another thread.
     let read = |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("children"));
     let children: io::Result<String> = threads.iter().map(read).collect();
@@ -116,7 +123,10 @@ pub fn running() -> impl Iterator<Item = Descendant> {
 
 /// Reads the state of a process, if it runs.
 fn inspect(pid: Pid) -> Option<Descendant> {
-    parse_stat(pid, &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
+    parse_stat(
+        pid,
+        &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?,
+    )
 }
 
 /// Parses /proc/PID/stat. Returns `None` for a process that has ended and for a kernel thread. The
@@ -128,7 +138,11 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     let has_memory = fields.get(20).is_some_and(|size| *size != "0");
     let has_threads = number(17).is_some_and(|n_threads| n_threads > 1);
     let process = |index| number(index).and_then(Pid::from_raw);
-    (has_memory || has_threads).then_some(Descendant { pid, parent: process(1), group: process(2) })
+    (has_memory || has_threads).then_some(Descendant {
+        pid,
+        parent: process(1),
+        group: process(2),
+    })
 }
 
 /// Returns the initial environment of a process; empty if this user may not read it.
@@ -157,25 +171,42 @@ mod tests {
     }
 
     fn process([number, parent, group]: [i32; 3]) -> Descendant {
-        Descendant { pid: pid(number), parent: Some(pid(parent)), group: Some(pid(group)) }
+        Descendant {
+            pid: pid(number),
+            parent: Some(pid(parent)),
+            group: Some(pid(group)),
+        }
     }
 
     #[test]
     fn lines_of_proc_are_read() {
         let rest = "1 2 3 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 100 4096 9 18446744073709551615";
         let parsed = |line: &str| parse_stat(pid(9), line);
-        assert_eq!(parsed(&format!("9 (a) R 5) S {rest}")), Some(process([9, 1, 2])));
+        assert_eq!(
+            parsed(&format!("9 (a) R 5) S {rest}")),
+            Some(process([9, 1, 2]))
+        );
         let ended = rest.replace(" 4096 ", " 0 ");
         assert_eq!(parsed(&format!("9 (a) Z {ended}")), None);
         let threads = ended.replace(" 20 0 1 0 ", " 20 0 3 0 ");
-        assert_eq!(parsed(&format!("9 (a) Z {threads}")), Some(process([9, 1, 2])));
+        assert_eq!(
+            parsed(&format!("9 (a) Z {threads}")),
+            Some(process([9, 1, 2]))
+        );
         assert_eq!(parsed(""), None);
     }
 
     #[test]
     fn descendants_are_found_in_any_order() {
-        let processes =
-            [[2, 3, 2], [3, 9, 3], [4, 2, 4], [5, 1, 5], [6, 5, 5], [9, 1, 9]].map(process);
+        let processes = [
+            [2, 3, 2],
+            [3, 9, 3],
+            [4, 2, 4],
+            [5, 1, 5],
+            [6, 5, 5],
+            [9, 1, 9],
+        ]
+        .map(process);
         let found = |roots: &[i32]| {
             with_descendants(roots.iter().map(|root| pid(*root)).collect(), &processes)
         };
@@ -188,7 +219,9 @@ mod tests {
     fn a_process_ends_with_what_it_has_started() {
         let script = "setsid sleep 600 & setsid sh -c 'sleep 600; true' & echo; wait";
         let mut command = Command::new("sh");
-        command.args(["-c", script]).stdout(std::process::Stdio::piped());
+        command
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped());
         let mut shell = command.spawn().expect("sh");
         let mut stdout = shell.stdout.take().expect("piped");
         let shell_pid = pid(shell.id() as i32);

@@ -59,8 +59,14 @@ impl GuardProcess {
     pub fn start(mark: &JobMark) -> io::Result<GuardProcess> {
         let (read, write) = io::pipe()?;
         let mut command = Command::new(program::own_file());
-        command.arg0(NAME).env(mark::VARIABLE, mark.value()).current_dir("/");
-        command.stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg0(NAME)
+            .env(mark::VARIABLE, mark.value())
+            .current_dir("/");
+        command
+            .stdin(read)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let before_exec = || {
             rustix::process::setsid()?;
             for signal in 1..=LAST_SIGNAL {
@@ -73,7 +79,10 @@ impl GuardProcess {
         // between fork and exec.
         unsafe { command.pre_exec(before_exec) };
         let child = command.spawn()?;
-        Ok(GuardProcess { pid: pid_of(child.id()), pipe: write })
+        Ok(GuardProcess {
+            pid: pid_of(child.id()),
+            pipe: write,
+        })
     }
 
     /// Returns the process of the guard.
@@ -129,7 +138,9 @@ pub fn run() -> ExitCode {
     }
     let numbers = |agents: bool| -> Vec<Pid> {
         let selected = groups.iter().filter(|(_, is_agent)| **is_agent == agents);
-        selected.filter_map(|(group, _)| Pid::from_raw(*group)).collect()
+        selected
+            .filter_map(|(group, _)| Pid::from_raw(*group))
+            .collect()
     };
     let (pes, agents) = (numbers(false), numbers(true));
     kill(&pes);
@@ -156,7 +167,9 @@ fn kill(groups: &[Pid]) {
 /// Ends the processes of these groups and all that have the mark of the job, with their
 /// descendants.
 fn end_marked(groups: &[Pid]) {
-    let Some(mark) = JobMark::inherited() else { return };
+    let Some(mark) = JobMark::inherited() else {
+        return;
+    };
     let own = rustix::process::getpid();
     let is_of_job = |process: &descendants::Descendant| {
         process.pid != own
@@ -166,7 +179,11 @@ fn end_marked(groups: &[Pid]) {
     let since = Instant::now();
     let mut n_empty = 0;
     while n_empty < EMPTY_SCANS && since.elapsed() < SEARCH_LIMIT {
-        n_empty = if descendants::end(is_of_job) { 0 } else { n_empty + 1 };
+        n_empty = if descendants::end(is_of_job) {
+            0
+        } else {
+            n_empty + 1
+        };
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -189,11 +206,26 @@ mod tests {
     #[test]
     fn groups_are_added_and_removed() {
         let mut groups = BTreeMap::new();
-        for number in
-            [10, 11, -10, 12, 1, 0, -1, i32::MIN, -99, AGENT_FLAG + 13, AGENT_FLAG + 14, -14]
-        {
+        for number in [
+            10,
+            11,
+            -10,
+            12,
+            1,
+            0,
+            -1,
+            i32::MIN,
+            -99,
+            AGENT_FLAG + 13,
+            AGENT_FLAG + 14,
+            -14,
+        ] {
             record(&mut groups, number);
         }
-        assert!(groups.into_iter().eq([(11, false), (12, false), (13, true)]));
+        assert!(
+            groups
+                .into_iter()
+                .eq([(11, false), (12, false), (13, true)])
+        );
     }
 }

@@ -21,7 +21,9 @@ const DIR: &str = "/dev/shm";
 /// # Errors
 /// If there are no children.
 pub fn wait() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
-    let Some((pid, is_clean)) = ended()? else { return Ok(None) };
+    let Some((pid, is_clean)) = ended()? else {
+        return Ok(None);
+    };
     if !is_clean {
         remove(pid);
     }
@@ -75,15 +77,19 @@ mod tests {
         fs::create_dir(&dir).expect("a new directory");
         let uid = getuid().as_raw();
         let own = [format!("123:{uid}:0"), format!("123:{uid}:17")];
-        let others =
-            [format!("1234:{uid}:0"), format!("123:{}:0", uid + 1), format!("123:{uid}:x")];
+        let others = [
+            format!("1234:{uid}:0"),
+            format!("123:{}:0", uid + 1),
+            format!("123:{uid}:x"),
+        ];
         for name in own.iter().chain(&others) {
             fs::write(dir.join(name), "").expect("a file");
         }
         remove_from(&dir, Pid::from_raw(123).expect("a number"));
         let left = fs::read_dir(&dir).expect("the directory").flatten();
-        let left: BTreeSet<_> =
-            left.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let left: BTreeSet<_> = left
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
         fs::remove_dir_all(&dir).expect("the directory");
         assert_eq!(left, BTreeSet::from(others));
     }

@@ -24,7 +24,12 @@ impl JobMark {
     /// Returns a mark that is unique on this host.
     pub fn new() -> JobMark {
         let now = rustix::time::clock_gettime(ClockId::Boottime);
-        JobMark(appended(&format!("{}.{}.{}", std::process::id(), now.tv_sec, now.tv_nsec)))
+        JobMark(appended(&format!(
+            "{}.{}.{}",
+            std::process::id(),
+            now.tv_sec,
+            now.tv_nsec
+        )))
     }
 
     /// Returns the mark that this process inherited.
@@ -68,7 +73,10 @@ fn appended(mark: &str) -> OsString {
 /// Returns the marks in an environment in the format of /proc.
 fn marks(environment: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let value = |variable: &'_ [u8]| -> Option<usize> {
-        variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=").map(<[u8]>::len)
+        variable
+            .strip_prefix(VARIABLE.as_bytes())?
+            .strip_prefix(b"=")
+            .map(<[u8]>::len)
     };
     let mut variables = environment.split(|&byte| byte == 0);
     let value = variables.find_map(|variable| Some(&variable[variable.len() - value(variable)?..]));

@@ -64,10 +64,20 @@ impl Processes {
         // If this fails, init adopts the orphans.
         let own = rustix::process::getpid();
         let _ = rustix::process::set_child_subreaper(Some(own));
-        let foreign = if has_children() { descendants::children(own) } else { HashSet::new() };
+        let foreign = if has_children() {
+            descendants::children(own)
+        } else {
+            HashSet::new()
+        };
         let (liveness, mark) = (LivenessPipe::new()?, JobMark::new());
         let guard = Some(GuardProcess::start(&mark)?);
-        Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign })
+        Ok(Processes {
+            list: Vec::new(),
+            guard,
+            liveness,
+            mark,
+            foreign,
+        })
     }
 
     /// Returns the guard, with which a new process registers.
@@ -88,12 +98,21 @@ impl Processes {
     /// # Panics
     /// See [`Processes::guard`].
     pub fn end_mechanisms(&self) -> EndMechanisms<'_> {
-        EndMechanisms { guard: self.guard(), liveness: &self.liveness, mark: &self.mark }
+        EndMechanisms {
+            guard: self.guard(),
+            liveness: &self.liveness,
+            mark: &self.mark,
+        }
     }
 
     /// Adds a started process.
     pub fn add(&mut self, child: Child, pid: Pid) {
-        self.list.push(ProcessEntry { child, pid, exit: None, is_gone: false });
+        self.list.push(ProcessEntry {
+            child,
+            pid,
+            exit: None,
+            is_gone: false,
+        });
     }
 
     /// Reaps all processes that have ended. Returns the children among them, the lowest PE first.
@@ -109,13 +128,17 @@ impl Processes {
                 exits.push((process.child, exit));
             }
         }
-        for process in
-            self.list.iter_mut().filter(|process| process.exit.is_some() && !process.is_gone)
+        for process in self
+            .list
+            .iter_mut()
+            .filter(|process| process.exit.is_some() && !process.is_gone)
         {
             process.is_gone =
                 rustix::process::test_kill_process_group(process.pid) == Err(Errno::SRCH);
             if process.is_gone {
-                self.guard.iter().for_each(|guard| guard.forget(process.pid));
+                self.guard
+                    .iter()
+                    .for_each(|guard| guard.forget(process.pid));
             }
         }
         exits.sort_unstable_by_key(|(child, _)| *child);
@@ -137,7 +160,11 @@ impl Processes {
 
     /// Sends a signal to every PE's group.
     pub fn signal(&self, signal: Signal) {
-        for process in self.list.iter().filter(|process| process.is_pe() && !process.is_gone) {
+        for process in self
+            .list
+            .iter()
+            .filter(|process| process.is_pe() && !process.is_gone)
+        {
             // This fails if the process belongs to another user, through sudo.
             let _ = rustix::process::kill_process_group(process.pid, signal);
         }
@@ -176,7 +203,10 @@ impl Processes {
         let mut exits = Vec::new();
         loop {
             exits.extend(self.reap());
-            let are_gone = self.list.iter().all(|process| process.is_gone || !process.is_pe());
+            let are_gone = self
+                .list
+                .iter()
+                .all(|process| process.is_gone || !process.is_pe());
             if are_gone || Instant::now() > deadline {
                 break;
             }
@@ -192,7 +222,10 @@ impl Processes {
     /// guard when none is left. Otherwise the guard stays, and ends them when this process exits.
     async fn end_descendants(&mut self, deadline: Instant) {
         if self.kill_descendants(deadline).await {
-            self.guard.take().into_iter().for_each(GuardProcess::dismiss);
+            self.guard
+                .take()
+                .into_iter()
+                .for_each(GuardProcess::dismiss);
         }
     }
 
@@ -237,7 +270,10 @@ impl Processes {
 
     /// Returns the children that have not exited.
     fn running(&self) -> impl Iterator<Item = Pid> {
-        self.list.iter().filter(|process| process.exit.is_none()).map(|process| process.pid)
+        self.list
+            .iter()
+            .filter(|process| process.exit.is_none())
+            .map(|process| process.pid)
     }
 
     /// Waits until all groups are empty, including those of launch agents, which end with their
@@ -250,7 +286,9 @@ impl Processes {
                 sleep(Duration::from_millis(1)).await;
                 self.reap();
             }
-            self.list.iter().for_each(|process| self.kill(process.child));
+            self.list
+                .iter()
+                .for_each(|process| self.kill(process.child));
         }
         self.end_descendants(Instant::now() + limit).await;
     }
@@ -275,7 +313,10 @@ fn awaited(pid: Pid) -> Option<u64> {
     }
     let address = u64::from_str_radix(arguments.split(' ').next()?, 16).ok()?;
     let mut mask = [0; 8];
-    File::open(format!("{dir}/mem")).ok()?.read_exact_at(&mut mask, address).ok()?;
+    File::open(format!("{dir}/mem"))
+        .ok()?
+        .read_exact_at(&mut mask, address)
+        .ok()?;
     Some(u64::from_ne_bytes(mask))
 }
 
@@ -287,7 +328,8 @@ fn takes_by(status: &str, signal: Signal) -> bool {
     const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
     let mask = |name| {
         let mask = status.lines().find_map(|line| line.strip_prefix(name));
-        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0)
     };
     let blocked = Some(mask("SigBlk:")).filter(|blocked| blocked | UNBLOCKABLE != u64::MAX);
     (mask("SigCgt:") | blocked.unwrap_or(0)) >> (signal.as_raw() - 1) & 1 == 1

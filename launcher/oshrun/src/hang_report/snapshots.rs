@@ -67,7 +67,9 @@ impl SharedMemory for NodeMemfd {
 
 /// Demangles the name of a variable of Rust or C++. Returns `None` for any other name.
 pub fn demangled(name: &str) -> Option<String> {
-    let rust = rustc_demangle::try_demangle(name).map(|name| format!("{name:#}")).ok();
+    let rust = rustc_demangle::try_demangle(name)
+        .map(|name| format!("{name:#}"))
+        .ok();
     rust.or_else(|| cpp_demangle::Symbol::new(name).ok()?.demangle().ok())
 }
 
@@ -88,24 +90,34 @@ impl SnapshotTask {
         let mut snapshots = self.collector.snapshots(&self.pes, pause);
         if request.with_stacks {
             let pairs = snapshots.iter_mut().zip(&self.pes);
-            let outside =
-                pairs.filter(|(snapshot, _)| is_outside(snapshot)).filter_map(|(snapshot, pe)| {
-                    let pid =
-                        pe.process(snapshot.status.as_ref()).filter(|pid| !is_traced(*pid))?;
+            let outside = pairs
+                .filter(|(snapshot, _)| is_outside(snapshot))
+                .filter_map(|(snapshot, pe)| {
+                    let pid = pe
+                        .process(snapshot.status.as_ref())
+                        .filter(|pid| !is_traced(*pid))?;
                     Some((pid, &mut snapshot.stacks))
                 });
             stacks::add(outside.take(stacks::MAX_PES).collect(), &self.mark);
         }
         let number = request.number;
         let batches = snapshots.chunks(BATCH);
-        batches.map(|batch| SnapshotBatch { number, snapshots: batch.to_vec() }).collect()
+        batches
+            .map(|batch| SnapshotBatch {
+                number,
+                snapshots: batch.to_vec(),
+            })
+            .collect()
     }
 }
 
 /// Returns true if the PE runs outside the library: its status, if there is one, shows neither a
 /// wait nor that the PE has finalized.
 pub fn is_outside(snapshot: &PeSnapshot) -> bool {
-    let runs = matches!(snapshot.process, ProcessState::Runs { .. } | ProcessState::Sleeps);
+    let runs = matches!(
+        snapshot.process,
+        ProcessState::Runs { .. } | ProcessState::Sleeps
+    );
     let waits_not = |status: &Status| status.waits.is_empty() && status.stage != Stage::Finalized;
     runs && snapshot.status.as_ref().is_none_or(waits_not)
 }
@@ -113,7 +125,10 @@ pub fn is_outside(snapshot: &PeSnapshot) -> bool {
 /// Returns true if a debugger is attached to the process: there can be only one.
 fn is_traced(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
+    status.lines().any(|line| {
+        line.strip_prefix("TracerPid:")
+            .is_some_and(|pid| pid.trim() != "0")
+    })
 }
 
 /// Searches the statuses of the PEs of this host for waits that last longer than a limit.
@@ -131,7 +146,12 @@ impl Watch {
     pub fn new(collector: NodeCollector, limit: Duration) -> Watch {
         let mut ticks = tokio::time::interval(SEARCH_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Watch { collector, limit, ticks, known: Vec::new() }
+        Watch {
+            collector,
+            limit,
+            ticks,
+            known: Vec::new(),
+        }
     }
 
     /// Waits until the next search is due; forever if there is no watch. Cancel safe.
@@ -147,6 +167,10 @@ impl Watch {
     pub fn search(&mut self, pes: &[LocalPe]) -> Vec<WaitId> {
         let waits = self.collector.long_waits(pes, self.limit);
         let known = std::mem::replace(&mut self.known, waits);
-        self.known.iter().filter(|wait| !known.contains(wait)).copied().collect()
+        self.known
+            .iter()
+            .filter(|wait| !known.contains(wait))
+            .copied()
+            .collect()
     }
 }

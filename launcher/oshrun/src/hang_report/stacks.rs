@@ -46,12 +46,32 @@ fn text(pid: u32, mark: &OsStr) -> Option<String> {
     let start = Instant::now();
     let mut command = Command::new("timeout");
     // Any other signal could end the PE: gdb would pass SIGINT to the process that it waits for.
-    command.args(["-s", "KILL", &LIMIT.as_secs().to_string(), "gdb", "-batch", "-nx"]);
-    command.args(["-iex", "set debuginfod enabled off", "-iex", "set print address off"]);
-    command.args(["-iex", "set print frame-arguments none", "-p", &pid.to_string()]);
+    command.args([
+        "-s",
+        "KILL",
+        &LIMIT.as_secs().to_string(),
+        "gdb",
+        "-batch",
+        "-nx",
+    ]);
+    command.args([
+        "-iex",
+        "set debuginfod enabled off",
+        "-iex",
+        "set print address off",
+    ]);
+    command.args([
+        "-iex",
+        "set print frame-arguments none",
+        "-p",
+        &pid.to_string(),
+    ]);
     command.args(["-ex", &format!("thread apply all bt {FRAMES}")]);
     command.env(mark::VARIABLE, mark).process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     // The event loop reaps gdb, as all children.
     let stdout = command.spawn().ok()?.stdout.take()?;
     let mut text = Vec::new();
@@ -79,7 +99,11 @@ fn shown(text: &str) -> Vec<String> {
         }
     }
     let line = |(_, functions): (bool, Vec<String>)| {
-        functions.join(" < ").chars().take(MAX_LINE).collect::<String>()
+        functions
+            .join(" < ")
+            .chars()
+            .take(MAX_LINE)
+            .collect::<String>()
     };
     // gdb begins with the last thread.
     let own = threads
@@ -124,6 +148,9 @@ mod tests {
                     src/stencil.c:41\n#3  main ()\n";
         let line = "clock_nanosleep in libc.so.6 < compute_row at stencil.c:41 < main";
         assert_eq!(shown(text), [line]);
-        assert_eq!(shown("ptrace: Operation not permitted.\nNo threads.\n"), [""; 0]);
+        assert_eq!(
+            shown("ptrace: Operation not permitted.\nNo threads.\n"),
+            [""; 0]
+        );
     }
 }

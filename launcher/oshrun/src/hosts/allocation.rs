@@ -23,12 +23,20 @@ pub fn slurm() -> Result<Option<Vec<HostSlots>>, StartFailure> {
         .map(Some)
         .chain(std::iter::repeat(None));
     let names = names(&nodes)?;
-    Ok(Some(names.into_iter().zip(tasks).map(|(name, slots)| HostSlots { name, slots }).collect()))
+    Ok(Some(
+        names
+            .into_iter()
+            .zip(tasks)
+            .map(|(name, slots)| HostSlots { name, slots })
+            .collect(),
+    ))
 }
 
 /// Expands a node list of Slurm, such as `node[1-3]`.
 fn names(nodes: &str) -> Result<Vec<String>, StartFailure> {
-    let output = Command::new("scontrol").args(["show", "hostnames", nodes]).output();
+    let output = Command::new("scontrol")
+        .args(["show", "hostnames", nodes])
+        .output();
     let error = match output {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -45,7 +53,10 @@ fn names(nodes: &str) -> Result<Vec<String>, StartFailure> {
 /// Expands a list of numbers of Slurm: `2(x3),1` is 2, 2, 2, 1.
 fn per_node(text: &str) -> Vec<u32> {
     let one = |part: &str| {
-        let (number, times) = match part.strip_suffix(')').and_then(|part| part.split_once("(x")) {
+        let (number, times) = match part
+            .strip_suffix(')')
+            .and_then(|part| part.split_once("(x"))
+        {
             Some((number, times)) => (number, times.parse().ok()?),
             None => (part, 1),
         };
@@ -56,13 +67,23 @@ fn per_node(text: &str) -> Vec<u32> {
 
 /// Returns srun as the launch agent, with those options that this version of srun supports.
 pub fn srun() -> Agent {
-    let help =
-        Command::new("srun").arg("--help").output().map(|output| output.stdout).unwrap_or_default();
+    let help = Command::new("srun")
+        .arg("--help")
+        .output()
+        .map(|output| output.stdout)
+        .unwrap_or_default();
     let help = String::from_utf8_lossy(&help);
-    let wanted = ["--overlap", "--cpu-bind=none", "--kill-on-bad-exit=0", "--mem=0"];
+    let wanted = [
+        "--overlap",
+        "--cpu-bind=none",
+        "--kill-on-bad-exit=0",
+        "--mem=0",
+    ];
     let is_known = |option: &&str| help.contains(option.split('=').next().unwrap_or_default());
     let always = ["--nodes=1", "--ntasks=1", "--mpi=none", "--quiet"];
-    let options = always.into_iter().chain(wanted.into_iter().filter(is_known));
+    let options = always
+        .into_iter()
+        .chain(wanted.into_iter().filter(is_known));
     Agent::Slurm(options.map(OsString::from).collect())
 }
 
@@ -92,7 +113,10 @@ const LISTS: [(&str, HostList); 5] = [
 /// if oshrun does not run in one. A host may be listed several times.
 pub fn batch() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     for (name, list) in LISTS {
-        let Some(value) = std::env::var(name).ok().filter(|value| !value.trim().is_empty()) else {
+        let Some(value) = std::env::var(name)
+            .ok()
+            .filter(|value| !value.trim().is_empty())
+        else {
             continue;
         };
         let text = match list {
@@ -114,7 +138,10 @@ pub fn batch() -> Result<Option<Vec<HostSlots>>, StartFailure> {
 
 /// Parses a list of hosts; `None` if it does not have this form.
 fn hosts(list: HostList, text: &str) -> Option<Vec<HostSlots>> {
-    let host = |name: &str, slots| HostSlots { name: name.to_owned(), slots: Some(slots) };
+    let host = |name: &str, slots| HostSlots {
+        name: name.to_owned(),
+        slots: Some(slots),
+    };
     let number = |text: &str| text.parse().ok().filter(|&slots: &u32| slots > 0);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     match list {
@@ -129,8 +156,14 @@ fn hosts(list: HostList, text: &str) -> Option<Vec<HostSlots>> {
         HostList::Pairs => {
             let words: Vec<&str> = text.split_whitespace().collect();
             let (pairs, rest) = words.as_chunks::<2>();
-            let pairs = pairs.iter().map(|[name, slots]| Some(host(name, number(slots)?)));
-            if rest.is_empty() { pairs.collect() } else { None }
+            let pairs = pairs
+                .iter()
+                .map(|[name, slots]| Some(host(name, number(slots)?)));
+            if rest.is_empty() {
+                pairs.collect()
+            } else {
+                None
+            }
         }
     }
 }
@@ -148,16 +181,27 @@ mod tests {
 
     fn read(list: HostList, text: &str) -> Option<Vec<(String, Option<u32>)>> {
         let hosts = super::super::distinct(hosts(list, text)?);
-        Some(hosts.into_iter().map(|host| (host.name, host.slots)).collect())
+        Some(
+            hosts
+                .into_iter()
+                .map(|host| (host.name, host.slots))
+                .collect(),
+        )
     }
 
     #[test]
     fn every_form_gives_hosts_and_slots() {
-        let two = Some(vec![("node-a".to_owned(), Some(2)), ("node-b".to_owned(), Some(1))]);
+        let two = Some(vec![
+            ("node-a".to_owned(), Some(2)),
+            ("node-b".to_owned(), Some(1)),
+        ]);
         for (list, text) in [
             (HostList::LinePerSlot, "node-a\nnode-b\nnode-a\n\n"),
             (HostList::WordPerSlot, "node-a node-a node-b"),
-            (HostList::LinePerHost, "node-a 2 all.q@node-a UNDEFINED\nnode-b 1 all.q@node-b 0,0\n"),
+            (
+                HostList::LinePerHost,
+                "node-a 2 all.q@node-a UNDEFINED\nnode-b 1 all.q@node-b 0,0\n",
+            ),
             (HostList::Pairs, "node-a 2 node-b 1"),
         ] {
             assert_eq!(read(list, text), two, "{text}");

@@ -12,7 +12,10 @@ pub struct HostSlots {
 
 /// Returns the hosts of an option, whose name appears in errors.
 pub fn parse_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {
-    let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
+    let hosts = text
+        .split(',')
+        .map(|word| host(word.trim()))
+        .collect::<Result<_, _>>();
     hosts.map_err(|error| format!("{option} {text}: {error}"))
 }
 
@@ -25,7 +28,11 @@ pub fn parse_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
             hosts.push(host_line(line).map_err(|error| format!("{file}, line {number}: {error}"))?);
         }
     }
-    if hosts.is_empty() { Err(format!("{file} lists no host")) } else { Ok(hosts) }
+    if hosts.is_empty() {
+        Err(format!("{file} lists no host"))
+    } else {
+        Ok(hosts)
+    }
 }
 
 fn host_line(line: &str) -> Result<HostSlots, String> {
@@ -51,12 +58,18 @@ fn host(word: &str) -> Result<HostSlots, String> {
         Some((name, number)) if !number.ends_with(']') => (name, Some(number)),
         _ => (word, None),
     };
-    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let name = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
     // A leading hyphen would make it an option of the launch agent.
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
         return Err(format!("{word:?} is not a host name"));
     }
-    Ok(HostSlots { name: name.to_string(), slots: number.map(slots).transpose()? })
+    Ok(HostSlots {
+        name: name.to_string(),
+        slots: number.map(slots).transpose()?,
+    })
 }
 
 fn slots(number: &str) -> Result<u32, String> {
@@ -72,7 +85,10 @@ mod tests {
 
     fn hosts(list: &[(&str, Option<u32>)]) -> Vec<HostSlots> {
         list.iter()
-            .map(|(name, slots)| HostSlots { name: name.to_string(), slots: *slots })
+            .map(|(name, slots)| HostSlots {
+                name: name.to_string(),
+                slots: *slots,
+            })
             .collect()
     }
 
@@ -107,11 +123,17 @@ mod tests {
         assert_eq!(parse_file("f", text), Ok(hosts(&expected)));
         for (text, error) in [
             ("# none\n", "f lists no host"),
-            ("a\nb max_slots=3", "f, line 2: max_slots=3 is not understood"),
+            (
+                "a\nb max_slots=3",
+                "f, line 2: max_slots=3 is not understood",
+            ),
             ("b:3 slots=3", "f, line 1: slots=3 is not understood"),
             ("b slots=0", "f, line 1: \"0\" is not a number of PEs"),
         ] {
-            assert!(parse_file("f", text).expect_err(text).starts_with(error), "{text}");
+            assert!(
+                parse_file("f", text).expect_err(text).starts_with(error),
+                "{text}"
+            );
         }
     }
 }

@@ -33,7 +33,9 @@ impl JobPlan {
     /// Finds the hosts of a job, and prepares the start of the PEs of this one.
     pub fn new(options: &Options) -> Result<JobPlan, StartFailure> {
         let hosts = hosts::find(options)?;
-        let runs = (0..).zip(&hosts.parts).map(|(node, part)| (node, part.pes.len() as u32));
+        let runs = (0..)
+            .zip(&hosts.parts)
+            .map(|(node, part)| (node, part.pes.len() as u32));
         let nodes =
             NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))?;
         let names = hosts.parts.iter().map(|part| part.host.clone()).collect();
@@ -67,7 +69,10 @@ impl JobPlan {
             Some(prefix) => prefix.join("bin/oshrun"),
             None => std::env::current_exe().map_err(|error| cannot("find its own file", &error))?,
         };
-        let command = DaemonCommand { agent: hosts.agent, oshrun };
+        let command = DaemonCommand {
+            agent: hosts.agent,
+            oshrun,
+        };
         let local = match local {
             Some(part) => {
                 let start = prepare(&spec, part.pes.clone(), n_daemons)?;
@@ -75,12 +80,21 @@ impl JobPlan {
             }
             None => limits::check_descriptors(0, n_daemons, false).map(|()| None)?,
         };
-        Ok(JobPlan { nodes, names, spec, command, local, others })
+        Ok(JobPlan {
+            nodes,
+            names,
+            spec,
+            command,
+            local,
+            others,
+        })
     }
 
     /// Returns true if this host starts PE 0.
     pub fn has_pe_0(&self) -> bool {
-        self.local.as_ref().is_some_and(|(part, _)| part.pes.contains(&0))
+        self.local
+            .as_ref()
+            .is_some_and(|(part, _)| part.pes.contains(&0))
     }
 
     /// Returns the text of `--dry-run`: a line for the program, for each exported variable and for
@@ -96,23 +110,48 @@ impl JobPlan {
             1 => format!("PE {}", pes.start),
             n => format!("PE {} to {} ({n} PEs)", pes.start, pes.end - 1),
         };
-        let JobSpec { program, arguments, exported, .. } = &self.spec;
-        let file = self.local.as_ref().map_or(&**program, |(_, start)| start.file.as_os_str());
-        add("program: ", &joined([file].into_iter().chain(arguments.iter().map(|word| &**word))));
+        let JobSpec {
+            program,
+            arguments,
+            exported,
+            ..
+        } = &self.spec;
+        let file = self
+            .local
+            .as_ref()
+            .map_or(&**program, |(_, start)| start.file.as_os_str());
+        add(
+            "program: ",
+            &joined(
+                [file]
+                    .into_iter()
+                    .chain(arguments.iter().map(|word| &**word)),
+            ),
+        );
         for (name, value) in exported {
-            add("variable: ", &[name.as_os_str(), &quoted(value)].join(OsStr::new("=")));
+            add(
+                "variable: ",
+                &[name.as_os_str(), &quoted(value)].join(OsStr::new("=")),
+            );
         }
         if let Some((part, start)) = &self.local {
             add(
                 &format!("host {}: {}, started by this oshrun", part.host, pes(part)),
                 OsStr::new(""),
             );
-            start.placements.notices.iter().for_each(|notice| add("  ", OsStr::new(notice)));
+            start
+                .placements
+                .notices
+                .iter()
+                .for_each(|notice| add("  ", OsStr::new(notice)));
         }
         for part in &self.others {
             let agent = self.command.agent.command(&part.host, &self.command.oshrun);
             let words = joined([agent.get_program()].into_iter().chain(agent.get_args()));
-            add(&format!("host {}: {}, started by ", part.host, pes(part)), &words);
+            add(
+                &format!("host {}: {}, started by ", part.host, pes(part)),
+                &words,
+            );
         }
         lines
     }

@@ -24,12 +24,20 @@ pub enum SignalRequest {
 impl SignalRequest {
     /// Returns true if the signal requests the end of the job, which PEs may ignore.
     pub fn is_end(self) -> bool {
-        matches!(self, SignalRequest::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP))
+        matches!(
+            self,
+            SignalRequest::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP)
+        )
     }
 }
 
-const FORWARDED: [i32; 5] =
-    [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
+const FORWARDED: [i32; 5] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
 
 /// Receives the signals.
 #[derive(Debug)]

@@ -65,19 +65,28 @@ impl ForeignOptions {
         };
         let flag = |count: u8, line: &str| (count > 0).then(|| line.to_owned());
         let flags = [
-            flag(self.oversubscribe, "--oversubscribe: PEs may outnumber CPUs without an option"),
-            flag(self.allow_run_as_root, "--allow-run-as-root: no option is needed"),
+            flag(
+                self.oversubscribe,
+                "--oversubscribe: PEs may outnumber CPUs without an option",
+            ),
+            flag(
+                self.allow_run_as_root,
+                "--allow-run-as-root: no option is needed",
+            ),
             flag(
                 self.genvall,
                 "-genvall: all PEs have the environment of oshrun without an option",
             ),
         ];
         let flags = flags.into_iter().flatten();
-        [parameters("mca", &self.mca), parameters("prtemca", &self.prtemca)]
-            .concat()
-            .into_iter()
-            .chain(flags)
-            .collect()
+        [
+            parameters("mca", &self.mca),
+            parameters("prtemca", &self.prtemca),
+        ]
+        .concat()
+        .into_iter()
+        .chain(flags)
+        .collect()
     }
 }
 

@@ -154,7 +154,13 @@ pub async fn relay(mut relay: Relay) {
                 }
             },
         };
-        let Some(Printed { pe, stream, text, continues }) = arrival else {
+        let Some(Printed {
+            pe,
+            stream,
+            text,
+            continues,
+        }) = arrival
+        else {
             return;
         };
         let mut sink = match held.take() {
@@ -164,10 +170,14 @@ pub async fn relay(mut relay: Relay) {
         let nbytes = room_for(&text);
         let tag = relay.tags.tag(pe);
         if !sink.write(Some((pe, stream)), &tag, text, continues).await {
-            relay.daemon.send(&DaemonOrder::OutputClosed { stream: relay.stream });
+            relay.daemon.send(&DaemonOrder::OutputClosed {
+                stream: relay.stream,
+            });
             return;
         }
-        relay.daemon.send(&DaemonOrder::OutputConsumed { stream, nbytes });
+        relay
+            .daemon
+            .send(&DaemonOrder::OutputConsumed { stream, nbytes });
         held = continues.then_some(sink);
     }
 }

@@ -46,7 +46,13 @@ impl Sink {
     /// Returns true if text from the standard error of a PE was written to this sink; always false
     /// for the connection of a daemon.
     pub fn has_pe_errors(&self) -> bool {
-        matches!(self, Sink::Stream(OutputStream { has_pe_errors: true, .. }))
+        matches!(
+            self,
+            Sink::Stream(OutputStream {
+                has_pe_errors: true,
+                ..
+            })
+        )
     }
 
     /// Drops the handle of the writer thread, which ends when it has written everything.
@@ -110,7 +116,12 @@ impl ParentSink {
             return false;
         };
         room.forget();
-        self.events.send(&HostEvent::Printed(Printed { pe, stream, text, continues }));
+        self.events.send(&HostEvent::Printed(Printed {
+            pe,
+            stream,
+            text,
+            continues,
+        }));
         true
     }
 }
@@ -139,12 +150,20 @@ impl PendingLines {
             let rest = self.bytes.split_off(end + 1);
             return Some(std::mem::replace(&mut self.bytes, rest));
         }
-        if self.bytes.len() >= MAX_LINE { self.rest() } else { None }
+        if self.bytes.len() >= MAX_LINE {
+            self.rest()
+        } else {
+            None
+        }
     }
 
     /// Takes the rest, which is an unfinished line.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
-        if self.bytes.is_empty() { None } else { Some(std::mem::take(&mut self.bytes)) }
+        if self.bytes.is_empty() {
+            None
+        } else {
+            Some(std::mem::take(&mut self.bytes))
+        }
     }
 
     /// Returns true if there is an unfinished line.
@@ -197,7 +216,9 @@ pub struct Tags {
 impl Tags {
     /// Creates tags for PEs on these nodes with these host names.
     pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Tags {
-        Tags { hosts: Some((nodes, hosts)) }
+        Tags {
+            hosts: Some((nodes, hosts)),
+        }
     }
 
     /// Returns the tag of a PE, empty if lines are not tagged.
@@ -225,7 +246,10 @@ mod tests {
         assert!(incoming.is_waiting());
         incoming.push(b"o\nthree\n");
         assert_eq!(incoming.take().as_deref(), Some(&b"two\nthree\n"[..]));
-        assert_eq!((incoming.take(), incoming.rest(), incoming.is_waiting()), (None, None, false));
+        assert_eq!(
+            (incoming.take(), incoming.rest(), incoming.is_waiting()),
+            (None, None, false)
+        );
     }
 
     #[test]
@@ -260,9 +284,19 @@ mod tests {
     fn tags_prefix_lines() {
         let mut merger = LineMerger::default();
         let steps: [(TextSource, &[u8], &str, &str); 5] = [
-            (Some((0, StdStream::Out)), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
+            (
+                Some((0, StdStream::Out)),
+                b"[0] ",
+                "a\n\nb\n",
+                "[0] a\n[0] \n[0] b\n",
+            ),
             (Some((0, StdStream::Out)), b"[0] ", "long", "[0] long"),
-            (Some((0, StdStream::Out)), b"[0] ", "er\nline", "er\n[0] line"),
+            (
+                Some((0, StdStream::Out)),
+                b"[0] ",
+                "er\nline",
+                "er\n[0] line",
+            ),
             (Some((1, StdStream::Err)), b"[1] ", "oops\n", "\n[1] oops\n"),
             (None, b"", "done\n", "done\n"),
         ];

@@ -38,7 +38,12 @@ impl OutputSink {
     /// Creates a destination from an open file or stream, with its name for messages.
     pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> OutputSink {
         let (is_lost, is_unread) = (AtomicBool::new(false), AtomicBool::new(false));
-        OutputSink { name, fd: Box::new(fd), is_lost, is_unread }
+        OutputSink {
+            name,
+            fd: Box::new(fd),
+            is_lost,
+            is_unread,
+        }
     }
 }
 
@@ -129,12 +134,19 @@ impl Files {
         let file = |pe, stream| {
             let path = dir.join(format!("{pe}.{stream}"));
             let file = File::create(&path).map_err(|error| cannot_create("file", &path, &error))?;
-            Ok(Arc::new(OutputSink::new(format!("the file {}", path.display()), file)))
+            Ok(Arc::new(OutputSink::new(
+                format!("the file {}", path.display()),
+                file,
+            )))
         };
         let first = pes.start;
-        let files: Result<_, StartFailure> =
-            pes.map(|pe| Ok([file(pe, "out")?, file(pe, "err")?])).collect();
-        Ok(Files { first, files: files? })
+        let files: Result<_, StartFailure> = pes
+            .map(|pe| Ok([file(pe, "out")?, file(pe, "err")?]))
+            .collect();
+        Ok(Files {
+            first,
+            files: files?,
+        })
     }
 
     /// Returns the files of a PE, for standard output and standard error.
@@ -163,7 +175,10 @@ mod tests {
             rustix::fs::memfd_create("kept", rustix::fs::MemfdFlags::CLOEXEC).expect("a file"),
         );
         let unread = Arc::new(OutputSink::new("a pipe".to_string(), unread));
-        let kept = OutputSink::new("a file".to_string(), file.try_clone().expect("a descriptor"));
+        let kept = OutputSink::new(
+            "a file".to_string(),
+            file.try_clone().expect("a descriptor"),
+        );
         let kept = Arc::new(kept);
         let (loss_sender, mut losses) = mpsc::unbounded_channel();
         let (writer, written) = Writer::start(loss_sender).expect("a thread");

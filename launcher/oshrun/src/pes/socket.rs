@@ -53,7 +53,12 @@ impl PeSocket {
             tokio::spawn(announce(socket.clone(), pe, readable)).abort_handle(),
             tokio::spawn(sent).abort_handle(),
         ];
-        Ok(PeSocket { socket, frames, send_error, tasks })
+        Ok(PeSocket {
+            socket,
+            frames,
+            send_error,
+            tasks,
+        })
     }
 
     /// Queues a frame. A frame for a PE that has exited is dropped.
@@ -90,8 +95,9 @@ impl Drop for PeSocket {
 /// reads everything, so the readiness is cleared here without reading.
 async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSender<u32>) {
     while let Ok(ready) = socket.ready(Interest::READABLE).await {
-        let _ =
-            socket.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+        let _ = socket.try_io(Interest::READABLE, || {
+            Err::<(), _>(io::ErrorKind::WouldBlock.into())
+        });
         if readable.send(pe).is_err() || ready.is_read_closed() {
             return;
         }

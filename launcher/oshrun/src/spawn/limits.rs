@@ -35,7 +35,10 @@ static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 /// for any job.
 pub fn raise_descriptor_limit() -> Result<(), StartFailure> {
     let now = getrlimit(Rlimited::Nofile);
-    let raised = Rlimit { current: now.maximum, ..now };
+    let raised = Rlimit {
+        current: now.maximum,
+        ..now
+    };
     if raised != now && setrlimit(Rlimited::Nofile, raised).is_ok() {
         // The value is set only here.
         let _ = INHERITED.set(now);
@@ -61,7 +64,11 @@ pub fn check_descriptors(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<
 
 /// Returns the message if a limit of descriptors is too low.
 fn descriptor_refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -> Option<String> {
-    let per_pe = if has_files { FDS_OF_PE + FDS_OF_FILES } else { FDS_OF_PE };
+    let per_pe = if has_files {
+        FDS_OF_PE + FDS_OF_FILES
+    } else {
+        FDS_OF_PE
+    };
     let of_daemons = u64::from(n_daemons) * FDS_OF_DAEMON;
     let held = u64::from(n_pes) * per_pe + of_daemons;
     let needed = held.max(INHERITED_FROM as u64) + OWN_FDS;
@@ -72,11 +79,16 @@ fn descriptor_refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -
     let (who, enough) = match (n_pes, n_daemons) {
         _ if limit < INHERITED_FROM as u64 + OWN_FDS => ("any job".to_string(), String::new()),
         (0, n) => {
-            let enough =
-                format!(", which suffices for {} hosts", (limit - OWN_FDS) / FDS_OF_DAEMON);
+            let enough = format!(
+                ", which suffices for {} hosts",
+                (limit - OWN_FDS) / FDS_OF_DAEMON
+            );
             (format!("a job on {n} other hosts"), enough)
         }
-        (n, _) => (format!("a job of {n} PEs"), format!(", which suffices for {}", left / per_pe)),
+        (n, _) => (
+            format!("a job of {n} PEs"),
+            format!(", which suffices for {}", left / per_pe),
+        ),
     };
     Some(format!(
         "{who} needs {needed} descriptors and the limit is {limit}{enough}; raise it with ulimit -n {needed}"
@@ -181,7 +193,10 @@ impl ResourceLimit {
 fn bounds(tasks: u64) -> Vec<ResourceLimit> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
-    let used = read("/proc/loadavg").as_deref().and_then(running).unwrap_or(0);
+    let used = read("/proc/loadavg")
+        .as_deref()
+        .and_then(running)
+        .unwrap_or(0);
     let of_kernel = |path: &str, reserved: u64, remedy| {
         let limit = number(path)?.saturating_sub(reserved);
         Some(ResourceLimit {
@@ -214,14 +229,28 @@ fn bounds(tasks: u64) -> Vec<ResourceLimit> {
     };
     let tasks = "start fewer PEs, or ask the administrator of this host for a higher limit";
     let memory = "start fewer PEs, or request more memory for this job";
-    bounds.extend(GroupLimit::of_tasks().into_iter().map(of_group(Resource::Tasks, tasks)));
-    bounds.extend(GroupLimit::of_memory().into_iter().map(of_group(Resource::Memory, memory)));
+    bounds.extend(
+        GroupLimit::of_tasks()
+            .into_iter()
+            .map(of_group(Resource::Tasks, tasks)),
+    );
+    bounds.extend(
+        GroupLimit::of_memory()
+            .into_iter()
+            .map(of_group(Resource::Memory, memory)),
+    );
     bounds
 }
 
 /// Returns the number of processes and threads, from /proc/loadavg.
 fn running(loadavg: &str) -> Option<u64> {
-    loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+    loadavg
+        .split_ascii_whitespace()
+        .nth(3)?
+        .split_once('/')?
+        .1
+        .parse()
+        .ok()
 }
 
 /// Returns the limit of this user's processes, if it applies to this process and may be too low:
@@ -249,7 +278,9 @@ fn of_user(needed: u64) -> Option<ResourceLimit> {
 
 /// Returns the first word of a field in a file of /proc such as PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next())
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next())
 }
 
 /// Returns true if the kernel exempts the process with this status from the limit of its user.
@@ -296,13 +327,27 @@ mod tests {
         for (n_pes, n_daemons, has_files) in [(4000, 0, false), (4000, 7, true), (4000, 7, false)] {
             let text = descriptor_refusal(4096, n_pes, n_daemons, has_files).expect("too many");
             let fits = text.split_once("suffices for ").expect("what fits").1;
-            let fits = fits.split(';').next().and_then(|n| n.parse().ok()).expect("a number");
-            assert_eq!(descriptor_refusal(4096, fits, n_daemons, has_files), None, "{text}");
-            assert!(descriptor_refusal(4096, fits + 1, n_daemons, has_files).is_some(), "{text}");
+            let fits = fits
+                .split(';')
+                .next()
+                .and_then(|n| n.parse().ok())
+                .expect("a number");
+            assert_eq!(
+                descriptor_refusal(4096, fits, n_daemons, has_files),
+                None,
+                "{text}"
+            );
+            assert!(
+                descriptor_refusal(4096, fits + 1, n_daemons, has_files).is_some(),
+                "{text}"
+            );
         }
         let sentence = "a job on 60 other hosts needs 212 descriptors and the limit is 150, which \
                         suffices for 39 hosts; raise it with ulimit -n 212";
-        assert_eq!(descriptor_refusal(150, 0, 60, false).as_deref(), Some(sentence));
+        assert_eq!(
+            descriptor_refusal(150, 0, 60, false).as_deref(),
+            Some(sentence)
+        );
         assert!(descriptor_refusal(u64::MAX, u32::MAX, u32::MAX, true).is_none());
     }
 
@@ -343,7 +388,10 @@ mod tests {
         assert_eq!(capacity_refusal(40, needed(40), &bounds), None);
         let sentence = "48 PEs on this host need at least 12 MiB of memory, but c leaves room for 10 MiB (limit 30 MiB, in \
                         use 20 MiB): start fewer PEs";
-        assert_eq!(capacity_refusal(48, needed(48), &bounds).as_deref(), Some(sentence));
+        assert_eq!(
+            capacity_refusal(48, needed(48), &bounds).as_deref(),
+            Some(sentence)
+        );
         let full = [bound(Resource::Memory, "c", 1, 2)];
         assert!(capacity_refusal(1, needed(1), &full).is_some());
     }
@@ -361,7 +409,10 @@ mod tests {
         assert_eq!(running(""), None);
         let meminfo = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  600 kB\nSwapTotal:  100 kB\nSwapFree:  50 kB\n";
         let bound = of_memory(meminfo).expect("all there");
-        assert_eq!((bound.limit, bound.used, bound.room()), (1100 << 10, 450 << 10, 650 << 10));
+        assert_eq!(
+            (bound.limit, bound.used, bound.room()),
+            (1100 << 10, 450 << 10, 650 << 10)
+        );
         assert_eq!(of_memory("MemTotal: 5 kB\n"), None);
     }
 
@@ -371,6 +422,8 @@ mod tests {
         assert_eq!((threads(status, 1000), threads(status, 0)), (Some(7), None));
         assert!(!is_exempt(status));
         assert!(is_exempt(&status.replace("1000\t0", "0\t0")));
-        assert!(is_exempt(&status.replace("0000000000000000", "0000000001000000")));
+        assert!(is_exempt(
+            &status.replace("0000000000000000", "0000000001000000")
+        ));
     }
 }

@@ -58,16 +58,30 @@ pub fn place(
     request: PlacementRequest,
     is_set: impl Fn(&str) -> bool,
 ) -> Result<Placements, StartFailure> {
-    let is_bound = request.bind_to.is_some_and(|bind_to| bind_to != BindTo::None);
+    let is_bound = request
+        .bind_to
+        .is_some_and(|bind_to| bind_to != BindTo::None);
     let has_effect = is_bound || topology::has_choice();
     if !has_effect && !request.report {
         return Ok(Placements::default());
     }
-    let placements =
-        place_on(&Topology::of_this_machine(), node, topology::cpus_at_once(), request, is_set)?;
+    let placements = place_on(
+        &Topology::of_this_machine(),
+        node,
+        topology::cpus_at_once(),
+        request,
+        is_set,
+    )?;
     // A report alone must not change the placement.
-    let by_pe = if has_effect { placements.by_pe } else { Vec::new() };
-    Ok(Placements { by_pe, ..placements })
+    let by_pe = if has_effect {
+        placements.by_pe
+    } else {
+        Vec::new()
+    };
+    Ok(Placements {
+        by_pe,
+        ..placements
+    })
 }
 
 /// Places PEs on a machine on which this process may use `at_once` CPUs at the same time.
@@ -80,7 +94,9 @@ fn place_on(
 ) -> Result<Placements, StartFailure> {
     let n_pes = node.len() as u32;
     let map_by = request.map_by.unwrap_or_default();
-    let bind_to = request.bind_to.unwrap_or_else(|| BindTo::usual(machine, n_pes, at_once));
+    let bind_to = request
+        .bind_to
+        .unwrap_or_else(|| BindTo::usual(machine, n_pes, at_once));
     let plan = topology::plan(machine, n_pes, map_by, bind_to);
     let choice = machine.choice();
     let mut notices = plan.notes;
@@ -97,7 +113,9 @@ fn place_on(
         by_pe.push(Placement {
             cpus: place.binding.as_ref().map(kernel_set).transpose()?,
             is_required: request.bind_to.is_some(),
-            variables: nic.map(|nic| variables(nic, n_pes, &is_set)).unwrap_or_default(),
+            variables: nic
+                .map(|nic| variables(nic, n_pes, &is_set))
+                .unwrap_or_default(),
         });
     }
     Ok(Placements { by_pe, notices })
@@ -113,7 +131,9 @@ fn reported(machine: &Topology, pe: u32, place: &PePlacement, nic: Option<&Nic>)
         .numa_of(place.binding.as_ref().unwrap_or(&machine.usable))
         .map(|numa| format!(", NUMA node {}", numa.index))
         .unwrap_or_default();
-    let nic = nic.map(|nic| format!(", NIC {}", nic.hint())).unwrap_or_default();
+    let nic = nic
+        .map(|nic| format!(", NIC {}", nic.hint()))
+        .unwrap_or_default();
     format!("PE {pe}: {binding}{numa}{nic}")
 }
 
@@ -124,11 +144,14 @@ fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsSt
         return Vec::new();
     }
     let ucx = nic.ucx_device().filter(|_| !is_set(UCX_VARIABLE));
-    [Some((NIC_VARIABLE, nic.hint())), ucx.map(|device| (UCX_VARIABLE, device))]
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| (OsStr::new(name).to_owned(), value.into()))
-        .collect()
+    [
+        Some((NIC_VARIABLE, nic.hint())),
+        ucx.map(|device| (UCX_VARIABLE, device)),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|(name, value)| (OsStr::new(name).to_owned(), value.into()))
+    .collect()
 }
 
 /// Converts a set of CPUs for sched_setaffinity.
@@ -152,7 +175,11 @@ mod tests {
     /// Returns two NUMA nodes of two CPUs, each with a NIC.
     fn machine() -> Topology {
         let set = |list| CpuSet::parse(list).expect("a list");
-        let numa = |(index, list)| topology::Numa { index, nbytes: 0, cpus: set(list) };
+        let numa = |(index, list)| topology::Numa {
+            index,
+            nbytes: 0,
+            cpus: set(list),
+        };
         let nic = |(name, list): (&str, _)| Nic {
             name: name.to_owned(),
             kind: topology::NicKind::Fabric,
@@ -173,8 +200,10 @@ mod tests {
     }
 
     fn placed(n_pes: u32, at_once: usize, request: PlacementRequest, set: &[&str]) -> Placements {
-        place_on(&machine(), 0..n_pes, at_once, request, |name| set.contains(&name))
-            .expect("placements")
+        place_on(&machine(), 0..n_pes, at_once, request, |name| {
+            set.contains(&name)
+        })
+        .expect("placements")
     }
 
     #[test]
@@ -183,24 +212,47 @@ mod tests {
             let shown = |(name, value): (OsString, OsString)| {
                 format!("{}={}", name.display(), value.display())
             };
-            placements.placement(pe).variables.into_iter().map(shown).collect()
+            placements
+                .placement(pe)
+                .variables
+                .into_iter()
+                .map(shown)
+                .collect()
         };
         let two = placed(2, 4, PlacementRequest::default(), &[]);
-        assert_eq!(names(&two, 0), ["SHMEM_NIC=mlx5_0:1", "UCX_NET_DEVICES=mlx5_0:1"]);
-        assert_eq!(names(&two, 1), ["SHMEM_NIC=mlx5_1:1", "UCX_NET_DEVICES=mlx5_1:1"]);
+        assert_eq!(
+            names(&two, 0),
+            ["SHMEM_NIC=mlx5_0:1", "UCX_NET_DEVICES=mlx5_0:1"]
+        );
+        assert_eq!(
+            names(&two, 1),
+            ["SHMEM_NIC=mlx5_1:1", "UCX_NET_DEVICES=mlx5_1:1"]
+        );
         let users = placed(2, 4, PlacementRequest::default(), &["UCX_NET_DEVICES"]);
         assert_eq!(names(&users, 1), ["SHMEM_NIC=mlx5_1:1"]);
-        assert!(names(&placed(2, 4, PlacementRequest::default(), &["SHMEM_NIC"]), 1).is_empty());
+        assert!(
+            names(
+                &placed(2, 4, PlacementRequest::default(), &["SHMEM_NIC"]),
+                1
+            )
+            .is_empty()
+        );
         assert!(names(&placed(1, 4, PlacementRequest::default(), &[]), 0).is_empty());
     }
 
     #[test]
     fn by_default_pes_are_bound_unless_they_outnumber_cpus() {
         let bound = |n_pes, at_once| {
-            placed(n_pes, at_once, PlacementRequest::default(), &[]).placement(1).cpus
+            placed(n_pes, at_once, PlacementRequest::default(), &[])
+                .placement(1)
+                .cpus
         };
         let second = bound(2, 4).expect("bound");
-        assert!((0..4).map(|cpu| second.is_set(cpu)).eq([false, false, true, true]));
+        assert!(
+            (0..4)
+                .map(|cpu| second.is_set(cpu))
+                .eq([false, false, true, true])
+        );
         assert!(bound(8, 4).is_none() && bound(4, 2).is_none());
     }
 
@@ -220,10 +272,18 @@ mod tests {
                 "PE 1: bound to CPUs 2, NUMA node 1, NIC mlx5_1:1",
             ]
         );
-        let request = PlacementRequest { report: true, ..PlacementRequest::default() };
-        assert_eq!(placed(5, 4, request, &[]).notices[1], "PE 0: not bound, NIC mlx5_0:1");
-        let request =
-            PlacementRequest { bind_to: Some(BindTo::Core), ..PlacementRequest::default() };
+        let request = PlacementRequest {
+            report: true,
+            ..PlacementRequest::default()
+        };
+        assert_eq!(
+            placed(5, 4, request, &[]).notices[1],
+            "PE 0: not bound, NIC mlx5_0:1"
+        );
+        let request = PlacementRequest {
+            bind_to: Some(BindTo::Core),
+            ..PlacementRequest::default()
+        };
         assert_eq!(
             placed(5, 4, request, &[]).notices,
             ["the PEs outnumber the CPUs that they are bound to: 5 on 4"]

@@ -71,7 +71,11 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
         let file = PathBuf::from(program);
         return match std::fs::metadata(&file) {
             Err(error) => {
-                let status = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+                let status = if error.kind() == std::io::ErrorKind::NotFound {
+                    127
+                } else {
+                    126
+                };
                 Err(StartFailure {
                     status,
                     sentence: format!("cannot run {shown}: {}", reason(&error)),
@@ -86,8 +90,10 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
         };
     }
     let dirs = path.map(std::env::split_paths).into_iter().flatten();
-    let files: Vec<PathBuf> =
-        dirs.map(|dir| dir.join(program)).filter(|file| file.is_file()).collect();
+    let files: Vec<PathBuf> = dirs
+        .map(|dir| dir.join(program))
+        .filter(|file| file.is_file())
+        .collect();
     match (files.iter().find(|file| is_executable(file)), files.first()) {
         (Some(file), _) => Ok(file.clone()),
         (None, Some(file)) => Err(not_executable(file)),
@@ -109,7 +115,10 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
 /// resolved unless the file has been removed: under valgrind, the link itself executes valgrind.
 pub fn own_file() -> PathBuf {
     let link = PathBuf::from("/proc/self/exe");
-    std::fs::read_link(&link).ok().filter(|file| file.exists()).unwrap_or(link)
+    std::fs::read_link(&link)
+        .ok()
+        .filter(|file| file.exists())
+        .unwrap_or(link)
 }
 
 fn is_executable(file: &Path) -> bool {
@@ -126,7 +135,10 @@ fn not_executable(file: &Path) -> StartFailure {
         ),
         false => format!("{shown} is not executable; chmod +x {shown} if it is a program"),
     };
-    StartFailure { status: 126, sentence }
+    StartFailure {
+        status: 126,
+        sentence,
+    }
 }
 
 /// Returns the LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if the
@@ -141,8 +153,10 @@ pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> 
         return None;
     }
     // An empty entry would denote the current directory.
-    let mut path =
-        current.filter(|path| !path.is_empty()).map(OsStr::to_os_string).unwrap_or_default();
+    let mut path = current
+        .filter(|path| !path.is_empty())
+        .map(OsStr::to_os_string)
+        .unwrap_or_default();
     if !path.is_empty() {
         path.push(":");
     }
@@ -153,14 +167,18 @@ pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> 
 /// Returns the variables of this process that are forwarded to other hosts, where they override
 /// those of the login: all except [`NOT_FORWARDED`].
 pub fn forwarded_variables() -> Vec<(OsString, OsString)> {
-    std::env::vars_os().filter(|(name, _)| is_forwarded(name)).collect()
+    std::env::vars_os()
+        .filter(|(name, _)| is_forwarded(name))
+        .collect()
 }
 
 /// Returns the working directory as the user's shell names it, since symbolic links may differ
 /// between hosts.
 pub fn working_dir() -> io::Result<PathBuf> {
     let dir = std::env::current_dir()?;
-    let shown = std::env::var_os("PWD").map(PathBuf::from).filter(|shown| shown.is_absolute());
+    let shown = std::env::var_os("PWD")
+        .map(PathBuf::from)
+        .filter(|shown| shown.is_absolute());
     let is_same = |shown: &PathBuf| match (std::fs::metadata(shown), std::fs::metadata(&dir)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
@@ -169,10 +187,12 @@ pub fn working_dir() -> io::Result<PathBuf> {
 }
 
 fn is_forwarded(name: &OsStr) -> bool {
-    !NOT_FORWARDED.iter().any(|entry| match entry.strip_suffix('*') {
-        Some(start) => name.as_bytes().starts_with(start.as_bytes()),
-        None => name == OsStr::new(entry),
-    })
+    !NOT_FORWARDED
+        .iter()
+        .any(|entry| match entry.strip_suffix('*') {
+            Some(start) => name.as_bytes().starts_with(start.as_bytes()),
+            None => name == OsStr::new(entry),
+        })
 }
 
 /// The PEs that run under gdb: each in an xterm if there is a display, otherwise in batch mode,
@@ -235,7 +255,12 @@ impl Debugged {
         ];
         let words: &[&str] = if has_display { &window } else { &batch };
         let words = words.iter().map(OsString::from);
-        Some(words.chain([file.as_os_str().to_owned()]).chain(arguments.iter().cloned()).collect())
+        Some(
+            words
+                .chain([file.as_os_str().to_owned()])
+                .chain(arguments.iter().cloned())
+                .collect(),
+        )
     }
 }
 
@@ -254,7 +279,10 @@ mod tests {
     fn programs_are_found_as_in_a_shell() {
         let path = Some(OsStr::new("/nonexistent:/bin:/usr/bin"));
         assert_eq!(find(OsStr::new("sh"), path), Ok(PathBuf::from("/bin/sh")));
-        assert_eq!(find(OsStr::new("/bin/sh"), None), Ok(PathBuf::from("/bin/sh")));
+        assert_eq!(
+            find(OsStr::new("/bin/sh"), None),
+            Ok(PathBuf::from("/bin/sh"))
+        );
     }
 
     #[test]
@@ -271,7 +299,10 @@ mod tests {
             assert_eq!(failure.status, status, "{failure:?}");
             assert!(failure.sentence.contains(program), "{failure:?}");
         }
-        assert_eq!(find(OsStr::new("sh"), None).expect_err("no PATH").status, 127);
+        assert_eq!(
+            find(OsStr::new("sh"), None).expect_err("no PATH").status,
+            127
+        );
     }
 
     #[test]
@@ -283,7 +314,10 @@ mod tests {
         std::fs::write(prefix.join("lib").join(LIBRARY), "").expect("a file");
         let lib = prefix.join("lib").into_os_string();
         assert_eq!(library_path(&oshrun, None), Some(lib.clone()));
-        assert_eq!(library_path(&oshrun, Some(OsStr::new(""))), Some(lib.clone()));
+        assert_eq!(
+            library_path(&oshrun, Some(OsStr::new(""))),
+            Some(lib.clone())
+        );
         let mut both = OsString::from("/a:/b:");
         both.push(lib);
         assert_eq!(library_path(&oshrun, Some(OsStr::new("/a:/b"))), Some(both));
@@ -294,12 +328,27 @@ mod tests {
     fn variables_of_a_host_are_not_forwarded() {
         let is_forwarded = |name| is_forwarded(OsStr::new(name));
         assert!(
-            ["PATH", "HOME", "DISPLAY", "SLURM_JOB_ID", "A", "SSH", "OMP_NUM_THREADS"]
-                .map(is_forwarded)
+            [
+                "PATH",
+                "HOME",
+                "DISPLAY",
+                "SLURM_JOB_ID",
+                "A",
+                "SSH",
+                "OMP_NUM_THREADS"
+            ]
+            .map(is_forwarded)
                 == [true; 7]
         );
         assert!(
-            ["SSH_CONNECTION", "HOSTNAME", "PMI_FD", "XDG_SESSION_ID", "_"].map(is_forwarded)
+            [
+                "SSH_CONNECTION",
+                "HOSTNAME",
+                "PMI_FD",
+                "XDG_SESSION_ID",
+                "_"
+            ]
+            .map(is_forwarded)
                 == [false; 5]
         );
     }
@@ -310,10 +359,15 @@ mod tests {
         let arguments = [OsString::from("-x")];
         let some: Debugged = "0,2".parse().expect("PEs");
         assert_eq!(some.command(1, false, file, &arguments), None);
-        let batch = some.command(2, false, file, &arguments).expect("a debugger");
+        let batch = some
+            .command(2, false, file, &arguments)
+            .expect("a debugger");
         assert_eq!(batch[0], "gdb");
         assert_eq!(batch[batch.len() - 3..], ["--args", "/bin/a b", "-x"]);
-        let window = "all".parse::<Debugged>().expect("all").command(1, true, file, &[]);
+        let window = "all"
+            .parse::<Debugged>()
+            .expect("all")
+            .command(1, true, file, &[]);
         assert_eq!(window.expect("a debugger")[..3], ["xterm", "-T", "PE 1"]);
         assert!("1,x".parse::<Debugged>().is_err());
     }

@@ -13,8 +13,12 @@ struct Random(u64);
 
 impl Random {
     fn seeded() -> Random {
-        let clock =
-            || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+        let clock = || {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .expect("after 1970")
+                .as_nanos() as u64
+        };
         let seed = std::env::var("OSHRUN_TEST_SEED")
             .map_or_else(|_| clock(), |seed| seed.parse().expect("a seed"));
         println!("OSHRUN_TEST_SEED={seed}");
@@ -57,7 +61,9 @@ const SHARED: &str = "/dev/shm/$$:$(id -u):7";
 /// Returns the shared memory files of these processes that exist.
 fn shared(pids: &[u32]) -> Vec<PathBuf> {
     let uid = rustix::process::getuid().as_raw();
-    let files = pids.iter().map(|pid| PathBuf::from(format!("/dev/shm/{pid}:{uid}:7")));
+    let files = pids
+        .iter()
+        .map(|pid| PathBuf::from(format!("/dev/shm/{pid}:{uid}:7")));
     files.filter(|file| file.exists()).collect()
 }
 
@@ -71,8 +77,11 @@ fn shared_memory_of_killed_pes_is_removed() {
         for job in [here, agent.job("a:1,b:1", "", &program)] {
             let run = job.run();
             assert_ne!(run.status, 0);
-            let pids: Vec<u32> =
-                run.sorted().iter().map(|pid| pid[4..].parse().expect("a number")).collect();
+            let pids: Vec<u32> = run
+                .sorted()
+                .iter()
+                .map(|pid| pid[4..].parse().expect("a number"))
+                .collect();
             assert!(!pids.is_empty());
             assert_eq!(shared(&pids), [] as [PathBuf; 0], "after {end}");
         }
@@ -97,7 +106,9 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing() {
         let job = TestJob::new(&["-n", "12", "sh", "-c", "sleep 600; true"]).start();
         // oshrun, its guard, 12 shells and what they start.
         let n_processes = random.below(1 + 1 + 2 * 12) as usize;
-        eventually("so much of the job is there", || job.processes().len() >= n_processes);
+        eventually("so much of the job is there", || {
+            job.processes().len() >= n_processes
+        });
         job.signal(Signal::KILL);
         let mark = job.mark();
         job.wait();
@@ -131,8 +142,9 @@ fn the_guard_ignores_what_can_be_ignored() {
 
 #[test]
 fn a_killed_guard_does_not_end_the_job() {
-    let mut job =
-        TestJob::steps(2, &["init", "pid", "barrier", "0?cat", "finalize"]).input("").start();
+    let mut job = TestJob::steps(2, &["init", "pid", "barrier", "0?cat", "finalize"])
+        .input("")
+        .start();
     let mut stdout = job.stdout();
     pids(&mut stdout, 2);
     if let Some(guard) = job.guard() {
@@ -144,7 +156,9 @@ fn a_killed_guard_does_not_end_the_job() {
 fn jobs_leave_nothing(rounds: usize) {
     for round in 0..rounds {
         let n_pes = [1, 2, 3, 4, 8][round % 5];
-        TestJob::steps(n_pes, &["init", "exchange:2", "finalize"]).run().expect(0, "");
+        TestJob::steps(n_pes, &["init", "exchange:2", "finalize"])
+            .run()
+            .expect(0, "");
     }
 }
 
@@ -174,7 +188,10 @@ fn jobs_with_a_killed_pe_leave_nothing(rounds: usize) {
     let mut random = Random::seeded();
     for round in 0..rounds {
         let n_pes = 1 + random.below(6) as usize;
-        let script = format!("{} pid init exchange:50 pid barrier sleep:600000; exit $?", pe());
+        let script = format!(
+            "{} pid init exchange:50 pid barrier sleep:600000; exit $?",
+            pe()
+        );
         let wrapped = random.below(2) == 0;
         let steps = [
             pe(),
@@ -201,10 +218,17 @@ fn jobs_with_a_killed_pe_leave_nothing(rounds: usize) {
         kill(victims[random.below(n_pes as u64) as usize]);
         let outcome = job.wait();
         assert_eq!(outcome.status, 137, "round {round}: {outcome:?}");
-        let lines: Vec<&str> =
-            outcome.stderr.lines().filter(|line| line.starts_with("oshrun: ")).collect();
+        let lines: Vec<&str> = outcome
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("oshrun: "))
+            .collect();
         let silent = wrapped && n_pes == 1;
-        assert_eq!(lines.len(), usize::from(!silent), "round {round}: {outcome:?}");
+        assert_eq!(
+            lines.len(),
+            usize::from(!silent),
+            "round {round}: {outcome:?}"
+        );
         outcome.expect_nothing_left();
     }
 }

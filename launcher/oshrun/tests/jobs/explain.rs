@@ -26,7 +26,10 @@ fn read_to(stderr: &mut BufReader<ChildStderr>, texts: &[&str], other: Option<&s
     let mut seen = String::new();
     loop {
         let mut line = String::new();
-        assert!(stderr.read_line(&mut line).expect("stderr") > 0, "no {texts:?} in {seen}");
+        assert!(
+            stderr.read_line(&mut line).expect("stderr") > 0,
+            "no {texts:?} in {seen}"
+        );
         assert!(line.starts_with("oshrun:"), "{line:?} after {seen}");
         if texts.iter().all(|text| line.contains(text)) {
             return true;
@@ -69,7 +72,9 @@ fn a_request_is_answered_and_the_job_goes_on() {
         for _ in 0..2 {
             request(&job, signal, &mut stderr, &["PE", "is stopped"]);
         }
-        eventually("they are as before", || pids.iter().map(|&pid| state(pid)).eq("STS".chars()));
+        eventually("they are as before", || {
+            pids.iter().map(|&pid| state(pid)).eq("STS".chars())
+        });
         end(job, &mut stderr);
     }
 }
@@ -77,9 +82,11 @@ fn a_request_is_answered_and_the_job_goes_on() {
 #[test]
 fn daemons_report_on_their_pes() {
     let agent = TestAgent::new("");
-    for (hosts, stopped) in
-        [("a:2,b:2", "PEs 1 and 3"), ("a:1,b:2,c:1", "PE 2"), ("a:1,localhost:3", "PE 2")]
-    {
+    for (hosts, stopped) in [
+        ("a:2,b:2", "PEs 1 and 3"),
+        ("a:1,b:2,c:1", "PE 2"),
+        ("a:1,localhost:3", "PE 2"),
+    ] {
         let steps = ["init", "pid", "barrier", "1?kill:19", "sleep:60000"];
         let (job, pids, mut stderr) = start(agent.steps(hosts, "", &steps), 4);
         let n_stopped = if stopped == "PE 2" { 1 } else { 2 };
@@ -103,7 +110,11 @@ fn a_host_that_does_not_answer_is_named() {
     stop(daemon);
     job.signal(Signal::QUIT);
     read_to(&mut stderr, &["PEs 2-3", "host b"], None);
-    kill_process(Pid::from_raw(daemon as i32).expect("a process"), Signal::CONT).expect("own");
+    kill_process(
+        Pid::from_raw(daemon as i32).expect("a process"),
+        Signal::CONT,
+    )
+    .expect("own");
     end(job, &mut stderr);
     let _ = std::fs::remove_file(&file);
 }
@@ -112,14 +123,27 @@ fn a_host_that_does_not_answer_is_named() {
 fn a_pe_that_has_not_called_init_is_named() {
     let steps = ["pid", "1?sleep:60000", "init", "barrier"];
     let (job, _, mut stderr) = start(TestJob::steps(3, &steps), 3);
-    request(&job, Signal::QUIT, &mut stderr, &["PE 1", "has not called shmem_init"]);
+    request(
+        &job,
+        Signal::QUIT,
+        &mut stderr,
+        &["PE 1", "has not called shmem_init"],
+    );
     end(job, &mut stderr);
 }
 
 #[test]
 fn the_time_limit_explains() {
     let pe = crate::support::pe();
-    let words = ["-n", "2", "--timeout", "0.5", &pe, "1?kill:19", "sleep:60000"];
+    let words = [
+        "-n",
+        "2",
+        "--timeout",
+        "0.5",
+        &pe,
+        "1?kill:19",
+        "sleep:60000",
+    ];
     let outcome = TestJob::new(&words).run().expect_nothing_left();
     assert_eq!(outcome.status, 124, "{outcome:?}");
     let mut lines = outcome.stderr.lines();
@@ -130,7 +154,10 @@ fn the_time_limit_explains() {
 
 /// Returns the lines of an explanation that name the barrier of the statuses.
 fn mentions(stderr: &str) -> usize {
-    stderr.lines().filter(|line| line.contains("in shmem_barrier_all")).count()
+    stderr
+        .lines()
+        .filter(|line| line.contains("in shmem_barrier_all"))
+        .count()
 }
 
 #[test]
@@ -138,15 +165,32 @@ fn a_long_wait_is_explained_once() {
     let run = |options: &[&str], sleep: &str| {
         let pe = crate::support::pe();
         let words = ["-n", "2", &pe];
-        let steps = ["init", "waits:100", "barrier", "statuses", sleep, "finalize"];
-        TestJob::new(&[options, &words, &steps].concat()).run().expect_nothing_left()
+        let steps = [
+            "init",
+            "waits:100",
+            "barrier",
+            "statuses",
+            sleep,
+            "finalize",
+        ];
+        TestJob::new(&[options, &words, &steps].concat())
+            .run()
+            .expect_nothing_left()
     };
     let late = run(&["--timeout", "5"], "sleep:60000");
-    assert_eq!((late.status, mentions(&late.stderr) > 0), (124, true), "{late:?}");
+    assert_eq!(
+        (late.status, mentions(&late.stderr) > 0),
+        (124, true),
+        "{late:?}"
+    );
     // Later searches find the same waits, which are not explained again.
     let outcome = run(&["--explain-after", "0.1"], "sleep:4000");
     let once = mentions(&late.stderr);
-    assert_eq!((outcome.status, mentions(&outcome.stderr)), (0, once), "{outcome:?}");
+    assert_eq!(
+        (outcome.status, mentions(&outcome.stderr)),
+        (0, once),
+        "{outcome:?}"
+    );
     for options in [&["--explain-after", "1000"][..], &[]] {
         run(options, "sleep:1500").expect(0, "");
     }
@@ -156,12 +200,27 @@ fn a_long_wait_is_explained_once() {
 fn a_loss_is_explained_if_others_had_waited_long() {
     let agent = TestAgent::new("");
     let run = |waits| {
-        let steps = ["init", waits, "barrier", "statuses", "barrier", "2?kill:9", "sleep:60000"];
+        let steps = [
+            "init",
+            waits,
+            "barrier",
+            "statuses",
+            "barrier",
+            "2?kill:9",
+            "sleep:60000",
+        ];
         agent.steps("a:1,b:3", "", &steps).run()
     };
     let outcome = run("waits:100").expect_nothing_left();
-    assert_eq!((outcome.status, mentions(&outcome.stderr)), (137, 1), "{outcome:?}");
-    run("waits:2").expect(137, "oshrun: PE 3 (pid PID, host b) was killed by SIGKILL\n");
+    assert_eq!(
+        (outcome.status, mentions(&outcome.stderr)),
+        (137, 1),
+        "{outcome:?}"
+    );
+    run("waits:2").expect(
+        137,
+        "oshrun: PE 3 (pid PID, host b) was killed by SIGKILL\n",
+    );
 }
 
 #[test]

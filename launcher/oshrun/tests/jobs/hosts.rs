@@ -23,7 +23,15 @@ fn agent() -> TestAgent {
 fn pes_know_their_place_and_exchange_on_any_hosts() {
     let agent = agent();
     for (hosts, sizes) in HOSTS {
-        let steps = ["init", "who", "exchange:10", "memory", "finalize", "resume", "finalize"];
+        let steps = [
+            "init",
+            "who",
+            "exchange:10",
+            "memory",
+            "finalize",
+            "resume",
+            "finalize",
+        ];
         let outcome = agent.steps(hosts, "", &steps).run().expect(0, "");
         let n_pes: u32 = sizes.iter().sum();
         let local = sizes.iter().flat_map(|size| 0..*size);
@@ -39,16 +47,29 @@ fn pes_know_their_place_and_exchange_on_any_hosts() {
 #[test]
 fn lines_stay_whole_and_name_pe_and_host() {
     let agent = agent();
-    let outcome = agent.steps("a:1,b:2,c:1", "--tag-output", &["lines:1500"]).run().expect(0, "");
+    let outcome = agent
+        .steps("a:1,b:2,c:1", "--tag-output", &["lines:1500"])
+        .run()
+        .expect(0, "");
     let mut next = [0; 4];
     // The step `lines` prints the number that a PE has on its host.
     let places = ["[0@a] <0:", "[1@b] <0:", "[2@b] <1:", "[3@c] <0:"];
     for line in outcome.stdout.lines() {
-        let pe = places.iter().position(|place| line.starts_with(place)).expect(line);
+        let pe = places
+            .iter()
+            .position(|place| line.starts_with(place))
+            .expect(line);
         let rest = &line[places[pe].len()..];
-        let number: usize = rest.split(':').next().and_then(|n| n.parse().ok()).expect(line);
+        let number: usize = rest
+            .split(':')
+            .next()
+            .and_then(|n| n.parse().ok())
+            .expect(line);
         assert_eq!(number, next[pe], "{line}");
-        let body = format!("{number}:{}>", format!("{number:05}-").repeat(1 + (number * 7) % 40));
+        let body = format!(
+            "{number}:{}>",
+            format!("{number:05}-").repeat(1 + (number * 7) % 40)
+        );
         assert_eq!(rest, body);
         next[pe] += 1;
     }
@@ -62,7 +83,10 @@ fn lines_stay_whole_and_name_pe_and_host() {
 #[test]
 fn giant_lines_stay_whole() {
     let agent = agent();
-    let outcome = agent.steps("a:2,b:1,c:1", "", &["giant:500000"]).run().expect(0, "");
+    let outcome = agent
+        .steps("a:2,b:1,c:1", "", &["giant:500000"])
+        .run()
+        .expect(0, "");
     let mut lines = outcome.sorted();
     let line = |pe: u32| format!("<{}>", pe.to_string().repeat(500_000));
     assert_eq!(lines.pop(), Some(line(1).as_str()));
@@ -73,12 +97,23 @@ fn giant_lines_stay_whole() {
 fn environment_and_directory_are_carried_but_not_the_session() {
     // The hosts' logins have variables of their own.
     let agent = TestAgent::new("export SSH_CONNECTION=theirs B=theirs D=$1; cd /");
-    let program = ["sh", "-c", "echo $A,$B,$C,$SSH_CONNECTION,$D,$(pwd),$SHMEM_LOCAL_ID"];
+    let program = [
+        "sh",
+        "-c",
+        "echo $A,$B,$C,$SSH_CONNECTION,$D,$(pwd),$SHMEM_LOCAL_ID",
+    ];
     let job = agent.job("a:1,b:2", "-x A=1 -x E", &program);
-    let outcome =
-        job.env("B", "ours").env("C", "c").env("E", "").env("SSH_CONNECTION", "ours").run();
+    let outcome = job
+        .env("B", "ours")
+        .env("C", "c")
+        .env("E", "")
+        .env("SSH_CONNECTION", "ours")
+        .run();
     let outcome = outcome.expect(0, "");
-    let here = std::env::current_dir().expect("a directory").display().to_string();
+    let here = std::env::current_dir()
+        .expect("a directory")
+        .display()
+        .to_string();
     let line = |host: &str, local| format!("1,ours,c,theirs,{host},{here},{local}");
     assert_eq!(outcome.sorted(), [line("a", 0), line("b", 0), line("b", 1)]);
 }
@@ -89,20 +124,33 @@ fn input_reaches_the_first_pe_wherever_it_is() {
     let agent = agent();
     for hosts in ["a,b", "a,b,c", "localhost,a"] {
         let file = tempfile(&text);
-        let mut job = agent.steps(hosts, "", &["init", "0?cat", "finalize"]).start_with(
-            file.into(),
-            std::process::Stdio::piped(),
-            std::process::Stdio::piped(),
+        let mut job = agent
+            .steps(hosts, "", &["init", "0?cat", "finalize"])
+            .start_with(
+                file.into(),
+                std::process::Stdio::piped(),
+                std::process::Stdio::piped(),
+            );
+        let lines: Vec<String> = job
+            .stdout()
+            .lines()
+            .map(|line| line.expect("text"))
+            .collect();
+        assert!(
+            lines.iter().map(String::as_str).eq(text.lines()),
+            "{hosts}: {}",
+            lines.len()
         );
-        let lines: Vec<String> = job.stdout().lines().map(|line| line.expect("text")).collect();
-        assert!(lines.iter().map(String::as_str).eq(text.lines()), "{hosts}: {}", lines.len());
         job.wait().expect(0, "");
     }
     // Endless input without a reader.
     let endless = agent.job("a,b", "", &["true"]);
     let zero = std::fs::File::open("/dev/zero").expect("a device");
     let piped = std::process::Stdio::piped;
-    endless.start_with(zero.into(), piped(), piped()).wait().expect(0, "");
+    endless
+        .start_with(zero.into(), piped(), piped())
+        .wait()
+        .expect(0, "");
 }
 
 #[test]
@@ -119,10 +167,16 @@ fn pes_that_fail_are_named_with_their_host() {
         .steps("a:1,b:2", "", &["init", "1?abort:6:no heap", "barrier"])
         .run()
         .expect(6, "PE 2: no heap\n");
-    agent.steps("a:1,b:2", "", &["init", "1?global_exit:4", "barrier"]).run().expect(4, "");
+    agent
+        .steps("a:1,b:2", "", &["init", "1?global_exit:4", "barrier"])
+        .run()
+        .expect(4, "");
     let message =
         "oshrun: PE 3 (pid PID, host b) exited with status 7 without calling shmem_init\n";
-    agent.steps("a:1,b:3", "", &["2?exit:7"]).run().expect(7, message);
+    agent
+        .steps("a:1,b:3", "", &["2?exit:7"])
+        .run()
+        .expect(7, message);
 }
 
 #[test]
@@ -131,7 +185,10 @@ fn a_reader_that_stops_makes_pes_wait_and_no_more() {
     // `yes` prints more than all windows and pipes hold, so the PEs wait. Then a PE fails, and the
     // message about that must be printed.
     let script = "if read line; then kill -9 $$; fi; yes";
-    let mut job = agent.job("a:2,b:2", "", &["sh", "-c", script]).input_later().start();
+    let mut job = agent
+        .job("a:2,b:2", "", &["sh", "-c", script])
+        .input_later()
+        .start();
     let reader = job.stdout();
     let waiting = || rustix::io::ioctl_fionread(reader.get_ref()).expect("a pipe");
     eventually("the pipe is nearly full", || waiting() > 32 * 1024);
@@ -153,7 +210,10 @@ fn a_reader_that_leaves_ends_the_writers() {
     drop(reader);
     let outcome = job.wait().expect_nothing_left();
     assert_eq!(outcome.status, 141, "{outcome:?}");
-    assert!(outcome.stderr.ends_with("was killed by SIGPIPE\n"), "{outcome:?}");
+    assert!(
+        outcome.stderr.ends_with("was killed by SIGPIPE\n"),
+        "{outcome:?}"
+    );
 }
 
 #[test]
@@ -163,7 +223,13 @@ fn hosts_are_read_from_a_file_and_pes_distributed() {
     std::fs::write(&file, "# hosts\na:2\nb slots=2\nc\n").expect("a file");
     let name = file.to_str().expect("plain names");
     let run = |options: &str| {
-        let words = ["--launch-agent", agent.path(), "--hostfile", name, "--tag-output"];
+        let words = [
+            "--launch-agent",
+            agent.path(),
+            "--hostfile",
+            name,
+            "--tag-output",
+        ];
         let options: Vec<&str> = options.split_whitespace().collect();
         let program = ["echo", "x"];
         TestJob::new(&[&words[..], &options, &program].concat()).run()
@@ -174,7 +240,11 @@ fn hosts_are_read_from_a_file_and_pes_distributed() {
         ("-ppn 1", "[0@a] x,[1@b] x,[2@c] x"),
         ("--ppn 1 -n 2", "[0@a] x,[1@b] x"),
     ] {
-        assert_eq!(run(options).expect(0, "").sorted().join(","), expected, "{options}");
+        assert_eq!(
+            run(options).expect(0, "").sorted().join(","),
+            expected,
+            "{options}"
+        );
     }
     let few = "oshrun: 6 PEs do not fit the 5 slots of the hosts; give the hosts more slots, or start fewer PEs\n";
     run("-n 6").expect(2, few);
@@ -187,25 +257,46 @@ fn hosts_are_read_from_a_file_and_pes_distributed() {
 fn what_cannot_be_started_is_named_once_with_its_host() {
     let agent = agent();
     let missing = "oshrun: host a: the program no-such-program was not found in PATH\n";
-    agent.job("a", "", &["no-such-program"]).run().expect(127, missing);
-    let outcome = agent.job("a,b,c", "", &["no-such-program"]).run().expect_nothing_left();
-    assert_eq!((outcome.status, outcome.stderr.lines().count()), (127, 1), "{outcome:?}");
+    agent
+        .job("a", "", &["no-such-program"])
+        .run()
+        .expect(127, missing);
+    let outcome = agent
+        .job("a,b,c", "", &["no-such-program"])
+        .run()
+        .expect_nothing_left();
+    assert_eq!(
+        (outcome.status, outcome.stderr.lines().count()),
+        (127, 1),
+        "{outcome:?}"
+    );
 
     for (script, status) in [
         ("exit 255", "exited with status 255"),
-        ("echo no route to it >&2; exit 1", "exited with status 1: no route to it"),
+        (
+            "echo no route to it >&2; exit 1",
+            "exited with status 1: no route to it",
+        ),
         ("kill -9 $$", "was killed by SIGKILL"),
     ] {
         let failing = TestAgent::new(&format!("if [ $1 = b ]; then {script}; fi"));
-        let outcome =
-            failing.steps("a:1,b:2", "", &["init", "barrier"]).run().expect_nothing_left();
+        let outcome = failing
+            .steps("a:1,b:2", "", &["init", "barrier"])
+            .run()
+            .expect_nothing_left();
         let file = failing.path().rsplit('/').next().expect("a name");
         let message = format!("oshrun: cannot start the PEs of host b: {file} {status}\n");
         assert_eq!((outcome.status, outcome.stderr), (1, message), "{script}");
     }
-    let outcome = agent.job("a", "--prefix /no/such", &["true"]).run().expect_nothing_left();
+    let outcome = agent
+        .job("a", "--prefix /no/such", &["true"])
+        .run()
+        .expect_nothing_left();
     let message = &outcome.stderr;
-    assert!(message.starts_with("oshrun: cannot start the PEs of host a: "), "{outcome:?}");
+    assert!(
+        message.starts_with("oshrun: cannot start the PEs of host a: "),
+        "{outcome:?}"
+    );
     assert!(message.ends_with(
         "/no/such/bin/oshrun must exist there: install it, or name its directory with --prefix\n"
     ));
@@ -224,7 +315,10 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
 #[test]
 fn logins_may_print_before_the_daemon_greets() {
     let agent = TestAgent::new("echo Welcome to $1; printf 'no newline'");
-    let outcome = agent.steps("a,b", "", &["init", "print:x", "finalize"]).run().expect(0, "");
+    let outcome = agent
+        .steps("a,b", "", &["init", "print:x", "finalize"])
+        .run()
+        .expect(0, "");
     assert_eq!(outcome.stdout, "x\nx\n");
 }
 
@@ -232,17 +326,27 @@ fn logins_may_print_before_the_daemon_greets() {
 fn nothing_listens() {
     let agent = agent();
     let steps = ["init", "barrier", "print:there", "0?cat", "finalize"];
-    let mut job = agent.steps("a:2,b:1,localhost:2,c:1", "", &steps).input("").start();
+    let mut job = agent
+        .steps("a:2,b:1,localhost:2,c:1", "", &steps)
+        .input("")
+        .start();
     let mut stdout = job.stdout();
     stdout.read_line(&mut String::new()).expect("stdout");
     let listening = listening_sockets();
     for pid in job.processes() {
-        let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
+            continue;
+        };
         for entry in entries.flatten() {
             let target = std::fs::read_link(entry.path()).unwrap_or_default();
             let inode = target.to_string_lossy();
-            let inode = inode.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
-            assert!(!inode.is_some_and(|inode| listening.contains(inode)), "{pid}: {target:?}");
+            let inode = inode
+                .strip_prefix("socket:[")
+                .and_then(|rest| rest.strip_suffix(']'));
+            assert!(
+                !inode.is_some_and(|inode| listening.contains(inode)),
+                "{pid}: {target:?}"
+            );
         }
     }
     job.wait().expect(0, "");
@@ -254,9 +358,13 @@ fn listening_sockets() -> std::collections::HashSet<String> {
     let mut inodes = std::collections::HashSet::new();
     for name in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let text = read(name);
-        let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let lines = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>());
         inodes.extend(
-            lines.filter(|words| words.get(3) == Some(&"0A")).map(|words| words[9].to_string()),
+            lines
+                .filter(|words| words.get(3) == Some(&"0A"))
+                .map(|words| words[9].to_string()),
         );
     }
     for line in read("/proc/net/unix").lines() {
@@ -272,7 +380,9 @@ fn listening_sockets() -> std::collections::HashSet<String> {
 #[test]
 fn a_time_limit_ends_all_hosts() {
     let agent = agent();
-    let job = agent.steps("a,b,c", "--timeout 1", &["init", "sleep:600000"]).start();
+    let job = agent
+        .steps("a,b,c", "--timeout 1", &["init", "sleep:600000"])
+        .start();
     let mark = job.mark();
     let outcome = job.wait();
     assert_eq!(outcome.status, 124);
@@ -294,7 +404,11 @@ fn background_processes_end_with_the_job() {
 #[test]
 fn the_slots_of_an_allocation_are_the_pes() {
     let file = |name: &str, text: &str| {
-        let path = format!("{}/{name}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+        let path = format!(
+            "{}/{name}-{}",
+            env!("CARGO_TARGET_TMPDIR"),
+            std::process::id()
+        );
         std::fs::write(&path, text).expect("a file");
         path
     };
@@ -307,9 +421,18 @@ fn the_slots_of_an_allocation_are_the_pes() {
         ("LSB_HOSTS", "localhost localhost localhost"),
         ("PE_HOSTFILE", &queues),
     ] {
-        let outcome = TestJob::new(&["sh", "-c", "echo $SHMEM_LOCAL_ID"]).env(name, value).run();
+        let outcome = TestJob::new(&["sh", "-c", "echo $SHMEM_LOCAL_ID"])
+            .env(name, value)
+            .run();
         assert_eq!(outcome.expect(0, "").sorted(), ["0", "1", "2"], "{name}");
     }
-    let outcome = TestJob::new(&["true"]).env("PBS_NODEFILE", "/nowhere/nodes").run();
-    assert!(outcome.stderr.contains("/nowhere/nodes, which PBS_NODEFILE names"), "{outcome:?}");
+    let outcome = TestJob::new(&["true"])
+        .env("PBS_NODEFILE", "/nowhere/nodes")
+        .run();
+    assert!(
+        outcome
+            .stderr
+            .contains("/nowhere/nodes, which PBS_NODEFILE names"),
+        "{outcome:?}"
+    );
 }

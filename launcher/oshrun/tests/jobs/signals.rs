@@ -23,12 +23,15 @@ fn sleeping(n_pes: u32, shell: &str) -> (Running, Vec<u32>) {
 
 #[test]
 fn a_signal_that_ends_the_job_blames_no_pe() {
-    for (signal, name, status) in
-        [(Signal::INT, "SIGINT", 130), (Signal::TERM, "SIGTERM", 143), (Signal::HUP, "SIGHUP", 129)]
-    {
+    for (signal, name, status) in [
+        (Signal::INT, "SIGINT", 130),
+        (Signal::TERM, "SIGTERM", 143),
+        (Signal::HUP, "SIGHUP", 129),
+    ] {
         let (job, _) = sleeping(3, ":");
         job.signal(signal);
-        job.wait().expect(status, &format!("oshrun: the job was ended by {name}\n"));
+        job.wait()
+            .expect(status, &format!("oshrun: the job was ended by {name}\n"));
     }
 }
 
@@ -36,7 +39,10 @@ fn a_signal_that_ends_the_job_blames_no_pe() {
 fn other_signals_are_passed_on() {
     let (job, _) = sleeping(2, "[ $SHMEM_LOCAL_ID = 1 ] || trap '' USR2");
     job.signal(Signal::USR2);
-    job.wait().expect(140, "oshrun: PE 1 (pid PID, host HOST) was killed by SIGUSR2\n");
+    job.wait().expect(
+        140,
+        "oshrun: PE 1 (pid PID, host HOST) was killed by SIGUSR2\n",
+    );
 }
 
 #[test]
@@ -46,7 +52,8 @@ fn a_second_interrupt_kills() {
         job.signal(Signal::INT);
         job.has_ended()
     });
-    job.wait().expect(130, "oshrun: the job was killed by a second SIGINT\n");
+    job.wait()
+        .expect(130, "oshrun: the job was killed by a second SIGINT\n");
 }
 
 #[test]
@@ -68,23 +75,36 @@ fn stop_and_continue_reach_all() {
             pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'T')
         });
         job.signal(Signal::CONT);
-        eventually("all go on", || pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S'));
+        eventually("all go on", || {
+            pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S')
+        });
     }
     job.signal(Signal::TERM);
-    job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
+    job.wait()
+        .expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
 #[test]
 fn what_was_ignored_stays_ignored() {
-    let script = format!("trap '' HUP; exec {} -n 2 {} init pid '0?cat' finalize", oshrun(), pe());
+    let script = format!(
+        "trap '' HUP; exec {} -n 2 {} init pid '0?cat' finalize",
+        oshrun(),
+        pe()
+    );
     let mut job = TestJob::by("sh", &["-c", &script]).input_later().start();
     let pids = pids(&mut job.stdout(), 2);
     job.signal(Signal::HUP);
     for pid in pids {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("alive");
-        let ignored =
-            status.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).expect("SigIgn");
-        assert_eq!(u64::from_str_radix(ignored, 16).expect("a mask") & 1, 1, "{ignored}");
+        let ignored = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:\t"))
+            .expect("SigIgn");
+        assert_eq!(
+            u64::from_str_radix(ignored, 16).expect("a mask") & 1,
+            1,
+            "{ignored}"
+        );
     }
     job.end_input();
     job.wait().expect(0, "");
@@ -92,12 +112,22 @@ fn what_was_ignored_stays_ignored() {
 
 #[test]
 fn what_was_blocked_is_listened_to() {
-    let words =
-        ["--block-signal", oshrun(), "-n", "2", &pe(), "init", "pid", "barrier", "sleep:600000"];
+    let words = [
+        "--block-signal",
+        oshrun(),
+        "-n",
+        "2",
+        &pe(),
+        "init",
+        "pid",
+        "barrier",
+        "sleep:600000",
+    ];
     let mut job = TestJob::by("env", &words).start();
     pids(&mut job.stdout(), 2);
     job.signal(Signal::TERM);
-    job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
+    job.wait()
+        .expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
 #[test]
@@ -106,7 +136,9 @@ fn a_waiting_oshrun_sleeps() {
     let switches = || {
         let pid = job.pid().as_raw_nonzero();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("alive");
-        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
         line.expect("a count").parse::<u64>().expect("a number")
     };
     // After the start has settled, oshrun does not wake up.
@@ -116,7 +148,8 @@ fn a_waiting_oshrun_sleeps() {
         switches() == before
     });
     job.signal(Signal::TERM);
-    job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
+    job.wait()
+        .expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
 /// Starts a job whose stdin, stdout and stderr are a new terminal. Returns the job, and the
@@ -156,7 +189,14 @@ fn read_to(screen: &mut BufReader<File>, text: &str) -> String {
 
 #[test]
 fn a_terminal_controls_the_job() {
-    let steps = ["init", "pid", "barrier", "0?cat", "0?print:has read", "sleep:600000"];
+    let steps = [
+        "init",
+        "pid",
+        "barrier",
+        "0?cat",
+        "0?print:has read",
+        "sleep:600000",
+    ];
     let (job, mut keyboard, mut screen) = at_terminal(&steps);
     let pids = pids(&mut screen, 2);
 
@@ -166,9 +206,13 @@ fn a_terminal_controls_the_job() {
 
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     keyboard.write_all(b"\x1a").expect("Ctrl-Z");
-    eventually("all have stopped", || pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'T'));
+    eventually("all have stopped", || {
+        pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'T')
+    });
     job.signal(Signal::CONT);
-    eventually("all go on", || pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S'));
+    eventually("all go on", || {
+        pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S')
+    });
 
     keyboard.write_all(b"\x1c").expect("Ctrl-\\");
     read_to(&mut screen, "All PEs are in shmem_init");
@@ -194,8 +238,9 @@ fn a_question_is_shown_before_it_is_answered() {
 #[test]
 fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
     let name = format!("oshrun-interrupted-{}", std::process::id());
-    let (called, go) =
-        ["called", "go"].map(|it| std::env::temp_dir().join(format!("{name}-{it}"))).into();
+    let (called, go) = ["called", "go"]
+        .map(|it| std::env::temp_dir().join(format!("{name}-{it}")))
+        .into();
     let script = format!(
         "if [ $1 = b ]; then : > {}; while ! [ -e {} ]; do sleep 0.05; done; fi",
         called.display(),
@@ -204,7 +249,9 @@ fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
     let agent = TestAgent::new(&script);
     for hosts in ["a,b", "b,a", "a:2,b,c", "localhost:2,b"] {
         for goes_on in [false, true] {
-            let job = agent.steps(hosts, "", &["init", "barrier", "sleep:600000"]).start();
+            let job = agent
+                .steps(hosts, "", &["init", "barrier", "sleep:600000"])
+                .start();
             let mark = job.mark();
             eventually("host b is called", || called.exists());
             job.signal(Signal::INT);
@@ -213,7 +260,11 @@ fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
             }
             let outcome = job.wait();
             let message = "oshrun: the job was ended by SIGINT\n";
-            assert_eq!((outcome.status, outcome.stderr.as_str()), (130, message), "{hosts}");
+            assert_eq!(
+                (outcome.status, outcome.stderr.as_str()),
+                (130, message),
+                "{hosts}"
+            );
             eventually_nothing_left(&mark);
             for file in [&called, &go] {
                 let _ = std::fs::remove_file(file);
@@ -229,7 +280,9 @@ fn an_interrupt_ends_a_job_from_the_first_instruction_on() {
         let steps = ["init", "barrier", "sleep:600000"];
         let mut job = agent.steps("a:1,b:2", "", &steps).start();
         let mark = job.mark();
-        eventually("processes start", || job.processes().len() >= n_processes || job.has_ended());
+        eventually("processes start", || {
+            job.processes().len() >= n_processes || job.has_ended()
+        });
         job.signal(Signal::INT);
         let outcome = job.wait();
         // Before oshrun installs its handler, the signal has the default action.

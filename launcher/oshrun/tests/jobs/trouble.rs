@@ -23,8 +23,13 @@ fn job(
     options: &str,
     [before, after]: [&str; 2],
 ) -> (Running, Vec<u32>, Stdout) {
-    let script = format!("{before} {} init pid barrier sleep:600000 {after}", crate::support::pe());
-    let mut job = agent.job("localhost,b,c", options, &["sh", "-c", &script]).start();
+    let script = format!(
+        "{before} {} init pid barrier sleep:600000 {after}",
+        crate::support::pe()
+    );
+    let mut job = agent
+        .job("localhost,b,c", options, &["sh", "-c", &script])
+        .start();
     let mut stdout = job.stdout();
     let pes = pids(&mut stdout, 3);
     (job, pes, stdout)
@@ -47,7 +52,9 @@ fn daemon(job: &Running, host: &str) -> u32 {
         let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         let at = format!("AT={host}");
         read("cmdline").ends_with(b"oshrun\0--daemon\0")
-            && read("environ").split(|byte| *byte == 0).any(|set| set == at.as_bytes())
+            && read("environ")
+                .split(|byte| *byte == 0)
+                .any(|set| set == at.as_bytes())
     };
     let daemons: Vec<u32> = job.processes().into_iter().filter(is_it).collect();
     assert_eq!(daemons.len(), 1, "on host {host}");
@@ -85,7 +92,10 @@ fn a_killed_pe_ends_the_job_on_all_hosts() {
         let outcome = expect_lost(job, 137, "oshrun: PE ");
         let end = " was killed by SIGKILL\n";
         let pid = format!("(pid {}, host ", pes[number]);
-        assert!(outcome.contains(&pid) && outcome.ends_with(end), "{outcome}");
+        assert!(
+            outcome.contains(&pid) && outcome.ends_with(end),
+            "{outcome}"
+        );
     }
 }
 
@@ -116,8 +126,12 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
     // Kills oshrun at 20 stages of the start of three daemons, four guards and two processes for
     // each PE.
     for n_processes in 0..20 {
-        let job = agent.job("a:3,b:3,c:3", "", &["sh", "-c", "sleep 600; true"]).start();
-        eventually("so much of the job is there", || job.processes().len() >= n_processes);
+        let job = agent
+            .job("a:3,b:3,c:3", "", &["sh", "-c", "sleep 600; true"])
+            .start();
+        eventually("so much of the job is there", || {
+            job.processes().len() >= n_processes
+        });
         job.signal(Signal::KILL);
         let mark = job.mark();
         job.wait();
@@ -132,7 +146,9 @@ fn a_killed_agent_ends_the_job() {
         TestAgent::new("export AT=$1; shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
     let (job, _, _stdout) = job(&agent, "", WRAPPED);
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
-    let way: Vec<u32> = ancestors(daemon(&job, "b")).take_while(|pid| *pid != oshrun).collect();
+    let way: Vec<u32> = ancestors(daemon(&job, "b"))
+        .take_while(|pid| *pid != oshrun)
+        .collect();
     assert!(way.len() > 1, "{way:?}");
     send(way[way.len() - 1], Signal::KILL);
     expect_lost(job, 1, "oshrun: host b was lost: ");
@@ -158,7 +174,11 @@ fn a_silent_oshrun_ends_the_job_on_other_hosts() {
     });
     job.signal(Signal::CONT);
     let outcome = job.wait();
-    assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
+    assert_eq!(
+        (outcome.status, outcome.stderr.lines().count()),
+        (1, 1),
+        "{outcome:?}"
+    );
     let end = ": the host that started this daemon does not answer\n";
     assert!(outcome.stderr.starts_with("oshrun: host "), "{outcome:?}");
     assert!(outcome.stderr.ends_with(end), "{outcome:?}");
@@ -168,19 +188,32 @@ fn a_silent_oshrun_ends_the_job_on_other_hosts() {
 #[test]
 fn a_suspended_job_is_not_lost() {
     let agent = agent();
-    let steps = ["init", "pid", "barrier", "0?cat", "barrier", "print:on", "finalize"];
-    let mut job = agent.steps("a,b,c", "--host-limit 5", &steps).input_later().start();
+    let steps = [
+        "init", "pid", "barrier", "0?cat", "barrier", "print:on", "finalize",
+    ];
+    let mut job = agent
+        .steps("a,b,c", "--host-limit 5", &steps)
+        .input_later()
+        .start();
     let mut stdout = job.stdout();
     let pes = pids(&mut stdout, 3);
     job.signal(Signal::TSTP);
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
-    eventually("all are stopped", || pes.iter().chain([&oshrun]).all(|pid| state(*pid) == 'T'));
+    eventually("all are stopped", || {
+        pes.iter().chain([&oshrun]).all(|pid| state(*pid) == 'T')
+    });
     // Longer than a host may be silent.
     std::thread::sleep(Duration::from_millis(4000));
     job.signal(Signal::CONT);
     eventually("all go on", || pes.iter().all(|pid| state(*pid) != 'T'));
     job.end_input();
-    assert_eq!(stdout.lines().map(|line| line.expect("text")).collect::<Vec<_>>(), ["on"; 3]);
+    assert_eq!(
+        stdout
+            .lines()
+            .map(|line| line.expect("text"))
+            .collect::<Vec<_>>(),
+        ["on"; 3]
+    );
     job.wait().expect(0, "");
 }
 
@@ -200,5 +233,6 @@ fn signals_reach_all_hosts() {
 
     let (job, _, _stdout) = self::job(&agent, "", PLAIN);
     job.signal(Signal::INT);
-    job.wait().expect(130, "oshrun: the job was ended by SIGINT\n");
+    job.wait()
+        .expect(130, "oshrun: the job was ended by SIGINT\n");
 }

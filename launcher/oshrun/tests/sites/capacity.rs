@@ -26,9 +26,14 @@ fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> TestJob {
     if rustix::process::getuid().is_root() {
         let as_user = ["--reuid", &user, "--regid", &user, "--clear-groups"];
         // Agents start oshrun by its path. The home directory of root is closed to other users.
-        let finds = Command::new("setpriv").args(as_user).args(["test", "-x", oshrun]).status();
+        let finds = Command::new("setpriv")
+            .args(as_user)
+            .args(["test", "-x", oshrun])
+            .status();
         if !finds.is_ok_and(|status| status.success()) {
-            absent(format!("an ordinary user may not run {oshrun}, where this checkout is"));
+            absent(format!(
+                "an ordinary user may not run {oshrun}, where this checkout is"
+            ));
         }
         command.push("setpriv");
         command.extend(as_user);
@@ -39,7 +44,11 @@ fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> TestJob {
 /// Asserts that oshrun refused the job with one message that contains these words.
 #[track_caller]
 fn expect_refused(outcome: Outcome, words: &[&str]) {
-    assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{outcome:?}");
+    assert_eq!(
+        (outcome.status, outcome.stdout.as_str()),
+        (1, ""),
+        "{outcome:?}"
+    );
     assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
     let is_there = |word: &&str| outcome.stderr.contains(word);
     assert!(words.iter().all(is_there), "{outcome:?}");
@@ -52,8 +61,18 @@ fn more_pes_than_the_user_may_have_processes_are_refused() {
     let outcome = with_processes(60, oshrun(), &["-n", "200", "echo", "started"]).run();
     expect_refused(outcome, &[pes, "(limit 60, in use ", "ulimit -u"]);
     let agent = TestAgent::new("");
-    let words = ["--launch-agent", agent.path(), "-H", "a:200", "echo", "started"];
-    expect_refused(with_processes(60, oshrun(), &words).run(), &["host a: 200 PEs", "ulimit -u"]);
+    let words = [
+        "--launch-agent",
+        agent.path(),
+        "-H",
+        "a:200",
+        "echo",
+        "started",
+    ];
+    expect_refused(
+        with_processes(60, oshrun(), &words).run(),
+        &["host a: 200 PEs", "ulimit -u"],
+    );
 }
 
 /// Tries limits at which different processes and threads fail to start: a PE, the guard, an agent
@@ -88,11 +107,17 @@ impl Group {
     /// user.
     fn with_processes(limit: u32) -> Option<Group> {
         let name = format!("oshrun-test-{}-{limit}", process::id());
-        let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+        let roots = [
+            "/sys/fs/cgroup/pids",
+            "/sys/fs/cgroup",
+            "/sys/fs/cgroup/unified",
+        ];
         roots.iter().find_map(|root| {
             let group = Group(Path::new(root).join(&name));
             fs::create_dir(&group.0).ok()?;
-            fs::write(group.0.join("pids.max"), limit.to_string()).is_ok().then_some(group)
+            fs::write(group.0.join("pids.max"), limit.to_string())
+                .is_ok()
+                .then_some(group)
         })
     }
 
@@ -117,7 +142,11 @@ fn more_pes_than_a_control_group_holds_are_refused() {
     let bound = format!("{}/pids.max leaves room for ", group.0.display());
     expect_refused(
         outcome,
-        &["oshrun: 200 PEs on this host need at least 203 ", &bound, "(limit 60, in use "],
+        &[
+            "oshrun: 200 PEs on this host need at least 203 ",
+            &bound,
+            "(limit 60, in use ",
+        ],
     );
     expect_refused(
         group.job("-n 100000 echo started").run(),
@@ -125,7 +154,9 @@ fn more_pes_than_a_control_group_holds_are_refused() {
     );
     group.job("-n 4 true").run().expect(0, "");
     // Enough for the minimum that is checked, but not for what the job needs later.
-    let outcome = group.job("-n 20 sh -c 'sleep 600 & sleep 600 & sleep 600 & wait'").run();
+    let outcome = group
+        .job("-n 20 sh -c 'sleep 600 & sleep 600 & sleep 600 & wait'")
+        .run();
     assert_ne!(outcome.status, 0, "{outcome:?}");
     assert!(!outcome.stderr.contains("panicked"), "{outcome:?}");
     outcome.expect_nothing_left();
@@ -133,7 +164,10 @@ fn more_pes_than_a_control_group_holds_are_refused() {
 
 fn more_pes_than_the_memory_holds_are_refused() {
     let outcome = TestJob::new(&["-n", "4000000000", "echo", "started"]).run();
-    expect_refused(outcome, &["oshrun: 4000000000 PEs on this host need at least "]);
+    expect_refused(
+        outcome,
+        &["oshrun: 4000000000 PEs on this host need at least "],
+    );
 }
 
 testkit::module_tests! {

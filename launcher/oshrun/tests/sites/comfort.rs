@@ -40,9 +40,13 @@ fn each_pe_prints_into_files_of_its_own() {
         (dir.text("below/2.err"), dir.text("below/2.out").len()),
         ("oops\n".into(), 100_003)
     );
-    let outcome = TestJob::new(&["--output-files", "/proc/no", &pe()]).run().expect_nothing_left();
+    let outcome = TestJob::new(&["--output-files", "/proc/no", &pe()])
+        .run()
+        .expect_nothing_left();
     assert!(
-        outcome.stderr.starts_with("oshrun: cannot create the directory /proc/no for output: "),
+        outcome
+            .stderr
+            .starts_with("oshrun: cannot create the directory /proc/no for output: "),
         "{outcome:?}"
     );
 }
@@ -58,7 +62,10 @@ fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
             "oshrun: {whose}cannot create the file {name}/1.out for output: No such file or directory; give \
              --output-files a directory in which you may create files\n"
         );
-        agent.steps(hosts, &options, &["1?complain:started"]).run().expect(1, &message);
+        agent
+            .steps(hosts, &options, &["1?complain:started"])
+            .run()
+            .expect(1, &message);
     }
     assert_eq!(dir.text("0.err"), "");
 }
@@ -66,22 +73,36 @@ fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
 fn phases_are_timed_on_request() {
     for hosts in ["localhost:3", "a:1,b:2"] {
         let agent = TestAgent::new("");
-        let outcome = agent.steps(hosts, "--timings", &["init", "barrier", "finalize"]).run();
+        let outcome = agent
+            .steps(hosts, "--timings", &["init", "barrier", "finalize"])
+            .run();
         let phase = |line: &str| {
             let (seconds, phase) = line.strip_prefix("oshrun: ")?.split_once(" s  ")?;
             let seconds: f64 = seconds.trim().parse().ok()?;
             Some((seconds, phase.to_string()))
         };
-        let phases: Vec<_> = outcome.stderr.lines().map(|line| phase(line).expect(line)).collect();
+        let phases: Vec<_> = outcome
+            .stderr
+            .lines()
+            .map(|line| phase(line).expect(line))
+            .collect();
         assert!(phases.is_sorted_by(|a, b| a.0 <= b.0), "{outcome:?}");
         let names: Vec<&str> = phases.iter().map(|(_, phase)| phase.as_str()).collect();
-        let hosts = hosts.split(',').map(|host| host.split(':').next().expect("a name"));
+        let hosts = hosts
+            .split(',')
+            .map(|host| host.split(':').next().expect("a name"));
         let hosts: Vec<&str> = hosts.collect();
-        for phase in ["last PE started", "last shmem_init entered", "last PE ended"] {
+        for phase in [
+            "last PE started",
+            "last shmem_init entered",
+            "last PE ended",
+        ] {
             let is_it = |name: &&&str| name.strip_prefix(phase).is_some();
             let name = names.iter().find(is_it).expect(phase);
             assert!(
-                hosts.iter().any(|host| name.ends_with(&format!(", on host {host}"))),
+                hosts
+                    .iter()
+                    .any(|host| name.ends_with(&format!(", on host {host}"))),
                 "{name}"
             );
         }
@@ -93,7 +114,11 @@ fn phases_are_timed_on_request() {
 
 /// The agent of host b waits for the line, so that the job ends well only if the line appears.
 fn a_terminal_shows_which_host_is_behind() {
-    if std::process::Command::new("script").arg("--version").output().is_err() {
+    if std::process::Command::new("script")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         absent("script is not here");
     }
     let dir = Dir::new("terminal");
@@ -102,7 +127,14 @@ fn a_terminal_shows_which_host_is_behind() {
     let line = "oshrun: 1 of 3 PEs have started; host b has not answered yet";
     let waits = format!("test $1 = a || until grep -q '{line}' {log}; do sleep 0.1; done");
     let agent = TestAgent::new(&waits);
-    let words = [oshrun(), "--launch-agent", agent.path(), "-H", "a:1,b:2", &pe()];
+    let words = [
+        oshrun(),
+        "--launch-agent",
+        agent.path(),
+        "-H",
+        "a:1,b:2",
+        &pe(),
+    ];
     let command = format!("{} init finalize", words.join(" "));
     // A dumb terminal would get no such line.
     let job = TestJob::by("script", &["-qefc", &command, &log]).env("TERM", "xterm");
@@ -115,26 +147,52 @@ fn a_terminal_shows_which_host_is_behind() {
 }
 
 fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
-    let is_here = std::process::Command::new("gdb").arg("--version").output().is_ok();
+    let is_here = std::process::Command::new("gdb")
+        .arg("--version")
+        .output()
+        .is_ok();
     if !is_here {
         absent("gdb is not here");
     }
     let run = |options: &[&str], script: &str| {
         let words = [options, &["sh", "-c", script]].concat();
-        TestJob::new(&words).env("DISPLAY", "").run().expect_nothing_left()
+        TestJob::new(&words)
+            .env("DISPLAY", "")
+            .run()
+            .expect_nothing_left()
     };
     let script = "test $SHMEM_LOCAL_ID = 0 || kill -SEGV $$";
     let outcome = run(&["--tag-output", "-n", "2", "--gdb=1"], script);
-    assert!(outcome.stdout.contains("[1] Program received signal SIGSEGV"), "{outcome:?}");
+    assert!(
+        outcome
+            .stdout
+            .contains("[1] Program received signal SIGSEGV"),
+        "{outcome:?}"
+    );
     assert!(outcome.stdout.contains("[1] #0 "), "{outcome:?}");
     assert_eq!(outcome.status, 1);
     let all = format!("{}{}", outcome.stdout, outcome.stderr);
-    assert!(!all.contains("Quit anyway") && !all.contains("Python"), "{outcome:?}");
+    assert!(
+        !all.contains("Quit anyway") && !all.contains("Python"),
+        "{outcome:?}"
+    );
     // If oshrun ends the PE, gdb prints no traceback of its Python commands.
     let outcome = run(&["--gdb", "--timeout", "5"], "exec sleep 600");
-    assert_eq!((outcome.status, outcome.stderr.contains("Traceback")), (124, false), "{outcome:?}");
+    assert_eq!(
+        (outcome.status, outcome.stderr.contains("Traceback")),
+        (124, false),
+        "{outcome:?}"
+    );
     let outcome = run(&["-n", "2", "--gdb"], "echo there");
-    assert_eq!(outcome.stdout.lines().filter(|line| *line == "there").count(), 2, "{outcome:?}");
+    assert_eq!(
+        outcome
+            .stdout
+            .lines()
+            .filter(|line| *line == "there")
+            .count(),
+        2,
+        "{outcome:?}"
+    );
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert_eq!(run(&["--gdb=0"], "exit 7").status, 7);
     // A PE under gdb inherits its connection to oshrun.
@@ -145,7 +203,11 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
 fn a_dry_run_shows_what_it_does_not_start() {
     let dir = Dir::new("dry");
     let called = dir.0.join("called");
-    let agent = TestAgent::new(&format!("mkdir -p {}; : > {}", dir.0.display(), called.display()));
+    let agent = TestAgent::new(&format!(
+        "mkdir -p {}; : > {}",
+        dir.0.display(),
+        called.display()
+    ));
     let dir_option = format!("--output-files {}/below", dir.0.display());
     let options = format!("--dry-run --report-bindings -x A=b {dir_option}");
     let job = agent.job("localhost:2,b:3,c:1", &options, &["sh", "-c", "exit 3"]);
@@ -159,7 +221,11 @@ fn a_dry_run_shows_what_it_does_not_start() {
         "  PE 1: not bound",
     ] {
         let holds = |line: &&&str| line.contains(expected);
-        assert_eq!(lines.iter().filter(holds).count(), 1, "{expected} in {outcome:?}");
+        assert_eq!(
+            lines.iter().filter(holds).count(),
+            1,
+            "{expected} in {outcome:?}"
+        );
     }
     let call = |host: &str| format!(" by {} {host} 'exec {} --daemon'", agent.path(), oshrun());
     let hosts = [
@@ -171,7 +237,10 @@ fn a_dry_run_shows_what_it_does_not_start() {
 
     // Errors on this host are detected as for a real start.
     let missing = TestJob::new(&["--dry-run", "no-such-program"]).run();
-    missing.expect(127, "oshrun: the program no-such-program was not found in PATH\n");
+    missing.expect(
+        127,
+        "oshrun: the program no-such-program was not found in PATH\n",
+    );
 }
 
 testkit::module_tests! {

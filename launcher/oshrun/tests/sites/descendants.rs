@@ -34,7 +34,16 @@ fn jobs_in_a_pid_namespace_with_the_proc_of_another_one_end_at_once() {
     needs(&[enter[0], enter[1], "true"]);
     let is_quick = |_| {
         let start = Instant::now();
-        let words = [enter[1], oshrun(), "-n", "2", &pe(), "init", "barrier", "finalize"];
+        let words = [
+            enter[1],
+            oshrun(),
+            "-n",
+            "2",
+            &pe(),
+            "init",
+            "barrier",
+            "finalize",
+        ];
         TestJob::by(enter[0], &words).run().expect(0, "");
         start.elapsed() < Duration::from_secs(5)
     };
@@ -71,7 +80,8 @@ fn programs_behind_setsid_end_with_an_interrupted_oshrun() {
     for steps in [JOINED, UNJOINED] {
         let (job, _) = behind_setsid(&[], steps);
         job.signal(Signal::TERM);
-        job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
+        job.wait()
+            .expect(143, "oshrun: the job was ended by SIGTERM\n");
     }
 }
 
@@ -86,7 +96,15 @@ fn programs_behind_setsid_end_at_the_time_limit() {
 fn programs_behind_setsid_end_on_all_hosts() {
     let agent = TestAgent::new("");
     let start = || {
-        let program = ["setsid", "-w", &pe(), "init", "barrier", "pid", "sleep:600000"];
+        let program = [
+            "setsid",
+            "-w",
+            &pe(),
+            "init",
+            "barrier",
+            "pid",
+            "sleep:600000",
+        ];
         let mut job = agent.job("localhost,b:2,c", "", &program).start();
         let pids = pids(&mut job.stdout(), 4);
         (job, pids)
@@ -105,7 +123,8 @@ fn programs_behind_setsid_end_on_all_hosts() {
 
     let (job, _) = start();
     job.signal(Signal::INT);
-    job.wait().expect(130, "oshrun: the job was ended by SIGINT\n");
+    job.wait()
+        .expect(130, "oshrun: the job was ended by SIGINT\n");
 }
 
 fn what_runs_in_the_background_ends_with_the_job() {
@@ -115,16 +134,23 @@ fn what_runs_in_the_background_ends_with_the_job() {
         "(setsid sh -c 'sleep 600 & sleep 600 & exit 0' &); exit 0",
         "setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 600 &); sleep 600' & exit 0",
     ] {
-        TestJob::new(&["-n", "2", "sh", "-c", script]).run().expect(0, "");
+        TestJob::new(&["-n", "2", "sh", "-c", script])
+            .run()
+            .expect(0, "");
         let agent = TestAgent::new("");
-        agent.job("a,localhost", "", &["sh", "-c", script]).run().expect(0, "");
+        agent
+            .job("a,localhost", "", &["sh", "-c", script])
+            .run()
+            .expect(0, "");
     }
 }
 
 /// A process without environment has no mark; only its ancestors show to which job it belongs.
 fn a_daemon_without_variables_ends_with_the_job() {
     let daemon = "(setsid env -i sh -c 'echo pid $$; exec sleep 600' &); read line; exit 0";
-    let mut job = TestJob::new(&["-n", "1", "sh", "-c", daemon]).input_later().start();
+    let mut job = TestJob::new(&["-n", "1", "sh", "-c", daemon])
+        .input_later()
+        .start();
     let daemon = pids(&mut job.stdout(), 1)[0];
     job.end_input();
     assert_eq!(job.wait().stderr, "");
@@ -134,12 +160,18 @@ fn a_daemon_without_variables_ends_with_the_job() {
 /// Processes that a shell started before it executed oshrun do not belong to the job.
 fn processes_from_before_the_job_outlive_it() {
     let in_background = "sleep 600 >/dev/null 2>&1 & echo pid $!";
-    let script =
-        format!("{in_background}; exec {} -n 2 sh -c 'setsid sleep 600 & exit 0'", oshrun());
+    let script = format!(
+        "{in_background}; exec {} -n 2 sh -c 'setsid sleep 600 & exit 0'",
+        oshrun()
+    );
     let outcome = TestJob::by("sh", &["-c", &script]).run();
     let left = outcome.left();
     left.iter().for_each(|pid| send(*pid, Signal::KILL));
-    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
+    assert_eq!(
+        (outcome.status, outcome.stderr.as_str()),
+        (0, ""),
+        "{outcome:?}"
+    );
     assert_eq!(left, pids(&mut outcome.stdout.as_bytes(), 1), "{outcome:?}");
 }
 
@@ -189,7 +221,9 @@ fn the_guard_outlives_processes_that_left_their_group() {
     let script =
         "n=0; while [ $n -lt 100 ]; do setsid sleep 600 & n=$((n+1)); done; echo pid $$; read line";
     for _ in 0..3 {
-        let mut job = TestJob::new(&["-n", "1", "sh", "-c", script]).input_later().start();
+        let mut job = TestJob::new(&["-n", "1", "sh", "-c", script])
+            .input_later()
+            .start();
         pids(&mut job.stdout(), 1);
         let guard = job.guard().expect("a guard");
         let mark = job.mark();
@@ -220,8 +254,19 @@ fn a_pe_that_starts_many_ends_with_all_of_them() {
 
 fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
     let pe = pe();
-    let inner =
-        ["setsid", "-w", oshrun(), "-n", "2", "setsid", "-w", &pe, "init", "barrier", "pid"];
+    let inner = [
+        "setsid",
+        "-w",
+        oshrun(),
+        "-n",
+        "2",
+        "setsid",
+        "-w",
+        &pe,
+        "init",
+        "barrier",
+        "pid",
+    ];
     for signal in [Signal::TERM, Signal::KILL] {
         let words = [&["-n", "2"][..], &inner, &["sleep:600000"]].concat();
         let mut job = TestJob::new(&words).start();
@@ -237,8 +282,14 @@ fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
 /// ssh, for example, leaves a process for a shared connection.
 fn what_an_agent_leaves_on_purpose_stays() {
     let agent = TestAgent::new("setsid sleep 600 </dev/null >/dev/null 2>&1 3<&- &");
-    let outcome = agent.job("a,b", "", &["sh", "-c", "setsid sleep 600 & exit 0"]).run();
-    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
+    let outcome = agent
+        .job("a,b", "", &["sh", "-c", "setsid sleep 600 & exit 0"])
+        .run();
+    assert_eq!(
+        (outcome.status, outcome.stderr.as_str()),
+        (0, ""),
+        "{outcome:?}"
+    );
     let left = outcome.left();
     left.iter().for_each(|pid| send(*pid, Signal::KILL));
     assert_eq!(left.len(), 2, "{left:?}");

@@ -7,11 +7,20 @@ const SIZES: [u32; 6] = [1, 2, 3, 4, 8, 12];
 
 fn pes_know_who_they_are_and_exchange() {
     for n_pes in SIZES {
-        let steps =
-            ["init", "who", "exchange:20", "barrier", "finalize", "resume", "barrier", "finalize"];
+        let steps = [
+            "init",
+            "who",
+            "exchange:20",
+            "barrier",
+            "finalize",
+            "resume",
+            "barrier",
+            "finalize",
+        ];
         let outcome = TestJob::steps(n_pes, &steps).run().expect(0, "");
-        let mut expected: Vec<_> =
-            (0..n_pes).map(|pe| format!("PE {pe} of {n_pes}, {pe} of its node")).collect();
+        let mut expected: Vec<_> = (0..n_pes)
+            .map(|pe| format!("PE {pe} of {n_pes}, {pe} of its node"))
+            .collect();
         expected.sort_unstable();
         assert_eq!(outcome.sorted(), expected);
     }
@@ -19,7 +28,9 @@ fn pes_know_who_they_are_and_exchange() {
 
 fn the_node_memory_is_one_for_all() {
     for n_pes in SIZES {
-        TestJob::steps(n_pes, &["init", "memory", "finalize"]).run().expect(0, "");
+        TestJob::steps(n_pes, &["init", "memory", "finalize"])
+            .run()
+            .expect(0, "");
     }
 }
 
@@ -28,9 +39,14 @@ fn np_has_its_customary_spelling() {
         let outcome = TestJob::new(&[&words[..], &[&pe(), "init", "who", "finalize"]].concat())
             .run()
             .expect(0, "");
-        assert_eq!(outcome.sorted(), ["PE 0 of 2, 0 of its node", "PE 1 of 2, 1 of its node"]);
+        assert_eq!(
+            outcome.sorted(),
+            ["PE 0 of 2, 0 of its node", "PE 1 of 2, 1 of its node"]
+        );
     }
-    let outcome = TestJob::new(&[&pe(), "init", "who", "finalize"]).run().expect(0, "");
+    let outcome = TestJob::new(&[&pe(), "init", "who", "finalize"])
+        .run()
+        .expect(0, "");
     assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
 }
 
@@ -38,7 +54,10 @@ fn variables_are_set_for_the_pes() {
     let script = "echo $SHMEM_LOCAL_ID $A $B";
     let job = TestJob::new(&["-n", "2", "-x", "A=x=y", "-x", "B", "sh", "-c", script])
         .env("B", "outside");
-    assert_eq!(job.run().expect(0, "").sorted(), ["0 x=y outside", "1 x=y outside"]);
+    assert_eq!(
+        job.run().expect(0, "").sorted(),
+        ["0 x=y outside", "1 x=y outside"]
+    );
 }
 
 fn a_program_started_by_a_pe_is_a_job_of_its_own() {
@@ -47,14 +66,27 @@ fn a_program_started_by_a_pe_is_a_job_of_its_own() {
         "run:env | grep RUSHMEM | grep -v ^RUSHMEM_CONFIG_READ; echo $SHMEM_LOCAL_ID; {} init who finalize",
         pe()
     );
-    let outcome = TestJob::steps(2, &["init", &program, "finalize"]).run().expect(0, "");
+    let outcome = TestJob::steps(2, &["init", &program, "finalize"])
+        .run()
+        .expect(0, "");
     assert_eq!(
         outcome.sorted(),
-        ["0", "1", "PE 0 of 1, 0 of its node", "PE 0 of 1, 0 of its node"]
+        [
+            "0",
+            "1",
+            "PE 0 of 1, 0 of its node",
+            "PE 0 of 1, 0 of its node"
+        ]
     );
 
-    let nested = format!("run:{} -n 2 {} init who exchange:3 finalize", oshrun(), pe());
-    let outcome = TestJob::steps(2, &["init", &nested, "finalize"]).run().expect(0, "");
+    let nested = format!(
+        "run:{} -n 2 {} init who exchange:3 finalize",
+        oshrun(),
+        pe()
+    );
+    let outcome = TestJob::steps(2, &["init", &nested, "finalize"])
+        .run()
+        .expect(0, "");
     let one = ["PE 0 of 2, 0 of its node", "PE 1 of 2, 1 of its node"];
     assert_eq!(outcome.sorted(), [one[0], one[0], one[1], one[1]]);
 }
@@ -62,8 +94,13 @@ fn a_program_started_by_a_pe_is_a_job_of_its_own() {
 fn pes_hold_no_descriptors_but_their_own() {
     // Descriptors that this test itself has inherited do not count.
     let outer = TestJob::by(&pe(), &["descriptors"]).run().stdout;
-    let outer: Vec<&str> = outer.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-    let outcome = TestJob::steps(3, &["init", "descriptors", "finalize"]).run().expect(0, "");
+    let outer: Vec<&str> = outer
+        .lines()
+        .filter_map(|line| line.split(' ').nth(1))
+        .collect();
+    let outcome = TestJob::steps(3, &["init", "descriptors", "finalize"])
+        .run()
+        .expect(0, "");
     let mut own = Vec::new();
     for line in outcome.stdout.lines() {
         let [_, number, target] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
@@ -88,7 +125,11 @@ fn pes_hold_no_descriptors_but_their_own() {
 }
 
 fn many_pes_fit_the_usual_descriptor_limit() {
-    let run = format!("ulimit -n 1024; exec {} -n 128 {} init exchange:2 finalize", oshrun(), pe());
+    let run = format!(
+        "ulimit -n 1024; exec {} -n 128 {} init exchange:2 finalize",
+        oshrun(),
+        pe()
+    );
     TestJob::by("sh", &["-c", &run]).run().expect(0, "");
 }
 
@@ -111,7 +152,9 @@ fn a_limit_below_what_the_event_loop_needs_is_named_too() {
     let sentence = "oshrun: any job needs 132 descriptors and the limit is LIMIT; raise it with ulimit -n 132\n";
     for limit in ["6", "8", "20"] {
         let run = format!("ulimit -n {limit}; exec {} -n 2 true", oshrun());
-        TestJob::by("sh", &["-c", &run]).run().expect(1, &sentence.replace("LIMIT", limit));
+        TestJob::by("sh", &["-c", &run])
+            .run()
+            .expect(1, &sentence.replace("LIMIT", limit));
     }
     let hosts: Vec<String> = (0..60).map(|number| format!("host{number}")).collect();
     let hosts = hosts.join(",");
@@ -120,28 +163,56 @@ fn a_limit_below_what_the_event_loop_needs_is_named_too() {
                     raise it with ulimit -n 212\n";
     TestJob::by("sh", &["-c", &run]).run().expect(1, sentence);
     let run = format!("ulimit -Sn 8; exec {} -n 2 sh -c 'ulimit -Sn'", oshrun());
-    assert_eq!(TestJob::by("sh", &["-c", &run]).run().expect(0, "").stdout, "8\n8\n");
+    assert_eq!(
+        TestJob::by("sh", &["-c", &run]).run().expect(0, "").stdout,
+        "8\n8\n"
+    );
 }
 
 fn oshrun_can_be_run_by_valgrind() {
-    if std::process::Command::new("valgrind").arg("--version").output().is_err() {
+    if std::process::Command::new("valgrind")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         absent("valgrind is not here");
     }
-    let words = ["-q", oshrun(), "-n", "2", &pe(), "init", "barrier", "print:there", "finalize"];
+    let words = [
+        "-q",
+        oshrun(),
+        "-n",
+        "2",
+        &pe(),
+        "init",
+        "barrier",
+        "print:there",
+        "finalize",
+    ];
     let outcome = TestJob::by("valgrind", &words).run().expect_nothing_left();
-    assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "there\nthere\n"), "{outcome:?}");
+    assert_eq!(
+        (outcome.status, outcome.stdout.as_str()),
+        (0, "there\nthere\n"),
+        "{outcome:?}"
+    );
 }
 
 fn what_cannot_be_started_is_named_once() {
     let missing = "oshrun: the program no-such-program was not found in PATH\n";
-    TestJob::new(&["-n", "3", "no-such-program"]).run().expect(127, missing);
-    TestJob::new(&["/no/such"])
+    TestJob::new(&["-n", "3", "no-such-program"])
         .run()
-        .expect(127, "oshrun: cannot run /no/such: No such file or directory\n");
-    TestJob::new(&["/etc"]).run().expect(126, "oshrun: /etc is a directory, not a program\n");
+        .expect(127, missing);
+    TestJob::new(&["/no/such"]).run().expect(
+        127,
+        "oshrun: cannot run /no/such: No such file or directory\n",
+    );
+    TestJob::new(&["/etc"])
+        .run()
+        .expect(126, "oshrun: /etc is a directory, not a program\n");
     let plain =
         "oshrun: /etc/os-release is not executable; chmod +x /etc/os-release if it is a program\n";
-    TestJob::new(&["-n", "3", "/etc/os-release"]).run().expect(126, plain);
+    TestJob::new(&["-n", "3", "/etc/os-release"])
+        .run()
+        .expect(126, plain);
 
     let script = std::env::temp_dir().join(format!("oshrun-no-interpreter-{}", std::process::id()));
     executable(&script, "#!/no/such/interpreter\n");
@@ -149,7 +220,9 @@ fn what_cannot_be_started_is_named_once() {
     let sentence = format!(
         "oshrun: cannot start {name} as PE 0: No such file or directory (of its interpreter or loader)\n"
     );
-    TestJob::new(&["-n", "3", name]).run().expect(127, &sentence);
+    TestJob::new(&["-n", "3", name])
+        .run()
+        .expect(127, &sentence);
     std::fs::remove_file(script).expect("own file");
 }
 
@@ -158,23 +231,39 @@ fn a_program_on_a_file_system_without_execution_is_named() {
     let script = "d=$(mktemp -d) && mount -t tmpfs -o noexec none \"$d\" && cp /bin/true \"$d\" && \
                   cd \"$d\" && exec \"$0\" ./true";
     let sentence = "oshrun: ./true cannot be executed: its file system is mounted with noexec; copy it to another one\n";
-    TestJob::by("unshare", &["-rm", "sh", "-c", script, oshrun()]).run().expect(126, sentence);
+    TestJob::by("unshare", &["-rm", "sh", "-c", script, oshrun()])
+        .run()
+        .expect(126, sentence);
 }
 
 /// The filters of old container runtimes refuse a system call that they do not know in this way.
 fn a_refused_system_call_is_named_with_a_remedy() {
     needs(&["strace", "-f", "-o", "/dev/null", "true"]);
-    for (call, what) in
-        [("clone3", "start a thread"), ("memfd_create", "make the shared memory of the job")]
-    {
+    for (call, what) in [
+        ("clone3", "start a thread"),
+        ("memfd_create", "make the shared memory of the job"),
+    ] {
         let refused = format!("inject={call}:error=EPERM");
-        let words = ["-f", "-o", "/dev/null", "-e", &refused, oshrun(), "-n", "1", "true"];
+        let words = [
+            "-f",
+            "-o",
+            "/dev/null",
+            "-e",
+            &refused,
+            oshrun(),
+            "-n",
+            "1",
+            "true",
+        ];
         let outcome = TestJob::by("strace", &words).run();
         let said =
             format!("oshrun: cannot {what}: Operation not permitted (a sandbox or container");
         assert_eq!(outcome.status, 1, "{outcome:?}");
         assert!(outcome.stderr.starts_with(&said), "{outcome:?}");
-        assert!(outcome.stderr.contains("permit clone3 and memfd_create"), "{outcome:?}");
+        assert!(
+            outcome.stderr.contains("permit clone3 and memfd_create"),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -182,12 +271,15 @@ fn bad_arguments_are_one_sentence() {
     let help = "; oshrun --help lists the options\n";
     let zero = format!("oshrun: invalid value '0' for '--np <N>': it must be at least 1{help}");
     TestJob::new(&["-n", "0", "true"]).run().expect(2, &zero);
-    TestJob::new(&["-n", "2"])
-        .run()
-        .expect(2, "oshrun: no program is given; for example: oshrun -n 2 ./program\n");
+    TestJob::new(&["-n", "2"]).run().expect(
+        2,
+        "oshrun: no program is given; for example: oshrun -n 2 ./program\n",
+    );
     let unset =
         "oshrun: -x OSHRUN_UNSET: OSHRUN_UNSET is not set; set it or give -x OSHRUN_UNSET=VALUE\n";
-    TestJob::new(&["-x", "OSHRUN_UNSET", "true"]).run().expect(2, unset);
+    TestJob::new(&["-x", "OSHRUN_UNSET", "true"])
+        .run()
+        .expect(2, unset);
 }
 
 fn help_and_version_are_printed() {
@@ -199,17 +291,23 @@ fn help_and_version_are_printed() {
         "{help:?}"
     );
     let version = TestJob::new(&["--version"]).run().expect(0, "");
-    assert_eq!(version.stdout, format!("oshrun {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        version.stdout,
+        format!("oshrun {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 fn a_program_without_a_launcher_is_a_job_of_one_pe() {
-    let outcome =
-        TestJob::by(&pe(), &["init", "who", "exchange:2", "finalize"]).run().expect(0, "");
+    let outcome = TestJob::by(&pe(), &["init", "who", "exchange:2", "finalize"])
+        .run()
+        .expect(0, "");
     assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
     TestJob::by(&pe(), &["init", "abort:3:no launcher prints this"])
         .run()
         .expect(3, "no launcher prints this\n");
-    TestJob::by(&pe(), &["init", "global_exit:4"]).run().expect(4, "");
+    TestJob::by(&pe(), &["init", "global_exit:4"])
+        .run()
+        .expect(4, "");
 }
 
 fn other_launchers_are_refused_and_ours_comes_first() {
@@ -219,7 +317,10 @@ fn other_launchers_are_refused_and_ours_comes_first() {
         outcome.stderr.contains("PMI_SIZE=4") && outcome.stderr.contains("oshrun"),
         "{outcome:?}"
     );
-    TestJob::steps(2, &["init", "finalize"]).env("PMI_SIZE", "4").run().expect(0, "");
+    TestJob::steps(2, &["init", "finalize"])
+        .env("PMI_SIZE", "4")
+        .run()
+        .expect(0, "");
 }
 
 fn variables_that_name_nothing_are_refused() {

@@ -19,8 +19,15 @@ pub fn oshrun() -> &'static str {
 
 /// Returns the program `pe`, which performs steps.
 pub fn pe() -> String {
-    let dir = PathBuf::from(oshrun()).parent().expect("a directory").join("examples/pe");
-    assert!(dir.exists(), "{} is not built: run cargo test -p oshrun", dir.display());
+    let dir = PathBuf::from(oshrun())
+        .parent()
+        .expect("a directory")
+        .join("examples/pe");
+    assert!(
+        dir.exists(),
+        "{} is not built: run cargo test -p oshrun",
+        dir.display()
+    );
     dir.to_str().expect("plain names").to_string()
 }
 
@@ -79,7 +86,10 @@ impl TestJob {
                 command.env_remove(name);
             }
         }
-        TestJob { command, input: None }
+        TestJob {
+            command,
+            input: None,
+        }
     }
 
     pub fn env(mut self, name: &str, value: &str) -> TestJob {
@@ -135,7 +145,10 @@ impl Running {
     }
 
     pub fn has_ended(&mut self) -> bool {
-        self.0.try_wait().unwrap_or_else(|overdue| panic!("{overdue}")).is_some()
+        self.0
+            .try_wait()
+            .unwrap_or_else(|overdue| panic!("{overdue}"))
+            .is_some()
     }
 
     /// Returns a reader of the job's stdout.
@@ -178,7 +191,9 @@ impl Running {
         let err = self.0.child().stderr.take().map(collect);
         let ended = self.0.wait();
         let text = |thread: Option<thread::JoinHandle<Vec<u8>>>| {
-            let bytes = thread.map(|thread| thread.join().expect("reader")).unwrap_or_default();
+            let bytes = thread
+                .map(|thread| thread.join().expect("reader"))
+                .unwrap_or_default();
             String::from_utf8(bytes).expect("text")
         };
         let status = match ended {
@@ -187,7 +202,12 @@ impl Running {
             Err(overdue) => panic!("{overdue}\nstdout:\n{}\nstderr:\n{}", text(out), text(err)),
         };
         let (stdout, stderr) = (text(out), text(err));
-        Outcome { status: shell_status(status), stdout, stderr, mark: self.mark() }
+        Outcome {
+            status: shell_status(status),
+            stdout,
+            stderr,
+            mark: self.mark(),
+        }
     }
 }
 
@@ -200,14 +220,20 @@ fn collect(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>
 }
 
 fn shell_status(status: ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().expect("a signal"))
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().expect("a signal"))
 }
 
 impl Outcome {
     /// Asserts the status and stderr of the job, and that no process is left of it.
     #[track_caller]
     pub fn expect(self, status: i32, stderr: &str) -> Outcome {
-        assert_eq!((self.status, masked(&self.stderr).as_str()), (status, stderr), "{self:?}");
+        assert_eq!(
+            (self.status, masked(&self.stderr).as_str()),
+            (status, stderr),
+            "{self:?}"
+        );
         self.expect_nothing_left()
     }
 
@@ -238,7 +264,10 @@ impl Outcome {
 
 /// Replaces what differs between runs by `PID` and `HOST`.
 fn masked(text: &str) -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
     let mut masked = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("(pid ") {
@@ -250,7 +279,10 @@ fn masked(text: &str) -> String {
 }
 
 fn pids_of(mark: &TestMark) -> Vec<u32> {
-    mark.processes().into_iter().map(|process| process.pid as u32).collect()
+    mark.processes()
+        .into_iter()
+        .map(|process| process.pid as u32)
+        .collect()
 }
 
 /// Waits until no process of a job is left. Fails after half of the time limit of tests, before the
@@ -271,7 +303,9 @@ pub fn eventually_nothing_left(mark: &TestMark) {
 /// Returns the state letter of a process in /proc, `X` when it is gone.
 pub fn state(pid: u32) -> char {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('X')
+    stat.rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next())
+        .unwrap_or('X')
 }
 
 /// Reads lines until `count` of them have the form `pid N`. Returns these numbers.
@@ -279,10 +313,16 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
     let mut pids = Vec::new();
     while pids.len() < count {
         let mut line = String::new();
-        assert!(reader.read_line(&mut line).expect("stdout") > 0, "stdout ended after {pids:?}");
+        assert!(
+            reader.read_line(&mut line).expect("stdout") > 0,
+            "stdout ended after {pids:?}"
+        );
         // On a terminal, the progress line may precede it.
         let line = line.trim().rsplit("\x1b[K").next().unwrap_or_default();
-        pids.extend(line.strip_prefix("pid ").map(|pid| pid.parse::<u32>().expect("a number")));
+        pids.extend(
+            line.strip_prefix("pid ")
+                .map(|pid| pid.parse::<u32>().expect("a number")),
+        );
     }
     pids
 }
@@ -299,9 +339,17 @@ pub fn needs(words: &[&str]) {
 /// by a child of another test, and the kernel does not execute a file that is open for writing.
 pub fn executable(file: &Path, text: &str) {
     let mut command = Command::new("sh");
-    command.args(["-c", "cat > \"$0\" && chmod +x \"$0\""]).arg(file).stdin(Stdio::piped());
+    command
+        .args(["-c", "cat > \"$0\" && chmod +x \"$0\""])
+        .arg(file)
+        .stdin(Stdio::piped());
     let mut shell = command.spawn().expect("sh");
-    shell.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+    shell
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(text.as_bytes())
+        .expect("it reads");
     assert!(shell.wait().expect("own child").success());
 }
 

@@ -55,7 +55,11 @@ pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
         Err(why) => Finding::new("memory", Grade::Warning, why.to_string()),
     });
     let parts = diagnosed.parts.into_iter().map(ExaminedPart::of).collect();
-    Ok(line(&Examination { found, parts, memory }))
+    Ok(line(&Examination {
+        found,
+        parts,
+        memory,
+    }))
 }
 
 /// Examines a transport, or one of its parts, in a child.
@@ -69,14 +73,28 @@ pub fn examine(transport: &str, part: Option<&str>) -> Result<Examination, Strin
     let mut command = Command::new(program);
     command.arg("--doctor-transport").arg(transport).args(part);
     let text = printed(&mut command, LIMIT)?;
-    text.lines().find_map(read).ok_or_else(|| "reports nothing".to_owned())
+    text.lines()
+        .find_map(read)
+        .ok_or_else(|| "reports nothing".to_owned())
 }
 
 impl ExaminedPart {
     fn of(of: Diagnosis) -> ExaminedPart {
-        let grade = if of.verdict == Verdict::Usable { Grade::Ok } else { Grade::Unused };
-        let finding = Finding { name: of.name, grade, text: of.reason, remedy: of.remedy };
-        ExaminedPart { finding, is_for_many_pairs: of.is_for_many_pairs }
+        let grade = if of.verdict == Verdict::Usable {
+            Grade::Ok
+        } else {
+            Grade::Unused
+        };
+        let finding = Finding {
+            name: of.name,
+            grade,
+            text: of.reason,
+            remedy: of.remedy,
+        };
+        ExaminedPart {
+            finding,
+            is_for_many_pairs: of.is_for_many_pairs,
+        }
     }
 }
 
@@ -85,7 +103,13 @@ impl ExaminedPart {
 fn prepare() {
     // If a container refuses one of them, the child continues without it.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    );
 }
 
 /// Runs a command and returns its stdout.
@@ -129,7 +153,10 @@ mod tests {
     fn a_child_that_fails_crashes_or_hangs_is_an_error() {
         let long = Duration::from_secs(600);
         assert_eq!(shell("echo 1", long), Ok("1\n".to_owned()));
-        assert_eq!(shell("exit 3", long), Err("fails (exit status: 3)".to_owned()));
+        assert_eq!(
+            shell("exit 3", long),
+            Err("fails (exit status: 3)".to_owned())
+        );
         let crashed = shell("ulimit -c 0; kill -SEGV $$", long);
         assert_eq!(crashed, Err("fails (signal: 11 (SIGSEGV))".to_owned()));
         let hangs = shell("exec sleep 600", Duration::from_secs(1));

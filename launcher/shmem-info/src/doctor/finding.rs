@@ -34,7 +34,12 @@ pub struct Finding {
 
 impl Finding {
     pub fn new(name: impl Into<String>, grade: Grade, text: impl Into<String>) -> Finding {
-        Finding { name: name.into(), grade, text: text.into(), remedy: None }
+        Finding {
+            name: name.into(),
+            grade,
+            text: text.into(),
+            remedy: None,
+        }
     }
 
     pub fn ok(name: impl Into<String>, text: impl Into<String>) -> Finding {
@@ -47,7 +52,10 @@ impl Finding {
     }
 
     pub fn remedy(self, remedy: impl Into<String>) -> Finding {
-        Finding { remedy: Some(remedy.into()), ..self }
+        Finding {
+            remedy: Some(remedy.into()),
+            ..self
+        }
     }
 }
 
@@ -62,12 +70,17 @@ impl Section {
     /// Returns the title and the findings. If one of them is `Ok`, those that are `Unused` become
     /// one line with their names, unless `says_why`.
     pub fn text(&self, says_why: bool) -> String {
-        let is_usable = self.findings.iter().any(|finding| finding.grade == Grade::Ok);
+        let is_usable = self
+            .findings
+            .iter()
+            .any(|finding| finding.grade == Grade::Ok);
         let is_folded =
             |finding: &&Finding| finding.grade == Grade::Unused && is_usable && !says_why;
         let (folded, shown): (Vec<_>, Vec<_>) = self.findings.iter().partition(is_folded);
         let mut text = wrapped(&self.title, 2) + "\n";
-        shown.into_iter().for_each(|finding| text += &finding.lines());
+        shown
+            .into_iter()
+            .for_each(|finding| text += &finding.lines());
         if !folded.is_empty() {
             let mut names: Vec<&str> = folded.iter().map(|finding| finding.name.as_str()).collect();
             names.dedup();
@@ -80,7 +93,11 @@ impl Section {
 
 /// Returns the line of the verdict, in color, with `rest` appended.
 pub fn verdict(is_ok: bool, rest: &str) -> String {
-    let color = if is_ok { AnsiColor::Green } else { AnsiColor::Red };
+    let color = if is_ok {
+        AnsiColor::Green
+    } else {
+        AnsiColor::Red
+    };
     let style = Style::new().bold().fg_color(Some(color.into()));
     let word = if is_ok { "ok" } else { "not ok" };
     wrapped(&format!("{style}verdict: {word}{style:#}{rest}"), 2) + "\n"
@@ -104,6 +121,8 @@ impl Grade {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.text)?;
-        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+        self.remedy
+            .as_ref()
+            .map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
     }
 }

@@ -39,14 +39,20 @@ pub fn section() -> Section {
     findings.extend(nics(&topology));
     findings.extend(gid_findings(Path::new("/sys/class/infiniband")));
     findings.extend([memory(), node_memory(), locked(), descriptors()]);
-    findings.extend([overcommit(), huge_pages(), shm(), filter()].into_iter().flatten());
+    findings.extend(
+        [overcommit(), huge_pages(), shm(), filter()]
+            .into_iter()
+            .flatten(),
+    );
     findings.extend(other_limits());
     findings.extend(groups());
     Section { title, findings }
 }
 
 fn read(path: impl AsRef<Path>) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
 }
 
 fn number(path: impl AsRef<Path>) -> Option<u64> {
@@ -56,14 +62,20 @@ fn number(path: impl AsRef<Path>) -> Option<u64> {
 /// Returns the number in a field of a file with lines `NAME: VALUE`, without its unit.
 fn field(path: &str, name: &str) -> Option<u64> {
     let text = read(path)?;
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse().ok()
 }
 
 /// Returns the size in the largest unit in which it is a whole number, or at least 10.
 fn size(nbytes: u64) -> String {
     let fits = |shift: &u32| nbytes >= 10 << shift || (nbytes >> shift << shift == nbytes);
-    match [30, 20].into_iter().find(fits).filter(|shift| nbytes >> shift > 0) {
+    match [30, 20]
+        .into_iter()
+        .find(fits)
+        .filter(|shift| nbytes >> shift > 0)
+    {
         Some(30) => format!("{} GiB", nbytes >> 30),
         Some(_) => format!("{} MiB", nbytes >> 20),
         None => format!("{} KiB", nbytes >> 10),
@@ -132,13 +144,19 @@ fn nics(topology: &Topology) -> Vec<Finding> {
 fn memory() -> Finding {
     let bytes = |name| field("/proc/meminfo", name).map_or(0, |kib| kib << 10);
     let (all, available) = (bytes("MemTotal"), bytes("MemAvailable"));
-    Finding::ok("memory", format!("{} of {} are available", size(available), size(all)))
+    Finding::ok(
+        "memory",
+        format!("{} of {} are available", size(available), size(all)),
+    )
 }
 
 /// Checks the memory of a node, a memfd, whose size RLIMIT_FSIZE limits.
 fn node_memory() -> Finding {
     let name = "shared memory";
-    if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| *limit < SMALL_JOB) {
+    if let Some(limit) = getrlimit(Resource::Fsize)
+        .current
+        .filter(|limit| *limit < SMALL_JOB)
+    {
         let text = format!(
             "files may have {} (RLIMIT_FSIZE), and the memory of a node is one",
             size(limit)
@@ -149,10 +167,12 @@ fn node_memory() -> Finding {
         .and_then(|file| ftruncate(&file, SMALL_JOB));
     match made {
         Ok(()) => Finding::ok(name, "a memfd, which needs no room in /dev/shm"),
-        Err(error) => {
-            Finding::new(name, Grade::Bad, format!("the kernel refuses a memfd: {error}"))
-                .remedy("permit memfd_create and ftruncate in the filter of the container")
-        }
+        Err(error) => Finding::new(
+            name,
+            Grade::Bad,
+            format!("the kernel refuses a memfd: {error}"),
+        )
+        .remedy("permit memfd_create and ftruncate in the filter of the container"),
     }
 }
 
@@ -161,7 +181,10 @@ fn locked() -> Finding {
     match getrlimit(Resource::Memlock).current {
         None => Finding::ok(name, "unlimited"),
         Some(limit) if devices::any() => {
-            let text = format!("{}, and NICs lock the symmetric memory of a PE", size(limit));
+            let text = format!(
+                "{}, and NICs lock the symmetric memory of a PE",
+                size(limit)
+            );
             Finding::new(name, Grade::Warning, text)
                 .remedy("raise it with `ulimit -l unlimited` or the limits of the resource manager")
         }
@@ -172,7 +195,11 @@ fn locked() -> Finding {
 fn descriptors() -> Finding {
     let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let name = "open files (RLIMIT_NOFILE)";
-    let said = if limit == u64::MAX { "unlimited".to_owned() } else { format!("up to {limit}") };
+    let said = if limit == u64::MAX {
+        "unlimited".to_owned()
+    } else {
+        format!("up to {limit}")
+    };
     let grade = match limit {
         few if few < FEW_DESCRIPTORS => Grade::Bad,
         some if some < SOME_DESCRIPTORS => Grade::Warning,
@@ -209,14 +236,21 @@ fn huge_pages() -> Option<Finding> {
         .flatten()
         .filter_map(|pages| {
             let name = pages.file_name().into_string().ok()?;
-            let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+            let kib: u64 = name
+                .strip_prefix("hugepages-")?
+                .strip_suffix("kB")?
+                .parse()
+                .ok()?;
             let number = |file| number(pages.path().join(file));
             let (free, all) = (number("free_hugepages")?, number("nr_hugepages")?);
             (all > 0).then(|| format!("{free} of {all} pages of {} free", size(kib << 10)))
         })
         .collect();
-    let reserved =
-        if reserved.is_empty() { "none reserved".to_owned() } else { reserved.join(", ") };
+    let reserved = if reserved.is_empty() {
+        "none reserved".to_owned()
+    } else {
+        reserved.join(", ")
+    };
     let text = format!(
         "{reserved}; transparent ones of shared memory: {}, of other memory: {}",
         shmem.as_deref()?,
@@ -247,12 +281,18 @@ fn filter() -> Option<Finding> {
 
 fn other_limits() -> Vec<Finding> {
     let space = getrlimit(Resource::As).current.map(|limit| {
-        let text = format!("{}, and each PE maps the symmetric memory of its node", size(limit));
+        let text = format!(
+            "{}, and each PE maps the symmetric memory of its node",
+            size(limit)
+        );
         Finding::new("address space (RLIMIT_AS)", Grade::Warning, text)
             .remedy("raise it with `ulimit -v unlimited`")
     });
     let processes = getrlimit(Resource::Nproc).current.map(|limit| {
-        Finding::ok("processes (RLIMIT_NPROC)", format!("up to {limit} of this user"))
+        Finding::ok(
+            "processes (RLIMIT_NPROC)",
+            format!("up to {limit} of this user"),
+        )
     });
     [space, processes].into_iter().flatten().collect()
 }
@@ -260,7 +300,11 @@ fn other_limits() -> Vec<Finding> {
 /// Returns the limits of this process's control groups: of processes and threads, then of memory.
 fn groups() -> impl Iterator<Item = Finding> {
     let tasks = GroupLimit::of_tasks().into_iter().map(|of| {
-        let text = format!("up to {} processes and threads ({})", of.limit, of.file.display());
+        let text = format!(
+            "up to {} processes and threads ({})",
+            of.limit,
+            of.file.display()
+        );
         Finding::ok("control group", text)
     });
     let memory = GroupLimit::of_memory().into_iter().map(|of| {
@@ -308,7 +352,9 @@ fn gids(dir: &Path) -> Vec<(u32, Ipv6Addr)> {
 }
 
 fn gid_finding(name: String, gids: &[(u32, Ipv6Addr)]) -> Option<Finding> {
-    let (index, first) = gids.first().filter(|(_, gid)| gid.is_unicast_link_local())?;
+    let (index, first) = gids
+        .first()
+        .filter(|(_, gid)| gid.is_unicast_link_local())?;
     let text = format!("the first one, {first} at index {index}, is link-local and has no route");
     let routable = gids.iter().find(|(_, gid)| !gid.is_unicast_link_local());
     let remedy = match routable {
@@ -342,9 +388,19 @@ mod tests {
         let infiniband = gid_findings(&class);
         fs::remove_dir_all(&class).expect("own directory");
         let said = with_route[0].to_string();
-        assert!(said.starts_with("GIDs of irdma0:1: the first one, fe80::"), "{said}");
-        assert!(said.contains("FI_VERBS_GID_IDX=1 makes libfabric use ::ffff:10.0.0.2"), "{said}");
-        assert!(without[0].to_string().contains("give the interface of the port an address"));
+        assert!(
+            said.starts_with("GIDs of irdma0:1: the first one, fe80::"),
+            "{said}"
+        );
+        assert!(
+            said.contains("FI_VERBS_GID_IDX=1 makes libfabric use ::ffff:10.0.0.2"),
+            "{said}"
+        );
+        assert!(
+            without[0]
+                .to_string()
+                .contains("give the interface of the port an address")
+        );
         assert!(infiniband.is_empty());
     }
 }

@@ -45,12 +45,18 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
         Ok(found) => found,
         Err((text, first)) => {
             progress("");
-            return Ok((verdict(false, &format!(": repair first: {first}")) + &text, false));
+            return Ok((
+                verdict(false, &format!(": repair first: {first}")) + &text,
+                false,
+            ));
         }
     };
     let one_host = hosts.len() == 1;
     let mut layout = examined.layout.clone();
-    let names_hosts = examined.oshrun.iter().any(|word| LISTS.iter().any(|list| word == list));
+    let names_hosts = examined
+        .oshrun
+        .iter()
+        .any(|word| LISTS.iter().any(|list| word == list));
     if layout.is_empty() && one_host && !names_hosts {
         layout = vec!["-n".to_owned(), hosts[0].1.cpus.max(2).to_string()];
     }
@@ -59,8 +65,13 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
         [_] => ["PE 0", "PE 1"].map(str::to_owned).into(),
         hosts => hosts.iter().map(|(name, _)| name.clone()).collect(),
     };
-    let few = ["--ppn", if one_host { "2" } else { "1" }, "--host-limit", OTHER_HOST_LIMIT]
-        .map(str::to_owned);
+    let few = [
+        "--ppn",
+        if one_host { "2" } else { "1" },
+        "--host-limit",
+        OTHER_HOST_LIMIT,
+    ]
+    .map(str::to_owned);
     text += "\nthe job\n";
     text += &shared_cpus(&hosts);
     progress("running the job");
@@ -96,7 +107,10 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
     let rest = match (outcome.succeeded, working) {
         (true, _) => "; use:".to_owned(),
         (false, None) => {
-            return Ok((verdict(false, &format!(": repair first: {first}")) + &text, false));
+            return Ok((
+                verdict(false, &format!(": repair first: {first}")) + &text,
+                false,
+            ));
         }
         (false, Some(name)) => {
             layout.extend(["-x".to_owned(), format!("SHMEM_TRANSPORT={name}")]);
@@ -112,7 +126,9 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
 /// Returns the findings that other programs use the CPUs of a host, which distorts measurements.
 fn shared_cpus(hosts: &[(String, HostReport)]) -> String {
     let sections = hosts.iter().flat_map(|(_, host)| &host.sections);
-    let loads = sections.flat_map(|section| &section.findings).filter(|one| one.name == LOAD);
+    let loads = sections
+        .flat_map(|section| &section.findings)
+        .filter(|one| one.name == LOAD);
     loads.map(Finding::lines).collect()
 }
 
@@ -125,8 +141,11 @@ fn examine_hosts(examined: &Examined) -> Result<FoundHosts, String> {
     let one_each = ["--ppn".to_owned(), "1".to_owned()];
     let outcome = examined.run(&one_each, &pe("host"), HOSTS_LIMIT, &[])?;
     let named = |(tag, host): (Tag, HostReport)| (tag.host_name(&host.host), host);
-    let hosts: Vec<(String, HostReport)> =
-        outcome.reports::<HostReport>().into_iter().map(named).collect();
+    let hosts: Vec<(String, HostReport)> = outcome
+        .reports::<HostReport>()
+        .into_iter()
+        .map(named)
+        .collect();
     let mut text = String::new();
     for (number, host) in hosts.iter().enumerate() {
         match number {
@@ -134,7 +153,10 @@ fn examine_hosts(examined: &Examined) -> Result<FoundHosts, String> {
                 if host.0 != host.1.host {
                     text += &format!("{} is\n", host.0);
                 }
-                host.1.sections.iter().for_each(|section| text += &section.text(false));
+                host.1
+                    .sections
+                    .iter()
+                    .for_each(|section| text += &section.text(false));
             }
             _ => text += &different(&hosts[0], host).text(false),
         }
@@ -146,7 +168,10 @@ fn examine_hosts(examined: &Examined) -> Result<FoundHosts, String> {
         Some(format!("on {name}, {bad}"))
     });
     let first = match outcome.succeeded && !hosts.is_empty() {
-        false => complaints.first().cloned().or(Some("no host has reported".to_owned())),
+        false => complaints
+            .first()
+            .cloned()
+            .or(Some("no host has reported".to_owned())),
         true => bad,
     };
     match first {
@@ -181,7 +206,10 @@ fn different(
     if findings.is_empty() {
         findings.push(Finding::ok(name.clone(), format!("as {first_name}")));
     }
-    Section { title: format!("host {name}"), findings }
+    Section {
+        title: format!("host {name}"),
+        findings,
+    }
 }
 
 /// Returns the transports that all hosts can use, without the one that `chosen` names: the path of
@@ -189,8 +217,16 @@ fn different(
 fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
     let usable = |host: &HostReport, name: &str| {
         let title = format!("transport {name}:");
-        let mut sections = host.sections.iter().filter(|section| section.title.starts_with(&title));
-        sections.any(|section| section.findings.iter().any(|finding| finding.grade == Grade::Ok))
+        let mut sections = host
+            .sections
+            .iter()
+            .filter(|section| section.title.starts_with(&title));
+        sections.any(|section| {
+            section
+                .findings
+                .iter()
+                .any(|finding| finding.grade == Grade::Ok)
+        })
     };
     let is_chosen = |name: &str| {
         chosen.is_some_and(|path| {
@@ -220,13 +256,22 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
     for (_, report) in reports {
         match report {
             PairReport::Host(_) => {}
-            PairReport::Job { n_pes, path: how, init, clocks } => {
+            PairReport::Job {
+                n_pes,
+                path: how,
+                init,
+                clocks,
+            } => {
                 let started = format!(
                     "{n_pes} PEs, shmem_init took {} at most; clocks are within {}",
                     seconds(init),
                     seconds(clocks)
                 );
-                let grade = if clocks < CLOCKS { Grade::Ok } else { Grade::Warning };
+                let grade = if clocks < CLOCKS {
+                    Grade::Ok
+                } else {
+                    Grade::Warning
+                };
                 let mut finding = Finding::new("start", grade, started);
                 if clocks >= CLOCKS {
                     finding = finding.remedy("set the clocks of the hosts, for example by NTP");
@@ -244,7 +289,11 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
                 let pair = format!("PE {from} on {} to PE {to} on {}", on(from), on(to));
                 *text += &Finding::ok(pair, format!("first put {}", seconds(first))).lines();
             }
-            PairReport::AllPairs { n_others, first, again } => {
+            PairReport::AllPairs {
+                n_others,
+                first,
+                again,
+            } => {
                 let written = format!(
                     "each PE wrote to {n_others} others in {} at most, and once more in {}: connections take the difference",
                     seconds(first),
@@ -313,13 +362,19 @@ impl Examined {
             words.push("--matrix".to_owned());
         }
         let outcome = self.run(layout, &words, OTHER_LIMIT, variables)?;
-        Ok(times::findings(&outcome, names).iter().map(Finding::lines).collect())
+        Ok(times::findings(&outcome, names)
+            .iter()
+            .map(Finding::lines)
+            .collect())
     }
 
     /// Returns the directory of this program on the hosts.
     fn bin(&self) -> Result<PathBuf, String> {
         let mut words = self.oshrun.iter();
-        if let Some(prefix) = words.find(|word| *word == "--prefix").and_then(|_| words.next()) {
+        if let Some(prefix) = words
+            .find(|word| *word == "--prefix")
+            .and_then(|_| words.next())
+        {
             return Ok(PathBuf::from(prefix).join("bin"));
         }
         let own = std::env::current_exe()
@@ -329,7 +384,9 @@ impl Examined {
 
     /// Returns the command line with which a user starts this job.
     fn command_line(&self, layout: &[String]) -> String {
-        let options = self.oshrun[1..].iter().map(|word| word.to_string_lossy().into_owned());
+        let options = self.oshrun[1..]
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned());
         let quoted = |word: String| match word.contains([' ', '*', '$', '"', '\'', ';']) {
             true => format!("'{}'", word.replace('\'', "'\\''")),
             false => word,
@@ -344,8 +401,16 @@ mod tests {
     use super::*;
 
     fn host(findings: Vec<Finding>) -> HostReport {
-        let sections = vec![Section { title: "transport ucx: none".to_owned(), findings }];
-        HostReport { host: "own".to_owned(), build: "1".to_owned(), cpus: 2, sections }
+        let sections = vec![Section {
+            title: "transport ucx: none".to_owned(),
+            findings,
+        }];
+        HostReport {
+            host: "own".to_owned(),
+            build: "1".to_owned(),
+            cpus: 2,
+            sections,
+        }
     }
 
     #[test]
@@ -353,18 +418,33 @@ mod tests {
         let ok = || Finding::ok("eth0", "10.0.0.1");
         let first = ("a".to_owned(), host(vec![ok()]));
         let same = ("b".to_owned(), host(vec![Finding::ok("eth0", "10.0.0.2")]));
-        assert_eq!(different(&first, &same).text(false), "host b\n  ok      b: as a\n");
+        assert_eq!(
+            different(&first, &same).text(false),
+            "host b\n  ok      b: as a\n"
+        );
         let absent = Finding::new("UCX", Grade::Note, "absent");
-        let other = HostReport { build: "2".to_owned(), ..host(vec![ok(), absent]) };
+        let other = HostReport {
+            build: "2".to_owned(),
+            ..host(vec![ok(), absent])
+        };
         let text = different(&first, &("c".to_owned(), other)).text(false);
-        assert!(text.contains("build of Rushmem: 2 here, 1 on a; install"), "{text}");
-        assert!(text.contains("note    UCX: absent") && !text.contains("eth0"), "{text}");
+        assert!(
+            text.contains("build of Rushmem: 2 here, 1 on a; install"),
+            "{text}"
+        );
+        assert!(
+            text.contains("note    UCX: absent") && !text.contains("eth0"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_transport_is_tried_once_and_only_if_all_hosts_have_it() {
         let usable = || ("a".to_owned(), host(vec![Finding::ok("tcp", "usable")]));
-        let without = ("b".to_owned(), host(vec![Finding::new("UCX", Grade::Note, "absent")]));
+        let without = (
+            "b".to_owned(),
+            host(vec![Finding::new("UCX", Grade::Note, "absent")]),
+        );
         assert_eq!(others(&[usable()], None), ["ucx"]);
         assert_eq!(others(&[usable()], Some("tcp: every PE has it")), ["ucx"]);
         assert!(others(&[usable(), without], None).is_empty());
@@ -376,7 +456,10 @@ mod tests {
     fn the_command_line_can_be_typed() {
         let words =
             ["/opt/bin/oshrun", "-H", "a,b", "--launch-agent", "ssh -q"].map(OsString::from);
-        let examined = Examined { oshrun: words.into(), layout: Vec::new() };
+        let examined = Examined {
+            oshrun: words.into(),
+            layout: Vec::new(),
+        };
         let line = examined.command_line(&["-n".to_owned(), "4".to_owned()]);
         assert_eq!(line, "oshrun -n 4 -H a,b --launch-agent 'ssh -q' ./program");
     }

@@ -9,7 +9,10 @@ const MARK: &str = "doctor: ";
 
 /// Returns the line of a report.
 pub fn line(report: &impl Serialize) -> String {
-    format!("{MARK}{}\n", serde_json::to_string(report).expect("plain data"))
+    format!(
+        "{MARK}{}\n",
+        serde_json::to_string(report).expect("plain data")
+    )
 }
 
 /// Returns the report of a line, if it is one of this type.
@@ -33,7 +36,13 @@ impl Tag {
             Some((pe, host)) => (pe, Some(host.to_owned())),
             None => (tag, None),
         };
-        Some((Tag { pe: pe.parse().ok()?, host }, rest))
+        Some((
+            Tag {
+                pe: pe.parse().ok()?,
+                host,
+            },
+            rest,
+        ))
     }
 
     /// Returns the host as the user names it. If its own name `own` differs, adds that in
@@ -67,7 +76,9 @@ impl CheckOutcome {
 
     /// Returns the lines of stdout that PEs have printed, without the tags.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
-        self.stdout.lines().filter_map(|line| Some(Tag::split(line)?.1))
+        self.stdout
+            .lines()
+            .filter_map(|line| Some(Tag::split(line)?.1))
     }
 
     /// Returns why the job failed: the messages of PEs and of oshrun, or else the last line of

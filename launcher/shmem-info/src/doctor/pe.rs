@@ -83,7 +83,9 @@ fn examine_host() -> Result<HostReport, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
     let library = executable.join("../../lib/librushmem.so.1");
     let mut digest = DefaultHasher::new();
-    fs::read(&executable).map_err(|error| error.to_string())?.hash(&mut digest);
+    fs::read(&executable)
+        .map_err(|error| error.to_string())?
+        .hash(&mut digest);
     fs::read(library).ok().hash(&mut digest);
     Ok(HostReport {
         host: host_name(),
@@ -101,7 +103,11 @@ fn connect_pairs() -> Result<String, String> {
     // On one node, the first and the last PE connect.
     let leaders = leaders(&shmem);
     let is_leader = leaders.contains(&me);
-    let ends = if leaders.len() == 1 && n_pes > 1 { vec![0, n_pes - 1] } else { leaders };
+    let ends = if leaders.len() == 1 && n_pes > 1 {
+        vec![0, n_pes - 1]
+    } else {
+        leaders
+    };
     let (word, count) = (shmem.boxed(u64::from(me)), shmem.atomic(0));
     let clocks = compare_clocks(&shmem);
     let init = shmem.world().reduce_value(Max, init);
@@ -110,8 +116,15 @@ fn connect_pairs() -> Result<String, String> {
         text += &line(&PairReport::Host(host_name()));
     }
     if me == 0 {
-        let path = transport(rushmem_runtime::call!("shmem-info")).to_string_lossy().into_owned();
-        text += &line(&PairReport::Job { n_pes, path, init, clocks });
+        let path = transport(rushmem_runtime::call!("shmem-info"))
+            .to_string_lossy()
+            .into_owned();
+        text += &line(&PairReport::Job {
+            n_pes,
+            path,
+            init,
+            clocks,
+        });
     }
     for round in rounds(&ends) {
         shmem.barrier_all();
@@ -124,7 +137,11 @@ fn connect_pairs() -> Result<String, String> {
     let again = write_to_all(&shmem, &word);
     if me == 0 && n_pes > 2 {
         let n_others = first.0.min(again.0);
-        text += &line(&PairReport::AllPairs { n_others, first: first.1, again: again.1 });
+        text += &line(&PairReport::AllPairs {
+            n_others,
+            first: first.1,
+            again: again.1,
+        });
     }
     Ok(text)
 }
@@ -141,7 +158,10 @@ fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
         shmem.quiet();
     }
     let seconds = start.elapsed().as_secs_f64();
-    (shmem.world().reduce_value(Min, n_others), shmem.world().reduce_value(Max, seconds))
+    (
+        shmem.world().reduce_value(Min, n_others),
+        shmem.world().reduce_value(Max, seconds),
+    )
 }
 
 /// Returns the first PE of each node.
@@ -152,14 +172,20 @@ fn leaders(shmem: &Shmem) -> Vec<u32> {
     );
     shmem.world().fcollect(&all, &own);
     let first = all.to_vec().into_iter().zip(0..);
-    first.filter(|(is_first, _)| *is_first != 0).map(|(_, pe)| pe).collect()
+    first
+        .filter(|(is_first, _)| *is_first != 0)
+        .map(|(_, pe)| pe)
+        .collect()
 }
 
 /// Returns the maximum difference in seconds between the clocks of PEs, which they read after a
 /// barrier.
 fn compare_clocks(shmem: &Shmem) -> f64 {
     shmem.barrier_all();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64();
     let world = shmem.world();
     world.reduce_value(Max, now) + world.reduce_value(Max, -now)
 }
@@ -173,7 +199,10 @@ fn rounds(leaders: &[u32]) -> Vec<Vec<(u32, u32)>> {
         [first, _, .., last] => vec![(*first, *last)],
         _ => Vec::new(),
     };
-    [every_second(0), every_second(1), ends].into_iter().filter(|round| !round.is_empty()).collect()
+    [every_second(0), every_second(1), ends]
+        .into_iter()
+        .filter(|round| !round.is_empty())
+        .collect()
 }
 
 /// Writes to a PE for the first time, which connects to it. Checks the memory of the PE after the
@@ -195,7 +224,9 @@ fn connect(
     let before = shmem.fetch_inc(count, pe);
     let after = shmem.fetch(count, pe);
     if after != before + 1 {
-        return Err(format!("PE {pe} holds {after} after an increment of {before}"));
+        return Err(format!(
+            "PE {pe} holds {after} after an increment of {before}"
+        ));
     }
     Ok(seconds)
 }
@@ -208,8 +239,14 @@ mod tests {
     fn no_pe_is_in_two_pairs_of_a_round() {
         assert!(rounds(&[0]).is_empty());
         assert_eq!(rounds(&[0, 4]), [[(0, 4)]]);
-        assert_eq!(rounds(&[0, 4, 8]), [vec![(0, 4)], vec![(4, 8)], vec![(0, 8)]]);
+        assert_eq!(
+            rounds(&[0, 4, 8]),
+            [vec![(0, 4)], vec![(4, 8)], vec![(0, 8)]]
+        );
         let many = rounds(&[0, 1, 2, 3, 4]);
-        assert_eq!(many, [vec![(0, 1), (2, 3)], vec![(1, 2), (3, 4)], vec![(0, 4)]]);
+        assert_eq!(
+            many,
+            [vec![(0, 1), (2, 3)], vec![(1, 2), (3, 4)], vec![(0, 4)]]
+        );
     }
 }

@@ -63,16 +63,30 @@ struct Matrix {
 /// failed, returns a note with its first message instead.
 pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
     // The record is written several times, each time with more in it.
-    let records = outcome.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let records = outcome
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
     let complete = records.filter(|record: &Record| record.complete).last();
     let Some(record) = complete.filter(|_| outcome.succeeded) else {
         let complaint = outcome.complaints().into_iter().next().unwrap_or_default();
-        return vec![Finding::new("times", Grade::Note, format!("not measured: {complaint}"))];
+        return vec![Finding::new(
+            "times",
+            Grade::Note,
+            format!("not measured: {complaint}"),
+        )];
     };
-    let (Some(first), Some(last)) = (names.first(), names.last()) else { return Vec::new() };
-    let mut findings = vec![Finding::ok(format!("{first} to {last}"), record.between_ends())];
+    let (Some(first), Some(last)) = (names.first(), names.last()) else {
+        return Vec::new();
+    };
+    let mut findings = vec![Finding::ok(
+        format!("{first} to {last}"),
+        record.between_ends(),
+    )];
     if names.len() > 2 {
-        let all = record.matrices.iter().filter_map(|matrix| matrix.extremes(names));
+        let all = record
+            .matrices
+            .iter()
+            .filter_map(|matrix| matrix.extremes(names));
         findings.extend(all.map(|text| Finding::ok("all hosts", text)));
     }
     findings
@@ -92,8 +106,12 @@ impl Record {
             Some(format!("{name} {}", seconds(ns * 1e-9)))
         };
         let speed = |operation| self.median("bandwidth", operation, BLOCK).map(rate);
-        let ours =
-            [time("put", "put"), time("get", "get"), time("fetch_add", "atomic add"), speed("put")];
+        let ours = [
+            time("put", "put"),
+            time("get", "get"),
+            time("fetch_add", "atomic add"),
+            speed("put"),
+        ];
         let text = ours.into_iter().flatten().collect::<Vec<_>>().join(", ");
         match (time("socket transfer", "transfer"), speed("socket")) {
             (Some(transfer), Some(speed)) => format!("{text}; a socket: {transfer}, {speed}"),
@@ -106,7 +124,9 @@ impl Matrix {
     /// Returns the minimum and the maximum of all pairs of PEs, if there are values.
     fn extremes(&self, names: &[String]) -> Option<String> {
         let pairs = self.values.iter().zip(names).flat_map(|(row, from)| {
-            row.iter().zip(names).filter_map(move |(value, to)| Some(((*value)?, from, to)))
+            row.iter()
+                .zip(names)
+                .filter_map(move |(value, to)| Some(((*value)?, from, to)))
         });
         let by_value = |a: &(f64, _, _), b: &(f64, _, _)| a.0.total_cmp(&b.0);
         let (least, most) = (pairs.clone().min_by(by_value)?, pairs.max_by(by_value)?);
@@ -114,7 +134,11 @@ impl Matrix {
             "latency" => format!("{} ({from} to {to})", seconds(value * 1e-9)),
             _ => format!("{} ({from} to {to})", rate(value)),
         };
-        let what = if self.measure == "latency" { "round trip of a word" } else { "puts" };
+        let what = if self.measure == "latency" {
+            "round trip of a word"
+        } else {
+            "puts"
+        };
         Some(format!("{what} from {} to {}", shown(least), shown(most)))
     }
 }
@@ -145,7 +169,11 @@ mod tests {
         "matrices": [{ "measure": "latency", "values": [[null, 2000, 3000], [9000, null, 4000], [1000, null, null]] }] }"#;
 
     fn outcome(stdout: String) -> CheckOutcome {
-        CheckOutcome { succeeded: true, stdout, stderr: "shmem-perf: no room\n".to_owned() }
+        CheckOutcome {
+            succeeded: true,
+            stdout,
+            stderr: "shmem-perf: no room\n".to_owned(),
+        }
     }
 
     #[test]
@@ -164,7 +192,10 @@ mod tests {
             ]
         );
         let found = findings(&outcome(format!("[0] {early}\n")), &names);
-        assert_eq!(found[0].to_string(), "times: not measured: shmem-perf: no room");
+        assert_eq!(
+            found[0].to_string(),
+            "times: not measured: shmem-perf: no room"
+        );
     }
 
     #[test]

@@ -39,8 +39,15 @@ fn examine_with_parts(provider: &Provider) -> Examination {
             format!("its library {fate} when it is opened"),
         )
         .remedy("SHMEM_TRANSPORT=tcp works without it");
-        let parts = vec![ExaminedPart { finding, is_for_many_pairs: false }];
-        Examination { found: "unknown".to_owned(), parts, memory: None }
+        let parts = vec![ExaminedPart {
+            finding,
+            is_for_many_pairs: false,
+        }];
+        Examination {
+            found: "unknown".to_owned(),
+            parts,
+            memory: None,
+        }
     });
     if provider.parts.is_none() {
         return all;
@@ -60,7 +67,10 @@ fn examine_with_parts(provider: &Provider) -> Examination {
             Err(fate) => {
                 let text = format!("it {fate} when it is opened, and so do jobs that use it");
                 let finding = Finding::new(name, Grade::Warning, text).remedy("select another one");
-                all.parts.push(ExaminedPart { finding, is_for_many_pairs: false });
+                all.parts.push(ExaminedPart {
+                    finding,
+                    is_for_many_pairs: false,
+                });
             }
         }
     }
@@ -75,7 +85,11 @@ fn section(transport: &str, examined: Examination, requested: Option<&str>) -> S
         .iter()
         .find(|part| part.is_for_many_pairs)
         .map(|part| part.finding.name.clone());
-    let mut findings: Vec<Finding> = examined.parts.into_iter().map(|part| part.finding).collect();
+    let mut findings: Vec<Finding> = examined
+        .parts
+        .into_iter()
+        .map(|part| part.finding)
+        .collect();
     let is_usable = findings.iter().any(|finding| finding.grade == Grade::Ok);
     if transport == OFI && is_usable {
         findings.push(connections(cpus_at_once(), of_many.as_deref()));
@@ -86,7 +100,10 @@ fn section(transport: &str, examined: Examination, requested: Option<&str>) -> S
         findings.insert(0, Finding::new(transport, Grade::Bad, text).remedy(remedy));
     }
     findings.extend(examined.memory);
-    Section { title: format!("transport {transport}: {}", examined.found), findings }
+    Section {
+        title: format!("transport {transport}: {}", examined.found),
+        findings,
+    }
 }
 
 /// Returns the minimum number of PEs per node with which a job of two nodes would connect too many
@@ -138,7 +155,11 @@ mod tests {
             assert!(pairs(pes, least) > MANY_PAIRS, "{pes}");
             assert!(pairs(pes, least - 1) <= MANY_PAIRS, "{pes}");
         }
-        assert_eq!([65, 192].map(nodes), [2, 2], "a job of one node connects nothing");
+        assert_eq!(
+            [65, 192].map(nodes),
+            [2, 2],
+            "a job of one node connects nothing"
+        );
     }
 
     #[test]
@@ -146,7 +167,10 @@ mod tests {
         let with = connections(192, Some("cxi")).to_string();
         let sizes = "with more than 64 PEs each, and of 2 or more nodes with 192 PEs each";
         assert!(with.contains(sizes), "{with}");
-        assert!(with.ends_with("; there, cxi is used, which needs no connections"), "{with}");
+        assert!(
+            with.ends_with("; there, cxi is used, which needs no connections"),
+            "{with}"
+        );
         let without = connections(2, None);
         assert_eq!(without.grade, Grade::Note);
         let sizes = "of 1026 or more nodes with 2 PEs each; if such jobs fail";

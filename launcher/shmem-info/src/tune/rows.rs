@@ -20,7 +20,11 @@ impl MeasuredRow {
     /// Returns the rows for teams of `least` members up to the number that was measured, or without
     /// an upper limit if `and_larger`. The times are in comments.
     pub fn rows(&self, least: u32, and_larger: bool) -> String {
-        let ChoiceFacts { members, oversubscribed, .. } = self.facts;
+        let ChoiceFacts {
+            members,
+            oversubscribed,
+            ..
+        } = self.facts;
         let one_node = self.facts.one_node();
         let mut text = format!("# {} of {members} PEs, in microseconds\n", self.operation);
         for (nbytes, times) in &self.times {
@@ -30,7 +34,11 @@ impl MeasuredRow {
                 .collect();
             let _ = writeln!(text, "# {nbytes:>10} B: {}", times.join(", "));
         }
-        let members = if and_larger { format!("{least}+") } else { format!("{least}-{members}") };
+        let members = if and_larger {
+            format!("{least}+")
+        } else {
+            format!("{least}-{members}")
+        };
         let nodes = if one_node { "one" } else { "several" };
         let shared = if oversubscribed { "yes" } else { "no" };
         let changes = self.changes();
@@ -57,11 +65,20 @@ impl MeasuredRow {
         built_in.complete();
         let mut changes: Vec<(usize, &'static str)> = Vec::new();
         for (nbytes, times) in &self.times {
-            let fastest = times.iter().map(|&(_, seconds)| seconds).fold(f64::INFINITY, f64::min);
-            let is_fast =
-                |name: &str| times.iter().any(|&(n, t)| n == name && t <= fastest * AS_FAST);
+            let fastest = times
+                .iter()
+                .map(|&(_, seconds)| seconds)
+                .fold(f64::INFINITY, f64::min);
+            let is_fast = |name: &str| {
+                times
+                    .iter()
+                    .any(|&(n, t)| n == name && t <= fastest * AS_FAST)
+            };
             let usual = built_in.chosen(self.operation, *nbytes, &self.facts);
-            let former = changes.last().map(|&(_, name)| name).filter(|name| is_fast(name));
+            let former = changes
+                .last()
+                .map(|&(_, name)| name)
+                .filter(|name| is_fast(name));
             let known = former.or(usual.filter(|name| is_fast(name)));
             let best = known.or_else(|| times.iter().find(|(name, _)| is_fast(name)).map(|t| t.0));
             let Some(best) = best else { continue };
@@ -89,7 +106,11 @@ mod tests {
         let times = times.iter().map(|&(nbytes, bruck, ring)| {
             (nbytes, vec![("bruck", bruck * 1e-6), ("ring", ring * 1e-6)])
         });
-        MeasuredRow { operation: "collect", facts, times: times.collect() }
+        MeasuredRow {
+            operation: "collect",
+            facts,
+            times: times.collect(),
+        }
     }
 
     fn rows(text: &str) -> Vec<Vec<&str>> {
@@ -100,7 +121,10 @@ mod tests {
     #[test]
     fn the_faster_algorithm_gets_the_sizes_up_to_where_the_other_one_is() {
         let text = measured(&[(8, 1.0, 2.0), (64, 3.0, 2.0), (512, 9.0, 4.0)]).rows(3, false);
-        assert!(text.contains("#         64 B: bruck 3.00, ring 2.00\n"), "{text}");
+        assert!(
+            text.contains("#         64 B: bruck 3.00, ring 2.00\n"),
+            "{text}"
+        );
         assert_eq!(
             rows(&text),
             [
@@ -114,6 +138,9 @@ mod tests {
     #[test]
     fn an_algorithm_that_is_as_fast_changes_nothing() {
         let text = measured(&[(8, 1.02, 1.0), (64, 1.03, 1.0), (1 << 20, 1.04, 1.0)]).rows(2, true);
-        assert_eq!(rows(&text), [["collect", "any", "2+", "one", "any", "no", "bruck"]]);
+        assert_eq!(
+            rows(&text),
+            [["collect", "any", "2+", "one", "any", "no", "bruck"]]
+        );
     }
 }

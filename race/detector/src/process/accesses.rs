@@ -27,7 +27,11 @@ pub fn access<const N: usize, const WRITES: bool, const IS_ALIGNED: bool>(addr: 
 
 #[inline(always)]
 fn kind(writes: bool) -> ShadowKind {
-    if writes { ShadowKind::STORE } else { ShadowKind::LOAD }
+    if writes {
+        ShadowKind::STORE
+    } else {
+        ShadowKind::LOAD
+    }
 }
 
 /// Records a load or store of any length, or an atomic operation, by the program's instruction at
@@ -110,9 +114,16 @@ fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
 /// interrupted the detector.
 #[inline(never)]
 fn begin(addr: usize) -> bool {
-    let Some(process) = active() else { return false };
-    let AccessedMemory::Symmetric(place) = process.find(addr) else { return false };
-    let place = ShadowPlace { offset: place.offset - place.offset % PAGE, ..place };
+    let Some(process) = active() else {
+        return false;
+    };
+    let AccessedMemory::Symmetric(place) = process.find(addr) else {
+        return false;
+    };
+    let place = ShadowPlace {
+        offset: place.offset - place.offset % PAGE,
+        ..place
+    };
     let begun = process.with_accessing(|thread| {
         if thread.pages.0 != thread.epoch() {
             thread.pages.0 = thread.epoch();
@@ -140,7 +151,9 @@ fn try_record(
     if !is_plain || active().is_none() {
         return false;
     }
-    let Some(recording) = known::recording(pc) else { return false };
+    let Some(recording) = known::recording(pc) else {
+        return false;
+    };
     let mask = ((1u64 << nbytes) - 1) << (at % 8);
     let first = recording.stamp() | mask << 8 | u64::from(kind.0);
     let second = u64::from(recording.site) << 32 | nbytes as u64;
@@ -164,11 +177,16 @@ fn access_own(
         for other in page.actors(at) {
             known::add_done(other, thread.clock.of(other));
         }
-        let view = View { clock: &thread.clock, fenced: &[] };
+        let view = View {
+            clock: &thread.clock,
+            fenced: &[],
+        };
         if let Some(old) = page.record_access(at, at + nbytes, record, view)
             && let AccessedMemory::Symmetric(place) = process.find(addr)
         {
-            process.reporter.race(Memory::Symmetric(place), &record, &old);
+            process
+                .reporter
+                .race(Memory::Symmetric(place), &record, &old);
         }
     });
 }
@@ -193,7 +211,10 @@ impl ProcessDetector {
         let record = |thread: &mut Thread| {
             let site = sites::of_address(&self.areas, pc);
             let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
-            let view = View { clock: &thread.clock, fenced: &[] };
+            let view = View {
+                clock: &thread.clock,
+                fenced: &[],
+            };
             self.record_access(memory, nbytes, record, view);
         };
         let may_be_flag = kind == ShadowKind::STORE.to_peer() && matches!(nbytes, 4 | 8);

@@ -22,11 +22,15 @@ impl ProcessDetector {
         self.with_issuing(|thread| {
             let site = sites::of_call(&self.areas, access.call.get());
             let mut contexts = locked(&self.contexts);
-            let context =
-                contexts.entry(access.ctx).or_insert_with(|| ContextFlights::new(access.ctx));
+            let context = contexts
+                .entry(access.ctx)
+                .or_insert_with(|| ContextFlights::new(access.ctx));
             let nbytes = access.remote.total();
             let site_of = |kind| AccessSite { kind, site, nbytes };
-            let is_put = matches!(access.operation, AccessOperation::Put | AccessOperation::PutNbi);
+            let is_put = matches!(
+                access.operation,
+                AccessOperation::Put | AccessOperation::PutNbi
+            );
             let words = || {
                 let addrs =
                     (0..access.remote.n).map(|i| access.remote.addr + i * access.remote.stride);
@@ -45,7 +49,10 @@ impl ProcessDetector {
                     };
                     let (actor, epoch) = (flight.actor, flight.issue());
                     let fenced = context.fenced(pe, &thread.clock);
-                    let view = View { clock: &thread.clock, fenced: &fenced };
+                    let view = View {
+                        clock: &thread.clock,
+                        fenced: &fenced,
+                    };
                     let kind = match access.operation {
                         AccessOperation::Update => atomic(access, nbytes),
                         _ => ShadowKind::WRITE,
@@ -64,7 +71,12 @@ impl ProcessDetector {
                     let mut released = view.released();
                     if signal != 0 {
                         let kind = ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true);
-                        let record = AccessSite { kind, site, nbytes: 8 }.record(actor, epoch);
+                        let record = AccessSite {
+                            kind,
+                            site,
+                            nbytes: 8,
+                        }
+                        .record(actor, epoch);
                         self.record_blocks(ByteBlocks::one(signal, 8), Some(pe), record, view);
                         released.raise(actor, epoch);
                         let word = self.place_on(signal, pe).map(sync_words::of_word);
@@ -81,7 +93,10 @@ impl ProcessDetector {
                             None => return,
                         },
                     };
-                    let view = View { clock: &thread.clock, fenced: &[] };
+                    let view = View {
+                        clock: &thread.clock,
+                        fenced: &[],
+                    };
                     let reads = site_of(ShadowKind::READ).record(actor, epoch);
                     self.record_blocks(access.remote, Some(access.pe), reads, view);
                     let writes = site_of(ShadowKind::WRITE).record(actor, epoch);
@@ -89,7 +104,10 @@ impl ProcessDetector {
                 }
                 AccessOperation::Fetch => {
                     let fenced = context.fenced(access.pe, &thread.clock);
-                    let view = View { clock: &thread.clock, fenced: &fenced };
+                    let view = View {
+                        clock: &thread.clock,
+                        fenced: &fenced,
+                    };
                     let record = site_of(atomic(access, nbytes)).record(thread.actor, own);
                     self.record_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
@@ -103,20 +121,27 @@ impl ProcessDetector {
                         return;
                     };
                     let writes = site_of(ShadowKind::WRITE).record(flight.actor, flight.issue());
-                    let view = View { clock: &thread.clock, fenced: &[] };
+                    let view = View {
+                        clock: &thread.clock,
+                        fenced: &[],
+                    };
                     self.record_blocks(access.local, None, writes, view);
                     let flight = context.puts(&self.areas, self.me, access.pe, 0);
                     let Some(flight) = flight else { return };
                     let record =
                         site_of(atomic(access, nbytes)).record(flight.actor, flight.issue());
                     let fenced = context.fenced(access.pe, &thread.clock);
-                    let view = View { clock: &thread.clock, fenced: &fenced };
+                    let view = View {
+                        clock: &thread.clock,
+                        fenced: &fenced,
+                    };
                     self.record_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
                         self.release(thread, words(), &view.released());
                     }
-                    let word =
-                        self.place_on(access.remote.addr, access.pe).map(sync_words::of_word);
+                    let word = self
+                        .place_on(access.remote.addr, access.pe)
+                        .map(sync_words::of_word);
                     context.fetched.extend(word.map(|word| (access.pe, word)));
                 }
             }
@@ -167,7 +192,11 @@ impl ProcessDetector {
                     let flight = (old.actor, old.epoch);
                     let of = |context: &ContextFlights| context.fenced_in(flight, thread.actor);
                     let epoch = contexts.values().find_map(of).unwrap_or(thread.epoch());
-                    ShadowRecord { actor: thread.actor, epoch, ..old }
+                    ShadowRecord {
+                        actor: thread.actor,
+                        epoch,
+                        ..old
+                    }
                 }
                 false => old,
             })
@@ -218,7 +247,9 @@ impl ProcessDetector {
     /// ordered before them, are complete.
     pub fn seen(&self, addr: usize) {
         self.with_caller(|thread| {
-            let Some(place) = self.place_on(addr, self.me) else { return };
+            let Some(place) = self.place_on(addr, self.me) else {
+                return;
+            };
             sync_words::acquire(&self.areas, sync_words::of_word(place), &mut thread.clock);
             let (at, first) = (place.offset % PAGE, place.offset % 8);
             let mut stored = Vec::new();
@@ -255,10 +286,16 @@ impl ProcessDetector {
                 0 => 0,
                 _ => sites::of_call(&self.areas, collective.call.get()),
             };
-            let site_of =
-                |kind, blocks: ByteBlocks| AccessSite { kind, site, nbytes: blocks.total() };
+            let site_of = |kind, blocks: ByteBlocks| AccessSite {
+                kind,
+                site,
+                nbytes: blocks.total(),
+            };
             let reads = site_of(ShadowKind::READ, source).record(thread.actor, thread.epoch());
-            let view = View { clock: &thread.clock, fenced: &[] };
+            let view = View {
+                clock: &thread.clock,
+                fenced: &[],
+            };
             self.record_blocks(source, None, reads, view);
             let members = match collective.follows {
                 FollowedMembers::All => 0..collective.n,
@@ -267,7 +304,10 @@ impl ProcessDetector {
             };
             collectives::leave(&self.areas, collective, members, &mut thread.clock);
             let writes = site_of(ShadowKind::WRITE, dest).record(thread.actor, thread.epoch());
-            let view = View { clock: &thread.clock, fenced: &[] };
+            let view = View {
+                clock: &thread.clock,
+                fenced: &[],
+            };
             self.record_blocks(dest, None, writes, view);
         });
     }
@@ -275,7 +315,9 @@ impl ProcessDetector {
     /// Records that this PE has taken a lock, or releases it.
     pub fn lock(&self, addr: usize, is_taken: bool) {
         self.with_caller(|thread| {
-            let Some(key) = self.place_on(addr, self.me).map(sync_words::of_lock) else { return };
+            let Some(key) = self.place_on(addr, self.me).map(sync_words::of_lock) else {
+                return;
+            };
             if is_taken {
                 sync_words::acquire(&self.areas, key, &mut thread.clock);
             } else {
@@ -289,19 +331,31 @@ impl ProcessDetector {
     /// which counts as a write to all of it.
     pub fn block(&self, call: &'static str, addr: usize, nbytes: usize, is_allocated: bool) {
         self.with_caller(|thread| {
-            let Some(place) = self.place_on(addr, self.me) else { return };
+            let Some(place) = self.place_on(addr, self.me) else {
+                return;
+            };
             let site = sites::of_call(&self.areas, call);
             if is_allocated {
                 self.reporter.allocated(place.offset, nbytes, site);
                 for (start, bytes) in by_page(place.offset, nbytes) {
-                    let page = self.areas.page(ShadowPlace { offset: start, ..place });
+                    let page = self.areas.page(ShadowPlace {
+                        offset: start,
+                        ..place
+                    });
                     page.forget(bytes.start, bytes.end, |_| true);
                 }
                 return;
             }
-            let record = AccessSite { kind: ShadowKind::WRITE, site, nbytes }
-                .record(thread.actor, thread.epoch());
-            let view = View { clock: &thread.clock, fenced: &[] };
+            let record = AccessSite {
+                kind: ShadowKind::WRITE,
+                site,
+                nbytes,
+            }
+            .record(thread.actor, thread.epoch());
+            let view = View {
+                clock: &thread.clock,
+                fenced: &[],
+            };
             self.record_access(AccessedMemory::Symmetric(place), nbytes, record, view);
         });
     }

@@ -22,7 +22,10 @@ impl ProcessDetector {
     pub fn begin_thread(&self, start: usize) {
         let clock = locked(&self.objects).remove(&start).unwrap_or_default();
         let begun = THREAD.try_with(|thread| {
-            let mut thread = thread.try_borrow_mut().ok().filter(|thread| thread.actor == 0)?;
+            let mut thread = thread
+                .try_borrow_mut()
+                .ok()
+                .filter(|thread| thread.actor == 0)?;
             *thread = self.reuse_actor(&clock)?;
             Some(())
         });
@@ -44,7 +47,12 @@ impl ProcessDetector {
         // The epoch after `released` is that of what the old thread did after its release, such as
         // by destructors.
         clock.raise(old.actor, old.released + 2);
-        Some(Thread { actor: old.actor, clock, number: old.number, ..Thread::default() })
+        Some(Thread {
+            actor: old.actor,
+            clock,
+            number: old.number,
+            ..Thread::default()
+        })
     }
 
     /// Ends the calling thread, which releases `end`, and forgets the accesses to its stack.
@@ -64,10 +72,15 @@ impl ProcessDetector {
     /// owner.
     pub fn forget_freed(&self, memory: Range<usize>) {
         self.with_accessing(|thread| {
-            let view = View { clock: &thread.clock, fenced: &[] };
+            let view = View {
+                clock: &thread.clock,
+                fenced: &[],
+            };
             let mut is_changed = false;
             for (start, bytes) in by_page(memory.start, memory.len()) {
-                let Some(page) = private::known_page(start) else { continue };
+                let Some(page) = private::known_page(start) else {
+                    continue;
+                };
                 page.forget(bytes.start, bytes.end, |old| {
                     let is_done = old.actor == thread.actor || view.covers(old);
                     is_changed |= is_done;
@@ -85,12 +98,25 @@ impl ProcessDetector {
     /// Returns a new task with the clock `clock`, of the thread with this number.
     fn task(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
-        let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
-        let info = ActorInfo { pe: self.me, role: ActorRole::Thread(number), on_context: false };
+        let reused = if spare.len() >= SPARE {
+            spare.pop_front()
+        } else {
+            None
+        };
+        let info = ActorInfo {
+            pe: self.me,
+            role: ActorRole::Thread(number),
+            on_context: false,
+        };
         let (actor, last) = reused.or_else(|| Some((info.enroll(&self.areas)?, 0)))?;
         let mut clock = clock.clone();
         clock.raise(actor, last + 1);
-        Some(Thread { actor, clock, number, ..Thread::default() })
+        Some(Thread {
+            actor,
+            clock,
+            number,
+            ..Thread::default()
+        })
     }
 
     /// Ends the task. Its actor may serve another one.
@@ -112,9 +138,16 @@ impl ProcessDetector {
             if outer.actor != thread.actor {
                 done.join(&thread.clock);
             }
-            let task = if has_next { self.task(outer.number, &outer.clock) } else { None };
+            let task = if has_next {
+                self.task(outer.number, &outer.clock)
+            } else {
+                None
+            };
             *thread = match task {
-                Some(task) => Thread { before_tasks: Some(Box::new((outer, done))), ..task },
+                Some(task) => Thread {
+                    before_tasks: Some(Box::new((outer, done))),
+                    ..task
+                },
                 None => after_sections(outer, &done),
             };
         });

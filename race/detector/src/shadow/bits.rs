@@ -57,7 +57,11 @@ impl Shadow<'_> {
         let head = &self.heads[at / PAGE];
         let owner = head[OWNER].load(Relaxed);
         if owner != stamp || head[CHECKED].load(Relaxed) != head[0].load(Relaxed) {
-            return if owner == stamp | IS_SHARED { Marked::No } else { Marked::AfterBegin };
+            return if owner == stamp | IS_SHARED {
+                Marked::No
+            } else {
+                Marked::AfterBegin
+            };
         }
         let key = second | if kind.writes() { STORES } else { 0 };
         for place in &head[KEYS] {
@@ -107,7 +111,10 @@ impl<'a> Page<'a> {
             |old: ShadowRecord| u64::from(old.actor) == stamp >> ACTOR || view.covers(&old);
         let by = &self.head[IN_PARTS_BY];
         let are_done = by.last().is_some_and(|last| last.load(Relaxed) == 0)
-            && by.iter().filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0])).all(is_done)
+            && by
+                .iter()
+                .filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0]))
+                .all(is_done)
             && self.whole().chunks_exact(2).filter_map(record).all(is_done);
         let mut conflicts = Vec::new();
         if self.head[OWNER].load(Relaxed) & !IS_SHARED != stamp {
@@ -146,10 +153,17 @@ impl<'a> Page<'a> {
 
     /// Returns the sets of earlier owners, in the same form.
     fn old_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> {
-        self.head[FIRSTS].iter().enumerate().filter_map(move |(set, first)| {
-            let second = self.head[SECONDS + set].load(Relaxed);
-            Some((set, ShadowRecord::of([first.load(Relaxed), second])?, self.set(set)))
-        })
+        self.head[FIRSTS]
+            .iter()
+            .enumerate()
+            .filter_map(move |(set, first)| {
+                let second = self.head[SECONDS + set].load(Relaxed);
+                Some((
+                    set,
+                    ShadowRecord::of([first.load(Relaxed), second])?,
+                    self.set(set),
+                ))
+            })
     }
 
     /// Makes room for the bits of another epoch. Clears the bits of earlier epochs that an access
@@ -170,7 +184,11 @@ impl<'a> Page<'a> {
         for (set, old, bits) in self.old_sets() {
             let known = known[usize::from(old.kind.writes())];
             for (word, known) in bits.iter().zip(known) {
-                let known = if u64::from(old.actor) == owner { known } else { 0 };
+                let known = if u64::from(old.actor) == owner {
+                    known
+                } else {
+                    0
+                };
                 let left = word.load(Relaxed) & !known;
                 word.store(left, Relaxed);
                 sizes[set] += left.count_ones();
@@ -201,10 +219,18 @@ impl<'a> Page<'a> {
     /// Turns the bits of a set into records. The bits were compared with the records of other
     /// actors already, so they replace only records of their own actor.
     fn record_bits(self, set: usize, held: &mut Held<'_>) {
-        let words = [self.head[FIRSTS][set].load(Relaxed), self.head[SECONDS + set].load(Relaxed)];
-        let Some(access) = ShadowRecord::of(words) else { return };
+        let words = [
+            self.head[FIRSTS][set].load(Relaxed),
+            self.head[SECONDS + set].load(Relaxed),
+        ];
+        let Some(access) = ShadowRecord::of(words) else {
+            return;
+        };
         let own = [(access.actor, access.epoch)];
-        let view = View { clock: &VectorClock::default(), fenced: &own };
+        let view = View {
+            clock: &VectorClock::default(),
+            fenced: &own,
+        };
         for (index, access) in by_granule(access, self.set(set), &(0..PAGE)) {
             let replaces = |new: ShadowRecord| {
                 new.actor == access.actor && new.epoch >= access.epoch && new.replaces(&access)
@@ -239,13 +265,18 @@ impl<'a> Page<'a> {
             self.head[OWNER].fetch_or(IS_SEEN, Relaxed);
         }
         let conflicts = |(index, old): &(usize, ShadowRecord)| {
-            old.conflicts(&ShadowRecord { mask: mask(bytes, *index), ..*access })
+            old.conflicts(&ShadowRecord {
+                mask: mask(bytes, *index),
+                ..*access
+            })
         };
         let mut sets = self.new_sets().chain(self.old_sets());
         sets.find_map(|(_, old, bits)| {
             let is_done = !old.kind.conflicts(access.kind) || view.covers(&old);
             let bytes = if is_done { &(0..0) } else { bytes };
-            by_granule(old, bits, bytes).find(conflicts).map(|(_, old)| old)
+            by_granule(old, bits, bytes)
+                .find(conflicts)
+                .map(|(_, old)| old)
         })
     }
 }

@@ -15,12 +15,21 @@ fn page() -> Page<'static> {
 }
 
 fn access(actor: Actor, epoch: Epoch, kind: ShadowKind) -> ShadowRecord {
-    ShadowRecord { actor, epoch, mask: 0, kind, site: 1, nbytes: 8 }
+    ShadowRecord {
+        actor,
+        epoch,
+        mask: 0,
+        kind,
+        site: 1,
+        nbytes: 8,
+    }
 }
 
 fn knowing(known: &[(Actor, Epoch)]) -> VectorClock {
     let mut clock = VectorClock::default();
-    known.iter().for_each(|&(actor, epoch)| clock.raise(actor, epoch));
+    known
+        .iter()
+        .for_each(|&(actor, epoch)| clock.raise(actor, epoch));
     clock
 }
 
@@ -29,11 +38,21 @@ fn bytes_that_overlap_conflict_unless_the_clock_covers_them() {
     let page = page();
     let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
     let view = |clock| View { clock, fenced: &[] };
-    assert_eq!(page.record_access(10, 14, access(1, 1, ShadowKind::WRITE), view(&nothing)), None);
-    assert_eq!(page.record_access(14, 15, access(2, 1, ShadowKind::STORE), view(&nothing)), None);
-    assert_eq!(page.record_access(12, 13, access(2, 2, ShadowKind::LOAD), view(&first)), None);
-    let found =
-        page.record_access(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing)).expect("a race");
+    assert_eq!(
+        page.record_access(10, 14, access(1, 1, ShadowKind::WRITE), view(&nothing)),
+        None
+    );
+    assert_eq!(
+        page.record_access(14, 15, access(2, 1, ShadowKind::STORE), view(&nothing)),
+        None
+    );
+    assert_eq!(
+        page.record_access(12, 13, access(2, 2, ShadowKind::LOAD), view(&first)),
+        None
+    );
+    let found = page
+        .record_access(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing))
+        .expect("a race");
     assert_eq!((found.actor, found.epoch), (1, 1));
 }
 
@@ -44,7 +63,9 @@ fn the_short_path_records_what_the_long_one_does() {
     let (long, short) = (page(), page());
     let (mut state, mut n_short, mut n_conflicts) = (1u64, 0, 0);
     let mut below = |n: u64| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 33) % n
     };
     let mut epochs = [1 as Epoch; 5];
@@ -53,14 +74,24 @@ fn the_short_path_records_what_the_long_one_does() {
         epochs[usize::from(actor)] += (below(3) == 0) as Epoch;
         let own = (actor, epochs[usize::from(actor)]);
         let to_peer = ShadowKind::WRITE.to_peer();
-        let kind =
-            [ShadowKind::LOAD, ShadowKind::STORE, ShadowKind::READ, ShadowKind::WRITE, to_peer]
-                [below(5) as usize];
+        let kind = [
+            ShadowKind::LOAD,
+            ShadowKind::STORE,
+            ShadowKind::READ,
+            ShadowKind::WRITE,
+            to_peer,
+        ][below(5) as usize];
         let clock = knowing(&[1, 2, 3, 4].map(|other| match other == actor {
             true => own,
-            false => (other, epochs[usize::from(other)] - Epoch::from(below(50) == 0)),
+            false => (
+                other,
+                epochs[usize::from(other)] - Epoch::from(below(50) == 0),
+            ),
         }));
-        let view = View { clock: &clock, fenced: &[] };
+        let view = View {
+            clock: &clock,
+            fenced: &[],
+        };
         if below(500) == 0 {
             let access = access(own.0, own.1, kind);
             let found = long.record_access(0, PAGE, access, view);
@@ -73,7 +104,11 @@ fn the_short_path_records_what_the_long_one_does() {
         let found = long.record_access(at, at + nbytes, access, view);
         n_conflicts += usize::from(found.is_some());
         let mask = ((1 << nbytes) - 1) << (at % 8);
-        let words = ShadowRecord { mask: mask as u8, ..access }.words();
+        let words = ShadowRecord {
+            mask: mask as u8,
+            ..access
+        }
+        .words();
         let is_done = |old: u64| clock.of((old >> ACTOR) as Actor) >= (old >> 16) as Epoch;
         if !kind.is_of_library() && short.record_if_done(at, words, is_done) {
             n_short += 1;
@@ -81,16 +116,25 @@ fn the_short_path_records_what_the_long_one_does() {
         } else {
             assert_eq!(short.record_access(at, at + nbytes, access, view), found);
         }
-        for (a, b) in
-            long.granule(at / 8).chunks_exact(2).zip(short.granule(at / 8).chunks_exact(2))
+        for (a, b) in long
+            .granule(at / 8)
+            .chunks_exact(2)
+            .zip(short.granule(at / 8).chunks_exact(2))
         {
             assert_eq!(record(a), record(b));
         }
-        let words =
-            |page: Page<'_>| page.head.iter().map(|word| word.load(Relaxed)).collect::<Vec<_>>();
+        let words = |page: Page<'_>| {
+            page.head
+                .iter()
+                .map(|word| word.load(Relaxed))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(words(long), words(short));
     }
-    assert!(n_short > 500 && n_conflicts > 100, "{n_short} and {n_conflicts}");
+    assert!(
+        n_short > 500 && n_conflicts > 100,
+        "{n_short} and {n_conflicts}"
+    );
 }
 
 /// The actor of the thread's operations in flight.
@@ -103,7 +147,10 @@ const FLIGHT: Actor = 4;
 fn bits_find_what_records_find() {
     for flights in [false, true] {
         let missed = random_accesses(1, flights);
-        assert!(missed[1] <= missed[0], "{missed:?} races not found by records, and by bits");
+        assert!(
+            missed[1] <= missed[0],
+            "{missed:?} races not found by records, and by bits"
+        );
         random_accesses(4, flights);
     }
 }
@@ -115,7 +162,9 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
     let short = shadow.page(0);
     let mut state = 1u64;
     let mut below = |n: u64| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 33) % n
     };
     let mut clocks = [1, 2, 3].map(|actor| knowing(&[(actor, 1)]));
@@ -144,7 +193,10 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
             let before = clocks.clone();
             for (clock, actor) in clocks.iter_mut().zip(1..) {
                 // Mostly all actors synchronize, otherwise one of them with another one.
-                before.iter().filter(|_| event < 3).for_each(|other| clock.join(other));
+                before
+                    .iter()
+                    .filter(|_| event < 3)
+                    .for_each(|other| clock.join(other));
                 clock.raise(actor, clock.of(actor) + 1);
             }
             clocks[who].join(&before[below(3) as usize]);
@@ -172,7 +224,12 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         let mask = (((1u64 << nbytes) - 1) << (at % 8)) as u8;
         let site = below(3) as u32 + 1;
         let access = access(actor, epoch, kind);
-        let access = ShadowRecord { mask, site, nbytes: nbytes as u32, ..access };
+        let access = ShadowRecord {
+            mask,
+            site,
+            nbytes: nbytes as u32,
+            ..access
+        };
         let unordered = |(i, old): &&(usize, ShadowRecord)| {
             *i == index && old.conflicts(&access) && !view.covers(old)
         };
@@ -197,7 +254,11 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
             *missed += usize::from(is_race && found.is_none());
         }
     }
-    assert!(n_bits > 100 && races.len() > 500, "{n_bits} bits and {} races", races.len());
+    assert!(
+        n_bits > 100 && races.len() > 500,
+        "{n_bits} bits and {} races",
+        races.len()
+    );
     missed
 }
 
@@ -206,11 +267,31 @@ fn a_fence_covers_what_a_clock_does_not() {
     let page = page();
     let clock = knowing(&[]);
     let fenced = |epoch| [(1, epoch)];
-    page.record_access(0, 8, access(1, 3, ShadowKind::WRITE), View { clock: &clock, fenced: &[] });
-    let too_early = View { clock: &clock, fenced: &fenced(2) };
-    assert!(page.record_access(0, 8, access(1, 4, ShadowKind::WRITE), too_early).is_some());
-    let after = View { clock: &clock, fenced: &fenced(4) };
-    assert!(page.record_access(0, 8, access(1, 5, ShadowKind::WRITE), after).is_none());
+    page.record_access(
+        0,
+        8,
+        access(1, 3, ShadowKind::WRITE),
+        View {
+            clock: &clock,
+            fenced: &[],
+        },
+    );
+    let too_early = View {
+        clock: &clock,
+        fenced: &fenced(2),
+    };
+    assert!(
+        page.record_access(0, 8, access(1, 4, ShadowKind::WRITE), too_early)
+            .is_some()
+    );
+    let after = View {
+        clock: &clock,
+        fenced: &fenced(4),
+    };
+    assert!(
+        page.record_access(0, 8, access(1, 5, ShadowKind::WRITE), after)
+            .is_none()
+    );
 }
 
 #[test]
@@ -221,7 +302,10 @@ fn a_whole_page_conflicts_with_its_parts() {
     page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
     let put = access(2, 1, ShadowKind::WRITE);
     assert!(page.record_access(0, PAGE, put, view(&nothing)).is_some());
-    assert!(page.record_access(4000, 4001, access(1, 2, ShadowKind::LOAD), view(&first)).is_some());
+    assert!(
+        page.record_access(4000, 4001, access(1, 2, ShadowKind::LOAD), view(&first))
+            .is_some()
+    );
     let page = self::page();
     page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
     assert!(page.record_access(0, PAGE, put, view(&first)).is_none());
@@ -240,7 +324,10 @@ fn parts_that_a_whole_page_does_not_replace_stay() {
     for epoch in 1..3 {
         page.record_access(100, 104, access(1, epoch, ShadowKind::STORE), view(&stores));
     }
-    assert!(page.record_access(0, PAGE, access(2, 1, ShadowKind::READ), view(&stores)).is_none());
+    assert!(
+        page.record_access(0, PAGE, access(2, 1, ShadowKind::READ), view(&stores))
+            .is_none()
+    );
     let found = page.record_access(0, PAGE, access(3, 1, ShadowKind::READ), view(&nothing));
     assert_eq!(found.map(|old| (old.actor, old.epoch)), Some((1, 2)));
 }
@@ -256,13 +343,28 @@ fn a_whole_page_is_compared_with_all_who_access_parts() {
                 at,
                 at + 8,
                 access(actor, 1, ShadowKind::STORE),
-                View { clock: &known, fenced: &[] },
+                View {
+                    clock: &known,
+                    fenced: &[],
+                },
             );
         }
         (1..actors).for_each(|actor| known.raise(actor, 1));
         let put = access(20, 1, ShadowKind::WRITE);
-        let found = page.record_access(0, PAGE, put, View { clock: &known, fenced: &[] });
-        assert_eq!(found.map(|old| old.actor), Some(actors), "the last is not ordered");
+        let found = page.record_access(
+            0,
+            PAGE,
+            put,
+            View {
+                clock: &known,
+                fenced: &[],
+            },
+        );
+        assert_eq!(
+            found.map(|old| old.actor),
+            Some(actors),
+            "the last is not ordered"
+        );
     }
 }
 
@@ -270,11 +372,20 @@ fn a_whole_page_is_compared_with_all_who_access_parts() {
 fn many_readers_do_not_hide_a_writer_that_comes() {
     let page = page();
     let nothing = knowing(&[]);
-    let view = View { clock: &nothing, fenced: &[] };
+    let view = View {
+        clock: &nothing,
+        fenced: &[],
+    };
     for reader in 1..20 {
-        assert!(page.record_access(0, 8, access(reader, 1, ShadowKind::READ), view).is_none());
+        assert!(
+            page.record_access(0, 8, access(reader, 1, ShadowKind::READ), view)
+                .is_none()
+        );
     }
-    assert!(page.record_access(0, 8, access(30, 1, ShadowKind::WRITE), view).is_some());
+    assert!(
+        page.record_access(0, 8, access(30, 1, ShadowKind::WRITE), view)
+            .is_some()
+    );
 }
 
 #[test]
@@ -282,10 +393,17 @@ fn bytes_of_one_epoch_do_not_push_each_other_out() {
     for (is_one_place, is_backward) in [(true, false), (false, false), (true, true), (false, true)]
     {
         let (page, nothing) = (page(), knowing(&[]));
-        let view = View { clock: &nothing, fenced: &[] };
+        let view = View {
+            clock: &nothing,
+            fenced: &[],
+        };
         for at in 0..8 {
             let site = if is_one_place { 1 } else { at as u32 + 1 };
-            let access = ShadowRecord { site, mask: 1 << at, ..access(1, 1, ShadowKind::STORE) };
+            let access = ShadowRecord {
+                site,
+                mask: 1 << at,
+                ..access(1, 1, ShadowKind::STORE)
+            };
             if !page.record_if_done(at, access.words(), |_| false) {
                 page.record_access(at, at + 1, access, view);
             }
@@ -295,7 +413,11 @@ fn bytes_of_one_epoch_do_not_push_each_other_out() {
             let at = if is_backward { 7 - at } else { *at };
             page.record_access(at, at + 1, write, view).is_some()
         };
-        assert_eq!((0..8).filter(is_found).count(), 8, "{is_one_place} {is_backward}");
+        assert_eq!(
+            (0..8).filter(is_found).count(),
+            8,
+            "{is_one_place} {is_backward}"
+        );
     }
 }
 
@@ -303,14 +425,31 @@ fn bytes_of_one_epoch_do_not_push_each_other_out() {
 fn what_is_known_need_not_be_recorded_again() {
     let page = page();
     let nothing = knowing(&[]);
-    let store = ShadowRecord { mask: 0x0f, ..access(1, 1, ShadowKind::STORE) };
+    let store = ShadowRecord {
+        mask: 0x0f,
+        ..access(1, 1, ShadowKind::STORE)
+    };
     let is_known = |record: ShadowRecord| page.knows(0, record.words()[0]);
     assert!(!is_known(store));
-    page.record_access(0, 8, store, View { clock: &nothing, fenced: &[] });
+    page.record_access(
+        0,
+        8,
+        store,
+        View {
+            clock: &nothing,
+            fenced: &[],
+        },
+    );
     assert!(is_known(store));
-    assert!(is_known(ShadowRecord { mask: 0x03, ..store }));
+    assert!(is_known(ShadowRecord {
+        mask: 0x03,
+        ..store
+    }));
     assert!(!is_known(ShadowRecord { epoch: 2, ..store }));
-    assert!(!is_known(ShadowRecord { kind: ShadowKind::LOAD, ..store }));
+    assert!(!is_known(ShadowRecord {
+        kind: ShadowKind::LOAD,
+        ..store
+    }));
     page.forget(0, 8, |_| true);
     assert!(!is_known(store));
 }

@@ -70,7 +70,12 @@ impl OpenMpTask {
     /// calling thread so far.
     fn new(code: TaskCode) -> OpenMpTask {
         static TASKS: AtomicUsize = AtomicUsize::new(1);
-        let TaskCode { region, data, copy, nbytes } = code;
+        let TaskCode {
+            region,
+            data,
+            copy,
+            nbytes,
+        } = code;
         let mut arguments = vec![0u128; nbytes.div_ceil(16)].into_boxed_slice();
         let own: *mut c_void = arguments.as_mut_ptr().cast();
         match copy {
@@ -81,7 +86,15 @@ impl OpenMpTask {
         let number = TASKS.fetch_add(1, Relaxed);
         release(object(Tag::TaskStart, number));
         let (team, depends) = (TEAM.get(), Vec::new());
-        OpenMpTask { region, arguments, has_event: false, is_deferred: true, depends, team, number }
+        OpenMpTask {
+            region,
+            arguments,
+            has_event: false,
+            is_deferred: true,
+            depends,
+            team,
+            number,
+        }
     }
 
     /// Runs the task, after `first` has replaced the first words of its arguments.
@@ -160,7 +173,12 @@ pub unsafe extern "C" fn GOMP_task(
     if active().is_none() || alignment as usize > align_of::<u128>() {
         return call(region, data, copy, nbytes, alignment);
     }
-    let mut task = OpenMpTask::new(TaskCode { region, data, copy, nbytes: nbytes as usize });
+    let mut task = OpenMpTask::new(TaskCode {
+        region,
+        data,
+        copy,
+        nbytes: nbytes as usize,
+    });
     task.has_event = flags & HAS_EVENT != 0;
     task.is_deferred = is_deferred;
     if flags & DEPENDS != 0 {
@@ -168,9 +186,21 @@ pub unsafe extern "C" fn GOMP_task(
         task.depends = unsafe { dependences(depends) };
     }
     let number = task.number;
-    let mut arguments = Arguments { event: 0, task: Box::into_raw(Box::new(task)) };
-    let (nbytes, alignment) = (size_of::<Arguments>() as c_long, align_of::<Arguments>() as c_long);
-    call(run_task, (&raw mut arguments).cast(), None, nbytes, alignment);
+    let mut arguments = Arguments {
+        event: 0,
+        task: Box::into_raw(Box::new(task)),
+    };
+    let (nbytes, alignment) = (
+        size_of::<Arguments>() as c_long,
+        align_of::<Arguments>() as c_long,
+    );
+    call(
+        run_task,
+        (&raw mut arguments).cast(),
+        None,
+        nbytes,
+        alignment,
+    );
     if !is_deferred {
         with(|process| process.acquire_last(object(Tag::TaskEnd, number)));
     }
@@ -193,7 +223,10 @@ extern "C" fn make_loop_task(arguments: *mut c_void, of_loop: *mut c_void) {
     let of_loop = unsafe { of_loop.cast::<LoopArguments>().read() };
     // SAFETY: a variable of `run_loop`, which has not returned yet.
     let task = OpenMpTask::new(unsafe { of_loop.code.read() });
-    let task = LoopArguments { task: Box::into_raw(Box::new(task)), ..of_loop };
+    let task = LoopArguments {
+        task: Box::into_raw(Box::new(task)),
+        ..of_loop
+    };
     // SAFETY: libgomp has allocated the size that `run_loop` has passed for the copy.
     unsafe { arguments.cast::<LoopArguments>().write(task) };
 }
@@ -212,7 +245,13 @@ fn run_loop(
     next: impl FnOnce(Region, *mut c_void, Option<CopyArguments>, c_long, c_long),
 ) {
     if active().is_none() || alignment as usize > align_of::<u128>() {
-        return next(code.region, code.data, code.copy, code.nbytes as c_long, alignment);
+        return next(
+            code.region,
+            code.data,
+            code.copy,
+            code.nbytes as c_long,
+            alignment,
+        );
     }
     let reductions = match flags & HAS_REDUCTION {
         0 => 0,
@@ -227,7 +266,13 @@ fn run_loop(
     };
     let (nbytes, alignment) = (size_of::<LoopArguments>(), align_of::<LoopArguments>());
     let data = (&raw mut arguments).cast();
-    next(run_loop_task, data, Some(make_loop_task), nbytes as c_long, alignment as c_long);
+    next(
+        run_loop_task,
+        data,
+        Some(make_loop_task),
+        nbytes as c_long,
+        alignment as c_long,
+    );
     if flags & HAS_NO_GROUP == 0 || flags & IS_DEFERRED == 0 {
         acquire(own(Tag::Tasks));
     }
@@ -307,13 +352,21 @@ unsafe fn dependences(depends: *const usize) -> Vec<Dependence> {
     let word = |at: *const usize, i: usize| unsafe { at.wrapping_add(i).read() };
     let n_plain = word(depends, 0);
     let (n, n_out, n_in, start) = match n_plain {
-        0 => (word(depends, 1), word(depends, 2) + word(depends, 3), word(depends, 4), 5),
+        0 => (
+            word(depends, 1),
+            word(depends, 2) + word(depends, 3),
+            word(depends, 4),
+            5,
+        ),
         n => (n, word(depends, 1), n - word(depends, 1), 2),
     };
     let dependence = |i| {
         let addr = word(depends, start + i);
         if i < n_out + n_in {
-            return Dependence { addr, tag: if i < n_out { Tag::Out } else { Tag::In } };
+            return Dependence {
+                addr,
+                tag: if i < n_out { Tag::Out } else { Tag::In },
+            };
         }
         let depend_object = std::ptr::with_exposed_provenance(addr);
         // The kinds of omp_depend_t (gomp-constants.h), from 1: in, out, inout, mutexinoutset,
@@ -323,7 +376,10 @@ unsafe fn dependences(depends: *const usize) -> Vec<Dependence> {
             5 => Tag::Set,
             _ => Tag::Out,
         };
-        Dependence { addr: word(depend_object, 0), tag }
+        Dependence {
+            addr: word(depend_object, 0),
+            tag,
+        }
     };
     (0..n).map(dependence).collect()
 }

@@ -20,17 +20,28 @@ fn run(seed: u64, factor: impl Fn(usize) -> f64) -> Record {
             medians,
         )
     };
-    Record { series: (0..60).map(one).collect(), ..fixture::empty() }
+    Record {
+        series: (0..60).map(one).collect(),
+        ..fixture::empty()
+    }
 }
 
 /// Compares one run with one other.
 fn judged<'a>(before: &'a Record, after: &'a Record, threshold: f64) -> Comparison<'a> {
-    judge(std::slice::from_ref(before), std::slice::from_ref(after), threshold)
-        .expect("one and one")
+    judge(
+        std::slice::from_ref(before),
+        std::slice::from_ref(after),
+        threshold,
+    )
+    .expect("one and one")
 }
 
 fn count(found: &Comparison, verdict: Change) -> usize {
-    found.compared.iter().filter(|one| one.verdict == verdict).count()
+    found
+        .compared
+        .iter()
+        .filter(|one| one.verdict == verdict)
+        .count()
 }
 
 #[test]
@@ -44,7 +55,10 @@ fn equal_distributions_raise_few_alarms() {
         count(&found, Change::Equal) < 300
     });
     let alarms = alarms.count();
-    assert!(alarms <= 2, "{alarms} of 10 comparisons of the same found something");
+    assert!(
+        alarms <= 2,
+        "{alarms} of 10 comparisons of the same found something"
+    );
     let found = judged(&run(1, |_| 1.0), &run(2, |_| 1.0), 0.05).is_slower();
     assert!(!found, "noise of a percent is below the threshold");
 }
@@ -55,22 +69,35 @@ fn a_shift_of_a_fifth_is_found_and_nothing_else() {
     let found = judged(&before, &after, 0.05);
     assert!(found.is_slower());
     assert_eq!(count(&found, Change::Slower), 5);
-    for one in found.compared.iter().filter(|one| one.verdict == Change::Slower) {
+    for one in found
+        .compared
+        .iter()
+        .filter(|one| one.verdict == Change::Slower)
+    {
         assert_eq!(one.series.operation, "routine7");
         assert!((one.ratio - 1.2).abs() < 0.03, "{}", one.ratio);
     }
     let back = judged(&after, &before, 0.05);
     assert!(!back.is_slower());
     assert_eq!(count(&back, Change::Faster), 5);
-    assert!(!judged(&before, &after, 0.3).is_slower(), "it is below this threshold");
+    assert!(
+        !judged(&before, &after, 0.3).is_slower(),
+        "it is below this threshold"
+    );
 }
 
 #[test]
 fn the_order_of_series_and_points_does_not_matter() {
-    let (before, after) = (run(1, |_| 1.0), run(2, |i| if i % 9 == 0 { 1.2 } else { 1.0 }));
+    let (before, after) = (
+        run(1, |_| 1.0),
+        run(2, |i| if i % 9 == 0 { 1.2 } else { 1.0 }),
+    );
     let mut turned = after.clone();
     turned.series.reverse();
-    turned.series.iter_mut().for_each(|series| series.points.reverse());
+    turned
+        .series
+        .iter_mut()
+        .for_each(|series| series.points.reverse());
     let verdicts = |after: &Record| -> Vec<_> {
         let found = judged(&before, after, 0.05);
         found
@@ -87,11 +114,17 @@ fn what_one_run_lacks_is_named_and_not_compared() {
     let (before, mut after) = (run(1, |_| 1.0), run(2, |_| 1.0));
     after.series.remove(3);
     after.series[0].points.remove(0);
-    after.series[1].shape = Shape { threads: 4, ..after.series[1].shape.clone() };
+    after.series[1].shape = Shape {
+        threads: 4,
+        ..after.series[1].shape.clone()
+    };
     let found = judged(&before, &after, 0.05);
     assert_eq!(found.compared.len(), 300 - 5 - 1 - 5);
     let names = |series: &[&Series]| -> Vec<String> {
-        series.iter().map(|series| series.operation.clone()).collect()
+        series
+            .iter()
+            .map(|series| series.operation.clone())
+            .collect()
     };
     assert_eq!(names(&found.alone.0), ["routine1", "routine3"]);
     assert_eq!(names(&found.alone.1), ["routine1"]);
@@ -100,7 +133,10 @@ fn what_one_run_lacks_is_named_and_not_compared() {
 #[test]
 fn rates_and_overlap_are_slower_when_they_fall() {
     let rng = &mut Rng::with_seed(3);
-    for (measure, high, low) in [(Measure::Bandwidth, 1e10, 8e9), (Measure::Overlap, 90.0, 60.0)] {
+    for (measure, high, low) in [
+        (Measure::Bandwidth, 1e10, 8e9),
+        (Measure::Overlap, 90.0, 60.0),
+    ] {
         let mut record = |value| Record {
             series: vec![fixture::series(
                 rng,
@@ -121,12 +157,17 @@ fn rates_and_overlap_are_slower_when_they_fall() {
 fn floors_decide_nothing() {
     let floors = |seed, factor| {
         let mut run = run(seed, |_| factor);
-        run.series.iter_mut().for_each(|series| series.is_floor = true);
+        run.series
+            .iter_mut()
+            .for_each(|series| series.is_floor = true);
         run
     };
     let (before, after) = (floors(1, 1.0), floors(2, 1.5));
     let found = judged(&before, &after, 0.05);
-    assert_eq!((found.is_slower(), count(&found, Change::Slower)), (false, 300));
+    assert_eq!(
+        (found.is_slower(), count(&found, Change::Slower)),
+        (false, 300)
+    );
 }
 
 #[test]
@@ -143,7 +184,10 @@ fn few_batches_and_figures_of_zero_have_an_answer() {
     };
     let verdict = |before: &Record, after: &Record| judged(before, after, 0.05).compared[0].verdict;
     let (ten, zero) = (record(vec![10.0; 20], 20), record(vec![0.0; 20], 20));
-    assert_eq!(verdict(&record(vec![10.0; 20], 2), &record(vec![20.0; 20], 2)), Change::TooFew);
+    assert_eq!(
+        verdict(&record(vec![10.0; 20], 2), &record(vec![20.0; 20], 2)),
+        Change::TooFew
+    );
     assert_eq!(verdict(&record(Vec::new(), 0), &ten), Change::TooFew);
     assert_eq!(verdict(&zero, &zero), Change::Equal);
     assert_eq!(verdict(&zero, &ten), Change::Slower);
@@ -168,7 +212,10 @@ fn scattered(
 
 #[test]
 fn what_differs_between_runs_of_the_same_is_noise_to_several() {
-    let (before, after) = (scattered(0..8, 0.5, |_| 1.0), scattered(8..16, 0.5, |_| 1.0));
+    let (before, after) = (
+        scattered(0..8, 0.5, |_| 1.0),
+        scattered(8..16, 0.5, |_| 1.0),
+    );
     // The batches of one run do not show how runs differ.
     assert!(judged(&before[0], &after[0], 0.05).is_slower());
     let found = judge(&before, &after, 0.05).expect("they are enough");
@@ -182,15 +229,24 @@ fn several_runs_find_a_figure_that_is_slower() {
     let (before, after) = (scattered(0..8, 0.1, |_| 1.0), scattered(8..16, 0.1, slow));
     let found = judge(&before, &after, 0.05).expect("they are enough");
     assert!(found.is_slower());
-    let slower = found.compared.iter().filter(|one| one.verdict == Change::Slower);
+    let slower = found
+        .compared
+        .iter()
+        .filter(|one| one.verdict == Change::Slower);
     assert_eq!(
-        slower.map(|one| one.series.operation.as_str()).collect::<Vec<_>>(),
+        slower
+            .map(|one| one.series.operation.as_str())
+            .collect::<Vec<_>>(),
         ["routine7"; 5]
     );
     // Four runs of each side find a difference only if all figures have it.
     let four = |runs: &[Record]| runs[..4].to_vec();
     let (few_before, few_after) = (four(&before), four(&after));
-    assert!(!judge(&few_before, &few_after, 0.05).expect("they are enough").is_slower());
+    assert!(
+        !judge(&few_before, &few_after, 0.05)
+            .expect("they are enough")
+            .is_slower()
+    );
     let all_slow = scattered(8..12, 0.1, |_| 1.4);
     let found = judge(&few_before, &all_slow, 0.05).expect("they are enough");
     assert_eq!(count(&found, Change::Slower), 300);
@@ -199,10 +255,18 @@ fn several_runs_find_a_figure_that_is_slower() {
 #[test]
 fn too_few_runs_are_refused() {
     let runs = |n: usize| vec![run(1, |_| 1.0); n];
-    for (a, b, is_enough) in
-        [(1, 1, true), (1, 2, false), (3, 3, false), (3, 5, true), (4, 4, true)]
-    {
-        assert_eq!(judge(&runs(a), &runs(b), 0.05).is_ok(), is_enough, "{a} and {b}");
+    for (a, b, is_enough) in [
+        (1, 1, true),
+        (1, 2, false),
+        (3, 3, false),
+        (3, 5, true),
+        (4, 4, true),
+    ] {
+        assert_eq!(
+            judge(&runs(a), &runs(b), 0.05).is_ok(),
+            is_enough,
+            "{a} and {b}"
+        );
     }
     assert_eq!([1, 100].map(runs_to_find_one_of), [4, 8]);
 }
@@ -213,5 +277,8 @@ fn a_figure_that_few_runs_have_is_not_judged() {
     before[0].series.remove(0);
     let found = judge(&before, &after, 0.05).expect("they are enough");
     assert_eq!(found.compared.len(), 300);
-    assert_eq!((count(&found, Change::TooFew), count(&found, Change::Slower)), (5, 295));
+    assert_eq!(
+        (count(&found, Change::TooFew), count(&found, Change::Slower)),
+        (5, 295)
+    );
 }

@@ -5,14 +5,24 @@ use crate::tidy::tree::tree;
 
 #[test]
 fn only_known_names_lie_at_the_top() {
-    let tree =
-        tree(&[(".ci/run", ""), ("README.md", ""), ("notes/a.txt", ""), ("notes/b.txt", "")]);
-    assert_eq!(check(&tree), ["notes: it does not belong at the top of the repository"]);
+    let tree = tree(&[
+        (".ci/run", ""),
+        ("README.md", ""),
+        ("notes/a.txt", ""),
+        ("notes/b.txt", ""),
+    ]);
+    assert_eq!(
+        check(&tree),
+        ["notes: it does not belong at the top of the repository"]
+    );
 }
 
 #[test]
 fn conflicts_of_merges_are_found() {
-    assert_eq!(check(&tree(&[("docs/a.md", "a\n<<<<<<< HEAD\nb\n")])).len(), 1);
+    assert_eq!(
+        check(&tree(&[("docs/a.md", "a\n<<<<<<< HEAD\nb\n")])).len(),
+        1
+    );
 }
 
 #[test]
@@ -33,7 +43,10 @@ fn a_rust_file_has_at_most_700_lines() {
 fn a_file_with_unsafe_code_says_so_itself() {
     let (said, some) = ("//! Why.\n#![allow(unsafe_code)]\n", "unsafe { read() };\n");
     let n_complaints = |path, text: &str| check(&tree(&[(path, text)])).len();
-    assert_eq!(n_complaints("ci/a.rs", &format!("//! Why.\nlet x = {some}")), 1);
+    assert_eq!(
+        n_complaints("ci/a.rs", &format!("//! Why.\nlet x = {some}")),
+        1
+    );
     assert_eq!(n_complaints("ci/a.rs", said), 1);
     assert_eq!(n_complaints("ci/a.rs", &format!("{said}let x = {some}")), 0);
     assert_eq!(n_complaints("ci/a.rs", &format!("//! Why.\n// {some}")), 0);

@@ -3,8 +3,10 @@
 use super::*;
 use crate::tidy::tree::tree;
 
-const OTHER: (&str, &str) =
-    ("docs/b.md", "# A title: `x`, y\n```\n# no title\n```\n# Twice\n# Twice\n");
+const OTHER: (&str, &str) = (
+    "docs/b.md",
+    "# A title: `x`, y\n```\n# no title\n```\n# Twice\n# Twice\n",
+);
 
 fn n_complaints(path: &str, text: &str) -> usize {
     check(&tree(&[(path, text), OTHER, ("crates/a/src/lib.rs", "")])).len()
@@ -12,11 +14,32 @@ fn n_complaints(path: &str, text: &str) -> usize {
 
 #[test]
 fn links_lead_to_files_directories_and_headings() {
-    for link in ["b.md", "b.md#a-title-x-y", "b.md#twice-1", "../crates/a", "https://x.org/y.md"] {
-        assert_eq!(n_complaints("docs/a.md", &format!("See [it]({link}).")), 0, "{link}");
+    for link in [
+        "b.md",
+        "b.md#a-title-x-y",
+        "b.md#twice-1",
+        "../crates/a",
+        "https://x.org/y.md",
+    ] {
+        assert_eq!(
+            n_complaints("docs/a.md", &format!("See [it]({link}).")),
+            0,
+            "{link}"
+        );
     }
-    for link in ["c.md", "b.md#a-title", "b.md#no-title", "#x", "../crates/b", "b"] {
-        assert_eq!(n_complaints("docs/a.md", &format!("See [it]({link}).")), 1, "{link}");
+    for link in [
+        "c.md",
+        "b.md#a-title",
+        "b.md#no-title",
+        "#x",
+        "../crates/b",
+        "b",
+    ] {
+        assert_eq!(
+            n_complaints("docs/a.md", &format!("See [it]({link}).")),
+            1,
+            "{link}"
+        );
     }
 }
 

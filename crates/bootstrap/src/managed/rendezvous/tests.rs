@@ -14,7 +14,10 @@ use crate::time_limit::ANSWER;
 fn new_key() -> NodeKey {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    NodeKey::new(format!("test-{}-{number}", std::process::id()).as_bytes(), b"")
+    NodeKey::new(
+        format!("test-{}-{number}", std::process::id()).as_bytes(),
+        b"",
+    )
 }
 
 /// Runs `body` in a thread for each of these PEs of a node. A PE passes the result of `file` to the
@@ -35,7 +38,9 @@ fn node(
                 let file = file(pe);
                 body(
                     pe,
-                    rendezvous.connect_node(n_pes, file.as_ref().map(AsFd::as_fd)).expect("node"),
+                    rendezvous
+                        .connect_node(n_pes, file.as_ref().map(AsFd::as_fd))
+                        .expect("node"),
                 );
             });
         }
@@ -48,7 +53,13 @@ fn no_file(_: u32) -> Option<OwnedFd> {
 
 #[test]
 fn a_node_gathers_at_its_first_pe() {
-    for pes in [&[0_u32][..], &[0, 1], &[5], &[2, 3, 7, 9], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]] {
+    for pes in [
+        &[0_u32][..],
+        &[0, 1],
+        &[5],
+        &[2, 3, 7, 9],
+        &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+    ] {
         node(pes, 12, no_file, |pe, mut node| {
             assert_eq!(node.files.len(), pes.len());
             assert_eq!(node.peers.node_pes(), (pe == pes[0]).then(|| pes.to_vec()));
@@ -88,16 +99,23 @@ fn all_pes_get_the_files_of_all() {
     node(&[1, 2, 5, 6], 7, file, |_, node| {
         let numbers = node.files.into_iter().map(|file| {
             let mut number = [0];
-            std::fs::File::from(file?).read_exact_at(&mut number, 0).expect("read");
+            std::fs::File::from(file?)
+                .read_exact_at(&mut number, 0)
+                .expect("read");
             Some(number[0])
         });
-        assert_eq!(numbers.collect::<Vec<_>>(), [Some(1), Some(2), None, Some(6)]);
+        assert_eq!(
+            numbers.collect::<Vec<_>>(),
+            [Some(1), Some(2), None, Some(6)]
+        );
     });
 }
 
 #[test]
 fn a_pe_that_is_alone_has_no_memory_to_share() {
-    node(&[3], 9, no_file, |_, node| assert!(node.memory.is_none() && node.liveness.is_empty()));
+    node(&[3], 9, no_file, |_, node| {
+        assert!(node.memory.is_none() && node.liveness.is_empty())
+    });
 }
 
 #[test]
@@ -128,8 +146,14 @@ fn two(limit: Duration) -> (Rendezvous, Rendezvous) {
 #[test]
 fn a_pe_that_never_comes_is_named() {
     let (first, _silent) = two(Duration::from_millis(50));
-    let error = first.connect_node(2, None).expect_err("PE 1 does nothing").to_string();
-    assert!(error.contains("PE 0 has waited") && error.contains("PE 1"), "{error}");
+    let error = first
+        .connect_node(2, None)
+        .expect_err("PE 1 does nothing")
+        .to_string();
+    assert!(
+        error.contains("PE 0 has waited") && error.contains("PE 1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -137,15 +161,23 @@ fn a_pe_that_ends_before_it_comes_is_named() {
     let (first, other) = two(ANSWER);
     let awaited = first.awaited(2).expect("a look");
     drop(other);
-    let error = first.accept_hellos(awaited, &mut BTreeMap::new()).expect_err("PE 1 has ended");
+    let error = first
+        .accept_hellos(awaited, &mut BTreeMap::new())
+        .expect_err("PE 1 has ended");
     assert!(error.to_string().contains("PE 1"), "{error}");
 }
 
 #[test]
 fn a_first_pe_that_never_answers_is_named() {
     let (_silent, other) = two(Duration::from_millis(500));
-    let error = other.connect_node(2, None).expect_err("PE 0 does nothing").to_string();
-    assert!(error.contains("PE 1 has waited 1 s") && error.contains("PE 0"), "{error}");
+    let error = other
+        .connect_node(2, None)
+        .expect_err("PE 0 does nothing")
+        .to_string();
+    assert!(
+        error.contains("PE 1 has waited 1 s") && error.contains("PE 0"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -157,11 +189,17 @@ fn a_first_pe_that_ends_before_it_answers_is_named() {
             let wait = || time_limit::is_readable(&first.socket, SLICE).expect("a look");
             while !wait() {}
             if reads {
-                first.next_hello(SLICE).expect("it listens").expect("a hello");
+                first
+                    .next_hello(SLICE)
+                    .expect("it listens")
+                    .expect("a hello");
             }
             drop(first);
-            let error =
-                rendezvous.join().expect("no panic").expect_err("PE 0 has ended").to_string();
+            let error = rendezvous
+                .join()
+                .expect("no panic")
+                .expect_err("PE 0 has ended")
+                .to_string();
             assert!(error.contains("PE 0"), "{error}");
         });
     }
@@ -177,11 +215,18 @@ fn a_first_pe_without_the_secret_is_refused() {
                 break hello;
             }
         };
-        let without_secret = Rendezvous { key: new_key(), ..first };
+        let without_secret = Rendezvous {
+            key: new_key(),
+            ..first
+        };
         let memory = new_memory().expect("a memfd");
         // PE 1 may refuse and close the stream before all of it is sent.
         let _ = without_secret.answer(pe, &joined.stream, memory.as_fd(), &[None, None]);
-        let error = rendezvous.join().expect("no panic").expect_err("another key").to_string();
+        let error = rendezvous
+            .join()
+            .expect("no panic")
+            .expect_err("another key")
+            .to_string();
         assert!(error.contains("does not know the secret"), "{error}");
     });
 }
@@ -197,7 +242,10 @@ fn a_pe_of_another_user_is_not_heard() {
             become_another();
             other.connect_node(2, None).expect_err("no answer");
         });
-        let error = first.connect_node(2, None).expect_err("PE 1 is another user's").to_string();
+        let error = first
+            .connect_node(2, None)
+            .expect_err("PE 1 is another user's")
+            .to_string();
         assert!(error.contains("PE 1"), "{error}");
     });
 }
@@ -215,7 +263,11 @@ enum Attack {
 
 /// Sends a datagram to PE `pe`. Returns false if the queue is full or there is no such PE.
 fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> bool {
-    let flags = if wait.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+    let flags = if wait.is_some() {
+        SocketFlags::empty()
+    } else {
+        SocketFlags::NONBLOCK
+    };
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None);
     let socket = socket.expect("a socket");
     set_socket_timeout(&socket, Timeout::Send, wait).expect("a socket");
@@ -227,8 +279,18 @@ fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> bo
         Attack::Long => &[0xA5; 4096],
         Attack::Descriptor => &[1; HANDSHAKE],
     };
-    let fds: &[_] = if let Attack::Descriptor = attack { &[socket.as_fd()] } else { &[] };
-    unix_socket::send(&socket, words, fds, &mut TimeLeft::new(Duration::from_millis(20))).is_ok()
+    let fds: &[_] = if let Attack::Descriptor = attack {
+        &[socket.as_fd()]
+    } else {
+        &[]
+    };
+    unix_socket::send(
+        &socket,
+        words,
+        fds,
+        &mut TimeLeft::new(Duration::from_millis(20)),
+    )
+    .is_ok()
 }
 
 /// Changes the user of this thread if it is root.
@@ -276,7 +338,12 @@ fn other_users_keep_nobody_waiting() {
             let node = node.map(|pe| pe.join());
             over.store(true, Ordering::Relaxed);
             for whole in node {
-                assert!(whole.expect("no panic").iter().eq(&PES.map(|pe| vec![pe as u8])));
+                assert!(
+                    whole
+                        .expect("no panic")
+                        .iter()
+                        .eq(&PES.map(|pe| vec![pe as u8]))
+                );
             }
         });
     }

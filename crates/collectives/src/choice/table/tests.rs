@@ -11,9 +11,18 @@ const FACTS: ChoiceFacts = ChoiceFacts {
     pair_flags: true,
     lines: false,
 };
-const SHARED: ChoiceFacts = ChoiceFacts { oversubscribed: true, ..FACTS };
-const APART: ChoiceFacts = ChoiceFacts { per_node: 1, ..FACTS };
-const TWO_NODES: ChoiceFacts = ChoiceFacts { per_node: 6, ..FACTS };
+const SHARED: ChoiceFacts = ChoiceFacts {
+    oversubscribed: true,
+    ..FACTS
+};
+const APART: ChoiceFacts = ChoiceFacts {
+    per_node: 1,
+    ..FACTS
+};
+const TWO_NODES: ChoiceFacts = ChoiceFacts {
+    per_node: 6,
+    ..FACTS
+};
 
 fn built_in() -> Table {
     of("")
@@ -27,7 +36,10 @@ fn of(text: &str) -> Table {
 }
 
 fn mistake(text: &str) -> String {
-    Table::default().read(text).expect_err("it has a mistake").to_string()
+    Table::default()
+        .read(text)
+        .expect_err("it has a mistake")
+        .to_string()
 }
 
 #[test]
@@ -47,7 +59,11 @@ fn what_is_built_in_leaves_no_case_open() {
                     lines: alone && per_node == members,
                 });
                 for operation in Table::OPERATIONS {
-                    assert!(listed.iter().any(|row| row.operation == *operation && row.from == 0));
+                    assert!(
+                        listed
+                            .iter()
+                            .any(|row| row.operation == *operation && row.from == 0)
+                    );
                 }
             }
         }
@@ -60,12 +76,29 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
     let choose = |facts| built_in().choose::<SyncAlgorithm>(0, || facts);
     assert_eq!(choose(FACTS), Dissemination);
     assert_eq!(choose(SHARED), Central);
-    assert_eq!(choose(ChoiceFacts { per_node: 6, ..SHARED }), TwoLevel);
     assert_eq!(
-        choose(ChoiceFacts { per_node: 6, receive_buffer_bytes: 0, pair_flags: false, ..SHARED }),
+        choose(ChoiceFacts {
+            per_node: 6,
+            ..SHARED
+        }),
+        TwoLevel
+    );
+    assert_eq!(
+        choose(ChoiceFacts {
+            per_node: 6,
+            receive_buffer_bytes: 0,
+            pair_flags: false,
+            ..SHARED
+        }),
         Gather
     );
-    assert_eq!(choose(ChoiceFacts { per_node: 1, ..SHARED }), Gather);
+    assert_eq!(
+        choose(ChoiceFacts {
+            per_node: 1,
+            ..SHARED
+        }),
+        Gather
+    );
 }
 
 #[test]
@@ -78,14 +111,30 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
     assert_eq!(choose((64 << 10) + 1, APART), Rabenseifner);
     assert_eq!(choose(64 << 10, APART), RecursiveDoubling);
-    assert_eq!(choose(32 << 10, ChoiceFacts { members: 9, ..APART }), Rabenseifner);
-    let of_large_job = ChoiceFacts { receive_buffer_bytes: 8 << 10, ..APART };
+    assert_eq!(
+        choose(
+            32 << 10,
+            ChoiceFacts {
+                members: 9,
+                ..APART
+            }
+        ),
+        Rabenseifner
+    );
+    let of_large_job = ChoiceFacts {
+        receive_buffer_bytes: 8 << 10,
+        ..APART
+    };
     assert_eq!(choose(32 << 10, of_large_job), RecursiveDoubling);
     assert_eq!(choose((32 << 10) + 1, of_large_job), Rabenseifner);
     assert_eq!(choose(8, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     assert_eq!(choose(512 << 10, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     assert_eq!(choose((512 << 10) + 1, TWO_NODES), Rabenseifner);
-    let several_at_once = ChoiceFacts { receive_buffer_bytes: 0, pair_flags: false, ..TWO_NODES };
+    let several_at_once = ChoiceFacts {
+        receive_buffer_bytes: 0,
+        pair_flags: false,
+        ..TWO_NODES
+    };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
     assert_eq!(choose(32 << 10, several_at_once), Rabenseifner);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);
@@ -97,14 +146,34 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
 #[test]
 fn many_short_blocks_travel_together_over_a_network() {
     let choose = |nbytes, facts| built_in().choose::<AllToAllAlgorithm>(nbytes, || facts);
-    let eight = ChoiceFacts { members: 8, per_node: 4, ..FACTS };
+    let eight = ChoiceFacts {
+        members: 8,
+        per_node: 4,
+        ..FACTS
+    };
     assert_eq!(choose(2 << 10, eight), AllToAllAlgorithm::Bruck);
     assert_eq!(choose((2 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
     assert_eq!(
-        choose(8, ChoiceFacts { receive_buffer_bytes: 0, pair_flags: false, ..eight }),
+        choose(
+            8,
+            ChoiceFacts {
+                receive_buffer_bytes: 0,
+                pair_flags: false,
+                ..eight
+            }
+        ),
         AllToAllAlgorithm::Pairwise
     );
-    assert_eq!(choose(8, ChoiceFacts { per_node: 8, ..eight }), AllToAllAlgorithm::Pairwise);
+    assert_eq!(
+        choose(
+            8,
+            ChoiceFacts {
+                per_node: 8,
+                ..eight
+            }
+        ),
+        AllToAllAlgorithm::Pairwise
+    );
     assert_eq!(choose(8, TWO_NODES), AllToAllAlgorithm::Pairwise);
 }
 
@@ -118,7 +187,11 @@ fn long_results_go_around_the_ring() {
 #[test]
 fn gathers_of_more_members_than_cpus_exchange_in_pairs() {
     let of = |members, nbytes| {
-        let facts = ChoiceFacts { members, oversubscribed: true, ..APART };
+        let facts = ChoiceFacts {
+            members,
+            oversubscribed: true,
+            ..APART
+        };
         built_in().choose::<AllGatherAlgorithm>(nbytes, || facts)
     };
     assert_eq!(of(8, (2 << 20) - 1), AllGatherAlgorithm::RecursiveDoubling);
@@ -133,21 +206,43 @@ fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
     let mut table = Table::default();
     table.force(Some(SyncAlgorithm::Central));
     table.force(Some(AllReduceAlgorithm::Central));
-    table.read("reduce any any any any any direct\nsync any any any any any binomial").unwrap();
+    table
+        .read("reduce any any any any any direct\nsync any any any any any binomial")
+        .unwrap();
     table.force(None::<ScanAlgorithm>);
     table.complete();
-    assert_eq!(table.choose::<SyncAlgorithm>(0, || FACTS), SyncAlgorithm::Central);
-    assert_eq!(table.choose::<SyncAlgorithm>(0, || APART), SyncAlgorithm::Gather);
-    assert_eq!(table.choose::<AllReduceAlgorithm>(8, || FACTS), AllReduceAlgorithm::Central);
-    assert_eq!(table.choose::<AllReduceAlgorithm>(17, || FACTS), AllReduceAlgorithm::Direct);
-    let listed = table.listed(&FACTS).into_iter().filter(|row| row.operation == "reduce");
+    assert_eq!(
+        table.choose::<SyncAlgorithm>(0, || FACTS),
+        SyncAlgorithm::Central
+    );
+    assert_eq!(
+        table.choose::<SyncAlgorithm>(0, || APART),
+        SyncAlgorithm::Gather
+    );
+    assert_eq!(
+        table.choose::<AllReduceAlgorithm>(8, || FACTS),
+        AllReduceAlgorithm::Central
+    );
+    assert_eq!(
+        table.choose::<AllReduceAlgorithm>(17, || FACTS),
+        AllReduceAlgorithm::Direct
+    );
+    let listed = table
+        .listed(&FACTS)
+        .into_iter()
+        .filter(|row| row.operation == "reduce");
     let origins: Vec<RowOrigin> = listed.map(|row| row.origin).collect();
     assert_eq!(origins, [RowOrigin::Forced, RowOrigin::File(1)]);
 }
 
 #[test]
 fn every_condition_counts() {
-    let facts = ChoiceFacts { members: 8, per_node: 4, oversubscribed: true, ..FACTS };
+    let facts = ChoiceFacts {
+        members: 8,
+        per_node: 4,
+        oversubscribed: true,
+        ..FACTS
+    };
     let chosen = |row: &str, nbytes, facts| {
         let table = of(&format!("collect {row} ring"));
         table.choose::<AllGatherAlgorithm>(nbytes, || facts) == AllGatherAlgorithm::Ring
@@ -157,9 +252,30 @@ fn every_condition_counts() {
     assert!(chosen(holds, 2048, facts));
     assert!(!chosen(holds, 1023, facts));
     assert!(!chosen(holds, 2049, facts));
-    assert!(!chosen(holds, 1024, ChoiceFacts { members: 7, ..facts }));
-    assert!(!chosen(holds, 1024, ChoiceFacts { per_node: 5, ..facts }));
-    assert!(!chosen(holds, 1024, ChoiceFacts { oversubscribed: false, ..facts }));
+    assert!(!chosen(
+        holds,
+        1024,
+        ChoiceFacts {
+            members: 7,
+            ..facts
+        }
+    ));
+    assert!(!chosen(
+        holds,
+        1024,
+        ChoiceFacts {
+            per_node: 5,
+            ..facts
+        }
+    ));
+    assert!(!chosen(
+        holds,
+        1024,
+        ChoiceFacts {
+            oversubscribed: false,
+            ..facts
+        }
+    ));
     assert!(!chosen("any any one any any", 8, facts));
     assert!(chosen("100+/pe any any any any", 800, facts));
     assert!(!chosen("100+/pe any any any any", 799, facts));
@@ -176,7 +292,11 @@ fn a_job_keeps_the_rows_that_may_hold_in_it() {
         for members in 1..=world.members {
             let least = if world.one_node() { members } else { 1 };
             for per_node in least..=members.min(world.per_node) {
-                let facts = ChoiceFacts { members, per_node, ..world };
+                let facts = ChoiceFacts {
+                    members,
+                    per_node,
+                    ..world
+                };
                 assert_eq!(kept.listed(&facts), all.listed(&facts));
             }
         }
@@ -191,21 +311,31 @@ fn rows_are_written_as_they_are_read() {
     again.read(&text).expect("it wrote it");
     let rows = |table: &Table| table.rows().map(|(row, _)| row).collect::<Vec<_>>();
     assert_eq!(rows(&again), rows(&table));
-    let given: Vec<&str> =
-        BUILT_IN.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let given: Vec<&str> = BUILT_IN
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
     let mut written: Vec<&str> = text.lines().collect();
     written.sort_by_key(|row| given.iter().position(|given| given == row));
-    assert_eq!(written, given, "the columns of built_in.txt are as wide as those that are written");
+    assert_eq!(
+        written, given,
+        "the columns of built_in.txt are as wide as those that are written"
+    );
 }
 
 #[test]
 fn the_page_has_every_algorithm() {
     let page = include_str!("../../../../../docs/performance/collectives.md");
     for operation in Table::OPERATIONS {
-        let section =
-            page.split("\n### ").find(|text| text.starts_with(operation)).expect(operation);
+        let section = page
+            .split("\n### ")
+            .find(|text| text.starts_with(operation))
+            .expect(operation);
         for algorithm in Table::algorithms(operation) {
-            assert!(section.contains(&format!("\n- `{algorithm}`")), "{operation}: {algorithm}");
+            assert!(
+                section.contains(&format!("\n- `{algorithm}`")),
+                "{operation}: {algorithm}"
+            );
         }
     }
 }
@@ -213,7 +343,10 @@ fn the_page_has_every_algorithm() {
 #[test]
 fn a_mistake_is_reported_with_its_line_and_what_to_write() {
     for (text, message) in [
-        ("# note\n\nsync any", "line 3: 2 columns; write operation, bytes"),
+        (
+            "# note\n\nsync any",
+            "line 3: 2 columns; write operation, bytes",
+        ),
         (
             "sing any any any any any ring",
             "line 1: there is no operation \"sing\"; write one of sync, ",
@@ -222,12 +355,24 @@ fn a_mistake_is_reported_with_its_line_and_what_to_write() {
             "sync any any any any any ring",
             "\"ring\" is no algorithm of sync, which has dissemination, ",
         ),
-        ("sync x any any any any central", "bytes is \"x\"; write a number, a range"),
+        (
+            "sync x any any any any central",
+            "bytes is \"x\"; write a number, a range",
+        ),
         ("sync 4-3 any any any any central", "bytes is \"4-3\""),
         ("sync any +3 any any any central", "members is \"+3\""),
-        ("sync any any two any any central", "nodes is \"two\"; write one, several or any"),
-        ("sync any any any 99999999999999999999 any central", "per-node is"),
-        ("sync any any any any maybe central", "oversubscribed is \"maybe\"; write yes, no or any"),
+        (
+            "sync any any two any any central",
+            "nodes is \"two\"; write one, several or any",
+        ),
+        (
+            "sync any any any 99999999999999999999 any central",
+            "per-node is",
+        ),
+        (
+            "sync any any any any maybe central",
+            "oversubscribed is \"maybe\"; write yes, no or any",
+        ),
     ] {
         assert!(mistake(text).contains(message), "{}", mistake(text));
     }
@@ -237,18 +382,37 @@ fn a_mistake_is_reported_with_its_line_and_what_to_write() {
 fn a_list_shows_where_the_choice_changes() {
     let table = of("collect 8k+/pe 7 any any any ring # measured");
     let listed = table.listed(&FACTS);
-    let collect: Vec<_> = listed.iter().filter(|row| row.operation == "collect").collect();
-    let listed: Vec<_> = collect.iter().map(|row| (row.from, row.algorithm, row.origin)).collect();
-    assert_eq!(listed, [(0, "bruck", RowOrigin::BuiltIn), (7 * 8192, "ring", RowOrigin::File(1))]);
+    let collect: Vec<_> = listed
+        .iter()
+        .filter(|row| row.operation == "collect")
+        .collect();
+    let listed: Vec<_> = collect
+        .iter()
+        .map(|row| (row.from, row.algorithm, row.origin))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            (0, "bruck", RowOrigin::BuiltIn),
+            (7 * 8192, "ring", RowOrigin::File(1))
+        ]
+    );
 }
 
 #[test]
 fn limits_of_algorithms_are_listed() {
-    let listed = built_in().listed(&ChoiceFacts { lines: true, ..FACTS });
+    let listed = built_in().listed(&ChoiceFacts {
+        lines: true,
+        ..FACTS
+    });
     let of = |operation| {
         let rows = listed.iter().filter(|row| row.operation == operation);
-        rows.map(|row| (row.from, row.algorithm)).collect::<Vec<_>>()
+        rows.map(|row| (row.from, row.algorithm))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(of("collect"), [(0, "lines"), (56 * 7 + 1, "bruck"), (512 << 10, "ring")]);
+    assert_eq!(
+        of("collect"),
+        [(0, "lines"), (56 * 7 + 1, "bruck"), (512 << 10, "ring")]
+    );
     assert_eq!(of("alltoall"), [(0, "lines"), (57, "pairwise")]);
 }

@@ -5,17 +5,32 @@ use super::*;
 const RW: u32 = libc::PF_R | libc::PF_W;
 
 fn load(flags: u32, address: usize, file_bytes: usize, nbytes: usize) -> Header {
-    Header { kind: libc::PT_LOAD, flags, address, file_bytes, nbytes }
+    Header {
+        kind: libc::PT_LOAD,
+        flags,
+        address,
+        file_bytes,
+        nbytes,
+    }
 }
 
 fn relro(address: usize, nbytes: usize) -> Header {
-    Header { kind: libc::PT_GNU_RELRO, flags: libc::PF_R, address, file_bytes: 0, nbytes }
+    Header {
+        kind: libc::PT_GNU_RELRO,
+        flags: libc::PF_R,
+        address,
+        file_bytes: 0,
+        nbytes,
+    }
 }
 
 #[test]
 fn relro_is_cut_off() {
-    let headers =
-        [load(libc::PF_R, 0, 0x600, 0x600), load(RW, 0x3dd0, 0x250, 0x9000), relro(0x3dd0, 0x230)];
+    let headers = [
+        load(libc::PF_R, 0, 0x600, 0x600),
+        load(RW, 0x3dd0, 0x250, 0x9000),
+        relro(0x3dd0, 0x230),
+    ];
     let statics = Statics::of_headers(0x10000, &headers, 4096);
     assert_eq!(statics.start(), 0x14000);
     assert_eq!(statics.nbytes(), 0x9000);
@@ -60,7 +75,10 @@ static HERE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(7)
 fn a_static_of_this_program_is_among_them() {
     let statics = Statics::of_program();
     let offset = HERE.as_ptr().addr() - statics.start();
-    assert!(statics.contains(offset, 8) && !statics.of_static_program(), "{statics:?}");
+    assert!(
+        statics.contains(offset, 8) && !statics.of_static_program(),
+        "{statics:?}"
+    );
     let local = 5u64;
     assert!(!statics.contains((&raw const local).addr().wrapping_sub(statics.start()), 8));
 }

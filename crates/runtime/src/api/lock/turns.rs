@@ -65,7 +65,14 @@ pub(super) fn take(
     let me = Some(current());
     let mut turns = process::lock(&TURNS);
     let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
-        turns.push(LockTurn { lock, nbytes, owner: me, held: true, next: 1, serving: 0 });
+        turns.push(LockTurn {
+            lock,
+            nbytes,
+            owner: me,
+            held: true,
+            next: 1,
+            serving: 0,
+        });
         return TurnResult::Yours;
     };
     if turn.owner == me || !threads {
@@ -108,7 +115,9 @@ pub(super) fn set_held(lock: usize, held: bool) -> bool {
 /// count as held.
 pub(super) fn pass(lock: usize) {
     let mut turns = process::lock(&TURNS);
-    let Some(at) = turns.iter().position(|turn| turn.lock == lock) else { return };
+    let Some(at) = turns.iter().position(|turn| turn.lock == lock) else {
+        return;
+    };
     turns[at].serving += 1;
     turns[at].owner = None;
     turns[at].held = false;
@@ -124,7 +133,11 @@ pub(super) fn pass(lock: usize) {
 /// Returns the address and the size of each lock that this PE holds.
 pub(super) fn held() -> Vec<(usize, usize)> {
     let turns = process::lock(&TURNS);
-    turns.iter().filter(|turn| turn.held).map(|turn| (turn.lock, turn.nbytes)).collect()
+    turns
+        .iter()
+        .filter(|turn| turn.held)
+        .map(|turn| (turn.lock, turn.nbytes))
+        .collect()
 }
 
 /// Forgets the locks in a range of memory, except those for which threads wait.

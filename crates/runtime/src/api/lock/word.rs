@@ -130,7 +130,15 @@ impl LockWord for c_int {
 
     unsafe fn add_to_node(remote: RemoteWord<Self>, bits: u32) {
         // SAFETY: the caller promises that the word is symmetric and aligned.
-        unsafe { amo::or(remote.call, LockContext, remote.word.cast(), bits, remote.pe) };
+        unsafe {
+            amo::or(
+                remote.call,
+                LockContext,
+                remote.word.cast(),
+                bits,
+                remote.pe,
+            )
+        };
     }
 
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32 {

@@ -11,7 +11,10 @@ fn run<T: Copy + PartialEq + core::fmt::Debug>(op: Combine, left: &[T], right: &
     let n = left.len();
     // Operands are symmetric memory, which is never borrowed.
     let (mut l, mut r) = (left.to_vec(), right.to_vec());
-    let (l, r) = (l.as_mut_ptr().cast_const().cast(), r.as_mut_ptr().cast_const().cast());
+    let (l, r) = (
+        l.as_mut_ptr().cast_const().cast(),
+        r.as_mut_ptr().cast_const().cast(),
+    );
 
     let mut apart = left.to_vec();
     // SAFETY: three arrays of n elements, the first of them our own.
@@ -38,10 +41,22 @@ fn run<T: Copy + PartialEq + core::fmt::Debug>(op: Combine, left: &[T], right: &
 
 #[test]
 fn bits() {
-    assert_eq!(run::<u8>(Combine::and::<u8>(), &[0b1100], &[0b1010]), [0b1000]);
-    assert_eq!(run::<u8>(Combine::or::<u8>(), &[0b1100], &[0b1010]), [0b1110]);
-    assert_eq!(run::<u8>(Combine::xor::<u8>(), &[0b1100], &[0b1010]), [0b0110]);
-    assert_eq!(run::<i64>(Combine::and::<i64>(), &[-1], &[i64::MIN]), [i64::MIN]);
+    assert_eq!(
+        run::<u8>(Combine::and::<u8>(), &[0b1100], &[0b1010]),
+        [0b1000]
+    );
+    assert_eq!(
+        run::<u8>(Combine::or::<u8>(), &[0b1100], &[0b1010]),
+        [0b1110]
+    );
+    assert_eq!(
+        run::<u8>(Combine::xor::<u8>(), &[0b1100], &[0b1010]),
+        [0b0110]
+    );
+    assert_eq!(
+        run::<i64>(Combine::and::<i64>(), &[-1], &[i64::MIN]),
+        [i64::MIN]
+    );
 }
 
 #[test]
@@ -54,9 +69,18 @@ fn the_type_decides_the_order() {
 
 #[test]
 fn integers_wrap() {
-    assert_eq!(run::<i32>(Combine::sum::<i32>(), &[i32::MAX], &[1]), [i32::MIN]);
-    assert_eq!(run::<i16>(Combine::prod::<i16>(), &[i16::MIN], &[-1]), [i16::MIN]);
-    assert_eq!(run::<usize>(Combine::sum::<usize>(), &[usize::MAX], &[2]), [1]);
+    assert_eq!(
+        run::<i32>(Combine::sum::<i32>(), &[i32::MAX], &[1]),
+        [i32::MIN]
+    );
+    assert_eq!(
+        run::<i16>(Combine::prod::<i16>(), &[i16::MIN], &[-1]),
+        [i16::MIN]
+    );
+    assert_eq!(
+        run::<usize>(Combine::sum::<usize>(), &[usize::MAX], &[2]),
+        [1]
+    );
 }
 
 #[test]
@@ -138,7 +162,16 @@ fn no_alignment_is_needed() {
 /// Compared by bits: NaN is unequal to itself, and -0.0 equal to 0.0.
 #[test]
 fn max_and_min_of_floats_depend_on_no_order() {
-    let odd = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0];
+    let odd = [
+        f64::NAN,
+        -f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+    ];
     for of in [<f64 as Ordered>::max, <f64 as Ordered>::min] {
         for a in odd {
             for b in odd {
@@ -160,8 +193,14 @@ fn max_and_min_of_floats() {
     assert_eq!(max(f64::NAN, 1.0), [f64::NAN.to_bits()]);
     assert_eq!(min(1.0, -f64::NAN), [f64::NAN.to_bits()]);
     assert_eq!(max(f64::INFINITY, 1.0), [f64::INFINITY.to_bits()]);
-    assert_eq!(run::<f32>(Combine::max::<f32>(), &[2.0, -3.0], &[1.0, -2.0]), [2.0, -2.0]);
-    assert_eq!(run::<f32>(Combine::min::<f32>(), &[2.0, -3.0], &[1.0, -2.0]), [1.0, -3.0]);
+    assert_eq!(
+        run::<f32>(Combine::max::<f32>(), &[2.0, -3.0], &[1.0, -2.0]),
+        [2.0, -2.0]
+    );
+    assert_eq!(
+        run::<f32>(Combine::min::<f32>(), &[2.0, -3.0], &[1.0, -2.0]),
+        [1.0, -3.0]
+    );
 }
 
 #[test]
@@ -188,7 +227,16 @@ fn complex_numbers() {
         run::<Complex<f64>>(Combine::prod::<Complex<f64>>(), &[a], &[b]),
         [Complex { re: 11.0, im: 2.0 }]
     );
-    let (a, b) = (Complex { re: 0.5f32, im: 1.0 }, Complex { re: 2.0f32, im: 4.0 });
+    let (a, b) = (
+        Complex {
+            re: 0.5f32,
+            im: 1.0,
+        },
+        Complex {
+            re: 2.0f32,
+            im: 4.0,
+        },
+    );
     assert_eq!(
         run::<Complex<f32>>(Combine::prod::<Complex<f32>>(), &[a], &[b]),
         [Complex { re: -3.0, im: 4.0 }]

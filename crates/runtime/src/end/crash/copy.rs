@@ -33,7 +33,9 @@ impl CopyTask<'_> {
     /// # Safety
     /// The caller is the handler to which the kernel has passed the context.
     pub(super) unsafe fn run(&self) -> bool {
-        let Some(stack) = new_stack(STACK) else { return false };
+        let Some(stack) = new_stack(STACK) else {
+            return false;
+        };
         let top = stack.ss_sp.wrapping_byte_add(STACK);
         let task = std::ptr::from_ref(self).cast_mut();
         // `clone` runs no handlers of `fork`, and the end of the copy sends no signal.
@@ -59,7 +61,9 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
         // SAFETY: the context is from the kernel, and the copy does not resume the function.
         unsafe { leave_call(task.context) };
     }
-    let Some(stack) = new_stack(STACK) else { return 1 };
+    let Some(stack) = new_stack(STACK) else {
+        return 1;
+    };
     // SAFETY: nothing else uses the memory, and this function runs on another stack.
     unsafe { libc::sigaltstack(&raw const stack, null_mut()) };
     // The kernel restores the stack of handlers from the context.
@@ -112,12 +116,18 @@ unsafe fn restore(context: *mut libc::ucontext_t) -> ! {
 
 /// Maps memory for a stack of handlers.
 pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
-    let (access, kind) =
-        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    let (access, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
     // SAFETY: creates a mapping at an address that the kernel chooses.
     let memory = unsafe { libc::mmap(null_mut(), nbytes, access, kind, -1, 0) };
     let is_mapped = memory != libc::MAP_FAILED;
-    is_mapped.then_some(libc::stack_t { ss_sp: memory, ss_flags: 0, ss_size: nbytes })
+    is_mapped.then_some(libc::stack_t {
+        ss_sp: memory,
+        ss_flags: 0,
+        ss_size: nbytes,
+    })
 }
 
 /// Adds 1 to the instruction address of the context, and returns the result. This is the address of
@@ -129,7 +139,10 @@ pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
 pub(super) unsafe fn advance_frame(context: *mut libc::ucontext_t) -> usize {
     // SAFETY: the caller promises that the context is from the kernel.
     let registers = unsafe { Registers::of(context) };
-    let registers = Registers { instruction: registers.instruction + 1, ..registers };
+    let registers = Registers {
+        instruction: registers.instruction + 1,
+        ..registers
+    };
     // SAFETY: the caller promises that the context is from the kernel.
     unsafe { registers.set(context) };
     registers.instruction
@@ -151,9 +164,14 @@ pub(super) unsafe fn leave_call(context: *mut libc::ucontext_t) {
     );
     #[cfg(target_arch = "aarch64")]
     // SAFETY: the caller promises that the context is from the kernel.
-    let (stack, next) = (registers.stack, unsafe { (*context).uc_mcontext.regs[30] as usize });
+    let (stack, next) = (registers.stack, unsafe {
+        (*context).uc_mcontext.regs[30] as usize
+    });
     // An address within the call instruction, not after it.
-    let caller = Registers { instruction: next - 1, stack };
+    let caller = Registers {
+        instruction: next - 1,
+        stack,
+    };
     // SAFETY: the caller promises that the context is from the kernel.
     unsafe { caller.set(context) };
 }

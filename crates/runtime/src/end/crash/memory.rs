@@ -75,8 +75,10 @@ fn new(layout: Layout) -> *mut u8 {
     let mut before = next.align_offset(layout.align());
     if LEFT.load(Relaxed) < before.saturating_add(layout.size()) {
         let nbytes = CHUNK.max(layout.size().saturating_add(layout.align()));
-        let (access, kind) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
         let kind = kind | libc::MAP_NORESERVE;
         // SAFETY: creates a mapping at an address that the kernel chooses.
         let memory = unsafe { libc::mmap(null_mut(), nbytes, access, kind, -1, 0) };

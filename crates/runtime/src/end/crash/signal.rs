@@ -97,7 +97,10 @@ impl Registers {
             [libc::REG_RIP, libc::REG_RSP].map(|register| machine.gregs[register as usize]);
         #[cfg(target_arch = "aarch64")]
         let [instruction, stack] = [machine.pc, machine.sp];
-        Registers { instruction: instruction as usize, stack: stack as usize }
+        Registers {
+            instruction: instruction as usize,
+            stack: stack as usize,
+        }
     }
 
     /// Writes the registers to a context.

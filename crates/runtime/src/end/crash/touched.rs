@@ -69,7 +69,10 @@ pub(super) fn describe(crash: &Crash) -> Option<Touched> {
 /// pointer.
 fn overflows(crash: &Crash, maps: &str) -> bool {
     let top = crash.registers.stack;
-    let stack = maps.lines().filter_map(writable).find(|range| top < range.end);
+    let stack = maps
+        .lines()
+        .filter_map(writable)
+        .find(|range| top < range.end);
     stack
         .is_some_and(|stack| (top.saturating_sub(BEYOND_TOP)..stack.start).contains(&crash.address))
 }
@@ -116,10 +119,20 @@ mod tests {
 3001000-4000000 rw-p 00000000 00:00 0
 ";
         let overflows = |stack, address| {
-            let registers = Registers { instruction: 0x10, stack };
+            let registers = Registers {
+                instruction: 0x10,
+                stack,
+            };
             let (signal, code) = (libc::SIGSEGV, 1);
             overflows(
-                &Crash { signal, code, address, registers, is_first_thread: true, launcher: 1 },
+                &Crash {
+                    signal,
+                    code,
+                    address,
+                    registers,
+                    is_first_thread: true,
+                    launcher: 1,
+                },
                 maps,
             )
         };

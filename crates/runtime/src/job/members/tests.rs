@@ -11,22 +11,39 @@ fn list(members: impl std::borrow::Borrow<Members>) -> Vec<u32> {
 #[test]
 fn the_grid_of_ten_in_rows_of_three() {
     let world = Members::world(10);
-    let at = |pe| world.row_and_column(3, TeamPe(pe)).expect("a positive range");
+    let at = |pe| {
+        world
+            .row_and_column(3, TeamPe(pe))
+            .expect("a positive range")
+    };
     assert_eq!(list(at(4).0), [3, 4, 5]);
     assert_eq!(list(at(4).1), [1, 4, 7]);
     assert_eq!(list(at(9).0), [9]);
     assert_eq!(list(at(9).1), [0, 3, 6, 9]);
-    assert_eq!(list(world.row_and_column(99, TeamPe(4)).expect("as 10").0), list(&world));
+    assert_eq!(
+        list(world.row_and_column(99, TeamPe(4)).expect("as 10").0),
+        list(&world)
+    );
     assert_eq!(world.row_and_column(0, TeamPe(4)), None);
 }
 
 #[test]
 fn triplets_that_leave_the_parent_are_refused() {
     let parent = Members::world(8);
-    for (start, stride, size) in
-        [(3, 3, 3), (-1, 1, 2), (0, 1, 9), (0, 0, 2), (0, 1, 0), (1, -1, 3), (8, 1, 1)]
-    {
-        assert_eq!(parent.subset(start, stride, size), None, "{start} {stride} {size}");
+    for (start, stride, size) in [
+        (3, 3, 3),
+        (-1, 1, 2),
+        (0, 1, 9),
+        (0, 0, 2),
+        (0, 1, 0),
+        (1, -1, 3),
+        (8, 1, 1),
+    ] {
+        assert_eq!(
+            parent.subset(start, stride, size),
+            None,
+            "{start} {stride} {size}"
+        );
     }
     assert_eq!(list(parent.subset(6, -2, 3).expect("valid")), [6, 4, 2]);
     assert_eq!(list(parent.subset(5, 0, 1).expect("valid")), [5]);
@@ -37,10 +54,17 @@ fn triplets_that_leave_the_parent_are_refused() {
 #[test]
 fn a_grid_of_three_dimensions_with_places_and_members_to_spare() {
     let world = Members::world(11);
-    let at = |ranges, pe| world.axes(ranges, TeamPe(pe)).map(|axes: [_; 3]| axes.map(list));
+    let at = |ranges, pe| {
+        world
+            .axes(ranges, TeamPe(pe))
+            .map(|axes: [_; 3]| axes.map(list))
+    };
     assert_eq!(at([2, 2, 2], 5), Some([vec![4, 5], vec![5, 7], vec![1, 5]]));
     assert_eq!(at([2, 2, 2], 8), None);
-    assert_eq!(at([2, 3, 2], 10), Some([vec![10], vec![6, 8, 10], vec![4, 10]]));
+    assert_eq!(
+        at([2, 3, 2], 10),
+        Some([vec![10], vec![6, 8, 10], vec![4, 10]])
+    );
     assert_eq!(at([2, 0, 2], 0), None);
     let all = u32::MAX >> 1;
     let everybody: Vec<u32> = (0..11).collect();
@@ -49,9 +73,15 @@ fn a_grid_of_three_dimensions_with_places_and_members_to_spare() {
 
 #[test]
 fn a_list_that_is_a_triplet_becomes_one() {
-    assert_eq!(Members::listed(vec![2, 4, 6]), Members::world(8).subset(2, 2, 3).unwrap());
+    assert_eq!(
+        Members::listed(vec![2, 4, 6]),
+        Members::world(8).subset(2, 2, 3).unwrap()
+    );
     assert_eq!(Members::listed(vec![6, 3, 0]).triplet(), Some((6, -3)));
-    assert_eq!(Members::listed(vec![5]), Members::world(6).subset(5, 1, 1).unwrap());
+    assert_eq!(
+        Members::listed(vec![5]),
+        Members::world(6).subset(5, 1, 1).unwrap()
+    );
     assert_eq!(Members::listed(vec![0, 1, 3]).triplet(), None);
 }
 

@@ -7,13 +7,24 @@ use super::*;
 fn edges(n: u32) -> impl Iterator<Item = (Edge, usize)> {
     (0..(Edge::count(n) / 3) as u8).flat_map(|k| {
         let exchange = WORD + 2 * SHORT;
-        [(Edge::Ahead(k), WORD), (Edge::Behind(k), WORD), (Edge::Exchange(k), exchange)]
+        [
+            (Edge::Ahead(k), WORD),
+            (Edge::Behind(k), WORD),
+            (Edge::Exchange(k), exchange),
+        ]
     })
 }
 
 #[test]
 fn nothing_overlaps() {
-    for (n, sets) in [(1u32, 1), (2, 1), (3, 2), (64, 1), (65, RECEIVE_BUFFER_SETS), (512, 3)] {
+    for (n, sets) in [
+        (1u32, 1),
+        (2, 1),
+        (3, 2),
+        (64, 1),
+        (65, RECEIVE_BUFFER_SETS),
+        (512, 3),
+    ] {
         let a = Areas::new(n, sets);
         let mut ends = vec![(0, WORD), (a.table(), n as usize * WORD)];
         ends.extend(a.exits().map(|at| (at, WORD)));
@@ -40,7 +51,10 @@ fn nothing_overlaps() {
                     [0, 1].map(|copy| (a.receive_buffer(set, k, copy), a.receive_buffer_bytes())),
                 );
                 ends.extend([0, 1].map(|parity| {
-                    (a.receive_buffer_of_job(set, k, parity), a.receive_buffer_bytes())
+                    (
+                        a.receive_buffer_of_job(set, k, parity),
+                        a.receive_buffer_bytes(),
+                    )
                 }));
             }
         }
@@ -51,7 +65,9 @@ fn nothing_overlaps() {
             // The memory in which this PE packs is a receive buffer for collectives among all PEs.
             let packed = (0..sets as u8).map(|set| a.packed(set));
             assert!(
-                packed.clone().all(|at| ends.contains(&(at, a.receive_buffer_bytes()))),
+                packed
+                    .clone()
+                    .all(|at| ends.contains(&(at, a.receive_buffer_bytes()))),
                 "{n} PEs"
             );
         }
@@ -73,7 +89,11 @@ fn short_vectors_lie_beside_their_flags() {
         for slot in [0, 3, 4, 1000] {
             for (edge, nbytes) in edges(n) {
                 let at = a.slot_flags(slot).flag(edge);
-                assert_eq!(at / LINE, (at + nbytes - 1) / LINE, "{edge:?} of slot {slot}");
+                assert_eq!(
+                    at / LINE,
+                    (at + nbytes - 1) / LINE,
+                    "{edge:?} of slot {slot}"
+                );
             }
         }
     }
@@ -85,6 +105,9 @@ fn a_job_of_any_size_registers_no_more_than_is_allowed() {
     for n in around.filter(|n| *n > 0) {
         let nbytes = Areas::new(n, 1).nbytes();
         let allowed = (1 << 20) + heap_blocks::TABLE + 200 * n as usize;
-        assert!(nbytes <= allowed, "{nbytes} bytes for {n} PEs, of {allowed}");
+        assert!(
+            nbytes <= allowed,
+            "{nbytes} bytes for {n} PEs, of {allowed}"
+        );
     }
 }

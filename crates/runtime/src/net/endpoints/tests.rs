@@ -59,8 +59,12 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     let transport = null::with_endpoints(5);
     let made = contexts::tests::made;
     let default = ContextHandle::DEFAULT;
-    let [a, private, serialized, late] =
-        [made(0), made(SHMEM_CTX_PRIVATE), made(SHMEM_CTX_SERIALIZED), made(SHMEM_CTX_PRIVATE)];
+    let [a, private, serialized, late] = [
+        made(0),
+        made(SHMEM_CTX_PRIVATE),
+        made(SHMEM_CTX_SERIALIZED),
+        made(SHMEM_CTX_PRIVATE),
+    ];
     set_library(transport.endpoint().expect("the first one"));
     for ctx in [a, private, serialized, default, late] {
         assert!(quiet(ctx).is_none());
@@ -72,7 +76,11 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     assert_eq!(locked(a), Some(a.index()));
     assert_eq!(locked(private), Some(private.index()));
     assert_eq!(locked(serialized), Some(serialized.index()));
-    assert_eq!(locked(late), Some(0), "it shares that of the default context, with its lock");
+    assert_eq!(
+        locked(late),
+        Some(0),
+        "it shares that of the default context, with its lock"
+    );
 
     // While the default context has no endpoint, contexts share that of the library.
     drop_endpoint(default);

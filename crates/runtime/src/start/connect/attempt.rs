@@ -51,7 +51,11 @@ pub(super) fn connect_over(
     executors: Vec<AmoExecutor>,
 ) -> Result<Connected, String> {
     let mut failures: Vec<(Vec<String>, String)> = Vec::new();
-    for Part { name: part, executors } in agreed_parts(call, job, provider, executors)? {
+    for Part {
+        name: part,
+        executors,
+    } in agreed_parts(call, job, provider, executors)?
+    {
         let mut whys: Vec<String> = Vec::new();
         for mut executor in executors {
             if let Some(why) = whys.first() {
@@ -60,7 +64,10 @@ pub(super) fn connect_over(
             match attempt(call, job, (provider, part.as_deref()), executor) {
                 Ok(connected) => {
                     for why in failures.iter().filter(|_| job.me == Pe(0)).map(failure) {
-                        warning!("of the transport {}, {why}; the next one is used", provider.name);
+                        warning!(
+                            "of the transport {}, {why}; the next one is used",
+                            provider.name
+                        );
                     }
                     return Ok(connected);
                 }
@@ -104,13 +111,19 @@ fn agreed_parts(
     provider: &Provider,
     executors: Vec<AmoExecutor>,
 ) -> Result<Vec<Part>, String> {
-    let Some(parts) = provider.parts else { return Ok(vec![Part { name: None, executors }]) };
+    let Some(parts) = provider.parts else {
+        return Ok(vec![Part {
+            name: None,
+            executors,
+        }]);
+    };
     let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit, CALLBACKS));
     let own_parts = |executor: &AmoExecutor| {
         let open = arguments(job, executor.amos, None, &host);
         without_signals(|| parts(&open)).map_err(|error| error.to_string())
     };
-    job.session().report_opening(Some(&described(provider, None)));
+    job.session()
+        .report_opening(Some(&described(provider, None)));
     let own: Vec<Result<Vec<String>, String>> = executors.iter().map(own_parts).collect();
     job.session().report_opening(None);
     let all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
@@ -118,7 +131,10 @@ fn agreed_parts(
         name: Some(name),
         executors: indices.into_iter().map(|i| executors[i].clone()).collect(),
     };
-    Ok(candidates::parts(executors.len(), &all)?.into_iter().map(part).collect())
+    Ok(candidates::parts(executors.len(), &all)?
+        .into_iter()
+        .map(part)
+        .collect())
 }
 
 /// Returns a transport and its part, as messages name them.
@@ -181,15 +197,22 @@ fn attempt(
     let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit, CALLBACKS));
     let open = arguments(job, executor.amos, part, &host);
     if provider.opens_libraries {
-        job.session().report_opening(Some(&described(provider, part)));
+        job.session()
+            .report_opening(Some(&described(provider, part)));
     }
     let prepared = prepare(job, provider, &open).map_err(|error| error.to_string());
     if provider.opens_libraries {
         job.session().report_opening(None);
     }
-    let OpenTransport { mut transport, announced } = exchange_results(call, job, prepared)?;
+    let OpenTransport {
+        mut transport,
+        announced,
+    } = exchange_results(call, job, prepared)?;
     // The first PE of a machine publishes the announcements of all PEs in the machine's memory.
-    match job.session().exchange_to_first(&encode(ANNOUNCED, &announced)) {
+    match job
+        .session()
+        .exchange_to_first(&encode(ANNOUNCED, &announced))
+    {
         Ok(Some(records)) => {
             let records: Records<Announced> = decoded(call, ANNOUNCED, records);
             let bytes = Directory::encode((0..job.n_pes).map(|pe| records[pe].record()));
@@ -201,11 +224,17 @@ fn attempt(
         Err(error) => fail!(call, "{error}"),
     }
     let directory = Arc::new(Directory::new(job.memory.await_published()));
-    let connected = transport.connect(directory).and_then(|()| transport.internal_endpoint());
+    let connected = transport
+        .connect(directory)
+        .and_then(|()| transport.internal_endpoint());
     let endpoint = exchange_results(call, job, connected.map_err(|error| error.to_string()))?;
     let endpoint = exchange_results(call, job, run_probe(call, job, &*transport, endpoint))?;
     host.set_chosen();
-    Ok(Connected { endpoint, transport, executor })
+    Ok(Connected {
+        endpoint,
+        transport,
+        executor,
+    })
 }
 
 /// The data of a PE for its peers: its address, and the keys of its segments by number.
@@ -217,7 +246,10 @@ struct Announced {
 
 impl Announced {
     fn record(&self) -> PeRecord<'_> {
-        PeRecord { address: &self.address, keys: self.keys.each_ref().map(Vec::as_slice) }
+        PeRecord {
+            address: &self.address,
+            keys: self.keys.each_ref().map(Vec::as_slice),
+        }
     }
 }
 
@@ -249,11 +281,18 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
     let start = std::ptr::with_exposed_provenance_mut(statics.start());
     let segments = [
         (Segment::Heap, job.memory.heap(), layout.heap_bytes()),
-        (Segment::Internal, job.memory.internal(), layout.internal_bytes()),
+        (
+            Segment::Internal,
+            job.memory.internal(),
+            layout.internal_bytes(),
+        ),
         (Segment::Static, start, statics.nbytes()),
     ];
     let caps = transport.caps();
-    let (locks, at_init) = (caps.locks_memory, caps.registered_at_init(layout.heap_bytes()));
+    let (locks, at_init) = (
+        caps.locks_memory,
+        caps.registered_at_init(layout.heap_bytes()),
+    );
     let registered = RegisteredSizes::new(job, at_init);
     let [heap, own, static_data] = registered.nbytes;
     let of_node = registered.of_node();
@@ -269,14 +308,20 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
     if locks {
         locked::prepare(job, at_init)?;
     }
-    let mut announced = Announced { address: transport.address(), keys: Default::default() };
+    let mut announced = Announced {
+        address: transport.address(),
+        keys: Default::default(),
+    };
     for (segment, base, nbytes) in segments {
         // SAFETY: the segment is mapped for the life of the process, except for holes in the static
         // data. All PEs have the same holes, so no peer accesses them.
         let key = unsafe { transport.register(segment, base, nbytes) }?;
         announced.keys[segment as usize] = key.0;
     }
-    Ok(OpenTransport { transport, announced })
+    Ok(OpenTransport {
+        transport,
+        announced,
+    })
 }
 
 /// Runs the probe with the next PE some of whose memory may not be mapped here, if there is one.
@@ -304,7 +349,10 @@ fn run_probe(
 fn probe_limit(job: &Job) -> Duration {
     let machines = job.session().nodes().clone();
     let n_local = machines.size(machines.node_of(job.me.0));
-    let turns =
-        if job.is_oversubscribed { Duration::from_secs(n_local.into()) } else { Duration::ZERO };
+    let turns = if job.is_oversubscribed {
+        Duration::from_secs(n_local.into())
+    } else {
+        Duration::ZERO
+    };
     3 * job.settings.host_limit + turns
 }

@@ -69,7 +69,9 @@ impl Candidate<'_> {
 /// Lists transports with the reasons why they are not chosen.
 pub(super) fn refusals<'a, 'b: 'a>(refused: impl Iterator<Item = &'a Candidate<'b>>) -> String {
     let reason = |candidate: &Candidate<'_>| {
-        candidate.refusal().map(|why| format!("{}: {why}", candidate.provider.name))
+        candidate
+            .refusal()
+            .map(|why| format!("{}: {why}", candidate.provider.name))
     };
     refused.filter_map(reason).collect::<Vec<_>>().join("; ")
 }
@@ -84,9 +86,19 @@ pub(super) fn agree<'a>(
     providers: &[&'a Provider],
     findings: &[Findings],
 ) -> Result<Vec<Candidate<'a>>, String> {
-    let shown = |requested: &str| if requested.is_empty() { "auto" } else { requested }.to_owned();
+    let shown = |requested: &str| {
+        if requested.is_empty() {
+            "auto"
+        } else {
+            requested
+        }
+        .to_owned()
+    };
     let settings = |found: &Findings| {
-        [("SHMEM_TRANSPORT", found.requested.clone()), ("SHMEM_AMOS", found.amos.clone())]
+        [
+            ("SHMEM_TRANSPORT", found.requested.clone()),
+            ("SHMEM_AMOS", found.amos.clone()),
+        ]
     };
     for (pe, found) in findings.iter().enumerate() {
         for ((name, first), (_, other)) in settings(&findings[0]).into_iter().zip(settings(found)) {
@@ -102,7 +114,11 @@ pub(super) fn agree<'a>(
     let requested = &findings[0].requested;
     let (mut excluded, mut rdma, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for (rank, &provider) in providers.iter().enumerate() {
-        let candidate = |verdict| Candidate { provider, rank, verdict };
+        let candidate = |verdict| Candidate {
+            provider,
+            rank,
+            verdict,
+        };
         if provider.name == requested {
             rdma.push(candidate(Verdict::Untried));
         } else if !requested.is_empty() {
@@ -169,7 +185,10 @@ pub(in crate::start) fn executors(
     provider: &Provider,
     in_hardware: bool,
 ) -> Result<Vec<AmoExecutor>, String> {
-    let executor = |amos, reason: &str| AmoExecutor { amos, reason: reason.to_owned() };
+    let executor = |amos, reason: &str| AmoExecutor {
+        amos,
+        reason: reason.to_owned(),
+    };
     match requested {
         Some(Amos::Network) if !provider.network_amos => Err(format!(
             "SHMEM_AMOS is network, but {} has no atomic operations of its own: with software the CPUs of the targets carry them \
@@ -181,9 +200,10 @@ pub(in crate::start) fn executors(
             executor(Amos::Network, "the hardware of every PE carries them out"),
             executor(Amos::Software, "the network's own do not work"),
         ]),
-        None => {
-            Ok(vec![executor(Amos::Software, "not every PE has hardware that carries them out")])
-        }
+        None => Ok(vec![executor(
+            Amos::Software,
+            "not every PE has hardware that carries them out",
+        )]),
     }
 }
 
@@ -214,19 +234,27 @@ pub(super) fn parts(
     let mut whys = Vec::new();
     for executor in 0..n_executors {
         let of_pes = || offers.iter().filter_map(|offer| offer.get(executor));
-        let absent: Vec<Result<(), String>> =
-            of_pes().map(|offer| offer.as_ref().map(drop).map_err(Clone::clone)).collect();
+        let absent: Vec<Result<(), String>> = of_pes()
+            .map(|offer| offer.as_ref().map(drop).map_err(Clone::clone))
+            .collect();
         if let Some(why) = complaint(&absent) {
             whys.push(why);
             continue;
         }
         let lists: Vec<&Vec<String>> = of_pes().filter_map(|offer| offer.as_ref().ok()).collect();
         let is_common = |part: &&String| lists.iter().all(|list| list.contains(part));
-        let found: Vec<&String> =
-            lists.iter().take(1).copied().flatten().filter(is_common).collect();
+        let found: Vec<&String> = lists
+            .iter()
+            .take(1)
+            .copied()
+            .flatten()
+            .filter(is_common)
+            .collect();
         if found.is_empty() {
-            let described: Vec<Result<(), String>> =
-                lists.iter().map(|list| Err(format!("it has {}", list.join(", ")))).collect();
+            let described: Vec<Result<(), String>> = lists
+                .iter()
+                .map(|list| Err(format!("it has {}", list.join(", "))))
+                .collect();
             let described = complaint(&described).unwrap_or_default();
             whys.push(format!("the PEs have nothing in common ({described})"));
         }
@@ -238,7 +266,11 @@ pub(super) fn parts(
         }
     }
     whys.dedup();
-    if agreed.is_empty() { Err(whys.join("; ")) } else { Ok(agreed) }
+    if agreed.is_empty() {
+        Err(whys.join("; "))
+    } else {
+        Ok(agreed)
+    }
 }
 
 /// Describes which PEs have failed for which reason; `None` if none has. PEs with the same reason
@@ -262,19 +294,28 @@ pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
 }
 
 fn pes(are: impl Iterator<Item = bool>) -> Vec<u32> {
-    are.zip(0..).filter(|(is, _)| *is).map(|(_, pe)| pe).collect()
+    are.zip(0..)
+        .filter(|(is, _)| *is)
+        .map(|(_, pe)| pe)
+        .collect()
 }
 
 /// Lists PEs, of many only the first ones, followed by a verb in the singular or plural.
 fn list_pes(pes: &[u32], one: &str, several: &str) -> String {
     const SHOWN: usize = 4;
-    let named: Vec<String> = pes.iter().take(SHOWN).map(|pe| format!("PE {pe}")).collect();
+    let named: Vec<String> = pes
+        .iter()
+        .take(SHOWN)
+        .map(|pe| format!("PE {pe}"))
+        .collect();
     let more = match pes.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let verb = if pes.len() == 1 { one } else { several };
-    format!("{}{more} {verb}", named.join(", ")).trim_end().to_owned()
+    format!("{}{more} {verb}", named.join(", "))
+        .trim_end()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -282,9 +323,19 @@ mod tests {
     use super::*;
     use rushmem_transport::null;
 
-    const UCX: Provider = Provider { name: "ucx", ..null::PROVIDER };
-    const OFI: Provider = Provider { name: "ofi", ..null::PROVIDER };
-    const TCP: Provider = Provider { name: "tcp", without_rdma: true, ..null::PROVIDER };
+    const UCX: Provider = Provider {
+        name: "ucx",
+        ..null::PROVIDER
+    };
+    const OFI: Provider = Provider {
+        name: "ofi",
+        ..null::PROVIDER
+    };
+    const TCP: Provider = Provider {
+        name: "tcp",
+        without_rdma: true,
+        ..null::PROVIDER
+    };
 
     fn agreed(findings: &[Findings]) -> Result<Vec<Candidate<'static>>, String> {
         agree(&[&UCX, &OFI, &TCP], findings)
@@ -292,29 +343,43 @@ mod tests {
 
     /// Returns the numbers of the transports that are tried, in their order.
     fn tried(candidates: &[Candidate<'_>]) -> Vec<usize> {
-        let tried = candidates.iter().filter(|candidate| candidate.verdict == Verdict::Untried);
+        let tried = candidates
+            .iter()
+            .filter(|candidate| candidate.verdict == Verdict::Untried);
         tried.map(|candidate| candidate.rank).collect()
     }
 
     fn auto(ucx: Availability, ofi: Availability) -> Findings {
-        Findings { seen: vec![ucx, ofi, Availability::Plain], ..Findings::default() }
+        Findings {
+            seen: vec![ucx, ofi, Availability::Plain],
+            ..Findings::default()
+        }
     }
 
     fn forced(name: &str) -> Findings {
-        Findings { requested: name.to_owned(), ..Findings::default() }
+        Findings {
+            requested: name.to_owned(),
+            ..Findings::default()
+        }
     }
 
     #[test]
     fn rdma_goes_first_and_software_only_where_it_is_ours() {
         use Availability::{Plain, Rdma};
         let candidates = |ucx: &Availability, ofi: &Availability| {
-            let findings = [auto(ucx.clone(), ofi.clone()), auto(ucx.clone(), ofi.clone())];
+            let findings = [
+                auto(ucx.clone(), ofi.clone()),
+                auto(ucx.clone(), ofi.clone()),
+            ];
             tried(&agreed(&findings).expect("tcp at least"))
         };
         assert_eq!(candidates(&Rdma, &Rdma), [0, 1, 2]);
         assert_eq!(candidates(&Plain, &Rdma), [1, 2]);
         assert_eq!(candidates(&Plain, &Plain), [2]);
-        assert_eq!(candidates(&Availability::Absent("gone".into()), &Plain), [2]);
+        assert_eq!(
+            candidates(&Availability::Absent("gone".into()), &Plain),
+            [2]
+        );
     }
 
     #[test]
@@ -323,10 +388,18 @@ mod tests {
             auto(Availability::Rdma, Availability::Rdma),
             auto(Availability::Plain, Availability::Rdma),
         );
-        let lacking = auto(Availability::Rdma, Availability::Absent("no libfabric.so.1".into()));
+        let lacking = auto(
+            Availability::Rdma,
+            Availability::Absent("no libfabric.so.1".into()),
+        );
         let agreed = agreed(&[with.clone(), without, with, lacking]).expect("tcp at least");
         assert_eq!(tried(&agreed), [2]);
-        let why = |rank| agreed.iter().find(|it| it.rank == rank).and_then(Candidate::refusal);
+        let why = |rank| {
+            agreed
+                .iter()
+                .find(|it| it.rank == rank)
+                .and_then(Candidate::refusal)
+        };
         assert_eq!(why(0), Some("PE 1 has no RDMA device for it"));
         assert_eq!(why(1), Some("PE 3: no libfabric.so.1"));
     }
@@ -335,27 +408,56 @@ mod tests {
     fn what_is_requested_is_the_only_candidate() {
         let agreed_on = agreed(&[forced("ofi"), forced("ofi")]).expect("it is known");
         assert_eq!(tried(&agreed_on), [1]);
-        assert_eq!(agreed_on.iter().filter(|candidate| candidate.is_excluded()).count(), 2);
-        let error =
-            agreed(&[forced("tcp"), forced("tcp"), auto(Availability::Rdma, Availability::Rdma)]);
+        assert_eq!(
+            agreed_on
+                .iter()
+                .filter(|candidate| candidate.is_excluded())
+                .count(),
+            2
+        );
+        let error = agreed(&[
+            forced("tcp"),
+            forced("tcp"),
+            auto(Availability::Rdma, Availability::Rdma),
+        ]);
         let error = error.map(drop).expect_err("they differ");
-        assert!(error.contains("tcp on PE 0") && error.contains("auto on PE 2"), "{error}");
+        assert!(
+            error.contains("tcp on PE 0") && error.contains("auto on PE 2"),
+            "{error}"
+        );
     }
 
     #[test]
     fn pes_agree_on_who_carries_out_atomic_operations() {
-        let network = Findings { amos: "network".to_owned(), ..forced("ofi") };
-        let error =
-            agreed(&[forced("ofi"), forced("ofi"), network]).map(drop).expect_err("they differ");
-        assert!(error.contains("SHMEM_AMOS is auto on PE 0 and network on PE 2"), "{error}");
+        let network = Findings {
+            amos: "network".to_owned(),
+            ..forced("ofi")
+        };
+        let error = agreed(&[forced("ofi"), forced("ofi"), network])
+            .map(drop)
+            .expect_err("they differ");
+        assert!(
+            error.contains("SHMEM_AMOS is auto on PE 0 and network on PE 2"),
+            "{error}"
+        );
     }
 
-    const NETWORK: Provider = Provider { name: "ofi", network_amos: true, ..null::PROVIDER };
-    const SOCKETS: Provider = Provider { name: "tcp", ..null::PROVIDER };
+    const NETWORK: Provider = Provider {
+        name: "ofi",
+        network_amos: true,
+        ..null::PROVIDER
+    };
+    const SOCKETS: Provider = Provider {
+        name: "tcp",
+        ..null::PROVIDER
+    };
 
     fn amos(requested: Option<Amos>, provider: &Provider, in_hardware: bool) -> Vec<Amos> {
         let executors = executors(requested, provider, in_hardware).expect("an executor");
-        executors.into_iter().map(|executor| executor.amos).collect()
+        executors
+            .into_iter()
+            .map(|executor| executor.amos)
+            .collect()
     }
 
     #[test]
@@ -368,12 +470,24 @@ mod tests {
     #[test]
     fn the_requested_executor_is_the_only_one() {
         for in_hardware in [false, true] {
-            assert_eq!(amos(Some(Amos::Software), &NETWORK, in_hardware), [Amos::Software]);
-            assert_eq!(amos(Some(Amos::Network), &NETWORK, in_hardware), [Amos::Network]);
-            assert_eq!(amos(Some(Amos::Software), &SOCKETS, in_hardware), [Amos::Software]);
+            assert_eq!(
+                amos(Some(Amos::Software), &NETWORK, in_hardware),
+                [Amos::Software]
+            );
+            assert_eq!(
+                amos(Some(Amos::Network), &NETWORK, in_hardware),
+                [Amos::Network]
+            );
+            assert_eq!(
+                amos(Some(Amos::Software), &SOCKETS, in_hardware),
+                [Amos::Software]
+            );
         }
         let refusal = executors(Some(Amos::Network), &SOCKETS, false).expect_err("it has none");
-        assert!(refusal.contains("SHMEM_AMOS is network, but tcp has no"), "{refusal}");
+        assert!(
+            refusal.contains("SHMEM_AMOS is network, but tcp has no"),
+            "{refusal}"
+        );
     }
 
     #[test]
@@ -381,11 +495,20 @@ mod tests {
         let has = |names: &[&str]| Ok(names.iter().map(|&name| name.to_owned()).collect());
         let agreed = |offers: &[Vec<Result<Vec<String>, String>>]| parts(offers[0].len(), offers);
         let found = agreed(&[vec![has(&["a", "b", "c"])], vec![has(&["c", "b"])]]);
-        assert_eq!(found, Ok(vec![("b".to_owned(), vec![0]), ("c".to_owned(), vec![0])]));
+        assert_eq!(
+            found,
+            Ok(vec![("b".to_owned(), vec![0]), ("c".to_owned(), vec![0])])
+        );
         // Over one part the first candidate is better, but the order of the parts comes first.
         let network = || vec![has(&["a"]), has(&["a", "b"])];
         let found = agreed(&[network(), network()]);
-        assert_eq!(found, Ok(vec![("a".to_owned(), vec![0, 1]), ("b".to_owned(), vec![1])]));
+        assert_eq!(
+            found,
+            Ok(vec![
+                ("a".to_owned(), vec![0, 1]),
+                ("b".to_owned(), vec![1])
+            ])
+        );
         let found = agreed(&[vec![has(&["a"])], vec![has(&["a"])], vec![has(&["b"])]]);
         let why = "the PEs have nothing in common (PE 0, PE 1: it has a; PE 2: it has b)";
         assert_eq!(found, Err(why.to_owned()));
@@ -399,8 +522,14 @@ mod tests {
         assert_eq!(complaint(&[Ok(()), Ok(())]), None);
         let said = complaint(&[bad("a"), Ok(()), bad("b"), bad("a")]);
         assert_eq!(said.as_deref(), Some("PE 0, PE 3: a; PE 2: b"));
-        assert_eq!(complaint(&[bad("a"), bad("a")]).as_deref(), Some("all PEs: a"));
+        assert_eq!(
+            complaint(&[bad("a"), bad("a")]).as_deref(),
+            Some("all PEs: a")
+        );
         let many = complaint(&[vec![bad("a"); 9], vec![Ok(())]].concat());
-        assert_eq!(many.as_deref(), Some("PE 0, PE 1, PE 2, PE 3 and 5 more: a"));
+        assert_eq!(
+            many.as_deref(),
+            Some("PE 0, PE 1, PE 2, PE 3 and 5 more: a")
+        );
     }
 }

@@ -27,12 +27,21 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
     let (n_pes, n_nodes) = (job.n_pes, job.nodes.n_nodes());
     let (path, amos) = match &chosen {
         None => (within_one_node(n_pes).to_owned(), "by the CPU".to_owned()),
-        Some(Chosen { name, reason, executor }) => {
-            (format!("{}: {reason}", scope(name, n_pes, n_nodes)), executor.describe())
-        }
+        Some(Chosen {
+            name,
+            reason,
+            executor,
+        }) => (
+            format!("{}: {reason}", scope(name, n_pes, n_nodes)),
+            executor.describe(),
+        ),
     };
     if job.me == Pe(0) {
-        rushmem_log::info!(n_pes, n_nodes, "{path}; atomic operations are carried out {amos}");
+        rushmem_log::info!(
+            n_pes,
+            n_nodes,
+            "{path}; atomic operations are carried out {amos}"
+        );
     }
     let mut kept = PATH.write().unwrap_or_else(PoisonError::into_inner);
     if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
@@ -47,7 +56,9 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
 /// stays valid for the life of the process.
 pub fn transport(call: Call) -> &'static CStr {
     job::require(call);
-    PATH.read().unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
+    PATH.read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .unwrap_or_default()
 }
 
 fn within_one_node(n_pes: u32) -> &'static str {
@@ -75,7 +86,13 @@ mod tests {
         assert_eq!(within_one_node(1), "shared memory: the job has one PE");
         assert_eq!(within_one_node(4), "shared memory: all PEs are on one node");
         assert_eq!(scope("tcp", 4, 4), "tcp");
-        assert_eq!(scope("ucx", 4, 2), "shared memory on a node, ucx between nodes");
-        assert_eq!(scope("tcp", 4, 1), "shared memory, with tcp for static data");
+        assert_eq!(
+            scope("ucx", 4, 2),
+            "shared memory on a node, ucx between nodes"
+        );
+        assert_eq!(
+            scope("tcp", 4, 1),
+            "shared memory, with tcp for static data"
+        );
     }
 }

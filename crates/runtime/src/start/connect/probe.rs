@@ -38,8 +38,10 @@ pub(super) fn limited(
     let (over, is_over) = mpsc::channel();
     let watch = move || {
         if sleep(limit, &is_over) {
-            let why =
-                format!("a transfer to try it out is not over after {} s", limit.as_secs_f64());
+            let why = format!(
+                "a transfer to try it out is not over after {} s",
+                limit.as_secs_f64()
+            );
             transport.lose(pe, &why);
             if sleep(limit, &is_over) {
                 call.fail(format_args!(
@@ -51,7 +53,9 @@ pub(super) fn limited(
     };
     scope(|scope| {
         let watching = without_signals(|| {
-            Builder::new().name("rushmem-probe".to_owned()).spawn_scoped(scope, watch)
+            Builder::new()
+                .name("rushmem-probe".to_owned())
+                .spawn_scoped(scope, watch)
         });
         watching.map_err(|error| thread::refused(&error))?;
         let tested = test();
@@ -90,7 +94,10 @@ pub(super) fn transfer(
     };
     let at = |word: usize| {
         let offset = (areas.probe(me) + word * 8) as u64;
-        RemoteAddr { segment: Segment::Internal, offset }
+        RemoteAddr {
+            segment: Segment::Internal,
+            offset,
+        }
     };
     // The values differ for each pair of PEs, so that those of another pair are not accepted.
     let seed = (u64::from(me.0) << 32 | u64::from(pe.0)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -98,27 +105,56 @@ pub(super) fn transfer(
     let mut found = [0u64; WORDS];
     let completion = Completion::Now;
     let source = LocalBuf::source(sent.as_ptr().cast(), size_of_val(&sent));
-    let put = Put { dest: at(0), source, completion };
+    let put = Put {
+        dest: at(0),
+        source,
+        completion,
+    };
     // SAFETY: the source is a local array, which the put has read when it returns.
     unsafe { endpoint.put(pe, put) }.map_err(failed("a put to"))?;
     endpoint.quiet().map_err(failed("a put to"))?;
-    let dest = LocalBuf { base: found.as_mut_ptr().cast(), nbytes: size_of_val(&found) };
+    let dest = LocalBuf {
+        base: found.as_mut_ptr().cast(),
+        nbytes: size_of_val(&found),
+    };
     // SAFETY: the destination is a local array, which the get has written when it returns.
-    unsafe { endpoint.get(pe, Get { dest, source: at(0), completion }) }
-        .map_err(failed("a get from"))?;
+    unsafe {
+        endpoint.get(
+            pe,
+            Get {
+                dest,
+                source: at(0),
+                completion,
+            },
+        )
+    }
+    .map_err(failed("a get from"))?;
     if found != sent {
-        return Err(format!("PE {pe} does not hold what was put there to try it out"));
+        return Err(format!(
+            "PE {pe} does not hold what was put there to try it out"
+        ));
     }
     let mut amo = |op, operand| {
         let (dest, width, old) = (at(WORDS), AmoWidth::Eight, OldValue::Returned);
-        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        let request = AmoRequest {
+            dest,
+            width,
+            op,
+            operand,
+            condition: 0,
+            old,
+        };
         // SAFETY: the request names no destination of the old value.
         unsafe { endpoint.amo(pe, request) }.map_err(failed("an atomic operation on"))
     };
     amo(AmoOp::Swap, seed)?;
     let (added, last) = (amo(AmoOp::Add, 1)?, amo(AmoOp::Fetch, 0)?);
     if (added, last) != (seed, seed.wrapping_add(1)) {
-        return Err(format!("an atomic operation on PE {pe} to try it out fetched a wrong value"));
+        return Err(format!(
+            "an atomic operation on PE {pe} to try it out fetched a wrong value"
+        ));
     }
-    endpoint.quiet().map_err(failed("the completion of operations on"))
+    endpoint
+        .quiet()
+        .map_err(failed("the completion of operations on"))
 }

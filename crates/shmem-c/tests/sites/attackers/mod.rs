@@ -41,7 +41,11 @@ impl Attackers {
 
     /// Returns the number of sockets whose queue has been full.
     pub fn n_filled(&self) -> usize {
-        self.shared.filled.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.shared
+            .filled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 }
 
@@ -63,7 +67,9 @@ fn find_names(pids: &[i32], shared: &Shared) {
         let list = fs::read_to_string("/proc/net/unix").unwrap_or_default();
         for line in list.lines().filter(|line| line.contains("@rushmem-")) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let [.., inode, name] = words[..] else { continue };
+            let [.., inode, name] = words[..] else {
+                continue;
+            };
             if seen.insert(inode.to_owned()) && belongs_to(pids, inode) {
                 let name = name.trim_start_matches('@').to_owned();
                 shared.names.lock().expect("no panic").insert(name);
@@ -76,7 +82,10 @@ fn find_names(pids: &[i32], shared: &Shared) {
 fn belongs_to(pids: &[i32], inode: &str) -> bool {
     let socket = format!("socket:[{inode}]");
     pids.iter().any(|pid| {
-        let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let fds = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
         fds.filter_map(|fd| fs::read_link(fd.path()).ok())
             .any(|target| target.to_str() == Some(socket.as_str()))
     })
@@ -100,6 +109,9 @@ fn attack(shared: &Shared) {
 fn send(name: &str) -> Result<(), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    rustix::net::connect(
+        &socket,
+        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
+    )?;
     rustix::net::send(&socket, &[0xA5; 1000], SendFlags::NOSIGNAL).map(drop)
 }

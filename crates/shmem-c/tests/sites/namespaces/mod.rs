@@ -12,7 +12,10 @@ pub struct Hosts {
 impl Hosts {
     /// Creates `n` hosts. Ignores the test if that is impossible.
     pub fn new(test: &str, n: u32) -> Hosts {
-        let hosts = Hosts { name: format!("rm{}{test}", std::process::id()), n };
+        let hosts = Hosts {
+            name: format!("rm{}{test}", std::process::id()),
+            n,
+        };
         let network = hosts.network();
         if let Err(why) = ip(&["netns", "add", &network]) {
             // Nothing was created, so there is nothing to drop.
@@ -28,7 +31,9 @@ impl Hosts {
         for number in 0..n {
             let (host, address) = (hosts.host(number), number + 1);
             made(&format!("netns add {host}"));
-            made(&format!("-n {host} link add w type veth peer name w{number} netns {network}"));
+            made(&format!(
+                "-n {host} link add w type veth peer name w{number} netns {network}"
+            ));
             made(&format!("-n {network} link set w{number} master bridge up"));
             made(&format!("-n {host} addr add 10.77.0.{address}/24 dev w"));
             made(&format!("-n {host} link set lo up"));
@@ -65,7 +70,14 @@ impl Drop for Hosts {
 
 /// Runs `ip`. The error is its message.
 pub fn ip(words: &[&str]) -> Result<(), String> {
-    let output = Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+    let output = Command::new("ip")
+        .args(words)
+        .output()
+        .map_err(|error| format!("ip: {error}"))?;
     let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if output.status.success() { Ok(()) } else { Err(complaint) }
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(complaint)
+    }
 }

@@ -8,7 +8,10 @@ pub fn run(test: &str) -> Outcome {
     let job = Job::new(this).n(2).env("SHMEM_TEST", test);
     let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
     let arguments = [test, "--exact", "--nocapture", "--test-threads=1"];
-    arguments.into_iter().fold(job, |job, argument| job.arg(argument)).run()
+    arguments
+        .into_iter()
+        .fold(job, |job, argument| job.arg(argument))
+        .run()
 }
 
 /// Runs a test of this program as a job of 2 PEs over TCP, and checks that it passes.

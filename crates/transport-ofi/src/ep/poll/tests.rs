@@ -22,7 +22,11 @@ thread_local! {
 
 unsafe extern "C" fn read(_: *mut fi::fid_cq, _: *mut c_void, _: usize) -> isize {
     let is_empty = NEXT.with_borrow(Vec::is_empty);
-    -(if is_empty { fi::FI_EAGAIN as isize } else { fi::FI_EAVAIL as isize })
+    -(if is_empty {
+        fi::FI_EAGAIN as isize
+    } else {
+        fi::FI_EAVAIL as isize
+    })
 }
 
 unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _: u64) -> isize {
@@ -51,7 +55,11 @@ fn poll(
     // SAFETY: an open queue, which only this thread uses.
     let real = unsafe { (*cq).ops };
     // SAFETY: the functions of an open queue.
-    let mut ops = fi::fi_ops_cq { read: Some(read), readerr: Some(readerr), ..unsafe { *real } };
+    let mut ops = fi::fi_ops_cq {
+        read: Some(read),
+        readerr: Some(readerr),
+        ..unsafe { *real }
+    };
     // SAFETY: an open queue, and functions that live until they are replaced.
     unsafe { (*cq).ops = &raw mut ops };
     let polled = ep.poll(arrived);
@@ -68,7 +76,11 @@ fn an_error_that_cannot_be_read_ends_the_poll() {
             let polled = poll(ep, &[QueueReport::Unreadable(code)], |_| ());
             let failure = polled.expect_err("an error");
             assert_eq!((failure.pe, READS_OF_ERRORS.get()), (None, reads), "{code}");
-            assert!(failure.why.ends_with("where its queue reports an error"), "{}", failure.why);
+            assert!(
+                failure.why.ends_with("where its queue reports an error"),
+                "{}",
+                failure.why
+            );
         }
     });
 }
@@ -90,12 +102,22 @@ fn a_receive_that_fails_is_reported_unless_it_was_canceled() {
                     ReceiveOutcome::Failed { why, .. } => why,
                 });
             });
-            assert_eq!((polled.ok(), ep.receiving), (Some(0), 0), "the buffer is free again");
+            assert_eq!(
+                (polled.ok(), ep.receiving),
+                (Some(0), 0),
+                "the buffer is free again"
+            );
             came
         };
         assert_eq!(what_comes_of(libc::ECANCELED), [""; 0]);
-        assert_eq!(what_comes_of(fi::FI_ETRUNC as i32), [format!("{HEAD} of 120 bytes")]);
+        assert_eq!(
+            what_comes_of(fi::FI_ETRUNC as i32),
+            [format!("{HEAD} of 120 bytes")]
+        );
         let failed = what_comes_of(libc::ECONNRESET);
-        assert!(failed.len() == 1 && failed[0].ends_with(", of a message"), "{failed:?}");
+        assert!(
+            failed.len() == 1 && failed[0].ends_with(", of a message"),
+            "{failed:?}"
+        );
     });
 }

@@ -40,7 +40,9 @@ fn another_secret_is_refused_by_either_side() {
 #[test]
 fn a_claim_counts_once_and_for_one_pe() {
     let mut origin = Connector::new(SECRET, 5, 3, [2; 32]);
-    let claim = origin.claim(&acceptor().greeting()).expect("the same version");
+    let claim = origin
+        .claim(&acceptor().greeting())
+        .expect("the same version");
     // The claim is repeated to a target with another nonce, and to another PE.
     let mut later = Acceptor::new(SECRET, 3, 8, [4; 32]);
     assert_eq!(later.check(&claim), Err(HandshakeViolation::Secret));
@@ -54,7 +56,9 @@ fn a_claim_counts_once_and_for_one_pe() {
 fn a_proof_cannot_be_sent_back() {
     // A process answers a claim with the claim's own proof.
     let mut origin = Connector::new(SECRET, 3, 3, [1; 32]);
-    let claim = origin.claim(&acceptor().greeting()).expect("the same version");
+    let claim = origin
+        .claim(&acceptor().greeting())
+        .expect("the same version");
     let own = claim[CLAIM - 32..].try_into().expect("32 bytes");
     assert_eq!(origin.check(&own), Err(HandshakeViolation::Secret));
 }

@@ -40,7 +40,10 @@ fn answer(want: ExpectedReply, seq: u64) -> ReplyFrame {
 /// Returns an answer that does not fit.
 fn lie(want: ExpectedReply, seq: u64) -> ReplyFrame {
     match want {
-        ExpectedReply::Data(nbytes) => ReplyFrame::Data { seq, nbytes: nbytes + 1 },
+        ExpectedReply::Data(nbytes) => ReplyFrame::Data {
+            seq,
+            nbytes: nbytes + 1,
+        },
         ExpectedReply::Message => ReplyFrame::Ack { seq },
         ExpectedReply::Ack => ReplyFrame::Ack { seq: seq + 1 },
     }

@@ -11,7 +11,11 @@ use rushmem_transport::{RemoteAddr, Segment};
 use std::net::{IpAddr, SocketAddr};
 
 pub(super) fn remote() -> impl Strategy<Value = RemoteAddr> {
-    let segment = prop_oneof![Just(Segment::Heap), Just(Segment::Internal), Just(Segment::Static)];
+    let segment = prop_oneof![
+        Just(Segment::Heap),
+        Just(Segment::Internal),
+        Just(Segment::Static)
+    ];
     (segment, any::<u64>()).prop_map(|(segment, offset)| RemoteAddr { segment, offset })
 }
 
@@ -41,10 +45,20 @@ fn request() -> impl Strategy<Value = (RequestFrame, Vec<u8>)> {
 fn reply() -> impl Strategy<Value = (ReplyFrame, Vec<u8>)> {
     prop_oneof![
         (any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000)).prop_map(|(seq, body)| {
-            (ReplyFrame::Data { seq, nbytes: body.len() as u32 }, body)
+            (
+                ReplyFrame::Data {
+                    seq,
+                    nbytes: body.len() as u32,
+                },
+                body,
+            )
         }),
-        prop::collection::vec(any::<u8>(), 0..3_000)
-            .prop_map(|body| (ReplyFrame::Message { nbytes: body.len() as u32 }, body)),
+        prop::collection::vec(any::<u8>(), 0..3_000).prop_map(|body| (
+            ReplyFrame::Message {
+                nbytes: body.len() as u32
+            },
+            body
+        )),
         any::<u64>().prop_map(|seq| (ReplyFrame::Ack { seq }, Vec::new())),
     ]
 }
@@ -118,12 +132,38 @@ proptest! {
 
 #[test]
 fn a_frame_that_is_too_long_is_refused() {
-    let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let dest = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
     let (nbytes, longest) = (MAX_BODY as u32 + 1, (REQUEST + MAX_DATA) as u32 + 1);
     for (head, nbytes) in [
-        (RequestFrame::Put { dest, nbytes, in_parts: false }.encode(), nbytes),
-        (RequestFrame::Get { source: dest, nbytes, in_parts: true }.encode(), nbytes),
-        (RequestFrame::Message { nbytes: longest, is_batch: true }.encode(), longest),
+        (
+            RequestFrame::Put {
+                dest,
+                nbytes,
+                in_parts: false,
+            }
+            .encode(),
+            nbytes,
+        ),
+        (
+            RequestFrame::Get {
+                source: dest,
+                nbytes,
+                in_parts: true,
+            }
+            .encode(),
+            nbytes,
+        ),
+        (
+            RequestFrame::Message {
+                nbytes: longest,
+                is_batch: true,
+            }
+            .encode(),
+            longest,
+        ),
         (ReplyFrame::Data { seq: 1, nbytes }.encode(), nbytes),
     ] {
         assert_eq!(Frame::decode(&head), Err(Violation::TooLong(nbytes.into())));
@@ -132,13 +172,31 @@ fn a_frame_that_is_too_long_is_refused() {
 
 #[test]
 fn the_format_is_little_endian_and_does_not_change() {
-    let dest = RemoteAddr { segment: Segment::Internal, offset: 0x0102_0304_0506_0708 };
-    let put = RequestFrame::Put { dest, nbytes: 0x0A0B, in_parts: true }.encode();
+    let dest = RemoteAddr {
+        segment: Segment::Internal,
+        offset: 0x0102_0304_0506_0708,
+    };
+    let put = RequestFrame::Put {
+        dest,
+        nbytes: 0x0A0B,
+        in_parts: true,
+    }
+    .encode();
     assert_eq!(put, [1, 1, 1, 0, 0x0B, 0x0A, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-    let message = RequestFrame::Message { nbytes: 0x0A0B, is_batch: true }.encode();
-    assert_eq!(message, [3, 1, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let message = RequestFrame::Message {
+        nbytes: 0x0A0B,
+        is_batch: true,
+    }
+    .encode();
+    assert_eq!(
+        message,
+        [3, 1, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
     let reply = ReplyFrame::Message { nbytes: 0x0A0B }.encode();
-    assert_eq!(reply, [0x82, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(
+        reply,
+        [0x82, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
     let ack = ReplyFrame::Ack { seq: 258 }.encode();
     assert_eq!(ack, [0x83, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(ack.len(), HEAD);

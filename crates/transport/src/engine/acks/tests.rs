@@ -13,8 +13,9 @@ const THERE: Pe = Pe(1);
 
 /// Numbers that look random.
 fn next(random: &mut u64) -> usize {
-    *random =
-        random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *random = random
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
     (*random >> 33) as usize
 }
 
@@ -50,7 +51,11 @@ impl Wire {
     }
 
     fn arrives(&mut self, (position, fences): (StreamPosition, u64)) {
-        match self.carried.arrival_order(position).expect("it was just issued") {
+        match self
+            .carried
+            .arrival_order(position)
+            .expect("it was just issued")
+        {
             ArrivalOrder::Next => self.carry_out(position, fences),
             ArrivalOrder::Early => self.carried.keep(position, (position, fences)),
         }
@@ -96,7 +101,10 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
             let mut wire = Wire::new(&acks, start, window);
             for _ in 0..3000 {
                 while wire.issued.is_full(THERE) {
-                    assert!(!wire.requests.is_empty() || !wire.acks.is_empty(), "it waits forever");
+                    assert!(
+                        !wire.requests.is_empty() || !wire.acks.is_empty(),
+                        "it waits forever"
+                    );
                     wire.deliver(&mut random);
                 }
                 if next(&mut random).is_multiple_of(3) {
@@ -113,7 +121,10 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
             }
             assert!(!wire.issued.must_ask(THERE));
             while wire.issued.unacked(THERE) > 0 {
-                assert!(!wire.requests.is_empty() || !wire.acks.is_empty(), "it waits forever");
+                assert!(
+                    !wire.requests.is_empty() || !wire.acks.is_empty(),
+                    "it waits forever"
+                );
                 wire.deliver(&mut random);
             }
             assert!(wire.requests.is_empty() && wire.done.len() >= 3000);
@@ -152,14 +163,23 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
         to.ask(true, false);
         let request = to.requests.pop_front().expect("just sent");
         to.arrives(request);
-        there.mark_carried_out(Stream { pe: HERE, origin: to.issued.origin }, to.carried.count());
+        there.mark_carried_out(
+            Stream {
+                pe: HERE,
+                origin: to.issued.origin,
+            },
+            to.carried.count(),
+        );
         // A message in the other direction includes the acknowledgment.
         let ack = there.for_message_to(HERE).expect("an acknowledgment");
         here.acknowledge(THERE, ack).expect("an origin");
         back.ask(true, false);
         let request = back.requests.pop_front().expect("just sent");
         back.arrives(request);
-        back.issued.acks.acknowledge(THERE, back.carried.count()).expect("a PE");
+        back.issued
+            .acks
+            .acknowledge(THERE, back.carried.count())
+            .expect("a PE");
         assert_eq!(to.issued.unacked(THERE), 0);
         assert_eq!(there.for_message_to(HERE), None, "it is sent once");
     }
@@ -169,31 +189,94 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
 #[test]
 fn what_no_origin_sent_is_refused() {
     let mut carried = CarriedOut::default();
-    let position = |number, after| StreamPosition { number, after, asks: false };
+    let position = |number, after| StreamPosition {
+        number,
+        after,
+        asks: false,
+    };
     let never = |number| Err(Violation::Number(number));
     assert_eq!(carried.arrival_order(position(0, 0)), never(0));
-    assert_eq!(carried.arrival_order(position(MAX_IN_FLIGHT + 1, 0)), never(MAX_IN_FLIGHT + 1));
-    assert_eq!(carried.arrival_order(position(2, 2)), never(2), "after itself");
-    assert_eq!(carried.arrival_order(position(2, 1)), Ok(ArrivalOrder::Early));
+    assert_eq!(
+        carried.arrival_order(position(MAX_IN_FLIGHT + 1, 0)),
+        never(MAX_IN_FLIGHT + 1)
+    );
+    assert_eq!(
+        carried.arrival_order(position(2, 2)),
+        never(2),
+        "after itself"
+    );
+    assert_eq!(
+        carried.arrival_order(position(2, 1)),
+        Ok(ArrivalOrder::Early)
+    );
     carried.keep(position(2, 1), 'a');
-    assert_eq!(carried.arrival_order(position(2, 1)), never(2), "it is kept");
-    assert_eq!(carried.arrival_order(position(2, 0)), never(2), "it is kept");
-    assert_eq!(carried.arrival_order(position(3, 0)), Ok(ArrivalOrder::Next));
+    assert_eq!(
+        carried.arrival_order(position(2, 1)),
+        never(2),
+        "it is kept"
+    );
+    assert_eq!(
+        carried.arrival_order(position(2, 0)),
+        never(2),
+        "it is kept"
+    );
+    assert_eq!(
+        carried.arrival_order(position(3, 0)),
+        Ok(ArrivalOrder::Next)
+    );
     carried.mark_carried_out(3);
-    assert_eq!(carried.arrival_order(position(3, 0)), never(3), "it was carried out");
+    assert_eq!(
+        carried.arrival_order(position(3, 0)),
+        never(3),
+        "it was carried out"
+    );
     carried.mark_carried_out(1);
-    assert_eq!((carried.take_ready(), carried.take_ready()), (Some('a'), None));
+    assert_eq!(
+        (carried.take_ready(), carried.take_ready()),
+        (Some('a'), None)
+    );
     carried.mark_carried_out(2);
-    assert_eq!((carried.count(), carried.arrival_order(position(1, 0))), (3, never(1)));
+    assert_eq!(
+        (carried.count(), carried.arrival_order(position(1, 0))),
+        (3, never(1))
+    );
     // Acknowledgments for an origin, and by a PE, that does not exist.
     let acks = Acks::new(1);
     let unrequested = Err(Violation::Unrequested);
-    assert_eq!(acks.acknowledge(Pe(0), Ack { origin: 0, count: 1 }), unrequested);
-    acks.mark_carried_out(Stream { pe: Pe(7000), origin: 0 }, 1);
+    assert_eq!(
+        acks.acknowledge(
+            Pe(0),
+            Ack {
+                origin: 0,
+                count: 1
+            }
+        ),
+        unrequested
+    );
+    acks.mark_carried_out(
+        Stream {
+            pe: Pe(7000),
+            origin: 0,
+        },
+        1,
+    );
     let (_, counts) = acks.add_origin();
-    assert_eq!(acks.acknowledge(Pe(7000), Ack { origin: 0, count: 1 }), unrequested);
+    assert_eq!(
+        acks.acknowledge(
+            Pe(7000),
+            Ack {
+                origin: 0,
+                count: 1
+            }
+        ),
+        unrequested
+    );
     assert_eq!((counts.acked_by(Pe(0)), counts.acked_by(Pe(7000))), (0, 0));
     assert_eq!(counts.acknowledge(Pe(0), 9), Ok(()));
     assert_eq!(counts.acknowledge(Pe(0), 8), Ok(()));
-    assert_eq!((counts.acked_by(Pe(0)), counts.all()), (9, 9), "an older count changes nothing");
+    assert_eq!(
+        (counts.acked_by(Pe(0)), counts.all()),
+        (9, 9),
+        "an older count changes nothing"
+    );
 }

@@ -14,7 +14,10 @@ struct Node {
 
 impl Node {
     const fn new(heap: Option<Segments>) -> Node {
-        Node { heap, woken: AtomicU32::new(0) }
+        Node {
+            heap,
+            woken: AtomicU32::new(0),
+        }
     }
 }
 
@@ -32,17 +35,35 @@ impl Host for Node {
 static ALONE: Node = Node::new(None);
 
 fn heap(offset: u64) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Heap, offset }
+    RemoteAddr {
+        segment: Segment::Heap,
+        offset,
+    }
 }
 
 fn update(op: AmoOp, width: AmoWidth, offset: u64) -> Update {
-    Update { op, width, dest: heap(offset), operand: 5, condition: 9 }
+    Update {
+        op,
+        width,
+        dest: heap(offset),
+        operand: 5,
+        condition: 9,
+    }
 }
 
 /// Blocks of 8 bytes of the heap.
 fn blocks(offset: u64, stride: usize, n: usize) -> StridedBlocks {
-    let local = LocalBuf { nbytes: 8, ..LocalBuf::EMPTY };
-    StridedBlocks { remote: heap(offset), local, remote_stride: stride, local_stride: 0, n }
+    let local = LocalBuf {
+        nbytes: 8,
+        ..LocalBuf::EMPTY
+    };
+    StridedBlocks {
+        remote: heap(offset),
+        local,
+        remote_stride: stride,
+        local_stride: 0,
+        n,
+    }
 }
 
 /// The bytes of two blocks.
@@ -51,13 +72,31 @@ const DATA: [u8; 16] = *b"block 1.block 2.";
 /// Returns a batch with operations of each kind.
 fn each() -> Vec<u8> {
     let mut batch = Vec::new();
-    append_put(&mut batch, (RemoteAddr { segment: Segment::Static, offset: u64::MAX }, 0), 0);
+    append_put(
+        &mut batch,
+        (
+            RemoteAddr {
+                segment: Segment::Static,
+                offset: u64::MAX,
+            },
+            0,
+        ),
+        0,
+    );
     append_put(&mut batch, (heap(8), 0), MAX_NBYTES).fill(7);
     append_get(&mut batch, (heap(16), 0), MAX_NBYTES);
     append_put_strided(&mut batch, 0, &blocks(8, 16, 2)).copy_from_slice(&DATA);
     append_get_strided(&mut batch, 3, &blocks(24, 4, 3));
-    append_update(&mut batch, (&update(AmoOp::CompareSwap, AmoWidth::Four, 4), 0), true);
-    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
+    append_update(
+        &mut batch,
+        (&update(AmoOp::CompareSwap, AmoWidth::Four, 4), 0),
+        true,
+    );
+    append_update(
+        &mut batch,
+        (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
+        false,
+    );
     batch
 }
 
@@ -65,7 +104,10 @@ fn each() -> Vec<u8> {
 fn memory<const N: usize>(value: u64) -> (Box<[u64; N]>, Segments) {
     let mut memory = Box::new([value; N]);
     let segments = Segments::default();
-    let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: 8 * N };
+    let whole = LocalBuf {
+        base: memory.as_mut_ptr().cast(),
+        nbytes: 8 * N,
+    };
     // SAFETY: callers keep the memory as long as the segments.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
     (memory, segments)
@@ -75,16 +117,38 @@ fn memory<const N: usize>(value: u64) -> (Box<[u64; N]>, Segments) {
 fn operations_come_as_they_were_sent() {
     let batch = each();
     let mut left = &batch[..];
-    let at = RemoteAddr { segment: Segment::Static, offset: u64::MAX };
+    let at = RemoteAddr {
+        segment: Segment::Static,
+        offset: u64::MAX,
+    };
     assert_eq!(next(&mut left), Some((BatchEntry::Put(at, &[]), 0)));
-    assert_eq!(next(&mut left), Some((BatchEntry::Put(heap(8), &[7; MAX_NBYTES]), 0)));
-    assert_eq!(next(&mut left), Some((BatchEntry::Get(heap(16), MAX_NBYTES), 0)));
-    let strides = |offset, stride| BlocksAt { first: heap(offset), stride, nbytes: 8 };
-    assert_eq!(next(&mut left), Some((BatchEntry::PutStrided(strides(8, 16), &DATA), 0)));
-    assert_eq!(next(&mut left), Some((BatchEntry::GetStrided(strides(24, 4), 3), 3)));
+    assert_eq!(
+        next(&mut left),
+        Some((BatchEntry::Put(heap(8), &[7; MAX_NBYTES]), 0))
+    );
+    assert_eq!(
+        next(&mut left),
+        Some((BatchEntry::Get(heap(16), MAX_NBYTES), 0))
+    );
+    let strides = |offset, stride| BlocksAt {
+        first: heap(offset),
+        stride,
+        nbytes: 8,
+    };
+    assert_eq!(
+        next(&mut left),
+        Some((BatchEntry::PutStrided(strides(8, 16), &DATA), 0))
+    );
+    assert_eq!(
+        next(&mut left),
+        Some((BatchEntry::GetStrided(strides(24, 4), 3), 3))
+    );
     let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);
     assert_eq!(next(&mut left), Some((BatchEntry::Fetch(swap), 0)));
-    let add = Update { condition: 0, ..update(AmoOp::Add, AmoWidth::Eight, 8) };
+    let add = Update {
+        condition: 0,
+        ..update(AmoOp::Add, AmoWidth::Eight, 8)
+    };
     assert_eq!(next(&mut left), Some((BatchEntry::Update(add), 0)));
     assert!(left.is_empty() && next(&mut left).is_none());
 }
@@ -107,14 +171,29 @@ fn operations_are_carried_out_in_order() {
     let (memory, segments) = memory::<4>(1);
     let (mut batch, mut answers) = (Vec::new(), Vec::new());
     append_put(&mut batch, (heap(8), 0), 8).copy_from_slice(&40u64.to_ne_bytes());
-    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
-    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), true);
+    append_update(
+        &mut batch,
+        (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
+        false,
+    );
+    append_update(
+        &mut batch,
+        (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
+        true,
+    );
     append_get(&mut batch, (heap(0), 0), 16);
-    append_update(&mut batch, (&update(AmoOp::Fetch, AmoWidth::Four, 24), 0), true);
+    append_update(
+        &mut batch,
+        (&update(AmoOp::Fetch, AmoWidth::Four, 24), 0),
+        true,
+    );
     assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
     let words = [45u64, 1, 50].map(u64::to_ne_bytes);
     let four = |word: u64| (word as u32).to_ne_bytes();
-    assert_eq!(answers, [words.as_flattened(), &four(u64::from(memory[3] as u32))].concat());
+    assert_eq!(
+        answers,
+        [words.as_flattened(), &four(u64::from(memory[3] as u32))].concat()
+    );
 }
 
 #[test]
@@ -127,8 +206,14 @@ fn strided_blocks_are_scattered_and_gathered_in_order() {
     append_get_strided(&mut batch, 0, &blocks(8, 24, 2));
     assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
     let ones = [1u64.to_ne_bytes(); 2];
-    assert_eq!(answers, [ones.as_flattened(), b"later on", b"block 1.", b"later on"].concat());
-    assert_eq!(memory.map(|word| word == 1), [true, false, true, true, false, true]);
+    assert_eq!(
+        answers,
+        [ones.as_flattened(), b"later on", b"block 1.", b"later on"].concat()
+    );
+    assert_eq!(
+        memory.map(|word| word == 1),
+        [true, false, true, true, false, true]
+    );
 }
 
 #[test]
@@ -147,10 +232,19 @@ fn strided_blocks_that_no_pe_sends_do_no_harm() {
     };
     for puts in [false, true] {
         assert!(refused(blocks(8, 16, 3), puts), "the last one is outside");
-        assert!(refused(blocks(8, usize::MAX, 3), puts), "the distance overflows");
-        assert!(refused(blocks(8, usize::MAX - 7, 2), puts), "the address overflows");
+        assert!(
+            refused(blocks(8, usize::MAX, 3), puts),
+            "the distance overflows"
+        );
+        assert!(
+            refused(blocks(8, usize::MAX - 7, 2), puts),
+            "the address overflows"
+        );
     }
-    assert!(refused(blocks(0, 0, MAX_ANSWERS / 8 + 1), false), "too many answers");
+    assert!(
+        refused(blocks(0, 0, MAX_ANSWERS / 8 + 1), false),
+        "too many answers"
+    );
     let mut empty = Vec::new();
     append_get_strided(&mut empty, 0, &blocks(0, 8, 3));
     empty[WORD] = 0;
@@ -167,15 +261,32 @@ fn what_no_pe_sends_does_no_harm() {
         append(&mut batch);
         batch
     };
-    assert!(refused(&one(&|batch| append_put(batch, (heap(25), 0), 8).fill(2))));
-    assert!(refused(&one(&|batch| append_get(batch, (heap(u64::MAX), 0), 8))));
+    assert!(refused(&one(
+        &|batch| append_put(batch, (heap(25), 0), 8).fill(2)
+    )));
+    assert!(refused(&one(&|batch| append_get(
+        batch,
+        (heap(u64::MAX), 0),
+        8
+    ))));
     let unaligned = update(AmoOp::Set, AmoWidth::Eight, 4);
-    assert!(refused(&one(&|batch| append_update(batch, (&unaligned, 0), true))));
-    assert!(refused(&one(&|batch| append_update(batch, (&unaligned, 0), false))));
+    assert!(refused(&one(&|batch| append_update(
+        batch,
+        (&unaligned, 0),
+        true
+    ))));
+    assert!(refused(&one(&|batch| append_update(
+        batch,
+        (&unaligned, 0),
+        false
+    ))));
     let mut strange = one(&|batch| append_get(batch, (heap(0), 0), 8));
     strange[HEAD - 2] = 9 << KIND_SHIFT;
     assert!(refused(&strange));
-    assert!(refused(&one(&|batch| append_get(batch, (heap(0), 1), 8))), "there is no such PE");
+    assert!(
+        refused(&one(&|batch| append_get(batch, (heap(0), 1), 8))),
+        "there is no such PE"
+    );
     assert_eq!(*memory, [1; 4]);
 }
 
@@ -185,21 +296,37 @@ fn a_proxy_carries_out_what_is_for_another_pe_there() {
     let node = Node::new(Some(heap_of_other));
     let (mut batch, mut answers) = (Vec::new(), Vec::new());
     append_put(&mut batch, (heap(0), 2), 8).copy_from_slice(&3u64.to_ne_bytes());
-    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
-    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 2), true);
+    append_update(
+        &mut batch,
+        (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
+        false,
+    );
+    append_update(
+        &mut batch,
+        (&update(AmoOp::Add, AmoWidth::Eight, 8), 2),
+        true,
+    );
     assert_eq!(carry_out(&batch, &segments, &node, &mut answers), Ok(()));
-    assert_eq!((*own, *others, &answers[..]), ([1, 6], [3, 12], &7u64.to_ne_bytes()[..]));
+    assert_eq!(
+        (*own, *others, &answers[..]),
+        ([1, 6], [3, 12], &7u64.to_ne_bytes()[..])
+    );
     assert_eq!(node.woken.load(Relaxed), 1);
     let mut of_nobody = Vec::new();
     append_put(&mut of_nobody, (heap(0), 3), 8).fill(9);
-    assert_eq!(carry_out(&of_nobody, &segments, &node, &mut answers), Err(Violation::Batch));
+    assert_eq!(
+        carry_out(&of_nobody, &segments, &node, &mut answers),
+        Err(Violation::Batch)
+    );
     assert_eq!((*own, *others), ([1, 6], [3, 12]));
 }
 
 #[test]
 fn changed_places_are_each_named_once() {
     let mut changed = ChangedPlaces::default();
-    [64, 1, 255, 63, 1, 64].into_iter().for_each(|place| changed.add(place));
+    [64, 1, 255, 63, 1, 64]
+        .into_iter()
+        .for_each(|place| changed.add(place));
     assert!(changed.places().eq([1, 63, 64, 255]));
     assert_eq!(ChangedPlaces::default().places().count(), 0);
 }
@@ -214,6 +341,13 @@ fn answers_are_bounded() {
     }
     assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
     assert_eq!(answers.len(), MAX_ANSWERS);
-    append_update(&mut batch, (&update(AmoOp::Fetch, AmoWidth::Four, 0), 0), true);
-    assert_eq!(carry_out(&batch, &segments, &ALONE, &mut Vec::new()), Err(Violation::Batch));
+    append_update(
+        &mut batch,
+        (&update(AmoOp::Fetch, AmoWidth::Four, 0), 0),
+        true,
+    );
+    assert_eq!(
+        carry_out(&batch, &segments, &ALONE, &mut Vec::new()),
+        Err(Violation::Batch)
+    );
 }

@@ -7,19 +7,33 @@ use crate::segments::Segments;
 use crate::{AmoWidth, Segment};
 use std::ptr::null_mut;
 
-const AT: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 8 };
+const AT: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: 8,
+};
 const PEER: Pe = Pe(1);
 /// Room for two puts of a word and a get.
 const LIMIT: usize = 2 * (HEAD + 8) + HEAD;
-const ADD: Update =
-    Update { op: AmoOp::Add, width: AmoWidth::Four, dest: AT, operand: 3, condition: 0 };
+const ADD: Update = Update {
+    op: AmoOp::Add,
+    width: AmoWidth::Four,
+    dest: AT,
+    operand: 3,
+    condition: 0,
+};
 
 fn put(word: &[u8]) -> SmallOperation {
     SmallOperation::Put(AT, LocalBuf::source(word.as_ptr(), word.len()))
 }
 
 fn get(bytes: &mut [u8]) -> SmallOperation {
-    SmallOperation::Get(AT, LocalBuf { base: bytes.as_mut_ptr(), nbytes: bytes.len() })
+    SmallOperation::Get(
+        AT,
+        LocalBuf {
+            base: bytes.as_mut_ptr(),
+            nbytes: bytes.len(),
+        },
+    )
 }
 
 /// Adds operations to the batch for the peer. Returns false if there is no room.
@@ -55,10 +69,19 @@ fn a_batch_leaves_as_it_was_batched_and_its_answers_are_stored() {
     let (batch, mut answers) = take(&mut batcher);
     assert!(batcher.pes().is_empty() && batcher.n_operations() == 0 && !batcher.has_any(PEER));
     let mut left = &batch[..];
-    let entries: Vec<_> =
-        std::iter::from_fn(|| batch::next(&mut left)).map(|(entry, _)| entry).collect();
+    let entries: Vec<_> = std::iter::from_fn(|| batch::next(&mut left))
+        .map(|(entry, _)| entry)
+        .collect();
     let [first, second] = [BatchEntry::Put(AT, &word), BatchEntry::Get(AT, 2)];
-    assert_eq!(entries, [first, second, BatchEntry::Update(ADD), BatchEntry::Fetch(ADD)]);
+    assert_eq!(
+        entries,
+        [
+            first,
+            second,
+            BatchEntry::Update(ADD),
+            BatchEntry::Fetch(ADD)
+        ]
+    );
     assert!(left.is_empty() && !answers.is_empty());
     // SAFETY: the bytes and the word are alive.
     unsafe { answers.store(&[&[1, 2][..], &5u32.to_ne_bytes()].concat()) }.expect("all");
@@ -76,7 +99,10 @@ fn a_batch_and_its_answers_are_bounded() {
     let (batch, _) = take(&mut batcher);
     assert_eq!(batch.len(), LIMIT);
     assert!(add(&mut batcher, &[get(&mut bytes)]));
-    assert!(!batcher.has_room(PEER, &[get(&mut [0; 2])]), "no room for the answer");
+    assert!(
+        !batcher.has_room(PEER, &[get(&mut [0; 2])]),
+        "no room for the answer"
+    );
     assert!(batcher.has_room(PEER, &[get(&mut [0; 1])]));
 }
 
@@ -85,11 +111,23 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     let (source, mut dest) = ([1u16, 2, 3, 4, 5, 6], [0u8; 6]);
     let mut batcher = Batcher::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8));
     assert_eq!((batcher.most_blocks(2), batcher.most_blocks(9)), (4, 0));
-    let local = LocalBuf { base: source.as_ptr().cast_mut().cast(), nbytes: 2 };
-    let puts = StridedBlocks { remote: AT, local, remote_stride: 32, local_stride: 4, n: 3 };
+    let local = LocalBuf {
+        base: source.as_ptr().cast_mut().cast(),
+        nbytes: 2,
+    };
+    let puts = StridedBlocks {
+        remote: AT,
+        local,
+        remote_stride: 32,
+        local_stride: 4,
+        n: 3,
+    };
     assert!(add(&mut batcher, &[SmallOperation::PutStrided(puts)]));
     let gets = StridedBlocks {
-        local: LocalBuf { base: dest.as_mut_ptr(), nbytes: 1 },
+        local: LocalBuf {
+            base: dest.as_mut_ptr(),
+            nbytes: 1,
+        },
         local_stride: 2,
         ..puts
     };
@@ -97,7 +135,11 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     let (batch, _) = take(&mut batcher);
     assert_eq!(batch.len(), STRIDED_HEAD + 6);
     let bytes = [source[0], source[2], source[4]].map(u16::to_ne_bytes);
-    let strides = batch::BlocksAt { first: AT, stride: 32, nbytes: 2 };
+    let strides = batch::BlocksAt {
+        first: AT,
+        stride: 32,
+        nbytes: 2,
+    };
     let put = BatchEntry::PutStrided(strides, bytes.as_flattened());
     assert_eq!(batch::next(&mut &batch[..]), Some((put, 0)));
     assert!(add(&mut batcher, &[SmallOperation::GetStrided(gets)]));
@@ -112,16 +154,28 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
     let (mut bytes, mut old) = ([0u8; 60], 0u32);
     let mut batcher = Batcher::new(2, (MAX_ANSWERS, MAX_ANSWERS));
     let fetched = (&raw mut old).cast();
-    while add(&mut batcher, &[get(&mut bytes), SmallOperation::Amo(ADD, fetched)]) {}
+    while add(
+        &mut batcher,
+        &[get(&mut bytes), SmallOperation::Amo(ADD, fetched)],
+    ) {}
     let (batch, expected) = take(&mut batcher);
-    assert_eq!(expected.nbytes, MAX_ANSWERS, "no room is left for a word of 8 bytes");
+    assert_eq!(
+        expected.nbytes, MAX_ANSWERS,
+        "no room is left for a word of 8 bytes"
+    );
     let mut memory = [1u64; 16];
     let segments: Segments = Segments::default();
-    let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: size_of_val(&memory) };
+    let whole = LocalBuf {
+        base: memory.as_mut_ptr().cast(),
+        nbytes: size_of_val(&memory),
+    };
     // SAFETY: the memory outlives the segments.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
     let mut answers = Vec::new();
-    assert_eq!(batch::carry_out(&batch, &segments, &Nodes, &mut answers), Ok(()));
+    assert_eq!(
+        batch::carry_out(&batch, &segments, &Nodes, &mut answers),
+        Ok(())
+    );
     assert_eq!(answers.len(), expected.nbytes);
 }
 
@@ -133,11 +187,17 @@ fn only_a_lone_operation_leaves_at_once() {
     batcher.busy_until = None;
     assert!(add(&mut batcher, &[put(&[1; 8])]));
     assert!(!batcher.begin_lone(PEER), "something is batched");
-    assert!(batcher.begin_lone(Pe(2)), "nothing is batched, and nothing left lately");
+    assert!(
+        batcher.begin_lone(Pe(2)),
+        "nothing is batched, and nothing left lately"
+    );
     take(&mut batcher);
     let leaving = batcher.busy_until;
     batcher.mark_busy();
-    assert!(batcher.busy_until < leaving, "the next one may be a lone one soon");
+    assert!(
+        batcher.busy_until < leaving,
+        "the next one may be a lone one soon"
+    );
 }
 
 /// A host for which PE 1 is the proxy of all PEs; the place of a PE is its number.
@@ -149,7 +209,10 @@ impl Host for Nodes {
     }
 
     fn proxy(&self, pe: Pe) -> Proxy {
-        Proxy { pe: PEER, place: pe.0 as u8 }
+        Proxy {
+            pe: PEER,
+            place: pe.0 as u8,
+        }
     }
 }
 
@@ -170,7 +233,10 @@ fn a_session_batches_more_and_for_proxies() {
         // SAFETY: the word is alive.
         unsafe { batcher.add(proxy, &[put(&word)]) };
     }
-    assert!(!batcher.has_room(PEER, &[put(&word), put(&word)]), "twice the usual limit");
+    assert!(
+        !batcher.has_room(PEER, &[put(&word), put(&word)]),
+        "twice the usual limit"
+    );
     let looks: Vec<bool> = (0..2 * LOOKS)
         .map(|_| {
             batcher.has_grown = true;
@@ -178,7 +244,10 @@ fn a_session_batches_more_and_for_proxies() {
         })
         .collect();
     let leaves = (1..=2 * LOOKS).map(|look| look.is_multiple_of(LOOKS));
-    assert!(looks.into_iter().eq(leaves.map(|leaves| !leaves)), "it leaves now and then");
+    assert!(
+        looks.into_iter().eq(leaves.map(|leaves| !leaves)),
+        "it leaves now and then"
+    );
     assert!(!batcher.skip_poll(), "nothing was added since");
     batcher.session(false);
     assert!(batcher.in_session(), "another context is");
@@ -188,7 +257,10 @@ fn a_session_batches_more_and_for_proxies() {
         !batcher.in_session() && !batcher.has_room(PEER, &[put(&word)]) && !batcher.skip_poll()
     );
     let (batch, _) = take(&mut batcher);
-    assert_eq!(batch::next(&mut &batch[..]), Some((BatchEntry::Put(AT, &word), 3)));
+    assert_eq!(
+        batch::next(&mut &batch[..]),
+        Some((BatchEntry::Put(AT, &word), 3))
+    );
 }
 
 #[test]

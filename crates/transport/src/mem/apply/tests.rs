@@ -37,7 +37,11 @@ fn every_operation_of_eight_bytes_is_its_model() {
                     let at = (&raw mut word).cast();
                     // SAFETY: a live, aligned local of 8 bytes.
                     let was = unsafe { apply(op, AmoWidth::Eight, at, operand, condition) };
-                    assert_eq!((was, word), (old, model(op, old, operand, condition)), "{op:?}");
+                    assert_eq!(
+                        (was, word),
+                        (old, model(op, old, operand, condition)),
+                        "{op:?}"
+                    );
                 }
             }
         }

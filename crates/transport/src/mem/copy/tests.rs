@@ -9,22 +9,41 @@ use std::sync::atomic::AtomicU64;
 /// around powers of two unless `cargo xtask test --full` sets RUSHMEM_EVERY_SIZE.
 fn lengths() -> impl Iterator<Item = usize> {
     let all = !cfg!(miri) || std::env::var_os("RUSHMEM_EVERY_SIZE").is_some();
-    let is_near_power =
-        |n: &usize| [n.saturating_sub(1), *n, n + 1].iter().any(|n| n.is_power_of_two());
-    (0..80).chain([128, 255, 256]).filter(move |n| all || is_near_power(n))
+    let is_near_power = |n: &usize| {
+        [n.saturating_sub(1), *n, n + 1]
+            .iter()
+            .any(|n| n.is_power_of_two())
+    };
+    (0..80)
+        .chain([128, 255, 256])
+        .filter(move |n| all || is_near_power(n))
 }
 
 #[test]
 fn runs_of_every_length_and_alignment_arrive() {
     for nbytes in lengths() {
         let source: Vec<u8> = (0..nbytes + 16).map(|i| i as u8).collect();
-        for (to, from) in [(0, 0), (8, 0), (4, 4), (2, 6), (1, 1), (3, 5), (0, 1), (7, 0)] {
+        for (to, from) in [
+            (0, 0),
+            (8, 0),
+            (4, 4),
+            (2, 6),
+            (1, 1),
+            (3, 5),
+            (0, 1),
+            (7, 0),
+        ] {
             let mut dest = vec![0xAAu8; nbytes + 16];
             let (d, s) = (dest[to..].as_mut_ptr(), source[from..].as_ptr());
             // SAFETY: both vectors hold 16 bytes more than are copied, and offsets stay below that.
             unsafe { copy_bytes::<VolatileLoads>(d, s, nbytes) };
             assert_eq!(dest[to..to + nbytes], source[from..from + nbytes]);
-            assert!(dest[..to].iter().chain(&dest[to + nbytes..]).all(|&b| b == 0xAA));
+            assert!(
+                dest[..to]
+                    .iter()
+                    .chain(&dest[to + nbytes..])
+                    .all(|&b| b == 0xAA)
+            );
             let mut owned = source.clone();
             let (d, s) = (dest[to..].as_mut_ptr(), owned[from + 9..].as_mut_ptr());
             // SAFETY: both vectors hold 16 bytes more than are copied, and offsets stay below that.
@@ -42,7 +61,9 @@ fn runs_of_every_length_and_alignment_arrive() {
 fn cuts(addr: usize, nbytes: usize) -> Vec<usize> {
     let (before, after) = cut(addr, nbytes);
     let bits = |bytes: usize| [1, 2, 4].into_iter().filter(move |size| bytes & size != 0);
-    let sizes = bits(before).chain([nbytes - before - after]).chain(bits(after).rev());
+    let sizes = bits(before)
+        .chain([nbytes - before - after])
+        .chain(bits(after).rev());
     let mut at = addr;
     let ends = sizes.map(|size| {
         at += size;
@@ -58,7 +79,9 @@ fn no_aligned_word_is_cut() {
         for nbytes in 0..200 {
             let (end, cuts) = (addr + nbytes, cuts(addr, nbytes));
             assert_eq!(cuts.last(), Some(&end));
-            for (size, at) in [2, 4, 8].into_iter().flat_map(|n| cuts.iter().map(move |at| (n, at)))
+            for (size, at) in [2, 4, 8]
+                .into_iter()
+                .flat_map(|n| cuts.iter().map(move |at| (n, at)))
             {
                 let word = at - at % size;
                 let is_cut = word < *at && addr <= word && word + size <= end;
@@ -144,7 +167,9 @@ fn words_of_symmetric_memory_are_untorn_while_another_thread_writes_them() {
         s.spawn(|| {
             for round in 1..20u64 {
                 // SAFETY: a word.
-                words.iter().for_each(|word| unsafe { store(word.as_ptr(), round << 32 | round) });
+                words
+                    .iter()
+                    .for_each(|word| unsafe { store(word.as_ptr(), round << 32 | round) });
             }
         });
         for _ in 0..20 {
@@ -153,7 +178,10 @@ fn words_of_symmetric_memory_are_untorn_while_another_thread_writes_them() {
             unsafe {
                 copy_elements::<AtomicLoads, u64>(seen.as_mut_ptr(), words.as_ptr().cast(), 8)
             };
-            assert!(seen.iter().all(|&word| word >> 32 == word & 0xFFFF_FFFF), "{seen:?}");
+            assert!(
+                seen.iter().all(|&word| word >> 32 == word & 0xFFFF_FFFF),
+                "{seen:?}"
+            );
         }
     });
 }

@@ -17,7 +17,10 @@ fn a_waiter_spins_then_yields_then_sleeps() {
     assert_eq!(pauses(&mut backoff, 105), [3, 100, 2]);
     backoff.renew();
     assert_eq!(backoff.pause(), Pause::Spin);
-    assert!(backoff.since_first_sleep() > Duration::ZERO, "renewed or not, it has slept");
+    assert!(
+        backoff.since_first_sleep() > Duration::ZERO,
+        "renewed or not, it has slept"
+    );
     let mut backoff = Backoff::new(3, true, true);
     assert_eq!(pauses(&mut backoff, 25), [0, 20, 5]);
 }
@@ -25,7 +28,10 @@ fn a_waiter_spins_then_yields_then_sleeps() {
 #[test]
 fn a_wait_that_sleeps_for_long_is_reported_more_and_more_seldom() {
     let mut backoff = Backoff::new(0, true, true);
-    assert!(!backoff.begin_report() && !backoff.is_reported(), "it has not slept");
+    assert!(
+        !backoff.begin_report() && !backoff.is_reported(),
+        "it has not slept"
+    );
     assert_eq!(pauses(&mut backoff, 21), [0, 20, 1]);
     std::thread::sleep(LONG);
     assert!(backoff.begin_report() && backoff.is_reported());
@@ -39,7 +45,9 @@ fn a_wait_that_sleeps_for_long_is_reported_more_and_more_seldom() {
 #[test]
 fn a_waiter_that_spins_for_long_lets_others_run() {
     let mut backoff = Backoff::new(1000, false, true);
-    let yields = (0..1000).filter(|_| backoff.pause() == Pause::Yield).count();
+    let yields = (0..1000)
+        .filter(|_| backoff.pause() == Pause::Yield)
+        .count();
     assert_eq!(yields, 1000 / 128);
 }
 

@@ -2,16 +2,34 @@
 
 use super::*;
 
-static LIMITS: WaitLimits = WaitLimits { max_unpolled: 2, ..WaitLimits::for_tests() };
-static WITHOUT_FLUSH: WaitLimits =
-    WaitLimits { flushes_beside_sleepers: false, ..WaitLimits::for_tests() };
+static LIMITS: WaitLimits = WaitLimits {
+    max_unpolled: 2,
+    ..WaitLimits::for_tests()
+};
+static WITHOUT_FLUSH: WaitLimits = WaitLimits {
+    flushes_beside_sleepers: false,
+    ..WaitLimits::for_tests()
+};
 
-const NOBODY: WaitingThreads =
-    WaitingThreads { polls: 0, unpolled: Duration::ZERO, sleep: false, wait: false };
-const POLL_OFTEN: WaitingThreads = WaitingThreads { polls: 1000, ..NOBODY };
+const NOBODY: WaitingThreads = WaitingThreads {
+    polls: 0,
+    unpolled: Duration::ZERO,
+    sleep: false,
+    wait: false,
+};
+const POLL_OFTEN: WaitingThreads = WaitingThreads {
+    polls: 1000,
+    ..NOBODY
+};
 const POLL_RARELY: WaitingThreads = WaitingThreads { polls: 1, ..NOBODY };
-const SLEEP: WaitingThreads = WaitingThreads { sleep: true, ..NOBODY };
-const WAIT: WaitingThreads = WaitingThreads { wait: true, ..NOBODY };
+const SLEEP: WaitingThreads = WaitingThreads {
+    sleep: true,
+    ..NOBODY
+};
+const WAIT: WaitingThreads = WaitingThreads {
+    wait: true,
+    ..NOBODY
+};
 /// The second sleep of a backoff.
 const TWICE: Duration = FLUSH_DELAY.saturating_mul(2);
 
@@ -38,24 +56,52 @@ fn it_polls_unless_others_do() {
         (&LIMITS, SLEEP, true, max, Step::Poll),
         (&WITHOUT_FLUSH, SLEEP, false, max, Step::Sleep(TWICE)),
         (&LIMITS, WAIT, false, max, Step::Sleep(TWICE)),
-        (&LIMITS, WaitingThreads { wait: true, ..SLEEP }, false, max, Step::Flush(TWICE)),
-        (&LIMITS, WaitingThreads { wait: true, ..POLL_RARELY }, false, max, Step::Sleep(TWICE)),
+        (
+            &LIMITS,
+            WaitingThreads {
+                wait: true,
+                ..SLEEP
+            },
+            false,
+            max,
+            Step::Flush(TWICE),
+        ),
+        (
+            &LIMITS,
+            WaitingThreads {
+                wait: true,
+                ..POLL_RARELY
+            },
+            false,
+            max,
+            Step::Sleep(TWICE),
+        ),
     ];
     for (row, (limits, others, stops_polling, longest, step)) in table.into_iter().enumerate() {
-        assert_eq!(first(limits, others, stops_polling, longest), step, "row {row}: {others:?}");
+        assert_eq!(
+            first(limits, others, stops_polling, longest),
+            step,
+            "row {row}: {others:?}"
+        );
     }
 }
 
 #[test]
 fn a_thread_that_stops_polling_counts_only_if_others_poll() {
     let back_off = || unreachable!("no other thread polls");
-    assert_eq!(Schedule::new(&LIMITS, false).next(NOBODY, back_off, || Duration::MAX), Step::Poll);
+    assert_eq!(
+        Schedule::new(&LIMITS, false).next(NOBODY, back_off, || Duration::MAX),
+        Step::Poll
+    );
 }
 
 #[test]
 fn the_steps_follow_from_each_other() {
     let longest = WaitLimits::LONGEST;
-    let (often, wait) = ((POLL_OFTEN, Step::Sleep(longest)), (WAIT, Step::Sleep(longest)));
+    let (often, wait) = (
+        (POLL_OFTEN, Step::Sleep(longest)),
+        (WAIT, Step::Sleep(longest)),
+    );
     let turns: &[(WaitingThreads, Step)] = &[
         often,
         often,
@@ -86,7 +132,12 @@ fn sleeps_grow_beside_threads_that_wait() {
     let ms = Duration::from_millis;
     let mut schedule = Schedule::new(&LIMITS, false);
     let mut sleep_beside = |polls, sleep| {
-        schedule.lengthen(WaitingThreads { polls, unpolled: ms(3), sleep, ..NOBODY });
+        schedule.lengthen(WaitingThreads {
+            polls,
+            unpolled: ms(3),
+            sleep,
+            ..NOBODY
+        });
         schedule.time
     };
     assert_eq!(sleep_beside(7, false), FLUSH_DELAY, "they pass by");

@@ -41,7 +41,11 @@ impl Driver for Network {
 fn network() -> (Arc<Network>, ServiceThread<Network>) {
     let state = ProgressState::new(&LIMITS, 1).expect("a timer");
     let (unfinished, served) = (AtomicU32::new(0), AtomicU32::new(0));
-    let network = Arc::new(Network { state, unfinished, served });
+    let network = Arc::new(Network {
+        state,
+        unfinished,
+        served,
+    });
     let thread = ServiceThread::start("test", &network).expect("a thread");
     (network, thread)
 }
@@ -76,13 +80,20 @@ fn it_serves_nobody_beside_a_thread_that_waits_before_that_stops_polling() {
     let served = network.served.load(Ordering::Acquire);
     network.unfinished.store(1, Ordering::Release);
     until(|| network.unfinished.load(Ordering::Acquire) == 0);
-    assert_eq!(network.served.load(Ordering::Acquire), served, "it backs off");
+    assert_eq!(
+        network.served.load(Ordering::Acquire),
+        served,
+        "it backs off"
+    );
     network.state.leave_wait();
     network.state.stop_polling();
     until(|| network.served.load(Ordering::Acquire) > served);
 }
 
-static FEW_UNPOLLED: WaitLimits = WaitLimits { max_unpolled: 2, ..WaitLimits::for_tests() };
+static FEW_UNPOLLED: WaitLimits = WaitLimits {
+    max_unpolled: 2,
+    ..WaitLimits::for_tests()
+};
 
 /// A network on which every flush leaves operations unfinished, and every turn has found requests
 /// of peers. It records how long the service thread would sleep next: briefly, and while other
@@ -121,7 +132,11 @@ fn next_sleeps(
 ) -> Vec<(Duration, Duration)> {
     let state = ProgressState::new(limits, 1).expect("a timer");
     let (descriptor, _writer) = std::io::pipe().expect("a pipe");
-    let busy = Arc::new(Busy { state, descriptor, next: Mutex::default() });
+    let busy = Arc::new(Busy {
+        state,
+        descriptor,
+        next: Mutex::default(),
+    });
     prepare(&busy.state);
     let thread = ServiceThread::start("test", &busy).expect("a thread");
     until(|| busy.next.lock().unwrap().len() >= 10);
@@ -141,5 +156,8 @@ fn messages_of_peers_do_not_make_it_look_at_a_busy_worker_more_often() {
 fn to_serve_beside_a_long_call_does_not_begin_the_backoff_anew() {
     let next = next_sleeps(&FEW_UNPOLLED, ProgressState::enter_wait);
     assert_eq!(next[9].1, WaitLimits::LONGEST, "{next:?}");
-    assert!(next.iter().all(|(brief, _)| *brief == FLUSH_DELAY), "{next:?}");
+    assert!(
+        next.iter().all(|(brief, _)| *brief == FLUSH_DELAY),
+        "{next:?}"
+    );
 }

@@ -89,6 +89,8 @@ pub(super) struct Batcher {
     /// [`FLUSH_DELAY`] after the start of that; otherwise [`IDLE_AFTER`] after the last message was
     /// sent, or after the end of a quiet that sent one.
     busy_until: Option<Instant>,
+    /// Returns the time.
+    clock: fn() -> Instant,
     /// An unused buffer, for the next batch.
     spare: Vec<u8>,
 }
@@ -172,8 +174,8 @@ impl SmallOperation {
 
 impl Batcher {
     /// Returns a batcher for a job of `n_pes` PEs. `limits` is the maximum number of bytes of a
-    /// batch, and of its results, outside a session and in one.
-    pub(super) fn new(n_pes: usize, limits: (usize, usize)) -> Batcher {
+    /// batch, and of its results, outside a session and in one. `clock` returns the time.
+    pub(super) fn new(n_pes: usize, limits: (usize, usize), clock: fn() -> Instant) -> Batcher {
         Batcher {
             by_pe: PeMap::new(n_pes),
             pes: Vec::new(),
@@ -183,6 +185,7 @@ impl Batcher {
             has_grown: false,
             looks: 0,
             busy_until: None,
+            clock,
             spare: Vec::new(),
         }
     }
@@ -259,7 +262,7 @@ impl Batcher {
         if self.in_session() || self.has_any(pe) {
             return false;
         }
-        let now = Instant::now();
+        let now = (self.clock)();
         let is_lone = self.busy_until.is_none_or(|until| now >= until);
         if is_lone {
             self.busy_until = now.checked_add(FLUSH_DELAY);
@@ -283,7 +286,7 @@ impl Batcher {
     /// has ended: after `IDLE_AFTER` the next operation is lone.
     #[inline]
     pub(super) fn mark_busy(&mut self) {
-        self.busy_until = Instant::now().checked_add(IDLE_AFTER);
+        self.busy_until = (self.clock)().checked_add(IDLE_AFTER);
     }
 
     /// Returns the time of the last call of [`mark_busy`](Batcher::mark_busy).
@@ -351,7 +354,7 @@ impl Batcher {
         if let Some(at) = self.pes.iter().rposition(|other| *other == pe) {
             self.pes.swap_remove(at);
         }
-        self.busy_until = Instant::now().checked_add(FLUSH_DELAY);
+        self.busy_until = (self.clock)().checked_add(FLUSH_DELAY);
     }
 
     /// Keeps the buffer of a batch that was sent, for the next batch.

@@ -5,7 +5,7 @@ use super::acks::IssuedRequests;
 use super::batching::Batcher;
 use super::message::{Reply, Request};
 use super::replies::AnswerSlots;
-use super::wire::{PolledUntil, PostOutcome, Wire, WireCaps, WireNetwork};
+use super::wire::{NetworkPe, PolledUntil, PostOutcome, Wire, WireCaps, WireNetwork};
 use crate::peers::damaged;
 use crate::progress::backoff::Backoff;
 use crate::progress::state::ProgressState;
@@ -68,14 +68,14 @@ pub(super) struct Route {
 impl<W: Wire> Origin<W> {
     /// Returns an origin that has issued nothing over a wire.
     pub fn new(wire: W, network: &W::Network) -> Origin<W> {
-        let acks = &network.local().acks;
+        let NetworkPe { acks, clock, .. } = network.local();
         let (caps, n_pes) = (wire.caps(), acks.n_pes());
         let (number, counts) = acks.add_origin();
         Origin {
             wire,
             caps,
             issued: IssuedRequests::new(number, counts, n_pes, caps.window),
-            batcher: Batcher::new(n_pes, caps.longest_batch),
+            batcher: Batcher::new(n_pes, caps.longest_batch, *clock),
             batches: caps.batches,
             slots: AnswerSlots::default(),
             unsent: VecDeque::new(),
@@ -245,6 +245,12 @@ struct Waiting<'a, W: Wire> {
     silent_since: Option<Instant>,
 }
 
+impl<W: Wire> Waiting<'_, W> {
+    fn now(&self) -> Instant {
+        (self.network.local().clock)()
+    }
+}
+
 impl<W: Wire> Waiter for Waiting<'_, W> {
     fn state(&self) -> &ProgressState {
         &self.network.local().state
@@ -253,7 +259,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
     fn serve(&mut self, worked: bool, _: &mut Backoff) -> Result<bool, Error> {
         if self
             .silent_since
-            .is_some_and(|since| since.elapsed() > UNCONFIRMED_AFTER)
+            .is_some_and(|since| self.now() - since > UNCONFIRMED_AFTER)
         {
             self.silent_since = None;
             for pe in self.awaited() {
@@ -272,7 +278,9 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
     }
 
     fn sleep(&mut self, at_most: Duration) {
-        self.silent_since.get_or_insert_with(Instant::now);
+        if self.silent_since.is_none() {
+            self.silent_since = Some(self.now());
+        }
         self.origin.wire.sleep(self.network, at_most);
     }
 

@@ -18,7 +18,7 @@ use crate::{
 };
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The state of a provider that all wires of a PE share.
 pub trait WireNetwork: Send + Sync {
@@ -388,6 +388,8 @@ pub struct NetworkPe<X = ()> {
     pub amos: Amos,
     /// The interface to the runtime.
     pub host: Arc<dyn Host>,
+    /// Returns the time, as the engine reads it: that of the system, except in a simulation.
+    pub clock: fn() -> Instant,
     /// The state that the service thread shares with threads that wait.
     pub state: ProgressState,
     /// The first loss of a PE, if there was one.
@@ -413,6 +415,7 @@ impl<X> NetworkPe<X> {
             me: open.pe,
             amos: open.amos,
             host: Arc::clone(&open.host),
+            clock: Instant::now,
             state: ProgressState::new(limits, open.cpus_per_pe)?,
             loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
             acks: Acks::new(open.n_pes),

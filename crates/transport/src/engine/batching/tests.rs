@@ -55,7 +55,7 @@ fn take(batcher: &mut Batcher) -> (Vec<u8>, ReplyDestinations) {
 #[test]
 fn a_batch_leaves_as_it_was_batched_and_its_answers_are_stored() {
     let (word, mut bytes, mut old) = ([7u8; 8], [0u8; 2], 0u32);
-    let mut batcher = Batcher::new(2, (4096, 4096));
+    let mut batcher = Batcher::new(2, (4096, 4096), Instant::now);
     let fetched = (&raw mut old).cast();
     let all = [
         put(&word),
@@ -92,7 +92,7 @@ fn a_batch_leaves_as_it_was_batched_and_its_answers_are_stored() {
 #[test]
 fn a_batch_and_its_answers_are_bounded() {
     let (word, mut bytes) = ([7u8; 8], [0u8; LIMIT - 1]);
-    let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+    let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
     assert!(add(&mut batcher, &[put(&word), put(&word)]));
     assert!(!batcher.has_room(PEER, &[put(&word)]) && batcher.has_room(Pe(0), &[put(&word)]));
     assert!(add(&mut batcher, &[get(&mut bytes)]));
@@ -109,7 +109,7 @@ fn a_batch_and_its_answers_are_bounded() {
 #[test]
 fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     let (source, mut dest) = ([1u16, 2, 3, 4, 5, 6], [0u8; 6]);
-    let mut batcher = Batcher::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8));
+    let mut batcher = Batcher::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8), Instant::now);
     assert_eq!((batcher.most_blocks(2), batcher.most_blocks(9)), (4, 0));
     let local = LocalBuf {
         base: source.as_ptr().cast_mut().cast(),
@@ -152,7 +152,7 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
 #[test]
 fn a_target_carries_out_what_a_full_batch_fetches() {
     let (mut bytes, mut old) = ([0u8; 60], 0u32);
-    let mut batcher = Batcher::new(2, (MAX_ANSWERS, MAX_ANSWERS));
+    let mut batcher = Batcher::new(2, (MAX_ANSWERS, MAX_ANSWERS), Instant::now);
     let fetched = (&raw mut old).cast();
     while add(
         &mut batcher,
@@ -181,7 +181,7 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
 
 #[test]
 fn only_a_lone_operation_leaves_at_once() {
-    let mut batcher = Batcher::new(3, (LIMIT, LIMIT));
+    let mut batcher = Batcher::new(3, (LIMIT, LIMIT), Instant::now);
     assert!(batcher.begin_lone(PEER), "the first one");
     assert!(!batcher.begin_lone(PEER), "the first one may be leaving");
     batcher.busy_until = None;
@@ -219,7 +219,7 @@ impl Host for Nodes {
 #[test]
 fn a_session_batches_more_and_for_proxies() {
     let (word, heap, mixed) = ([7u8; 8], [Segment::Heap], [Segment::Heap, Segment::Static]);
-    let mut batcher = Batcher::new(4, (LIMIT, 2 * LIMIT));
+    let mut batcher = Batcher::new(4, (LIMIT, 2 * LIMIT), Instant::now);
     let itself = Proxy::itself(Pe(3));
     assert!(!batcher.uses_proxies(&Nodes) && batcher.proxy(&Nodes, Pe(3), &heap) == itself);
     batcher.session(true);
@@ -266,7 +266,7 @@ fn a_session_batches_more_and_for_proxies() {
 #[test]
 fn nothing_is_sent_or_stored_after_a_loss() {
     let mut bytes = [0u8; 8];
-    let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+    let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
     assert!(add(&mut batcher, &[get(&mut bytes)]));
     batcher.forget();
     assert!(batcher.pes().is_empty() && !batcher.has_any(PEER) && batcher.n_operations() == 0);
@@ -283,7 +283,7 @@ fn answers_of_another_length_are_refused() {
     for nbytes in [0, 4, 7, 9] {
         let mut words = [[0u8; 4]; 2];
         let [first, second] = &mut words;
-        let mut batcher = Batcher::new(2, (LIMIT, LIMIT));
+        let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
         assert!(add(&mut batcher, &[get(first), get(second)]));
         let (_, mut answers) = take(&mut batcher);
         // SAFETY: the words are alive.
@@ -297,7 +297,7 @@ fn answers_of_another_length_are_refused() {
 #[test]
 fn the_memory_of_long_batches_is_freed_with_the_last_session() {
     let word = [7u8; 8];
-    let mut batcher = Batcher::new(2, (LIMIT, 4096));
+    let mut batcher = Batcher::new(2, (LIMIT, 4096), Instant::now);
     batcher.session(true);
     batcher.session(true);
     assert!(add(&mut batcher, &[put(&word)]));

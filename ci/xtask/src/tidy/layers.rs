@@ -134,6 +134,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("ci/task-support", &[]),
     ("ci/verbs", &["ci/task-support"]),
+    ("ci/mutants", &["ci/task-support"]),
     ("ci/spec", &[]),
     (
         "ci/xtask",

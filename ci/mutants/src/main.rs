@@ -1,0 +1,194 @@
+//! Puts faults of one line into a copy of the engine, one at a time, and runs the simulator on each.
+//! The simulator must fail, so this shows that its invariants would notice such a mistake.
+//!
+//! The faults are listed in `engine.txt`. A line that a change has moved or rewritten ends the run
+//! with a message: the fault must then be written anew, since a fault that is not put in proves
+//! nothing.
+#![forbid(unsafe_code)]
+
+mod mutant;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use task_support::process;
+use task_support::workspace::Workspace;
+
+use mutant::Mutant;
+
+const LIST: &str = include_str!("../engine.txt");
+
+/// The directory of the files that the list names.
+const ENGINE: &str = "crates/transport/src/engine";
+
+/// The package whose tests contain the simulator, and the filter that selects them.
+const SIMULATOR: [&str; 5] = ["-p", "rushmem-transport", "--lib", "--", "simulator"];
+
+/// A fault may make the simulator run for ever. Without one it takes 20 s.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Puts faults into the engine, one at a time, and fails if the simulator does not find one of them
+#[derive(Parser)]
+struct Arguments {
+    /// Only faults whose heading contains this text
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse().only) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mutants: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(only: &str) -> Result<()> {
+    let workspace = Workspace::open()?;
+    let copy = Copy::of(&workspace)?;
+    let mutants = mutant::parse(LIST)?;
+
+    // Faults that no longer fit the code are reported before the first takes its time.
+    for mutant in &mutants {
+        mutant.apply(&copy.source(mutant)?)?;
+    }
+
+    if copy.simulate()? == Verdict::Found {
+        bail!("the simulator fails without any fault; run its tests");
+    }
+
+    let mut missed = Vec::new();
+    for mutant in mutants.iter().filter(|mutant| mutant.title.contains(only)) {
+        let start = Instant::now();
+        let verdict = copy.simulate_with(mutant)?;
+        let seconds = start.elapsed().as_secs_f64();
+        println!("{seconds:6.1} s  {}  {}", verdict.word(), mutant.title);
+        if verdict == Verdict::Missed {
+            missed.push(mutant.title.as_str());
+        }
+    }
+
+    if !missed.is_empty() {
+        bail!("the simulator does not find: {}", missed.join("; "));
+    }
+    Ok(())
+}
+
+/// Whether the simulator has failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Found,
+    Missed,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Found => "found ",
+            Verdict::Missed => "MISSED",
+        }
+    }
+}
+
+/// A copy of the repository in the build directory, so that a run that is interrupted leaves no
+/// fault in the files of a developer.
+struct Copy {
+    root: PathBuf,
+}
+
+impl Copy {
+    fn of(workspace: &Workspace) -> Result<Copy> {
+        let root = workspace.target.join("mutants");
+        let listed = process::capture(workspace.git().args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ]))?;
+
+        for file in listed.lines() {
+            copy_if_changed(&workspace.root.join(file), &root.join(file))?;
+        }
+        Ok(Copy { root })
+    }
+
+    fn path(&self, mutant: &Mutant) -> PathBuf {
+        self.root.join(ENGINE).join(&mutant.file)
+    }
+
+    fn source(&self, mutant: &Mutant) -> Result<String> {
+        let path = self.path(mutant);
+        fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
+    }
+
+    fn simulate_with(&self, mutant: &Mutant) -> Result<Verdict> {
+        let source = self.source(mutant)?;
+        fs::write(self.path(mutant), mutant.apply(&source)?)?;
+
+        let verdict = self.simulate();
+        fs::write(self.path(mutant), source)?;
+        verdict.with_context(|| mutant.title.clone())
+    }
+
+    /// Runs the simulator on the copy as it is.
+    ///
+    /// # Errors
+    /// When the copy does not compile: then nothing was shown.
+    fn simulate(&self) -> Result<Verdict> {
+        let compiled = self
+            .cargo()
+            .args(["test", "-q", "--no-run"])
+            .args(&SIMULATOR[..3])
+            .status()?;
+        if !compiled.success() {
+            bail!("the copy in {} does not compile", self.root.display());
+        }
+
+        let ran = process::limited(LIMIT, cargo_program())
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", self.root.join("target"))
+            .args(["test", "-q"])
+            .args(SIMULATOR)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()?;
+        Ok(if ran.success() {
+            Verdict::Missed
+        } else {
+            Verdict::Found
+        })
+    }
+
+    fn cargo(&self) -> Command {
+        let mut cargo = Command::new(cargo_program());
+        cargo
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", self.root.join("target"));
+        cargo
+    }
+}
+
+fn cargo_program() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Copies a file unless the copy is the same, whose time then stays, so that cargo compiles little.
+fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
+    // A file that is deleted but still in the index is listed, too.
+    let Ok(contents) = fs::read(from) else {
+        return Ok(());
+    };
+    if fs::read(to).is_ok_and(|copied| copied == contents) {
+        return Ok(());
+    }
+
+    let dir = to.parent().context("a file is in a directory")?;
+    fs::create_dir_all(dir)?;
+    fs::write(to, contents).with_context(|| format!("could not write {}", to.display()))
+}

@@ -1,12 +1,9 @@
 //! The numbers of PEs, and tables indexed by them. A table makes the entry of a PE at its first
 //! use, so that a PE that is never used takes almost no memory.
-#![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Index, IndexMut};
-use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::OnceLock;
 
 /// A PE's number in the world: 0 to `shmem_n_pes() - 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,33 +118,27 @@ impl<T: Default> IndexMut<Pe> for PeMap<T> {
 }
 
 /// A table that several threads use without a lock. An entry is made once and lives as long as the
-/// table. The entries of `BLOCK` neighboring PEs are made together, so that small ones share an
-/// allocation.
-pub struct SharedPeMap<T, const BLOCK: usize> {
-    /// One pointer for each block, null at first. Zeroed memory takes no pages before it is
-    /// written.
-    blocks: NonNull<AtomicPtr<[T; BLOCK]>>,
+/// table. The cells of neighboring PEs are allocated together at the first use of one of them, so
+/// that a job of a million PEs takes 256 KiB here, and not a cell for each PE.
+pub struct SharedPeMap<T> {
+    blocks: Box<[OnceLock<Block<T>>]>,
     n_pes: usize,
 }
 
-// SAFETY: the table owns its entries, which may be sent and shared.
-unsafe impl<T: Send + Sync, const BLOCK: usize> Send for SharedPeMap<T, BLOCK> {}
-// SAFETY: threads share the entries, which may be sent and shared, and the pointers are atomic.
-unsafe impl<T: Send + Sync, const BLOCK: usize> Sync for SharedPeMap<T, BLOCK> {}
+/// The cells of neighboring PEs.
+type Block<T> = Box<[OnceLock<T>; BLOCK]>;
 
-impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
+/// The number of PEs whose cells are allocated together.
+const BLOCK: usize = 64;
+
+impl<T> SharedPeMap<T> {
     /// Returns a table without entries for a job of `n_pes` PEs.
-    pub fn new(n_pes: usize) -> SharedPeMap<T, BLOCK> {
-        let layout = Self::layout(n_pes);
-        // SAFETY: the size is at least that of one pointer.
-        let blocks = unsafe { alloc_zeroed(layout) }.cast();
-        let blocks = NonNull::new(blocks).unwrap_or_else(|| handle_alloc_error(layout));
-        SharedPeMap { blocks, n_pes }
-    }
-
-    fn layout(n_pes: usize) -> Layout {
-        let n_blocks = n_pes.div_ceil(BLOCK).max(1);
-        Layout::array::<AtomicPtr<[T; BLOCK]>>(n_blocks).expect("a job has fewer than 2^32 PEs")
+    pub fn new(n_pes: usize) -> SharedPeMap<T> {
+        let n_blocks = n_pes.div_ceil(BLOCK);
+        SharedPeMap {
+            blocks: (0..n_blocks).map(|_| OnceLock::new()).collect(),
+            n_pes,
+        }
     }
 
     /// Returns the number of PEs of the job.
@@ -155,36 +146,25 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         self.n_pes
     }
 
-    #[inline]
-    fn block(&self, pe: Pe) -> Option<&AtomicPtr<[T; BLOCK]>> {
-        if pe.index() >= self.n_pes {
-            return None;
-        }
-        // SAFETY: one of the pointers that `new` allocated.
-        let block = unsafe { self.blocks.add(pe.index() / BLOCK) };
-        // SAFETY: zeroed memory is a null `AtomicPtr`, and it is freed only with the table.
-        Some(unsafe { block.as_ref() })
-    }
-
     /// Returns the entry of a PE, if there is one.
     #[inline]
     pub fn get(&self, pe: Pe) -> Option<&T> {
-        let block = self.block(pe)?.load(Ordering::Acquire);
-        // SAFETY: null, or a box of `insert`, which is freed only with the table.
-        unsafe { block.as_ref() }?.get(pe.index() % BLOCK)
+        let block = self.blocks.get(pe.index() / BLOCK)?.get()?;
+        block[pe.index() % BLOCK].get()
     }
 
-    /// Stores `made` as the block of a PE, unless another thread has stored that block before.
-    /// Returns the PE's entry, or `None` if there is no such PE.
-    pub fn insert(&self, pe: Pe, made: [T; BLOCK]) -> Option<&T> {
-        let block = self.block(pe)?;
-        let made = Box::into_raw(Box::new(made));
-        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
-        if block.compare_exchange(null_mut(), made, new, old).is_err() {
-            // SAFETY: made above, and not in the table.
-            drop(unsafe { Box::from_raw(made) });
+    /// Returns the entry of a PE. Calls `make` for it if there is none. Returns `None` if there is
+    /// no such PE.
+    #[inline]
+    pub fn get_or_insert_with(&self, pe: Pe, make: impl FnOnce() -> T) -> Option<&T> {
+        // The last block has cells of PEs that do not exist.
+        if pe.index() >= self.n_pes {
+            return None;
         }
-        self.get(pe)
+
+        let block = self.blocks[pe.index() / BLOCK]
+            .get_or_init(|| Box::new([const { OnceLock::new() }; BLOCK]));
+        Some(block[pe.index() % BLOCK].get_or_init(make))
     }
 
     /// Returns the PEs that have entries, with the entries.
@@ -195,38 +175,9 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
     }
 }
 
-impl<T: Default, const BLOCK: usize> SharedPeMap<T, BLOCK> {
-    /// Returns the entry of a PE, with default values if it is new. Returns `None` if there is no
-    /// such PE.
-    #[inline]
-    pub fn get_or_default(&self, pe: Pe) -> Option<&T> {
-        match self.get(pe) {
-            Some(entry) => Some(entry),
-            None => self.insert(pe, std::array::from_fn(|_| T::default())),
-        }
-    }
-}
-
-impl<T: fmt::Debug, const BLOCK: usize> fmt::Debug for SharedPeMap<T, BLOCK> {
+impl<T: fmt::Debug> fmt::Debug for SharedPeMap<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
-    }
-}
-
-impl<T, const BLOCK: usize> Drop for SharedPeMap<T, BLOCK> {
-    fn drop(&mut self) {
-        for pe in (0..self.n_pes).step_by(BLOCK) {
-            let block = self
-                .block(Pe(pe as u32))
-                .map(|block| block.load(Ordering::Acquire));
-            if let Some(block) = block.filter(|block| !block.is_null()) {
-                // SAFETY: a box of `insert`, whose references have ended with the borrow of the
-                // table.
-                drop(unsafe { Box::from_raw(block) });
-            }
-        }
-        // SAFETY: allocated by `new` with this layout, and freed once.
-        unsafe { dealloc(self.blocks.as_ptr().cast(), Self::layout(self.n_pes)) };
     }
 }
 
@@ -253,27 +204,27 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_made_once_and_by_blocks() {
-        let map: SharedPeMap<Arc<u8>, 2> = SharedPeMap::new(5);
-        let blocks = [3, 4].map(|value| [Arc::new(value), Arc::new(value + 10)]);
-        let counted = blocks[0][0].clone();
-        for block in blocks {
-            assert_eq!(
-                map.insert(Pe(3), block).map(|entry| **entry),
-                Some(13),
-                "the first one"
-            );
+    fn entries_are_made_once() {
+        let map: SharedPeMap<Arc<u8>> = SharedPeMap::new(65);
+        let first = Arc::new(13);
+        for value in [first.clone(), Arc::new(4)] {
+            let entry = map.get_or_insert_with(Pe(3), || value);
+            assert_eq!(entry.map(|entry| **entry), Some(13), "the first one");
         }
-        assert_eq!(map.get(Pe(2)).map(|entry| **entry), Some(3), "a neighbor");
-        assert_eq!(map.get_or_default(Pe(4)).map(|entry| **entry), Some(0));
-        assert!(map.get(Pe(0)).is_none() && map.get(Pe(5)).is_none());
-        assert!(
-            map.get_or_default(Pe(5)).is_none(),
-            "no such PE, although its block has room"
+        assert_eq!(
+            map.get_or_insert_with(Pe(64), Arc::default)
+                .map(|entry| **entry),
+            Some(0)
         );
-        assert!(map.iter().map(|(pe, _)| pe.0).eq([2, 3, 4]));
-        assert_eq!(Arc::strong_count(&counted), 2);
+
+        assert!(map.get(Pe(0)).is_none() && map.get(Pe(65)).is_none());
+        assert!(
+            map.get_or_insert_with(Pe(65), Arc::default).is_none(),
+            "no such PE, although its block has a cell"
+        );
+        assert!(map.iter().map(|(pe, _)| pe.0).eq([3, 64]));
+
         drop(map);
-        assert_eq!(Arc::strong_count(&counted), 1);
+        assert_eq!(Arc::strong_count(&first), 1);
     }
 }

@@ -17,7 +17,7 @@ type Find<T> = Box<dyn Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync>;
 ///
 /// An entry is made under a lock, so the function that makes it must not wait for another lock.
 pub struct Peers<T> {
-    entries: SharedPeMap<T, 1>,
+    entries: SharedPeMap<T>,
     /// The directory and the function that makes entries; set when the transport is connected.
     connected: OnceLock<(Arc<Directory>, Find<T>)>,
     /// The lock under which an entry is made.
@@ -93,7 +93,9 @@ impl<T: Send + Sync> Peers<T> {
         }
         let made = find(pe, directory.of(pe).ok_or_else(unreachable)?)?;
         rushmem_log::debug!(peer = pe.0, "a peer is used for the first time");
-        self.entries.insert(pe, [made]).ok_or_else(unreachable)
+        self.entries
+            .get_or_insert_with(pe, || made)
+            .ok_or_else(unreachable)
     }
 
     /// Returns the PEs that were used, with their entries.

@@ -208,13 +208,10 @@ impl IssuedRequests {
     }
 }
 
-/// The number of neighboring PEs whose counts share an allocation.
-const TOGETHER: usize = 64;
-
 /// For one origin, the number of requests that each PE has acknowledged.
 #[derive(Debug)]
 pub struct AckCounts {
-    by_pe: SharedPeMap<AtomicU32, TOGETHER>,
+    by_pe: SharedPeMap<AtomicU32>,
     all: AtomicU32,
 }
 
@@ -240,7 +237,7 @@ impl AckCounts {
     pub fn acknowledge(&self, pe: Pe, count: u32) -> Result<(), Violation> {
         let acked = self
             .by_pe
-            .get_or_default(pe)
+            .get_or_insert_with(pe, Default::default)
             .ok_or(Violation::Unrequested)?;
         let later = |old| (!has_reached(old, count)).then_some(count);
         if let Ok(old) = acked.fetch_update(Ordering::AcqRel, Ordering::Acquire, later) {
@@ -254,7 +251,7 @@ impl AckCounts {
     #[cfg(test)]
     pub(super) fn set_acked(&self, pe: Pe, count: u32) {
         self.by_pe
-            .get_or_default(pe)
+            .get_or_insert_with(pe, Default::default)
             .expect("a PE")
             .store(count, Ordering::Relaxed);
     }
@@ -265,7 +262,7 @@ impl AckCounts {
 pub struct Acks {
     /// For each PE, the acknowledgment that the next message to it includes: 0 if there is none,
     /// otherwise the number of the origin plus one in the upper half, and the count in the lower.
-    unsent: SharedPeMap<AtomicU64, TOGETHER>,
+    unsent: SharedPeMap<AtomicU64>,
     /// The counts that this PE's origins have received, by the numbers of the origins.
     origins: RwLock<Vec<Arc<AckCounts>>>,
 }
@@ -300,7 +297,7 @@ impl Acks {
     /// the stream's PE. Only one stream of each PE is remembered; others are acknowledged when they
     /// ask.
     pub fn mark_carried_out(&self, Stream { pe, origin }: Stream, count: u32) {
-        if let Some(unsent) = self.unsent.get_or_default(pe) {
+        if let Some(unsent) = self.unsent.get_or_insert_with(pe, Default::default) {
             let ack = (u64::from(origin) + 1) << 32 | u64::from(count);
             unsent.store(ack, Ordering::Release);
         }

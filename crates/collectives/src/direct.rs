@@ -1,5 +1,5 @@
-//! Direct plans, best for members that access each other's memory by loads and stores: each copies
-//! or combines data from the sources of the others, without receive buffers in between.
+//! Direct plans, best for members that access each other's memory by loads and stores: each combines
+//! data from the sources of the others, without receive buffers in between.
 //!
 //! R. L. Graham, G. Shipman: MPI support for multi-core architectures: Optimized shared memory
 //! collectives. Recent Advances in Parallel Virtual Machine and Message Passing Interface
@@ -8,9 +8,9 @@
 //! No member reads a source before its owner has entered, or after it has left: there is a sync
 //! before and one after.
 
+use crate::Step;
 use crate::choice::SyncAlgorithm;
-use crate::index::{ahead, share};
-use crate::{Buffer, Step};
+use crate::index::share;
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts between two syncs: member `me`
 /// combines its share of the parts, and stores the result in the destinations of all. Contributions
@@ -49,43 +49,6 @@ pub fn scan(
         exclusive,
     });
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
-}
-
-/// Returns the plan of an all-gather between two syncs: part 0 of `Source` of member `i` becomes
-/// part `i` of `Dest` everywhere. No member leaves it before all have entered it.
-pub fn all_gather(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
-    blocks(n, me, 0, sync)
-}
-
-/// Returns the plan of an all-to-all between two syncs: part `j` of `Source` of member `i` becomes
-/// part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
-pub fn all_to_all(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
-    blocks(n, me, me, sync)
-}
-
-/// Returns the plan that copies part `part` of the source of each member. Each member begins with
-/// its own source, so that members read from different peers at any time.
-fn blocks(n: u32, me: u32, part: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
-    let from = Buffer::Source.at(part);
-    let own = Step::Copy {
-        from,
-        to: Buffer::Dest.at(me),
-        count: 1,
-    };
-    let gets = (1..n).map(move |distance| {
-        let peer = ahead(n, me, distance);
-        Step::Get {
-            peer,
-            from,
-            to: Buffer::Dest.at(peer),
-            count: 1,
-            with: None,
-        }
-    });
-    sync.plan(n, me)
-        .chain([own])
-        .chain(gets)
-        .chain(sync.plan(n, me))
 }
 
 #[cfg(test)]

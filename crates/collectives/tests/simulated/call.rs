@@ -53,7 +53,6 @@ pub enum Call {
     BruckAllToAll,
     /// An all-to-all with receive buffers that no other team uses.
     OwnBruckAllToAll,
-    DirectAllToAll,
     DirectScan {
         exclusive: bool,
         parts: u32,
@@ -80,7 +79,6 @@ pub enum Reduction {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gathering {
-    Direct,
     RecursiveDoubling,
     NeighborExchange,
     Lines,
@@ -128,7 +126,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 48] = [
+    pub const ALL: [Call; 46] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -190,7 +188,6 @@ impl Call {
         Call::Bruck,
         Call::Ring,
         Call::Words,
-        Call::Gather(Gathering::Direct),
         Call::Gather(Gathering::RecursiveDoubling),
         Call::Gather(Gathering::NeighborExchange),
         Call::Gather(Gathering::Lines),
@@ -198,7 +195,6 @@ impl Call {
         Call::AllToAllInLines,
         Call::BruckAllToAll,
         Call::OwnBruckAllToAll,
-        Call::DirectAllToAll,
     ];
 
     pub const fn reduce(by: Reduction, parts: u32) -> Self {
@@ -243,7 +239,6 @@ impl Call {
                 Box::new(scatter_all_gather::broadcast(n, me, root, parts))
             }
             Call::Gather(by) => match by {
-                Gathering::Direct => Box::new(direct::all_gather(n, me, DISSEMINATION)),
                 Gathering::RecursiveDoubling => Box::new(recursive_doubling::all_gather(n, me)),
                 Gathering::NeighborExchange => Box::new(neighbor_exchange::all_gather(n, me)),
                 Gathering::Lines => Box::new(pairwise::all_gather_in_lines(n, me)),
@@ -252,7 +247,6 @@ impl Call {
                 Box::new(bruck::all_to_all_entry(n, me).chain(bruck::all_to_all(n, me)))
             }
             Call::OwnBruckAllToAll => Box::new(bruck::all_to_all(n, me)),
-            Call::DirectAllToAll => Box::new(direct::all_to_all(n, me, DISSEMINATION)),
             Call::DirectScan {
                 exclusive, parts, ..
             } => Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive)),
@@ -300,8 +294,7 @@ impl Call {
             Call::AllToAll
             | Call::AllToAllInLines
             | Call::BruckAllToAll
-            | Call::OwnBruckAllToAll
-            | Call::DirectAllToAll => n,
+            | Call::OwnBruckAllToAll => n,
             Call::Reduce { parts, .. }
             | Call::LongBroadcast { parts, .. }
             | Call::DirectScan { parts, .. } => parts,
@@ -331,8 +324,7 @@ impl Call {
             Call::AllToAll
             | Call::AllToAllInLines
             | Call::BruckAllToAll
-            | Call::OwnBruckAllToAll
-            | Call::DirectAllToAll => Expected::Source {
+            | Call::OwnBruckAllToAll => Expected::Source {
                 call,
                 owner: part,
                 part: me,
@@ -425,8 +417,7 @@ impl Call {
             Call::AllToAll
             | Call::AllToAllInLines
             | Call::BruckAllToAll
-            | Call::OwnBruckAllToAll
-            | Call::DirectAllToAll => true,
+            | Call::OwnBruckAllToAll => true,
             Call::Gather(by) => by != Gathering::RecursiveDoubling,
             Call::LongBroadcast { .. } => true,
             _ => false,

@@ -203,8 +203,6 @@ fn what_takes_linear_plans_works_at_small_sizes() {
             BruckAllToAll,
             ExclusiveScan,
             BruckAllToAll,
-            Gather(Gathering::Direct),
-            DirectAllToAll,
         ];
         let program: Vec<Call> = program.into_iter().filter(|call| call.fits(n)).collect();
         check(n, &program, n <= 48, n.into());

@@ -2,7 +2,9 @@
 //! some ports through.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// The setting that selects ports.
 pub const PORTS: &str = "SHMEM_TCP_PORTS";
@@ -41,16 +43,12 @@ impl PortRange {
         (self != PortRange::ANY).then_some((self.first, self.last))
     }
 
-    /// Listens on a free port of the range at this address. Each process begins with a port that
-    /// depends on its number, so that many processes on one machine need few attempts.
+    /// Listens on a free port of the range at this address.
     ///
     /// # Errors
     /// If the kernel refuses, or all ports of the range are taken.
     pub fn listen(self, ip: IpAddr) -> io::Result<TcpListener> {
-        let n = u32::from(self.last - self.first) + 1;
-        for offset in 0..n {
-            let port = u32::from(self.first) + (std::process::id() % n + offset) % n;
-            let port = u16::try_from(port).expect("it is at most the last port");
+        for port in self.ports() {
             match TcpListener::bind((ip, port)) {
                 Err(error) if error.kind() == ErrorKind::AddrInUse => {}
                 result => return result,
@@ -66,6 +64,56 @@ impl PortRange {
         };
         Err(io::Error::other(text))
     }
+
+    /// Calls `listen` with one free port of the range after the other, until it returns a value:
+    /// for a library that listens by itself. Processes that call this at the same time try
+    /// different ports. Returns `None` if all ports are taken, or `listen` has returned no value.
+    pub fn find<T>(self, mut listen: impl FnMut(u16) -> Option<T>) -> Option<T> {
+        self.ports().find_map(|port| {
+            let _claim = claim(port).ok()?;
+            is_free(port).then(|| listen(port)).flatten()
+        })
+    }
+
+    /// Returns the ports of the range. Each process begins with one that depends on its number, so
+    /// that many processes on one machine need few attempts.
+    fn ports(self) -> impl Iterator<Item = u16> {
+        let n = u32::from(self.last - self.first) + 1;
+        (0..n).map(move |offset| {
+            let port = u32::from(self.first) + (std::process::id() % n + offset) % n;
+            u16::try_from(port).expect("it is at most the last port")
+        })
+    }
+}
+
+/// Keeps other processes of this network namespace from [`PortRange::find`]ing a port while the
+/// result lives. It is an abstract socket, since a socket bound to the port itself would keep the
+/// library that is to listen from it, too.
+///
+/// # Errors
+/// If another process has claimed the port.
+fn claim(port: u16) -> io::Result<Option<UnixDatagram>> {
+    let name = SocketAddr::from_abstract_name(format!("rushmem-port-{port}"))?;
+    match UnixDatagram::bind_addr(&name) {
+        Ok(claim) => Ok(Some(claim)),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Err(error),
+        // Without such sockets two processes may try one port, and the second tries another then.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Returns true if no socket listens at the port, at any address.
+fn is_free(port: u16) -> bool {
+    let any = [
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    ];
+    // Other errors say that the machine lacks this version of the protocol.
+    any.into_iter().all(|ip| {
+        TcpListener::bind((ip, port))
+            .err()
+            .is_none_or(|error| error.kind() != ErrorKind::AddrInUse)
+    })
 }
 
 #[cfg(test)]
@@ -124,5 +172,31 @@ mod tests {
         let found = more.listen(LOCALHOST).expect("some port below is free");
         let found = found.local_addr().expect("it is bound").port();
         assert!((more.first..more.last).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn a_library_is_given_free_ports_until_it_listens() {
+        let taken = PortRange::ANY.listen(LOCALHOST).expect("any port");
+        let last = taken.local_addr().expect("it is bound").port();
+        let first = last - 9;
+        let range = PortRange { first, last };
+        let mut tried = Vec::new();
+        let never_listens = |port| {
+            tried.push(port);
+            // What another process finds meanwhile.
+            assert_eq!(
+                PortRange {
+                    first: port,
+                    last: port
+                }
+                .find(Some),
+                None
+            );
+            None::<u16>
+        };
+        assert_eq!(range.find(never_listens), None);
+        assert!(!tried.is_empty());
+        assert!(tried.iter().all(|port| (first..last).contains(port)));
+        assert!(range.find(Some).is_some());
     }
 }

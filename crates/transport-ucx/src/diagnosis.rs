@@ -2,7 +2,8 @@
 //! which restriction keeps it from using any.
 
 use crate::found::{changes, is_one_sided};
-use crate::settings::{TLS, library, set_ports};
+use crate::ports::set_ports;
+use crate::settings::{TLS, library};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::{Diagnosis, Host, Open, Verdict};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Finds out whether UCX has an RDMA device on this machine, and derives the changes of UCX's
 //! configuration for a job.
 
-use crate::settings::{TLS, library, set_ports};
+use crate::ports::set_ports;
+use crate::settings::{TLS, library};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_interfaces::{INTERFACES, Selection, interface_names};
 use rushmem_transport::machine::devices;

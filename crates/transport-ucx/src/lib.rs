@@ -16,6 +16,7 @@
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
 //! - `found` reports whether UCX has an RDMA device here, and configures UCX for a job; `probe`
 //!   tests UCX's atomic operations; `diagnosis` reports each of UCX's transports to users;
+//! - `ports` gives UCX's sockets free ports of the user's range;
 //! - `settings` has the limits and variables, also UCX's own;
 //! - `abort` delays an abort by UCX, and prints a message then.
 //!
@@ -30,6 +31,7 @@ mod callbacks;
 mod connect;
 mod diagnosis;
 mod found;
+mod ports;
 mod probe;
 mod progress;
 mod service;

@@ -1,7 +1,6 @@
 //! The environment variables that this provider reads, those of UCX that it sets, its limits of
 //! polling and sleeping, and its other limits, which tests reduce.
 
-use rushmem_interfaces::{PORTS, PortRange};
 use rushmem_transport::engine::message::MAX_IN_FLIGHT;
 use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
 use rushmem_transport::progress::backoff::WaitLimits;
@@ -33,6 +32,9 @@ pub(crate) const ALL: &[Setting] = &[
     },
     WORKERS,
 ];
+
+/// UCX's variable that restricts the ports of its sockets, from UCX 1.12 on.
+pub(crate) const PORT_RANGE: &str = "UCX_TCP_PORT_RANGE";
 
 /// File descriptors for each peer: two workers of this PE connect to the peer's service, and two of
 /// the peer's to this PE's service, which connects back to each.
@@ -159,12 +161,4 @@ pub(crate) fn library() -> Result<&'static Ucp, String> {
         ucx_sys::open()
     };
     LIBRARY.get_or_init(open).clone()
-}
-
-/// Makes UCX's sockets listen at the ports that the user names, unless UCX's own variable is set.
-pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
-    if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
-        setting::set_default("UCX_TCP_PORT_RANGE", &format!("{first}-{last}"));
-    }
-    Ok(())
 }

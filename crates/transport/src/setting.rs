@@ -162,12 +162,41 @@ pub fn environment(name: &str) -> Option<String> {
 }
 
 /// Sets environment variables that are not set, as defaults of a C library. Each of `ours` is
-/// `NAME=value`.
-///
-/// The variables stay in the environment: libraries read some of them again for each endpoint.
-/// Threads of the program may read or set variables at the same time, so the present environment is
-/// neither changed nor freed; a longer one takes its place.
+/// `NAME=value`. The variables stay in the environment: libraries read some of them again for each
+/// endpoint.
 pub fn set_defaults(ours: &[&'static CStr]) {
+    replace_environment(|entries| with_defaults(entries, ours));
+}
+
+/// Sets an environment variable that is not set, like [`set_defaults`].
+pub fn set_default(name: &str, value: &str) {
+    if std::env::var_os(name).is_none()
+        && let Some(entry) = entry(name, value)
+    {
+        set_defaults(&[entry]);
+    }
+}
+
+/// Sets an environment variable, whether it is set or not.
+pub fn set(name: &str, value: &str) {
+    if let Some(entry) = entry(name, value) {
+        replace_environment(|entries| Some(with(entries, entry)));
+    }
+}
+
+/// Returns an entry of the environment; `None` if a part has a zero byte. It is never freed, since
+/// it becomes a part of the environment.
+fn entry(name: &str, value: &str) -> Option<&'static CStr> {
+    let entry = CString::new(format!("{name}={value}")).ok()?;
+    Some(Box::leak(entry.into_boxed_c_str()))
+}
+
+/// Puts the entries that `changed` returns in the place of those of the environment, unless it
+/// returns `None`.
+///
+/// Threads of the program may read or set variables at the same time, so the present environment is
+/// neither changed nor freed; another one takes its place.
+fn replace_environment(changed: impl Fn(&[&'static CStr]) -> Option<Vec<&'static CStr>>) {
     let environ = &raw mut libc::environ;
     // SAFETY: libc's variable is aligned, and lives as long as the process.
     let environ = unsafe { AtomicPtr::from_ptr(environ) };
@@ -175,12 +204,14 @@ pub fn set_defaults(ours: &[&'static CStr]) {
     loop {
         // SAFETY: the environment of a process is a list of strings with a null at the end. The C
         // library frees none of the strings.
-        let Some(longer) = (unsafe { with_ours(before, ours) }) else {
+        let Some(entries) = changed(&unsafe { entries_of(before) }) else {
             return;
         };
+        let strings = entries.iter().map(|entry| entry.as_ptr().cast_mut());
+        let list: Box<[*mut c_char]> = strings.chain([null_mut()]).collect();
         // Never freed, since a thread may go on reading it.
-        let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
-        match environ.compare_exchange(before, longer, Ordering::AcqRel, Ordering::Acquire) {
+        let list = Box::leak(list).as_mut_ptr();
+        match environ.compare_exchange(before, list, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return,
             // Another thread has set a variable meanwhile.
             Err(now) => before = now,
@@ -188,49 +219,44 @@ pub fn set_defaults(ours: &[&'static CStr]) {
     }
 }
 
-/// Sets an environment variable that is not set, like [`set_defaults`].
-pub fn set_default(name: &str, value: &str) {
-    if std::env::var_os(name).is_none()
-        && let Ok(entry) = CString::new(format!("{name}={value}"))
-    {
-        // Never freed, since it becomes a part of the environment.
-        set_defaults(&[Box::leak(entry.into_boxed_c_str())]);
-    }
-}
-
-/// Returns the entries of an environment, followed by those of `ours` whose names it lacks and a
-/// null; `None` if it lacks none.
+/// Returns the entries of an environment.
 ///
 /// # Safety
 /// `environ` is null or a list of strings with a null at the end. The strings are never freed.
-unsafe fn with_ours(environ: *mut *mut c_char, ours: &[&'static CStr]) -> Option<Vec<*mut c_char>> {
+unsafe fn entries_of(environ: *mut *mut c_char) -> Vec<&'static CStr> {
     let mut entries = Vec::new();
     let mut at = environ;
     // SAFETY: not beyond the null at the end.
     while let Some(&entry) = unsafe { at.as_ref() }
         && !entry.is_null()
     {
-        entries.push(entry);
+        // SAFETY: a string that is never freed, by contract.
+        entries.push(unsafe { CStr::from_ptr(entry) });
         at = at.wrapping_add(1);
     }
-    let name = |entry: &CStr| {
-        entry
-            .to_bytes()
-            .split(|&byte| byte == b'=')
-            .next()
-            .map(<[u8]>::to_vec)
-    };
-    // SAFETY: entries are strings that are never freed.
-    let names: Vec<_> = entries
-        .iter()
-        .map(|&entry| name(unsafe { CStr::from_ptr(entry) }))
-        .collect();
-    let n = entries.len();
-    let missing = ours.iter().filter(|&ours| !names.contains(&name(ours)));
-    entries.extend(missing.map(|ours| ours.as_ptr().cast_mut()));
-    let is_longer = entries.len() > n;
-    entries.push(null_mut());
-    is_longer.then_some(entries)
+    entries
+}
+
+/// Returns the name of an entry of the environment.
+fn name_of(entry: &CStr) -> &[u8] {
+    let mut parts = entry.to_bytes().split(|&byte| byte == b'=');
+    parts.next().unwrap_or_default()
+}
+
+/// Returns the entries, followed by those of `ours` whose names they lack; `None` if they lack
+/// none.
+fn with_defaults(entries: &[&'static CStr], ours: &[&'static CStr]) -> Option<Vec<&'static CStr>> {
+    let has = |name| entries.iter().any(|entry| name_of(entry) == name);
+    let missing = ours.iter().copied().filter(|ours| !has(name_of(ours)));
+    let missing: Vec<_> = missing.collect();
+    (!missing.is_empty()).then(|| [entries, &missing].concat())
+}
+
+/// Returns the entries without those of the name of `ours`, followed by `ours`.
+fn with(entries: &[&'static CStr], ours: &'static CStr) -> Vec<&'static CStr> {
+    let others = entries.iter().copied();
+    let others = others.filter(|entry| name_of(entry) != name_of(ours));
+    others.chain([ours]).collect()
 }
 
 #[cfg(test)]
@@ -240,34 +266,18 @@ mod tests {
     #[test]
     fn what_the_user_says_stays() {
         let ours = [c"ONE=1", c"TWO=2"];
-        let mut environ = [
-            c"A=b".as_ptr().cast_mut(),
-            c"TWO=7".as_ptr().cast_mut(),
-            null_mut(),
-        ];
-        // SAFETY: a list of strings with a null at the end.
-        let entries = unsafe { with_ours(environ.as_mut_ptr(), &ours) }.expect("ONE is missing");
-        assert_eq!(
-            entries,
-            [
-                environ[0],
-                environ[1],
-                ours[0].as_ptr().cast_mut(),
-                null_mut()
-            ]
-        );
-        // SAFETY: null.
-        let entries = unsafe { with_ours(null_mut(), &ours) }.expect("both are missing");
-        assert_eq!(
-            entries,
-            [
-                ours[0].as_ptr().cast_mut(),
-                ours[1].as_ptr().cast_mut(),
-                null_mut()
-            ]
-        );
-        // SAFETY: the list above.
-        assert_eq!(unsafe { with_ours(environ.as_mut_ptr(), &ours[1..]) }, None);
+        let entries = [c"A=b", c"TWO=7"];
+        let both = with_defaults(&entries, &ours).expect("ONE is missing");
+        assert_eq!(both, [c"A=b", c"TWO=7", c"ONE=1"]);
+        assert_eq!(with_defaults(&[], &ours), Some(ours.to_vec()));
+        assert_eq!(with_defaults(&entries, &ours[1..]), None);
+    }
+
+    #[test]
+    fn an_entry_takes_the_place_of_its_name() {
+        let entries = [c"A=b", c"AB=c", c"C=d"];
+        assert_eq!(with(&entries, c"A=e"), [c"AB=c", c"C=d", c"A=e"]);
+        assert_eq!(with(&[], c"A=e"), [c"A=e"]);
     }
 
     #[test]
@@ -281,5 +291,7 @@ mod tests {
         set_defaults(&[c"RUSHMEM_TEST_OF_VARIABLES=7"]);
         set_defaults(&[c"RUSHMEM_TEST_OF_VARIABLES=8"]);
         assert_eq!(std::env::var(NAME).as_deref(), Ok("7"));
+        set(NAME, "9");
+        assert_eq!(std::env::var(NAME).as_deref(), Ok("9"));
     }
 }

@@ -5,9 +5,10 @@
 use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
+use std::panic::resume_unwind;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, scope};
 
 /// The signals of a fault of the thread itself. If a thread blocks them, a fault ends the process
 /// without a call of its handler.
@@ -30,6 +31,20 @@ pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     // SAFETY: the set was written by the call that blocked the signals.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), null_mut()) };
     done
+}
+
+/// Calls `act`, which may take long, in another thread without signals, and waits for it. Threads
+/// that `act` starts block all signals but those of faults, and this one takes signals meanwhile,
+/// so that SIGTERM ends a process in which a library of C does not return.
+///
+/// # Errors
+/// When the kernel refuses a thread.
+pub fn apart<T: Send>(act: impl FnOnce() -> T + Send) -> io::Result<T> {
+    scope(|scope| {
+        let builder = Builder::new().name("rushmem-apart".to_owned());
+        let thread = without_signals(|| builder.spawn_scoped(scope, act))?;
+        Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 /// Returns the message that the kernel refused to start a thread, with the remedy.
@@ -84,5 +99,43 @@ pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::read_to_string;
+    use std::time::{Duration, Instant};
+
+    /// Returns the signals that a thread of this process blocks, as a mask.
+    fn blocked(thread: libc::pid_t) -> u64 {
+        let status = read_to_string(format!("/proc/self/task/{thread}/status")).expect("a thread");
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        u64::from_str_radix(mask.expect("a line of the kernel").trim(), 16).expect("a mask")
+    }
+
+    fn own() -> libc::pid_t {
+        // SAFETY: it takes nothing.
+        unsafe { libc::gettid() }
+    }
+
+    fn is_blocked(thread: libc::pid_t, signal: libc::c_int) -> bool {
+        blocked(thread) >> (signal - 1) & 1 == 1
+    }
+
+    #[test]
+    fn what_is_called_apart_takes_no_signals_and_its_caller_does() {
+        let caller = own();
+        let end = Instant::now() + Duration::from_secs(20);
+        apart(|| {
+            assert!(is_blocked(own(), libc::SIGTERM));
+            assert!(!is_blocked(own(), libc::SIGSEGV));
+            // The caller goes on from the start of this thread meanwhile.
+            while is_blocked(caller, libc::SIGTERM) {
+                assert!(Instant::now() < end, "the caller blocks SIGTERM");
+            }
+        })
+        .expect("a thread");
     }
 }

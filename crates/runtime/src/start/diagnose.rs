@@ -6,7 +6,7 @@ use crate::net::process_host::ProcessHost;
 use crate::settings::Settings;
 use rushmem_transport::segments::heap_blocks::FIRST;
 use rushmem_transport::segments::heap_probe::{self, RegisteredBlocks};
-use rushmem_transport::thread::without_signals;
+use rushmem_transport::thread::apart;
 use rushmem_transport::{Amos, Diagnosis, Error, Found, Open, Pe, Provider};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +67,6 @@ pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) ->
 /// available memory, since the network may lock them.
 fn registered(provider: &Provider, open: &Open) -> Option<Result<RegisteredBlocks, Error>> {
     let most = shortage::available().map_or(FIRST, |nbytes| nbytes as usize / 2);
-    let transport = without_signals(|| (provider.open)(open)).ok()?;
+    let transport = apart(|| (provider.open)(open)).ok()?.ok()?;
     heap_probe::probe(transport, most, Duration::from_secs(1)).transpose()
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::namespaces::{Hosts, ip};
-use testkit::{Job, Outcome, has_library, patient, program};
+use testkit::{Job, Outcome, absent, has_library, patient, program};
 
 /// The limit of a job that fails.
 const SOON: Duration = Duration::from_secs(30);
@@ -176,6 +176,27 @@ fn taken_ports_are_one_message() {
     );
 }
 
+/// UCX tries the ports of a range for ever if none is free.
+fn ucx_is_given_no_range_without_a_free_port() {
+    if !has_library("libucp.so.0") {
+        absent("UCX is not installed");
+    }
+    let hosts = Hosts::new("u", 1);
+    // A PE takes three ports.
+    let job = at_ports(&hosts, 2, (50000, 50005), 6).env("SHMEM_TRANSPORT", "ucx");
+    job.env("SHMEM_TCP_PORTS", "50000-50005").run().assert_ok(2);
+    let taken = " are taken: give a wider one, or end what listens there (`ss -tlnp`)";
+    for (variable, range) in [
+        ("SHMEM_TCP_PORTS", "50000-50001"),
+        ("UCX_TCP_PORT_RANGE", "50000-50001"),
+        ("SHMEM_TCP_PORTS", "50000"),
+    ] {
+        let job = at_ports(&hosts, 2, (50000, 50001), 0).env("SHMEM_TRANSPORT", "ucx");
+        let outcome = job.env(variable, range).run();
+        words_of_failure(&outcome, &["all ports of the range 50000-5000", taken]);
+    }
+}
+
 fn by_id(host: &str, variables: &[(&str, &str)]) -> Outcome {
     let job = Job::direct(program!("by_id.c"))
         .arg(4)
@@ -262,6 +283,7 @@ testkit::module_tests! {
     lists_that_select_nothing_are_explained,
     sockets_listen_at_the_ports_of_the_range,
     taken_ports_are_one_message,
+    ucx_is_given_no_range_without_a_free_port,
     a_meeting_listens_as_the_settings_say,
     a_machine_may_have_only_the_loopback_of_ipv6,
     addresses_that_do_not_answer_are_passed_over_or_all_named,

@@ -177,6 +177,11 @@ impl UcpContext {
         }))
     }
 
+    /// Returns true if UCX may use sockets here.
+    pub(crate) fn uses_sockets(&self) -> bool {
+        self.resources().iter().any(|(name, _)| name == "tcp")
+    }
+
     fn is_thread_safe(&self) -> bool {
         let mut attr = ucp_context_attr_t {
             field_mask: UCP_ATTR_FIELD_THREAD_MODE.into(),

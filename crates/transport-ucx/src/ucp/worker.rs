@@ -5,8 +5,9 @@
 use super::context::UcpContext;
 use super::request::{UcpRequest, check_status, plain_params, printed, started, status_string};
 use crate::abort::within;
+use crate::ports::at_free_port;
 use rushmem_transport::segments::heap_blocks::HeapBlocks;
-use rushmem_transport::thread::without_signals;
+use rushmem_transport::thread::{apart, refused};
 use rushmem_transport::{Segment, setting};
 use std::ffi::c_void;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -46,21 +47,25 @@ pub(crate) struct Worker {
 unsafe impl Send for Worker {}
 
 impl Worker {
+    /// Makes a worker. The first one starts a thread of UCX, which must not take signals of the
+    /// program.
     pub(crate) fn new(context: &Arc<UcpContext>) -> Result<Worker, String> {
+        apart(|| Worker::create(context)).map_err(|error| refused(&error))?
+    }
+
+    fn create(context: &Arc<UcpContext>) -> Result<Worker, String> {
         let params = ucp_worker_params_t {
             field_mask: UCP_WORKER_PARAM_FIELD_THREAD_MODE.into(),
             thread_mode: UCS_THREAD_MODE_SERIALIZED,
             ..ucp_worker_params_t::default()
         };
         let (ucp, mut handle) = (context.ucp, null_mut());
-        let create = || {
-            // SAFETY: a live context; it writes a handle when it succeeds.
-            unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
-        };
         // Each worker reads the variables; the program may have removed them.
         setting::set_defaults(&context.worker_variables);
-        // The first worker starts a thread of UCX, which must not take signals of the program.
-        let status = without_signals(create);
+        let status = at_free_port(context, || {
+            // SAFETY: a live context; it writes a handle when it succeeds.
+            unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
+        })?;
         check_status(ucp, status).map_err(|why| {
             format!("UCX cannot make a worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
         })?;

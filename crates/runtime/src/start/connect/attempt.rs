@@ -13,7 +13,7 @@ use crate::memory::statics;
 use crate::net::flags;
 use crate::net::process_host::{Callbacks, ProcessHost};
 use rushmem_bootstrap::Records;
-use rushmem_transport::thread::without_signals;
+use rushmem_transport::thread::{apart, refused};
 use rushmem_transport::{
     Amos, Directory, Endpoint, Error, Open, Pe, PeRecord, Provider, Segment, Transport,
 };
@@ -120,7 +120,8 @@ fn agreed_parts(
     let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit, CALLBACKS));
     let own_parts = |executor: &AmoExecutor| {
         let open = arguments(job, executor.amos, None, &host);
-        without_signals(|| parts(&open)).map_err(|error| error.to_string())
+        let found = apart(|| parts(&open)).map_err(|error| refused(&error))?;
+        found.map_err(|error| error.to_string())
     };
     job.session()
         .report_opening(Some(&described(provider, None)));
@@ -275,7 +276,8 @@ fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>)
 
 /// Opens the transport of a provider and registers the segments of this PE.
 fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport, Error> {
-    let mut transport = without_signals(|| (provider.open)(open))?;
+    let opened = apart(|| (provider.open)(open));
+    let mut transport = opened.map_err(|error| Error::Unavailable(refused(&error)))??;
     let layout = job.memory.layout();
     let statics = statics::own();
     let start = std::ptr::with_exposed_provenance_mut(statics.start());

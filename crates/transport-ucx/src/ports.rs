@@ -1,0 +1,55 @@
+//! The ports at which UCX's sockets listen: those of the user's range, of which UCX is given one
+//! at a time.
+
+use crate::settings::PORT_RANGE;
+use crate::ucp::UcpContext;
+use rushmem_interfaces::{PORTS, PortRange};
+use rushmem_transport::Host;
+use rushmem_transport::setting::{environment, set, set_default};
+use rushmem_transport::thread::lock;
+use std::sync::Mutex;
+use ucx_sys::{UCS_ERR_BUSY, ucs_status_t};
+
+/// Makes UCX's sockets listen at the ports that the user names, unless UCX's own variable is set.
+pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
+    if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
+        set_default(PORT_RANGE, &format!("{first}-{last}"));
+    }
+    Ok(())
+}
+
+/// Calls `create`, which makes a worker, so that its sockets listen at a free port of the range of
+/// UCX's variable. Returns what it returns.
+///
+/// UCX (1.13, 1.20) tries random ports of a range until one is free, for ever if none is. At a
+/// range of one port that is taken it returns an error.
+///
+/// # Errors
+/// If all ports are taken.
+pub(crate) fn at_free_port(
+    context: &UcpContext,
+    mut create: impl FnMut() -> ucs_status_t,
+) -> Result<ucs_status_t, String> {
+    static CHANGES_VARIABLE: Mutex<()> = Mutex::new(());
+
+    // A value that is no range is for UCX to refuse.
+    let range = environment(PORT_RANGE).filter(|_| context.uses_sockets());
+    let ports = PortRange::parse(range.as_deref()).unwrap_or(PortRange::ANY);
+    let (Some(range), Some(_)) = (range, ports.bounds()) else {
+        return Ok(create());
+    };
+
+    let _alone = lock(&CHANGES_VARIABLE);
+    let created = ports.find(|port| {
+        set(PORT_RANGE, &format!("{port}-{port}"));
+        Some(create()).filter(|&status| status != UCS_ERR_BUSY)
+    });
+    // Children of the process inherit the variable.
+    set(PORT_RANGE, &range);
+    created.ok_or_else(|| {
+        format!(
+            "all ports of the range {range} ({PORTS}, {PORT_RANGE}) are taken: give a wider one, \
+             or end what listens there (`ss -tlnp`)"
+        )
+    })
+}

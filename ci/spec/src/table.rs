@@ -215,8 +215,13 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
         "" => String::new(),
         generic => generic.replacen("shmem_", "shmemx_", 1) + suffix.unwrap_or_default(),
     };
+    let extended = |args: &str| match record["args"].as_str() {
+        "" => args.to_owned(),
+        added => format!("{args}, {added}"),
+    };
     let other_name = |symbol: String, of: &CFunction| CFunction {
         generic: generic(of),
+        pattern: (of.pattern.0.clone(), extended(&of.pattern.1)),
         parameters: of.parameters.iter().cloned().chain(added()).collect(),
         ..extension(symbol, of)
     };

@@ -2,8 +2,8 @@
 //!
 //! Prototypes are made from the tables of the headers, descriptions from ci/spec/manual.txt. A page
 //! in that file has these parts:
-//! - `# NAME: SECTIONS`: the name of the page and the sections of the standard that it describes;
-//!   for extensions, the routines or families of routines instead of sections;
+//! - `# NAME: SECTIONS`: the name of the page, the sections of the standard that it describes, and
+//!   the routines or families of routines without a section, such as extensions;
 //! - a line that summarizes the routines;
 //! - paragraphs;
 //! - lines that begin with `Returns:`, `Note:`, `Rust:`, `Fortran:` (of extensions only), and
@@ -52,32 +52,14 @@ impl Described<'_> {
 /// Returns all pages.
 ///
 /// # Panics
-/// If manual.txt has no page for a function of the standard or does not describe an argument, or a
-/// page has no example.
+/// If manual.txt does not describe an argument, or a page has no example.
 pub fn pages() -> Vec<ManPage> {
     let table = SpecTable::read();
     let (described, arguments) = read();
-    for function in table
-        .functions
-        .iter()
-        .filter(|function| !is_obsolete(function))
-    {
-        let has = |page: &Described<'_>| page.sections.contains(&function.section.as_str());
-        assert!(
-            described.iter().any(has),
-            "ci/spec/manual.txt has no page for {}",
-            function.symbol
-        );
-    }
     described
         .iter()
         .map(|page| write(page, &described, &table, &arguments))
         .collect()
-}
-
-/// Returns true for a routine without a section in the standard: those do nothing.
-fn is_obsolete(function: &CFunction) -> bool {
-    function.section.is_empty() || !function.section.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Returns the pages of manual.txt, and the common meanings of arguments by name.
@@ -149,7 +131,13 @@ fn write(
     let (families, c11) = synopsis(&of_page);
     let fortran = match is_extension {
         true => page.labeled("Fortran:").map(str::to_owned).collect(),
-        false => fortran(&of_page),
+        false => fortran(
+            &of_page
+                .iter()
+                .copied()
+                .filter(is_standard)
+                .collect::<Vec<_>>(),
+        ),
     };
     let rust = page.labeled("Rust:").map(str::to_owned).collect();
     for (language, forms) in [
@@ -201,11 +189,7 @@ fn write(
     }
     example(&mut roff, page.name);
     roff.control("SH", ["CONFORMING TO"]);
-    let conforms = match is_extension {
-        true => "These routines are an extension.".to_owned(),
-        false => format!("OpenSHMEM 1.6: {}.", page.sections.join(", ")),
-    };
-    roff.text([roman(conforms)]);
+    roff.text([roman(conforms(page, &of_page))]);
     let old = deprecated(&of_page);
     if !old.is_empty() {
         roff.text([roman(format!("Deprecated there: {}.", old.join(", ")))]);
@@ -240,6 +224,43 @@ fn write(
         name: page.name.to_owned(),
         routines,
         text: roff.to_roff(),
+    }
+}
+
+/// Returns true for a routine of the standard, also of an old version of it.
+fn is_standard(function: &&CFunction) -> bool {
+    // The section of an extension names its vendor.
+    !function.section.ends_with(':')
+}
+
+/// Returns where routines are specified.
+fn conforms(page: &Described<'_>, of_page: &[&CFunction]) -> String {
+    let sections = page.sections.iter().copied();
+    let sections: Vec<&str> = sections
+        .filter(|section| section.starts_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    let mut extensions: Vec<String> = Vec::new();
+    for function in of_page.iter().filter(|function| !is_standard(function)) {
+        let name = match of_page
+            .iter()
+            .any(|other| other.family == function.family && is_standard(other))
+        {
+            true => function.symbol.clone(),
+            false => function.family.clone(),
+        };
+        if !extensions.contains(&name) {
+            extensions.push(name);
+        }
+    }
+    match of_page.first().map(|function| function.removed_in.as_str()) {
+        Some(version) if !version.is_empty() => format!("OpenSHMEM before {version}."),
+        _ if sections.is_empty() => "These routines are an extension.".to_owned(),
+        _ if extensions.is_empty() => format!("OpenSHMEM 1.6: {}.", sections.join(", ")),
+        _ => format!(
+            "OpenSHMEM 1.6: {}. These are an extension, which shmemx.h declares: {}.",
+            sections.join(", "),
+            extensions.join(", ")
+        ),
     }
 }
 
@@ -315,7 +336,7 @@ fn synopsis(functions: &[&CFunction]) -> (Vec<String>, Vec<String>) {
     }
     generics.iter_mut().for_each(|generic| generic.push(';'));
     // Routines with a context follow those without.
-    families.sort_by_key(|family| family.contains("shmem_ctx_") && family.contains("ctx,"));
+    families.sort_by_key(|family| family.contains("_ctx_") && family.contains("ctx,"));
     (families, generics)
 }
 
@@ -386,7 +407,9 @@ fn types(functions: &[&CFunction]) -> Vec<String> {
 fn names(functions: &[&CFunction]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for parameter in functions.iter().flat_map(|function| &function.parameters) {
-        let name = parameter.rsplit([' ', '*']).next().unwrap_or_default();
+        // The name of a pointer to a function is in parentheses.
+        let declared = parameter.split(')').next().unwrap_or_default();
+        let name = declared.rsplit([' ', '*']).next().unwrap_or_default();
         if !name.is_empty() && name != "..." && !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
@@ -409,11 +432,7 @@ mod tests {
     #[test]
     fn every_routine_has_one_page() {
         let pages = pages();
-        for function in SpecTable::read()
-            .functions
-            .iter()
-            .filter(|f| !is_obsolete(f))
-        {
+        for function in SpecTable::read().all() {
             let describes = |page: &&ManPage| {
                 page.name == function.symbol || page.routines.contains(&function.symbol)
             };
@@ -444,6 +463,24 @@ mod tests {
                 put.text
             );
         }
+    }
+
+    #[test]
+    fn a_page_of_extensions_has_their_own_arguments() {
+        let expected = "int shmemx_<TYPENAME>_collect_nb(shmem_team_t team, TYPE *dest, \
+                        const TYPE *source, size_t nelems, shmemx_req_t *req);";
+        let requests = page("shmemx_req_wait");
+        assert!(requests.contains(expected), "{requests}");
+        let iput = page("shmem_iput");
+        let extension = "OpenSHMEM 1.6: 9.6.1.3, 9.6.1.4. These are an extension, which \
+                         shmemx.h declares: shmemx_<TYPENAME>_ibput,";
+        assert!(iput.contains(extension), "{iput}");
+        let reduce = page("shmem_reduce");
+        assert!(
+            reduce.contains("declares: shmem_short_and_reduce, "),
+            "{reduce}"
+        );
+        assert!(page("shmem_set_cache_inv").contains("OpenSHMEM before 1.5."));
     }
 
     fn page(name: &str) -> String {

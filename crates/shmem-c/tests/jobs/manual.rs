@@ -1,11 +1,13 @@
-//! The examples of the man pages of routines print what their last comments say, and have no race.
+//! Every routine has a man page, and the examples of the pages print what their last comments say,
+//! and have no race.
 
 use std::fs;
 use std::path::Path;
 
-use testkit::{Job, compile};
+use testkit::{Job, compile, prefix};
 
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/spec/examples");
+const INTERFACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/spec/abi-1.txt");
 const EXPECTED: &str = "/* Prints on 4 PEs, in any order:\n";
 
 fn sorted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -45,4 +47,23 @@ fn examples_print_what_they_say() {
             }
         }
     }
+}
+
+/// Returns the name of the routine that a line of the library's interface declares, such as
+/// `char shmem_char_g (const char *, int)`.
+fn routine(line: &str) -> Option<&str> {
+    let (declared, _) = line.split_once(" (")?;
+    let name = declared.rsplit([' ', '*']).next()?;
+    (!declared.starts_with("constant ")).then_some(name)
+}
+
+#[test]
+fn every_exported_routine_has_a_page() {
+    let pages = prefix().join("share/man/man3");
+    let interface = fs::read_to_string(INTERFACE).expect("the list of what the library exports");
+    let routines: Vec<&str> = interface.lines().filter_map(routine).collect();
+    assert!(routines.len() > 2000, "{routines:?}");
+    let has_no_page = |name: &&str| !pages.join(format!("{name}.3")).exists();
+    let without: Vec<&str> = routines.into_iter().filter(has_no_page).collect();
+    assert!(without.is_empty(), "no page: {without:?}");
 }

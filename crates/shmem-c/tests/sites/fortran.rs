@@ -239,7 +239,53 @@ fn flang_compiles_programs() {
     }
 }
 
+/// Compiles calls with mistakes that users make. The page quotes what gfortran says of each.
+fn the_page_quotes_what_the_compiler_says() {
+    needs_fortran();
+    let page = std::fs::read_to_string(package_dir().join("../../docs/fortran.md"));
+    let page = page.expect("the page of Fortran");
+    for (call, says) in [
+        (
+            "call shmem_put(y, x, 4, 0)",
+            "There is no specific subroutine for the generic 'shmem_put'",
+        ),
+        (
+            "call shmem_put(y, x(1), 4_c_size_t, 0)",
+            "There is no specific subroutine for the generic 'shmem_put'",
+        ),
+        (
+            "call shmem_put(y, z, 4_c_size_t, 0)",
+            "There is no specific subroutine for the generic 'shmem_put'",
+        ),
+        (
+            "n = shmem_sum_reduce(SHMEM_TEAM_WORLD, y, x, 4)",
+            "no specific function for the generic",
+        ),
+        (
+            "call shmem_double_put(y, x, 4, 0)",
+            "Type mismatch in argument 'nelems' at (1); passed INTEGER(4) to INTEGER(8)",
+        ),
+    ] {
+        let source = tmpdir().join("mistake.f90");
+        let program = format!(
+            "program p\nuse shmem\nuse iso_c_binding\nreal(c_double), save :: x(4), y(4)\n\
+             real(c_float), save :: z(4)\ninteger :: n\n{call}\nend program\n"
+        );
+        std::fs::write(&source, program).expect("a source can be written");
+        let output = Command::new(prefix().join("bin/oshfort"))
+            .env("LC_ALL", "C")
+            .arg("-fsyntax-only")
+            .arg(&source)
+            .output()
+            .expect("oshfort can be started");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(says), "{call}: {said}");
+        assert!(page.contains(says), "docs/fortran.md lacks: {says}");
+    }
+}
+
 testkit::module_tests! {
+    the_page_quotes_what_the_compiler_says,
     flang_compiles_programs,
     the_include_files_are_read_in_fixed_and_in_free_form,
     the_include_file_declares_what_that_of_others_does,

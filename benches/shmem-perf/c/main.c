@@ -10,7 +10,6 @@
 #include <shmem.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static char *control; /* symmetric: what this PE posts for the others */
 
@@ -158,18 +157,14 @@ static void read_clock(uint64_t n, uint64_t *nanoseconds)
         nanoseconds[i] = now();
 }
 
-/* Counts the CPUs by trying each: the kernel refuses those outside of the process's cpuset. */
-static int32_t bind_to(int32_t index)
+static int32_t bind_to(int32_t cpu)
 {
-    const long n_cpus = sysconf(_SC_NPROCESSORS_CONF);
-    for (int cpu = 0; cpu < n_cpus && cpu < CPU_SETSIZE; cpu++) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET(cpu, &set);
-        if (sched_setaffinity(0, sizeof set, &set) == 0 && index-- == 0)
-            return 0;
-    }
-    return -1;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (cpu < 0 || cpu >= CPU_SETSIZE)
+        return -1;
+    CPU_SET(cpu, &set);
+    return sched_setaffinity(0, sizeof set, &set);
 }
 
 int main(int argc, char **argv)

@@ -112,9 +112,8 @@ struct perf_library {
     int64_t (*verify)(const struct perf_task *, int32_t issues, int32_t receives);
     void (*compute)(uint64_t turns);
     void (*read_clock)(uint64_t n, uint64_t *nanoseconds);
-    /* Binds the calling thread to the index-th CPU that it may use. Returns 0, or -1 if there are
-     * fewer. */
-    int32_t (*bind)(int32_t index);
+    /* Binds the calling thread to a CPU. Returns 0, or -1 if the kernel refuses. */
+    int32_t (*bind)(int32_t cpu);
 };
 
 int shmem_perf_main(int argc, char **argv, const struct perf_library *);

@@ -3,7 +3,7 @@
 
 use crate::operation::{Bound, bound, is_invalid};
 use crate::record::{Ended, HostInfo, Measure, Point, Record, Series};
-use crate::units::{figure, size};
+use crate::units::{self, figure, size};
 
 /// The operations for which the questions are answered, if they were measured: latencies at the
 /// smallest size, bandwidths at the largest.
@@ -57,7 +57,7 @@ impl Answer<'_> {
 pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
     let row = |answer: Answer| {
         let ratio = answer.bound.as_ref().map(|bound| bound.ratio);
-        let shown = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+        let shown = ratio.map_or(String::new(), units::ratio);
         let (operation, nbytes) = (answer.series.operation.clone(), size(answer.point.nbytes));
         let possible = answer.floor().unwrap_or_else(|| "no valid floor".into());
         ([operation, nbytes, answer.takes(), shown, possible], ratio)
@@ -82,7 +82,7 @@ pub fn answers_of_two([a, b]: [&Record; 2]) -> Vec<[String; 6]> {
         let one = a.or(b)?;
         let takes = |answer: Option<&Answer>| answer.map_or_else(|| "-".into(), Answer::takes);
         let cost = |answer: &Answer| answer.series.measure.cost(answer.point.summary.p50);
-        let ratio = a.zip(b).map(|(a, b)| format!("{:.2}", cost(a) / cost(b)));
+        let ratio = a.zip(b).map(|(a, b)| units::ratio(cost(a) / cost(b)));
         let floor = [a, b].into_iter().flatten().find_map(Answer::floor);
         Some([
             one.series.operation.clone(),

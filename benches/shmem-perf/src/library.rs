@@ -400,11 +400,10 @@ impl Joined<'_> {
         readings
     }
 
-    /// Binds this thread to the CPU with this index among the CPUs that it may use. Returns false
-    /// if there are fewer CPUs.
-    pub fn bind(&self, index: u32) -> bool {
-        // SAFETY: any index is allowed.
-        unsafe { (self.routines.raw.bind)(index as i32) == 0 }
+    /// Binds this thread to a CPU. Returns false if the kernel refuses.
+    pub fn bind(&self, cpu: u32) -> bool {
+        // SAFETY: any number is allowed.
+        unsafe { (self.routines.raw.bind)(cpu as i32) == 0 }
     }
 
     /// Panics unless a task is for this job and stays within the allocated memory.

@@ -1,7 +1,7 @@
 //! Describes the environment of a run: hosts, CPUs, settings, the launcher, and warnings about
 //! conditions that make figures doubtful.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::SystemTime;
 
@@ -158,18 +158,20 @@ pub fn hosts(job: &JobInfo) -> String {
     kinds.into_iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns for each PE the index of the CPU to which it is bound: its position among the PEs of its
-/// host. `None` for the PEs of hosts that have fewer CPUs than PEs.
+/// Returns for each PE a CPU of its own among those that its launcher lets it use; `None` for the
+/// PEs of a host on which not every PE gets one.
 pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
-    let mut taken = vec![0; job.hosts.len()];
+    let mut taken: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); job.hosts.len()];
+    let mut full = vec![false; job.hosts.len()];
     let mut places = Vec::new();
     for pe in &job.pes {
-        places.push(Some(taken[pe.host as usize]));
-        taken[pe.host as usize] += 1;
+        let taken = &mut taken[pe.host as usize];
+        let place = cpus(&pe.cpus).find(|cpu| taken.insert(*cpu));
+        full[pe.host as usize] |= place.is_none();
+        places.push(place);
     }
-    let is_full = |host: u32| taken[host as usize] > job.hosts[host as usize].n_cpus;
     for (place, pe) in places.iter_mut().zip(&job.pes) {
-        place.take_if(|_| is_full(pe.host));
+        place.take_if(|_| full[pe.host as usize]);
     }
     places
 }
@@ -305,13 +307,18 @@ fn field(path: &str, name: &str) -> Option<String> {
         .map(|(_, value)| value.trim().to_owned())
 }
 
-/// Returns the number of CPUs in a list such as `0-3,8`.
-fn count(list: &str) -> u32 {
-    let part = |part: &str| {
+/// Returns the CPUs of a list such as `0-3,8`.
+fn cpus(list: &str) -> impl Iterator<Item = u32> {
+    let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(last.trim().parse::<u32>().ok()? + 1 - first.trim().parse::<u32>().ok()?)
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
     };
-    list.split(',').filter_map(part).sum()
+    list.split(',').filter_map(range).flatten()
+}
+
+/// Returns the number of CPUs in a list.
+fn count(list: &str) -> u32 {
+    cpus(list).count() as u32
 }
 
 #[cfg(test)]
@@ -330,19 +337,38 @@ mod tests {
         }
     }
 
+    /// Returns the places of PEs on these hosts, which may use these CPUs.
+    fn places_of(pes: &[(u32, &str)]) -> Vec<Option<u32>> {
+        let pe = |&(host, cpus): &(u32, &str)| PeInfo {
+            host,
+            node: None,
+            cpus: cpus.into(),
+        };
+        places(&JobInfo {
+            hosts: vec![host("a"), host("b")],
+            pes: pes.iter().map(pe).collect(),
+        })
+    }
+
     #[test]
     fn pes_get_cpus_where_there_are_enough() {
-        let hosts = vec![host("a"), host("b")];
-        let pes = [0, 1, 0, 1, 1]
-            .map(|host| PeInfo {
-                host,
-                node: None,
-                cpus: String::new(),
-            })
-            .to_vec();
+        let two = "0-1";
         assert_eq!(
-            places(&JobInfo { hosts, pes }),
+            places_of(&[(0, two), (1, two), (0, two), (1, two), (1, two)]),
             [Some(0), None, Some(1), None, None]
+        );
+        assert_eq!(places_of(&[(0, ""), (1, two)]), [None, Some(0)]);
+    }
+
+    #[test]
+    fn pes_stay_on_the_cpus_that_their_launcher_gives_them() {
+        assert_eq!(
+            places_of(&[(0, "4-5"), (0, "4-5"), (0, "8"), (0, "6,10")]),
+            [Some(4), Some(5), Some(8), Some(6)]
+        );
+        assert_eq!(
+            places_of(&[(0, "3"), (0, "3"), (1, "3")]),
+            [None, None, Some(3)]
         );
     }
 

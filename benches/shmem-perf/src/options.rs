@@ -116,7 +116,8 @@ pub struct PerfOptions {
     #[arg(long, value_name = "LIBRARY,...", value_delimiter = ',', hide_possible_values = true, help_heading = WHAT)]
     pub floors: Vec<Network>,
 
-    /// Bind each PE to its own CPU, in the order of the PEs, on hosts that have enough CPUs
+    /// Bind each PE to its own CPU among those that its launcher lets it use, on hosts where these
+    /// suffice
     #[arg(long, help_heading = PES)]
     pub bind: bool,
 

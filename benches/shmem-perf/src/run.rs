@@ -160,7 +160,7 @@ fn machines(job: &BenchJob<'_>) -> JobInfo {
     job.share(0, machines.as_ref())
 }
 
-/// For `--bind`: binds each PE to a CPU of its own, on hosts that have enough CPUs.
+/// For `--bind`: binds each PE to a CPU of its own, on hosts whose PEs may use enough CPUs.
 fn bind(job: &BenchJob<'_>) -> Result<(), Refused> {
     let place = machine::places(&machines(job))[job.me as usize];
     let is_bound = place.is_none_or(|place| job.library.bind(place));
@@ -169,7 +169,10 @@ fn bind(job: &BenchJob<'_>) -> Result<(), Refused> {
     let fail: Option<usize> = job.share(0, Some(&fail));
     match fail {
         None => Ok(()),
-        Some(pe) => Err((format!("--bind: PE {pe} may use too few CPUs"), FAILED)),
+        Some(pe) => Err((
+            format!("--bind: the kernel refuses to bind PE {pe} to a CPU that it may use"),
+            FAILED,
+        )),
     }
 }
 

@@ -19,6 +19,15 @@ pub fn figure(measure: Measure, value: f64) -> String {
     format!("{number} {unit}")
 }
 
+/// Returns a ratio with two decimals, or with three digits if it is below 0.1: `1.25`, `0.000286`.
+pub fn ratio(value: f64) -> String {
+    if !value.is_finite() || value == 0.0 || value >= 0.1 {
+        return format!("{value:.2}");
+    }
+    let decimals = 2 - value.log10().floor() as i32;
+    format!("{value:.*}", decimals as usize)
+}
+
 /// Returns a figure of a measure for an axis, without zeros at the end of its decimals: `1 us`,
 /// `1.5 us`, `500 MB/s`. Zero has no unit.
 pub fn tick(measure: Measure, value: f64) -> String {
@@ -115,6 +124,15 @@ mod tests {
         assert_eq!(figure(Measure::Bandwidth, 12.34e9), "12.3 GB/s");
         assert_eq!(figure(Measure::MessageRate, 3.456e6), "3.46 M/s");
         assert_eq!(figure(Measure::Overlap, 87.65), "87.7 %");
+    }
+
+    #[test]
+    fn a_small_ratio_is_not_zero() {
+        let ratios = [1.0, 3504.0, 0.104, 12.2 / 42_700.0, 0.0, f64::INFINITY];
+        assert_eq!(
+            ratios.map(ratio),
+            ["1.00", "3504.00", "0.10", "0.000286", "0.00", "inf"]
+        );
     }
 
     #[test]

@@ -74,13 +74,20 @@ pub struct Compared<'a> {
     pub verdict: Change,
 }
 
-/// The figures of two sides that were compared, and the series that only one side has.
+/// What only one side has of a series.
+pub struct Alone<'a> {
+    pub series: &'a Series,
+    /// The sizes that the other side lacks; none if it lacks the whole series.
+    pub sizes: Vec<u64>,
+}
+
+/// The figures of two sides that were compared, and those that only one side has.
 pub struct Comparison<'a> {
     pub basis: Basis,
     /// The figures in the order of the series of the runs before, and then of their sizes.
     pub compared: Vec<Compared<'a>>,
-    /// The series that only the runs before have, and those that only the runs after have.
-    pub alone: (Vec<&'a Series>, Vec<&'a Series>),
+    /// What only the runs before have, and what only the runs after have.
+    pub alone: (Vec<Alone<'a>>, Vec<Alone<'a>>),
 }
 
 impl Comparison<'_> {
@@ -138,21 +145,33 @@ pub fn judge<'a>(
             () => Change::Equal,
         };
     }
-    let missing = |from: &[&'a Series], others: &[&'a Series]| {
-        from.iter()
-            .copied()
-            .filter(|one| !contains(others, one))
-            .collect()
-    };
     let alone = (
-        missing(&series_before, &series_after),
-        missing(&series_after, &series_before),
+        alone(before, &series_before, after),
+        alone(after, &series_after, before),
     );
     Ok(Comparison {
         basis,
         compared,
         alone,
     })
+}
+
+/// Returns what the other runs lack of these series of some runs.
+fn alone<'a>(runs: &'a [Record], series: &[&'a Series], others: &[Record]) -> Vec<Alone<'a>> {
+    let others_series = all_series(others);
+    let lacking = |series: &&'a Series| {
+        if !contains(&others_series, series) {
+            return Some(Alone {
+                series,
+                sizes: Vec::new(),
+            });
+        }
+        let known = sizes(&curves_of(others, series));
+        let mut sizes = sizes(&curves_of(runs, series));
+        sizes.retain(|nbytes| !known.contains(nbytes));
+        (!sizes.is_empty()).then_some(Alone { series, sizes })
+    };
+    series.iter().filter_map(lacking).collect()
 }
 
 /// Returns the series of some runs, each once.

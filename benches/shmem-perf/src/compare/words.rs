@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::judge::{Basis, Change, Compared, Comparison, LEVEL, runs_to_find_one_of};
+use super::judge::{Alone, Basis, Change, Compared, Comparison, LEVEL, runs_to_find_one_of};
 use crate::naming::names;
 use crate::print::{aligned, paragraph};
 use crate::record::{Record, Series};
@@ -45,8 +45,8 @@ pub fn words(
         let _ = writeln!(text, "{}", aligned("", &rows, 3));
     }
     let alone = [(&found.alone.0, "before"), (&found.alone.1, "after")];
-    for (series, when) in alone.into_iter().filter(|(series, _)| !series.is_empty()) {
-        text += &paragraph(&format!("only {when}: "), &listed(series, lists_equal));
+    for (alone, when) in alone.into_iter().filter(|(alone, _)| !alone.is_empty()) {
+        text += &paragraph(&format!("only {when}: "), &listed(alone, lists_equal));
     }
     let count = |verdict| {
         let mut n = [0, 0];
@@ -179,13 +179,20 @@ fn transports(runs: &[Record]) -> String {
 /// The maximum number of operations that are listed by name; the others are counted.
 const LISTED: usize = 10;
 
-/// Returns the operations of some series in words: all, or the first ones and the number of others.
-fn listed(series: &[&Series], lists_all: bool) -> String {
-    let names = names(series);
-    let mut all: Vec<String> = series
+/// Returns what one side has in words: all operations, or the first ones and the number of others.
+fn listed(alone: &[Alone], lists_all: bool) -> String {
+    let series: Vec<&Series> = alone.iter().map(|one| one.series).collect();
+    let names = names(&series);
+    let mut all: Vec<String> = alone
         .iter()
         .zip(&names.names)
-        .map(|(series, name)| format!("{} ({})", name, units::name(series.measure).to_lowercase()))
+        .map(|(one, name)| {
+            let measure = units::name(one.series.measure).to_lowercase();
+            match one.sizes.as_slice() {
+                [] => format!("{name} ({measure})"),
+                sizes => format!("{name} ({measure} of {} bytes)", in_words(sizes)),
+            }
+        })
         .collect();
     all.dedup();
     let more = all
@@ -196,6 +203,12 @@ fn listed(series: &[&Series], lists_all: bool) -> String {
         all.push(format!("{more} more (--all)"));
     }
     all.join("; ")
+}
+
+/// Returns sizes in words, such as `8, 1 Ki`.
+fn in_words(sizes: &[u64]) -> String {
+    let sizes: Vec<String> = sizes.iter().map(|nbytes| units::size(*nbytes)).collect();
+    sizes.join(", ")
 }
 
 const HEAD: [&str; 8] = [
@@ -227,7 +240,7 @@ fn row(one: &Compared, name: &str) -> Vec<String> {
         units::size(one.nbytes),
         units::figure(measure, one.medians.0),
         units::figure(measure, one.medians.1),
-        format!("{:.2}", one.ratio),
+        units::ratio(one.ratio),
         format!("{:.1e}", one.p),
     ]
 }
@@ -261,5 +274,20 @@ mod tests {
             text.lines().all(|line| line.chars().count() <= 100),
             "{text}"
         );
+    }
+    #[test]
+    fn sizes_that_one_side_lacks_are_named() {
+        let (before, mut after) = ([fixture::run(1, 1.0)], [fixture::run(2, 1.0)]);
+        let curve = &mut after[0].series[0];
+        let (measure, operation) = (curve.measure, curve.operation.clone());
+        let lost = curve.points.pop().expect("a size");
+        let found = judge(&before, &after, 0.5).expect("they can be compared");
+        let text = words((&before, &after), &found, 50.0, false);
+        let says = format!(
+            "only before: {operation} ({} of {} bytes)\n",
+            units::name(measure).to_lowercase(),
+            units::size(lost.nbytes)
+        );
+        assert!(text.contains(&says), "{says}{text}");
     }
 }

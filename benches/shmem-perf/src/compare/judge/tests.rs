@@ -120,14 +120,21 @@ fn what_one_run_lacks_is_named_and_not_compared() {
     };
     let found = judged(&before, &after, 0.05);
     assert_eq!(found.compared.len(), 300 - 5 - 1 - 5);
-    let names = |series: &[&Series]| -> Vec<String> {
-        series
+    let names = |alone: &[Alone]| -> Vec<(String, Vec<u64>)> {
+        alone
             .iter()
-            .map(|series| series.operation.clone())
+            .map(|one| (one.series.operation.clone(), one.sizes.clone()))
             .collect()
     };
-    assert_eq!(names(&found.alone.0), ["routine1", "routine3"]);
-    assert_eq!(names(&found.alone.1), ["routine1"]);
+    let whole = |name: &str| (name.to_owned(), Vec::new());
+    let first_size = ("routine0".to_owned(), vec![8]);
+    assert_eq!(
+        names(&found.alone.0),
+        [first_size.clone(), whole("routine1"), whole("routine3")]
+    );
+    assert_eq!(names(&found.alone.1), [whole("routine1")]);
+    let back = judged(&after, &before, 0.05);
+    assert!(names(&back.alone.1).contains(&first_size));
 }
 
 #[test]

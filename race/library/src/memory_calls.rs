@@ -93,6 +93,17 @@ extern "C" fn length(
 extern "C" fn copy_text(
     dest: *mut c_char,
     source: *const c_char,
+extern "C" fn copy_to_end(
+    dest: *mut c_void,
+    source: *const c_void,
+    nbytes: usize,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> *mut c_void {
+    copy(dest, source, nbytes, 0, 0, place).wrapping_byte_add(nbytes)
+}
+
     _: Unused,
     _: Unused,
     _: Unused,
@@ -100,10 +111,52 @@ extern "C" fn copy_text(
 ) -> *mut c_char {
     // SAFETY: the program keeps the contract of strcpy, whose source is a string.
     let nbytes = unsafe { libc::strlen(source) } + 1;
+) -> *mut c_char {
+    copy_text_to_end(dest, source, 0, 0, 0, place);
+    dest
+}
+
+extern "C" fn copy_text_to_end(
+    dest: *mut c_char,
+    source: *const c_char,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    place: usize,
     access(source.cast(), nbytes, ShadowKind::LOAD, place);
     access(dest.cast(), nbytes, ShadowKind::STORE, place);
-    // SAFETY: the program keeps the contract of strcpy.
-    unsafe { libc::strcpy(dest, source) }
+    // SAFETY: the program keeps the contract of stpcpy, which is also that of strcpy.
+    unsafe { libc::stpcpy(dest, source) }
+}
+
+extern "C" fn copy_text_of_length(
+    dest: *mut c_char,
+    source: *const c_char,
+    nbytes: usize,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> *mut c_char {
+    // SAFETY: the program keeps the contract of strncpy, whose source ends after `nbytes` bytes or
+    // with a null byte.
+    let n_read = (unsafe { libc::strnlen(source, nbytes) } + 1).min(nbytes);
+    access(source.cast(), n_read, ShadowKind::LOAD, place);
+    access(dest.cast(), nbytes, ShadowKind::STORE, place);
+    // SAFETY: the program keeps the contract of strncpy.
+    unsafe { libc::strncpy(dest, source, nbytes) }
+}
+
+extern "C" fn append_text(
+    dest: *mut c_char,
+    source: *const c_char,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> *mut c_char {
+    let end = dest.wrapping_add(length(dest, 0, 0, 0, 0, place));
+    copy_text_to_end(end, source, 0, 0, 0, place);
+    dest
 }
 
 with_place! {
@@ -119,6 +172,10 @@ with_place! {
 }
 
 around_next! {
+    __wrap_mempcpy => copy_to_end;
+    __wrap_stpcpy => copy_text_to_end;
+    __wrap_strncpy => copy_text_of_length;
+    __wrap_strcat => append_text;
     free_block(0): free realloc;
 }
 

@@ -13,7 +13,7 @@ use crate::next::{around_next, next};
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use rushmem_race::process::{ProcessDetector, active};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
 /// The tags of objects that are not identified by an address of the program.
@@ -82,15 +82,17 @@ pub fn release(object: usize) {
 
 around_next! {
     take_lock(0): __wrap_pthread_mutex_lock __wrap_pthread_mutex_trylock
-        __wrap_pthread_mutex_timedlock __wrap_pthread_mutex_clocklock __wrap_pthread_rwlock_rdlock __wrap_pthread_rwlock_tryrdlock
+        __wrap_pthread_mutex_timedlock __wrap_pthread_mutex_clocklock
+        __wrap_pthread_rwlock_rdlock __wrap_pthread_rwlock_tryrdlock
         __wrap_pthread_rwlock_timedrdlock __wrap_pthread_rwlock_clockrdlock
-        __wrap_pthread_rwlock_wrlock __wrap_pthread_rwlock_trywrlock
-        __wrap_pthread_rwlock_timedwrlock __wrap_pthread_rwlock_clockwrlock
         __wrap_pthread_spin_lock __wrap_pthread_spin_trylock __wrap_sem_wait __wrap_sem_trywait
         __wrap_sem_timedwait __wrap_sem_clockwait __wrap_mtx_lock __wrap_mtx_trylock
         __wrap_mtx_timedlock;
-    release_lock(0): __wrap_pthread_mutex_unlock __wrap_pthread_rwlock_unlock
-        __wrap_pthread_spin_unlock __wrap_sem_post __wrap_mtx_unlock __wrap___cxa_guard_release __wrap___cxa_guard_abort;
+    take_for_writing(0): __wrap_pthread_rwlock_wrlock __wrap_pthread_rwlock_trywrlock
+        __wrap_pthread_rwlock_timedwrlock __wrap_pthread_rwlock_clockwrlock;
+    release_read_write_lock(0): __wrap_pthread_rwlock_unlock;
+    release_lock(0): __wrap_pthread_mutex_unlock __wrap_pthread_spin_unlock __wrap_sem_post
+        __wrap_mtx_unlock __wrap___cxa_guard_release __wrap___cxa_guard_abort;
     wait_for_condition(1): __wrap_pthread_cond_wait __wrap_pthread_cond_timedwait
         __wrap_pthread_cond_clockwait __wrap_cnd_wait __wrap_cnd_timedwait;
     wait_for_condition_in_cxx(1): __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE;
@@ -115,6 +117,43 @@ fn release_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
 
 fn acquire_after(object: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
+thread_local! {
+    /// The read-write locks that the calling thread holds for writing.
+    static HELD_FOR_WRITING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Returns the object at which readers release a read-write lock. A reader acquires only the lock
+/// itself, which writers release, since readers do not exclude each other. The second word of the
+/// lock stands for the readers, also of other PEs if the lock is in symmetric memory.
+fn readers_of(lock: usize) -> usize {
+    lock + size_of::<usize>()
+}
+
+/// Acquires a read-write lock for writing if the routine returns 0: after its last writer and all
+/// readers.
+fn take_for_writing(lock: usize, next: impl FnOnce() -> usize) -> usize {
+    let result = take_lock(lock, next);
+    if result as c_int == 0 {
+        acquire(readers_of(lock));
+        let _ = HELD_FOR_WRITING.try_with(|held| held.borrow_mut().push(lock));
+    }
+    result
+}
+
+fn release_read_write_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
+    let is_writer = HELD_FOR_WRITING.try_with(|held| {
+        let mut held = held.borrow_mut();
+        let index = held.iter().position(|other| *other == lock)?;
+        Some(held.swap_remove(index))
+    });
+    let object = match is_writer {
+        Ok(None) => readers_of(lock),
+        // When a thread ends, this variable is dropped before the locks of later destructors.
+        Ok(Some(_)) | Err(_) => lock,
+    };
+    release_lock(object, next)
+}
+
     acquire(object);
     result
 }

@@ -1,9 +1,9 @@
-//! Orders the threads of a program by pipes and eventfds.
+//! Orders the threads of a program by pipes, eventfds and sockets.
 //!
 //! These functions interpose those of the C library for the whole process. The linker's `--wrap` is
 //! not used for them: it would also replace the program's own functions of the same names. They may
 //! run in a signal handler. So after the first call of each, which looks up the original function,
-//! they take no lock and allocate nothing unless the file is a pipe or an eventfd.
+//! they take no lock and allocate nothing unless the file is one of these.
 #![allow(unsafe_code)]
 
 use crate::synchronization::{Tag, acquire, object, release};
@@ -12,6 +12,7 @@ use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
 use rushmem_race::known;
 use rushmem_race::process::active;
+use std::io::Write as _;
 
 /// Defines functions of at most five arguments that interpose those of their names. Each row has a
 /// function of this file, which gets the first argument, the return address, and a closure that
@@ -35,8 +36,8 @@ macro_rules! around_next_with_place {
 }
 
 around_next_with_place! {
-    read_pipe: read readv eventfd_read __read_chk;
-    write_pipe: write writev eventfd_write;
+    read_pipe: read readv eventfd_read __read_chk recv recvmsg recvmmsg __recv_chk;
+    write_pipe: write writev eventfd_write send sendmsg sendmmsg;
 }
 
 fn read_pipe(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
@@ -56,9 +57,10 @@ fn write_pipe(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
     next()
 }
 
-/// Returns the object of a pipe or eventfd that the program reads or writes. Both ends of a pipe
-/// have one inode; all eventfds share one. Standard input, output and error have no object, since
-/// the threads of a program do not synchronize by them.
+/// Returns the object of a pipe, eventfd or socket that the program reads or writes. Both ends of a
+/// pipe have one inode; all eventfds share one; sockets do not tell which other one they are
+/// connected to, so all are one object. Standard input, output and error have no object, since the
+/// threads of a program do not synchronize by them.
 fn pipe_of(fd: usize, place: usize) -> Option<usize> {
     let fd = fd as c_int;
     if fd <= libc::STDERR_FILENO || active().is_none() || known::is_recording() {
@@ -71,9 +73,32 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
     }
     // SAFETY: the call above has returned 0, so it has written the status.
     let status = unsafe { status.assume_init() };
-    // The kernel reports no file type for an eventfd, nor for a timerfd and the like.
-    let is_one = matches!(status.st_mode & libc::S_IFMT, 0 | libc::S_IFIFO);
-    (is_one && is_of_program(place)).then(|| object(Tag::Pipe, status.st_ino as usize))
+    let object = match status.st_mode & libc::S_IFMT {
+        libc::S_IFIFO => object(Tag::Pipe, status.st_ino as usize),
+        libc::S_IFSOCK => object(Tag::Socket, 0),
+        // The kernel reports no file type for an eventfd, nor for a timerfd and the like.
+        0 if is_eventfd(fd) => object(Tag::Pipe, status.st_ino as usize),
+        _ => return None,
+    };
+    is_of_program(place).then_some(object)
+}
+
+/// Returns true if a file without a type is an eventfd. No thread writes the others, such as a
+/// timerfd. Without /proc they cannot be told apart, so that each counts as an eventfd.
+fn is_eventfd(fd: c_int) -> bool {
+    let mut link = [0; 32];
+    let is_written = write!(&mut link[..], "/proc/self/fd/{fd}\0");
+    is_written.expect("a number has 10 digits");
+    let mut target = [0; 32];
+    // SAFETY: a path that ends with a null byte, and a buffer with its length.
+    let nbytes = unsafe {
+        libc::readlink(
+            link.as_ptr().cast(),
+            target.as_mut_ptr().cast(),
+            target.len(),
+        )
+    };
+    usize::try_from(nbytes).map_or(true, |n| &target[..n] == b"anon_inode:[eventfd]")
 }
 
 /// Returns true unless Rushmem, UCX or libfabric makes the call, or code that is of no loaded file.

@@ -25,6 +25,8 @@ pub enum Tag {
     ThreadEnd,
     /// A pipe or eventfd; the number is its inode.
     Pipe,
+    /// All sockets.
+    Socket,
     /// The start of a team of OpenMP.
     TeamFork,
     /// The end of a team of OpenMP.
@@ -115,8 +117,6 @@ fn release_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     next()
 }
 
-fn acquire_after(object: usize, next: impl FnOnce() -> usize) -> usize {
-    let result = next();
 thread_local! {
     /// The read-write locks that the calling thread holds for writing.
     static HELD_FOR_WRITING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
@@ -154,6 +154,8 @@ fn release_read_write_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
     release_lock(object, next)
 }
 
+fn acquire_after(object: usize, next: impl FnOnce() -> usize) -> usize {
+    let result = next();
     acquire(object);
     result
 }

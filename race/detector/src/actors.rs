@@ -89,6 +89,10 @@ pub struct Thread {
     pub pages: (Epoch, Vec<ShadowPlace>),
     /// Its fences and quiets so far.
     pub fences: u32,
+    /// Its clock at its last release fence, which its relaxed atomic operations publish.
+    pub at_fence: VectorClock,
+    /// What its relaxed atomic operations have found, for its next acquire fence.
+    pub found: VectorClock,
 }
 
 impl Thread {
@@ -110,6 +114,12 @@ impl Thread {
     pub fn advance(&mut self) {
         let next = self.epoch() + 1;
         self.clock.raise(self.actor, next);
+    }
+
+    /// Keeps the clock for the relaxed atomic operations that follow, and begins a new epoch.
+    pub fn mark_fence(&mut self) {
+        self.at_fence = self.clock.clone();
+        self.advance();
     }
 }
 

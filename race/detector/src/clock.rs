@@ -24,6 +24,11 @@ impl VectorClock {
         self.0.get(usize::from(actor)).copied().unwrap_or(0)
     }
 
+    /// Returns true if no access is known to be complete.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Records that the accesses of an actor up to `epoch` are complete.
     pub fn raise(&mut self, actor: Actor, epoch: Epoch) {
         let index = usize::from(actor);

@@ -3,6 +3,7 @@
 
 pub mod accesses;
 mod calls;
+pub mod memory_order;
 mod threads;
 
 use crate::access::{ShadowKind, ShadowRecord};
@@ -472,15 +473,7 @@ impl ProcessDetector {
     /// Adds to the clock of the calling thread those of the threads that have released the object,
     /// or have changed the word of symmetric memory.
     pub fn acquire(&self, object: usize) {
-        self.with_thread(|thread| {
-            if let AccessedMemory::Symmetric(place) = self.find(object) {
-                let word = sync_words::of_word(place);
-                return sync_words::acquire(&self.areas, word, &mut thread.clock);
-            }
-            if let Some(known) = locked(&self.objects).get(&object) {
-                thread.clock.join(known);
-            }
-        });
+        self.with_thread(|thread| self.join_released(object, &mut thread.clock));
     }
 
     /// Works as [`acquire`](Self::acquire), and forgets the object, which no other thread acquires.
@@ -497,15 +490,38 @@ impl ProcessDetector {
     /// Releases the clock of the calling thread to the threads that acquire the object from now on.
     pub fn release_object(&self, object: usize) {
         self.with_thread(|thread| {
-            if let AccessedMemory::Symmetric(place) = self.find(object) {
-                let clock = thread.clock.clone();
-                return self.release(thread, Some(sync_words::of_word(place)), &clock);
-            }
-            locked(&self.objects)
-                .entry(object)
-                .or_default()
-                .join(&thread.clock);
+            self.release_clock(object, &thread.clock);
             thread.advance();
         });
+    }
+
+    /// Adds to `clock` what was released at an object or a word of symmetric memory.
+    fn join_released(&self, object: usize, clock: &mut VectorClock) {
+        match self.find(object) {
+            AccessedMemory::Symmetric(place) => {
+                sync_words::acquire(&self.areas, sync_words::of_word(place), clock);
+            }
+            AccessedMemory::Private(_) => {
+                if let Some(known) = locked(&self.objects).get(&object) {
+                    clock.join(known);
+                }
+            }
+        }
+    }
+
+    /// Releases `clock` at an object or a word of symmetric memory.
+    fn release_clock(&self, object: usize, clock: &VectorClock) {
+        if clock.is_empty() {
+            return;
+        }
+        match self.find(object) {
+            AccessedMemory::Symmetric(place) => {
+                sync_words::release(&self.areas, sync_words::of_word(place), clock);
+            }
+            AccessedMemory::Private(_) => {
+                let mut objects = locked(&self.objects);
+                objects.entry(object).or_default().join(clock);
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! calls, in place of those of ThreadSanitizer. The library then sets `SHMEM_CHECK=races` itself if
 //! the variable is not set.
 
+mod atomic_operation;
 mod libgomp;
 mod memory_calls;
 mod next;

@@ -3,12 +3,13 @@
 //! [`ompt_start_tool`].
 #![allow(unsafe_code)]
 
-use crate::next::next_once;
-use crate::synchronization::{Tag, acquire, object, release};
+use crate::next::{around_next, next_once};
+use crate::synchronization::{Tag, acquire, object, release, with};
 use crate::teams::{self, Dependence, TEAM, begin_barrier, end_barrier, of_team, own, part};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;
 use rushmem_race::process::active;
+use rushmem_race::process::memory_order::MemoryOrder;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -335,4 +336,13 @@ fn waited(all: &[WaitedFor]) {
         };
         Dependence { addr: *addr, tag }.begin();
     }
+}
+
+around_next! { flush(0): __kmpc_flush; }
+
+/// Records a flush, which is a fence between threads. Flushes that name variables or an order are
+/// the same call.
+fn flush(_: usize, next: impl FnOnce() -> usize) -> usize {
+    with(|process| process.fence(MemoryOrder::BOTH));
+    next()
 }

@@ -6,10 +6,13 @@
 //! argument, `place`.
 #![allow(unsafe_code)]
 
+use crate::atomic_operation::AtomicOperation;
+use crate::synchronization::with;
 use core::ffi::c_int;
-use rushmem_race::access::{AtomicityDomain, ShadowKind};
+use rushmem_race::access::ShadowKind;
+use rushmem_race::process;
 use rushmem_race::process::accesses::{access, access_range};
-use rushmem_race::process::{self, active};
+use rushmem_race::process::memory_order::MemoryOrder;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
 
@@ -146,26 +149,6 @@ pub extern "C" fn __tsan_ignore_thread_begin() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_end() {}
 
-/// Executes an atomic operation of the program, and records it if the detector is active. The word
-/// is an object that the operation acquires, and releases if it writes.
-pub fn atomic<R>(
-    addr: usize,
-    nbytes: usize,
-    writes: bool,
-    place: usize,
-    f: impl FnOnce() -> R,
-) -> R {
-    let Some(process) = active() else { return f() };
-    let kind = ShadowKind::atomic(AtomicityDomain::Language, nbytes, false, writes);
-    access_range(addr, nbytes, kind, place.wrapping_sub(1));
-    if writes {
-        process.release_object(addr);
-    }
-    let result = f();
-    process.acquire(addr);
-    result
-}
-
 macro_rules! atomics {
     ($($type:ty, $atomic:ty, $functions:ident {
         $load:ident $store:ident $exchange:ident $add:ident $sub:ident $and:ident $or:ident
@@ -173,7 +156,6 @@ macro_rules! atomics {
     })*) => {$(
         mod $functions {
             use super::*;
-            const N: usize = size_of::<$type>();
 
             fn at(addr: usize) -> &'static $atomic {
                 // SAFETY: the program makes an atomic operation of this size at the address, so it
@@ -181,70 +163,77 @@ macro_rules! atomics {
                 unsafe { <$atomic>::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
             }
 
-            pub extern "C" fn load(a: usize, _: c_int, _: Unused, _: Unused, _: Unused, place: usize) -> $type {
-                atomic(a, N, false, place, || at(a).load(SeqCst))
+            fn operation(addr: usize, place: usize) -> AtomicOperation {
+                AtomicOperation { addr, nbytes: size_of::<$type>(), place }
             }
 
-            pub extern "C" fn store(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) {
-                atomic(a, N, true, place, || at(a).store(v, SeqCst))
+            pub extern "C" fn load(a: usize, order: c_int, _: Unused, _: Unused, _: Unused, place: usize) -> $type {
+                operation(a, place).load(order, || at(a).load(SeqCst))
             }
 
-            pub extern "C" fn exchange(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                atomic(a, N, true, place, || at(a).swap(v, SeqCst))
+            pub extern "C" fn store(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) {
+                operation(a, place).store(order, || at(a).store(v, SeqCst));
             }
 
-            pub extern "C" fn add(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                atomic(a, N, true, place, || at(a).fetch_add(v, SeqCst))
+            pub extern "C" fn exchange(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                operation(a, place).update(order, || at(a).swap(v, SeqCst))
             }
 
-            pub extern "C" fn sub(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                atomic(a, N, true, place, || at(a).fetch_sub(v, SeqCst))
+            pub extern "C" fn add(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                operation(a, place).update(order, || at(a).fetch_add(v, SeqCst))
             }
 
-            pub extern "C" fn and(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                atomic(a, N, true, place, || at(a).fetch_and(v, SeqCst))
+            pub extern "C" fn sub(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                operation(a, place).update(order, || at(a).fetch_sub(v, SeqCst))
             }
 
-            pub extern "C" fn or(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                atomic(a, N, true, place, || at(a).fetch_or(v, SeqCst))
+            pub extern "C" fn and(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                operation(a, place).update(order, || at(a).fetch_and(v, SeqCst))
             }
 
-            pub extern "C" fn xor(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                atomic(a, N, true, place, || at(a).fetch_xor(v, SeqCst))
+            pub extern "C" fn or(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                operation(a, place).update(order, || at(a).fetch_or(v, SeqCst))
             }
 
-            pub extern "C" fn nand(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                atomic(a, N, true, place, || at(a).fetch_nand(v, SeqCst))
+            pub extern "C" fn xor(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                operation(a, place).update(order, || at(a).fetch_xor(v, SeqCst))
+            }
+
+            pub extern "C" fn nand(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                operation(a, place).update(order, || at(a).fetch_nand(v, SeqCst))
             }
 
             pub extern "C" fn compare_exchange(
                 a: usize,
                 expected: *mut $type,
                 v: $type,
-                _: c_int,
-                _: c_int,
+                success: c_int,
+                failure: c_int,
                 place: usize,
             ) -> c_int {
                 // SAFETY: the compiler passes a variable of this type.
                 let wanted = unsafe { expected.read() };
-                let found = atomic(a, N, true, place, || at(a).compare_exchange(wanted, v, SeqCst, SeqCst));
-                if let Err(other) = found {
+                let found = compare_exchange_val(a, wanted, v, success, failure, place);
+                if found != wanted {
                     // SAFETY: the same variable.
-                    unsafe { expected.write(other) };
+                    unsafe { expected.write(found) };
                 }
-                c_int::from(found.is_ok())
+                c_int::from(found == wanted)
             }
 
             pub extern "C" fn compare_exchange_val(
                 a: usize,
                 wanted: $type,
                 v: $type,
-                _: c_int,
-                _: c_int,
+                success: c_int,
+                failure: c_int,
                 place: usize,
             ) -> $type {
-                let found = atomic(a, N, true, place, || at(a).compare_exchange(wanted, v, SeqCst, SeqCst));
-                found.unwrap_or_else(|other| other)
+                let load = || at(a).load(SeqCst);
+                let exchange = || at(a).compare_exchange(wanted, v, SeqCst, SeqCst);
+                operation(a, place)
+                    .compare_exchange(wanted, [success, failure], load, exchange)
+                    .unwrap_or_else(|other| other)
             }
         }
         with_place! {
@@ -291,10 +280,10 @@ atomics! {
     }
 }
 
-/// Executes a fence between threads. It is not recorded, since each atomic operation already orders
-/// threads, whatever its memory order.
+/// Executes a fence between threads, and records it.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_atomic_thread_fence(_: c_int) {
+pub extern "C" fn __tsan_atomic_thread_fence(order: c_int) {
+    with(|process| process.fence(MemoryOrder::of(order)));
     fence(SeqCst);
 }
 

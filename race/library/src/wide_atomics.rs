@@ -1,13 +1,12 @@
 //! Atomic operations of 16 bytes, like the shorter ones in `tsan`. A value takes two registers, so
-//! the return address, which is in the sixth register, is an earlier argument than there.
+//! the return address is an earlier argument than there, or, for a compare-and-swap, a later one.
 #![allow(unsafe_code)]
 
-use crate::tsan::{atomic, with_place};
+use crate::atomic_operation::AtomicOperation;
+use crate::tsan::with_place;
 use core::ffi::c_int;
 use portable_atomic::AtomicU128;
 use std::sync::atomic::Ordering::SeqCst;
-
-const NBYTES: usize = 16;
 
 fn at(addr: usize) -> &'static AtomicU128 {
     // SAFETY: the program makes an atomic operation of this size at the address, so it is valid and
@@ -15,8 +14,27 @@ fn at(addr: usize) -> &'static AtomicU128 {
     unsafe { AtomicU128::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
 }
 
-extern "C" fn load(a: usize, _: c_int, _: usize, _: usize, _: usize, place: usize) -> u128 {
-    atomic(a, NBYTES, false, place, || at(a).load(SeqCst))
+fn operation(addr: usize, place: usize) -> AtomicOperation {
+    AtomicOperation {
+        addr,
+        nbytes: size_of::<u128>(),
+        place,
+    }
+}
+
+extern "C" fn load(a: usize, order: c_int, _: usize, _: usize, _: usize, place: usize) -> u128 {
+    operation(a, place).load(order, || at(a).load(SeqCst))
+}
+
+extern "C" fn store(
+    a: usize,
+    v: u128,
+    order: c_int,
+    // On aarch64 the two registers of a value begin with an even one, so one is skipped.
+    #[cfg(target_arch = "x86_64")] _: usize,
+    place: usize,
+) {
+    operation(a, place).store(order, || at(a).store(v, SeqCst));
 }
 
 macro_rules! updates {
@@ -24,12 +42,12 @@ macro_rules! updates {
         extern "C" fn $name(
             a: usize,
             v: u128,
-            _: c_int,
-            // On aarch64 the two registers of a value begin with an even one, so one is skipped.
+            order: c_int,
+            // As for `store`.
             #[cfg(target_arch = "x86_64")] _: usize,
             place: usize,
         ) -> u128 {
-            atomic(a, NBYTES, true, place, || at(a).$name(v, SeqCst))
+            operation(a, place).update(order, || at(a).$name(v, SeqCst))
         }
     )*};
 }
@@ -40,28 +58,38 @@ extern "C" fn compare_exchange(
     a: usize,
     expected: *mut u128,
     v: u128,
-    _: c_int,
+    success: c_int,
+    failure: c_int,
     place: usize,
 ) -> c_int {
     // SAFETY: the compiler passes a variable of this type.
     let wanted = unsafe { expected.read() };
-    let exchange = || at(a).compare_exchange(wanted, v, SeqCst, SeqCst);
-    let found = atomic(a, NBYTES, true, place, exchange);
-    if let Err(other) = found {
+    let found = compare_exchange_val(a, wanted, v, success, failure, place);
+    if found != wanted {
         // SAFETY: the same variable.
-        unsafe { expected.write(other) };
+        unsafe { expected.write(found) };
     }
-    c_int::from(found.is_ok())
+    c_int::from(found == wanted)
 }
 
-extern "C" fn compare_exchange_val(a: usize, wanted: u128, v: u128, place: usize) -> u128 {
+extern "C" fn compare_exchange_val(
+    a: usize,
+    wanted: u128,
+    v: u128,
+    success: c_int,
+    failure: c_int,
+    place: usize,
+) -> u128 {
+    let load = || at(a).load(SeqCst);
     let exchange = || at(a).compare_exchange(wanted, v, SeqCst, SeqCst);
-    atomic(a, NBYTES, true, place, exchange).unwrap_or_else(|other| other)
+    operation(a, place)
+        .compare_exchange(wanted, [success, failure], load, exchange)
+        .unwrap_or_else(|other| other)
 }
 
 with_place! {
     __tsan_atomic128_load => load;
-    __tsan_atomic128_store => swap;
+    __tsan_atomic128_store => store;
     __tsan_atomic128_exchange => swap;
     __tsan_atomic128_fetch_add => fetch_add;
     __tsan_atomic128_fetch_sub => fetch_sub;
@@ -69,8 +97,40 @@ with_place! {
     __tsan_atomic128_fetch_or => fetch_or;
     __tsan_atomic128_fetch_xor => fetch_xor;
     __tsan_atomic128_fetch_nand => fetch_nand;
-    __tsan_atomic128_compare_exchange_strong => compare_exchange;
-    __tsan_atomic128_compare_exchange_weak => compare_exchange;
+}
+
+/// Defines stubs of functions of ThreadSanitizer whose arguments leave no register for the return
+/// address on x86-64: the program's six are in registers.
+macro_rules! with_seventh_place {
+    ($($name:ident)+) => {$(
+        /// A stub of ThreadSanitizer's function of this name.
+        ///
+        /// # Safety
+        /// The compiler makes the call.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "push qword ptr [rsp]",
+                ".cfi_adjust_cfa_offset 8",
+                "call {}",
+                "add rsp, 8",
+                ".cfi_adjust_cfa_offset -8",
+                "ret",
+                ".cfi_endproc",
+                sym compare_exchange
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!("mov x6, x30", "b {}", sym compare_exchange);
+        }
+    )+};
+}
+
+with_seventh_place! {
+    __tsan_atomic128_compare_exchange_strong
+    __tsan_atomic128_compare_exchange_weak
 }
 
 /// A stub of ThreadSanitizer's function of this name.
@@ -80,9 +140,37 @@ with_place! {
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val() {
+    // The two values leave one register for the two orders, so the second order is on the stack.
+    // The function that is called finds it there again, and then the return address.
     #[cfg(target_arch = "x86_64")]
-    core::arch::naked_asm!("mov r9, [rsp]", "jmp {}", sym compare_exchange_val);
-    // The two values are in the registers from x2 to x5, so the return address is in the seventh.
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 8",
+        "push qword ptr [rsp + 8]",
+        "push qword ptr [rsp + 24]",
+        ".cfi_adjust_cfa_offset 24",
+        "call {}",
+        "add rsp, 24",
+        ".cfi_adjust_cfa_offset -24",
+        "ret",
+        ".cfi_endproc",
+        sym compare_exchange_val
+    );
+    // The values and the orders are in the registers up to x7.
     #[cfg(target_arch = "aarch64")]
-    core::arch::naked_asm!("mov x6, x30", "b {}", sym compare_exchange_val);
+    core::arch::naked_asm!(
+        ".cfi_startproc",
+        "sub sp, sp, #32",
+        ".cfi_def_cfa_offset 32",
+        "str x30, [sp]",
+        "str x30, [sp, #16]",
+        ".cfi_offset x30, -16",
+        "bl {}",
+        "ldr x30, [sp, #16]",
+        "add sp, sp, #32",
+        ".cfi_def_cfa_offset 0",
+        "ret",
+        ".cfi_endproc",
+        sym compare_exchange_val
+    );
 }

@@ -217,7 +217,7 @@ impl ProcessDetector {
             };
             self.record_access(memory, nbytes, record, view);
         };
-        let may_be_flag = kind == ShadowKind::STORE.to_peer() && matches!(nbytes, 4 | 8);
+        let may_be_flag = kind.is_to_peer() && kind.writes() && matches!(nbytes, 4 | 8);
         if may_be_flag {
             // A wait that sees this store is ordered after the accesses before it, but not after
             // later ones.

@@ -209,13 +209,16 @@ impl ProcessDetector {
             if let Some(context) = locked(&self.contexts).get_mut(&ctx) {
                 self.order_context(context, order, pe, thread);
             }
-            if super::IS_INSTRUMENTED.load(Relaxed) && order != Order::Begin {
+            if order == Order::Begin {
+                return;
+            }
+            if super::IS_INSTRUMENTED.load(Relaxed) {
                 sync_words::add_fence(&self.areas, thread.actor, thread.fences, &thread.clock);
                 thread.fences = thread.fences.wrapping_add(1);
             }
-            if order == Order::Fence {
-                thread.advance();
-            }
+            // Both also order the stores of the thread before a flag that it stores later, which
+            // may be a relaxed atomic operation.
+            thread.mark_fence();
         });
     }
 

@@ -165,9 +165,45 @@ static void critical_sections_of_two_teams(void) {
     }
 }
 
+static void flushes(void) {
+    int is_set = 0;
+#pragma omp parallel num_threads(2)
+    if (omp_get_thread_num() == 0) {
+        get(&word);
+#pragma omp flush
+#pragma omp atomic write
+        is_set = 1;
+    } else {
+        for (int sees = 0; !sees;) {
+#pragma omp atomic read
+            sees = is_set;
+        }
+#pragma omp flush
+        word = 1;
+    }
+}
+
+static void ordered_atomics(void) {
+    int is_set = 0;
+#pragma omp parallel num_threads(2)
+    if (omp_get_thread_num() == 0) {
+        get(&word);
+#pragma omp atomic write release
+        is_set = 1;
+    } else {
+        for (int sees = 0; !sees;) {
+#pragma omp atomic read acquire
+            sees = is_set;
+        }
+        word = 1;
+    }
+}
+
 int main(void) {
     int provided;
     shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+    flushes();
+    ordered_atomics();
     nest_locks();
     dependences();
     iterations();

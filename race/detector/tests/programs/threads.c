@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <shmem.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -271,6 +273,55 @@ static void by_reading(void) {
     pthread_join(thread, NULL);
 }
 
+static void *sends(void *argument) {
+    get();
+    return send(ends[1], "", 1, 0) == 1 ? argument : NULL;
+}
+static void by_receiving(void) {
+    pthread_t thread;
+    char byte;
+    pthread_create(&thread, NULL, sends, NULL);
+    if (recv(ends[0], &byte, 1, 0) == 1)
+        word = 1;
+    pthread_join(thread, NULL);
+}
+
+/* Relaxed atomic operations with fences, and a count that two threads release and one acquires. */
+static atomic_int flag, count;
+static void *raises(void *argument) {
+    get();
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&flag, 1, memory_order_relaxed);
+    return argument;
+}
+static void by_fences(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, raises, NULL);
+    while (!atomic_load_explicit(&flag, memory_order_relaxed))
+        ;
+    atomic_thread_fence(memory_order_acquire);
+    word = 1;
+    pthread_join(thread, NULL);
+}
+static void *counts(void *argument) {
+    long own;
+    shmem_long_get(&own, (long *)&word, 1, 0);
+    atomic_fetch_sub_explicit(&count, 1, memory_order_release);
+    return argument;
+}
+static void by_counting(void) {
+    pthread_t threads[2];
+    count = 2;
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, counts, NULL);
+    while (atomic_load_explicit(&count, memory_order_relaxed) != 0)
+        ;
+    atomic_thread_fence(memory_order_acquire);
+    word = 1;
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void *before_init(void *argument) {
     sem_wait(&semaphore);
     get();
@@ -344,6 +395,12 @@ int main(void) {
     by_reading();
     ends[0] = ends[1] = eventfd(0, 0);
     by_reading();
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        shmem_global_exit(5);
+    by_reading();
+    by_receiving();
+    by_fences();
+    by_counting();
 
     shmem_finalize();
     return result == 3 ? 0 : 3;

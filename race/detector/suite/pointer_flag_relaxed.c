@@ -1,0 +1,21 @@
+/* A flag that is stored through shmem_ptr by an atomic operation of C, with release order or with none.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8];
+static int flag;
+
+static void run(int me, int n) {
+    (void)me, (void)n;
+    long *there = shmem_ptr(x, 1);
+    int *raised = shmem_ptr(&flag, 1);
+    if (me == 0 && there) {
+        there[2] = 1; /* RACE */
+        __atomic_store_n(raised, 1, IF_CLEAN(__ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    }
+    if (me == 1) {
+        while (__atomic_load_n(&flag, __ATOMIC_ACQUIRE) == 0) {
+        }
+        used = x[2]; /* RACE */
+    }
+}

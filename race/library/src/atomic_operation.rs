@@ -1,0 +1,76 @@
+//! Executes and records an atomic operation of the program. The machine's operation is always
+//! sequentially consistent; the detector keeps to the order that the program has asked for.
+
+use core::ffi::c_int;
+use rushmem_race::access::{AtomicityDomain, ShadowKind};
+use rushmem_race::process::accesses::access_range;
+use rushmem_race::process::memory_order::MemoryOrder;
+use rushmem_race::process::{ProcessDetector, active};
+
+/// An atomic operation of the program. Memory orders have the numbers that C gives them.
+#[derive(Clone, Copy)]
+pub struct AtomicOperation {
+    /// The address of the word.
+    pub addr: usize,
+    /// Bytes of the word.
+    pub nbytes: usize,
+    /// The address to which the call of the operation returns.
+    pub place: usize,
+}
+
+impl AtomicOperation {
+    /// Executes `f`, which loads the word.
+    pub fn load<R>(self, order: c_int, f: impl FnOnce() -> R) -> R {
+        let Some(process) = self.record(false) else {
+            return f();
+        };
+        let found = f();
+        process.take(self.addr, MemoryOrder::of(order));
+        found
+    }
+
+    /// Executes `f`, which stores to the word.
+    pub fn store(self, order: c_int, f: impl FnOnce()) {
+        if let Some(process) = self.record(true) {
+            process.publish(self.addr, MemoryOrder::of(order));
+        }
+        f();
+    }
+
+    /// Executes `f`, which loads the word and stores to it in one step.
+    pub fn update<R>(self, order: c_int, f: impl FnOnce() -> R) -> R {
+        let Some(process) = self.record(true) else {
+            return f();
+        };
+        let order = MemoryOrder::of(order);
+        process.publish(self.addr, order);
+        let found = f();
+        process.take(self.addr, order);
+        found
+    }
+
+    /// Executes `exchange`, a compare-and-swap of `wanted`. If the word has another value, this is
+    /// a load with the order for the failure, and publishes nothing.
+    pub fn compare_exchange<T: PartialEq>(
+        self,
+        wanted: T,
+        [success, failure]: [c_int; 2],
+        load: impl FnOnce() -> T,
+        exchange: impl FnOnce() -> Result<T, T>,
+    ) -> Result<T, T> {
+        let found = load();
+        if found == wanted {
+            self.update(success, exchange)
+        } else {
+            self.load(failure, || Err(found))
+        }
+    }
+
+    /// Records the access, and returns the detector if it is active.
+    fn record(self, writes: bool) -> Option<&'static ProcessDetector> {
+        let process = active()?;
+        let kind = ShadowKind::atomic(AtomicityDomain::Language, self.nbytes, false, writes);
+        access_range(self.addr, self.nbytes, kind, self.place.wrapping_sub(1));
+        Some(process)
+    }
+}

@@ -4,6 +4,7 @@
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole};
 use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
+use crate::private;
 use crate::shared::lock;
 use crate::sites::{self, Site};
 use crate::symbols::{self, SourceLine};
@@ -392,6 +393,9 @@ fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
         Some((first, second))
     } else {
         Some((second, first))
+    if let Some(advice) = advice_on_word(sides, place) {
+        return advice;
+    }
     };
     match pair.filter(|(operation, _)| operation.in_flight) {
         Some((operation, _)) if operation.actor.on_context => format!(
@@ -432,6 +436,32 @@ fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> 
     let goes_there = |side: &Side| {
         place.is_some_and(|place| side.actor.role == ActorRole::InFlight(place.pe))
             && (side.kind.writes() || side.kind.is_atomic())
+/// Returns the advice for an atomic operation and another PE's get or put of its word, which could
+/// be atomic, too. `None` for other accesses.
+fn advice_on_word([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> Option<String> {
+    let (atomic, plain) = if first.kind.is_atomic() {
+        (first, second)
+    } else {
+        (second, first)
+    };
+    let is_of_library = atomic.kind.is_of_library() && plain.kind.is_of_library();
+    let is_remote = place.is_some_and(|place| place.pe != plain.actor.pe);
+    let is_word = atomic.kind.is_atomic() && !is_of_signal(atomic.kind);
+    if !is_of_library || !is_remote || !is_word || plain.nbytes != atomic.nbytes {
+        return None;
+    }
+    let routine = if plain.kind.writes() {
+        "shmem_atomic_set"
+    } else {
+        "shmem_atomic_fetch"
+    };
+    Some(format!(
+        "Nothing orders the two. {routine} in place of {} would make both atomic; else shmem_barrier_all between the \
+         two would order them.",
+        plain.what
+    ))
+}
+
     };
     match (first.in_flight, second.in_flight) {
         (true, true) if goes_there(first) && goes_there(second) => {
@@ -451,11 +481,19 @@ fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> 
              the same PE.",
             quiet(first)
         ),
-        (true, false) => format!(
-            "Nothing completes {}. {} before the second access would.",
-            first.what,
-            quiet(first)
-        ),
+        (true, false) => {
+            let of_thread = if private::has_threads() {
+                " If another thread has completed it, order the two threads: by a lock, a barrier, or atomic \
+                 operations with release and acquire order."
+            } else {
+                ""
+            };
+            format!(
+                "Nothing completes {}. {} before the second access would.{of_thread}",
+                first.what,
+                quiet(first)
+            )
+        }
         _ => "Nothing orders the two. A barrier or a lock between the threads would.".to_owned(),
     }
 }

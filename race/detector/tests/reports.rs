@@ -181,6 +181,18 @@ fn the_remedy_is_for_these_accesses() {
             format!("{put_signal}\nif (me == 1) used = sig;"),
             &["shmem_signal_fetch on PE 1 reads a signal"],
         ),
+        (
+            "got_while_swapped.c",
+            "if (me == 0) v = shmem_long_atomic_compare_swap(&x, 0, 2, 0);\n\
+             else shmem_long_get(&v, &x, 1, 0);"
+                .to_owned(),
+            &["shmem_atomic_fetch in place of shmem_long_get would make both atomic"],
+        ),
+        (
+            "put_while_added.c",
+            "if (me == 0) shmem_long_atomic_add(&x, 1, 0); else shmem_long_p(&x, v, 0);".to_owned(),
+            &["shmem_atomic_set in place of shmem_long_p would make both atomic"],
+        ),
     ] {
         let found = advice(name, &both);
         for remedy in remedies {

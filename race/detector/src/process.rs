@@ -3,6 +3,7 @@
 
 pub mod accesses;
 mod calls;
+pub mod freed;
 pub mod memory_order;
 mod threads;
 

@@ -293,7 +293,7 @@ pub struct Side {
     pub kind: ShadowKind,
     /// The name of the routine, or a load, a store or an atomic operation of the program.
     pub what: String,
-    /// The number of bytes of the whole access.
+    /// The number of bytes of the whole access; 0 for a call that frees memory.
     pub nbytes: u32,
     /// The source lines of its stack, from the innermost function.
     pub sources: Vec<SourceLine>,
@@ -343,7 +343,11 @@ impl Side {
         if let ActorRole::Thread(number @ 1..) = self.actor.role {
             let _ = write!(line, ", thread {number}");
         }
-        let _ = write!(line, ": {} of {} bytes at ", self.what, self.nbytes);
+        let _ = write!(line, ": {}", self.what);
+        if self.nbytes > 0 {
+            let _ = write!(line, " of {} bytes", self.nbytes);
+        }
+        line.push_str(" at ");
         match self.sources.first() {
             Some(source) => {
                 let _ = write!(line, "{source}");
@@ -389,13 +393,13 @@ fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
     if first.actor.pe == second.actor.pe {
         return advice_on_one_pe(sides, place);
     }
+    if let Some(advice) = advice_on_word(sides, place) {
+        return advice;
+    }
     let pair = if first.in_flight {
         Some((first, second))
     } else {
         Some((second, first))
-    if let Some(advice) = advice_on_word(sides, place) {
-        return advice;
-    }
     };
     match pair.filter(|(operation, _)| operation.in_flight) {
         Some((operation, _)) if operation.actor.on_context => format!(
@@ -432,10 +436,6 @@ fn advice_on_atomics([first, second]: &[Side; 2]) -> String {
     )
 }
 
-fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> String {
-    let goes_there = |side: &Side| {
-        place.is_some_and(|place| side.actor.role == ActorRole::InFlight(place.pe))
-            && (side.kind.writes() || side.kind.is_atomic())
 /// Returns the advice for an atomic operation and another PE's get or put of its word, which could
 /// be atomic, too. `None` for other accesses.
 fn advice_on_word([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> Option<String> {
@@ -462,6 +462,10 @@ fn advice_on_word([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> Op
     ))
 }
 
+fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> String {
+    let goes_there = |side: &Side| {
+        place.is_some_and(|place| side.actor.role == ActorRole::InFlight(place.pe))
+            && (side.kind.writes() || side.kind.is_atomic())
     };
     match (first.in_flight, second.in_flight) {
         (true, true) if goes_there(first) && goes_there(second) => {

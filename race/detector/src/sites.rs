@@ -116,7 +116,8 @@ pub fn is_called_by_library() -> bool {
 }
 
 /// Returns the innermost frames that are of the program, at most [`FRAMES`]: from the function that
-/// calls the library to `main` or a thread's function, which the C library calls.
+/// calls the library to `main` or a thread's function, which the C library calls. The run time of
+/// the compiler is not of the program, and templates of the C++ library are left out.
 fn program_frames(addresses: &[usize]) -> Vec<usize> {
     let is_ours = |address: &usize| {
         find(*address).is_some_and(|(module, base)| {
@@ -130,16 +131,29 @@ fn program_frames(addresses: &[usize]) -> Vec<usize> {
             name.starts_with("libc.so") || name.starts_with("ld-linux")
         })
     };
-    let is_run_time =
-        |address: &usize| find(*address).is_some_and(|(module, _)| module.contains("/libgomp"));
-    addresses
+    let is_run_time = |address: &usize| {
+        find(*address).is_some_and(|(module, _)| {
+            ["/libgomp", "/libstdc++", "/libc++"]
+                .iter()
+                .any(|name| module.contains(name))
+        })
+    };
+    let is_of_cxx = |address: &usize| {
+        find(*address)
+            .is_some_and(|(module, base)| symbols::is_of_cxx(&module, (address - base) as u64))
+    };
+    let mut frames: Vec<usize> = addresses
         .iter()
         .skip_while(|address| is_ours(address))
         .take_while(|address| !is_of_system(address))
         .filter(|address| !is_ours(address) && !is_run_time(address))
-        .take(FRAMES)
         .copied()
-        .collect()
+        .collect();
+    if !frames.iter().all(is_of_cxx) {
+        frames.retain(|address| !is_of_cxx(address));
+    }
+    frames.truncate(FRAMES);
+    frames
 }
 
 /// Returns the path of the file from which the code at an address was loaded, and the difference

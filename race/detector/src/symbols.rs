@@ -149,10 +149,7 @@ pub fn from_here(path: &str) -> String {
 /// Returns true if the function at an address is of Rushmem, by its name: Rushmem may be linked
 /// into the program.
 pub fn is_ours(module: &str, address: u64) -> bool {
-    let name = with_loader(module, |loader| {
-        loader.find_symbol(address).map(str::to_owned)
-    });
-    name.is_some_and(|name| {
+    symbol(module, address).is_some_and(|name| {
         let starts = [
             "pshmem",
             "shmem_",
@@ -162,5 +159,21 @@ pub fn is_ours(module: &str, address: u64) -> bool {
             "_ZN5shmem",
         ];
         starts.iter().any(|start| name.starts_with(start)) || name.contains("rushmem_runtime")
+    })
+}
+
+/// Returns true if the function at an address is of the C++ library, by its name: its templates are
+/// in the program.
+pub fn is_of_cxx(module: &str, address: u64) -> bool {
+    symbol(module, address).is_some_and(|name| {
+        let starts = ["_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"];
+        starts.iter().any(|start| name.starts_with(start))
+    })
+}
+
+/// Returns the name of the function at an address, as the linker has it.
+fn symbol(module: &str, address: u64) -> Option<String> {
+    with_loader(module, |loader| {
+        loader.find_symbol(address).map(str::to_owned)
     })
 }

@@ -1,4 +1,4 @@
-/* A buffer is freed and used again while a get to it is in flight.
+/* A buffer is freed and used again while a get to it is in flight, which is one race.
  * PEs: 2 */
 #include "suite.h"
 
@@ -10,9 +10,9 @@ static void run(int me, int n) {
         long *buffer = malloc(64);
         shmem_long_get_nbi(buffer, x, 8, 1); /* RACE */
         ORDER(shmem_quiet());
-        free(buffer);
+        free(buffer); /* RACE */
         long *again = malloc(64);
-        again[1] = 1; /* RACE */
+        again[1] = 1;
         shmem_quiet();
         free(again);
     }

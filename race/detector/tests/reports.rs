@@ -412,6 +412,48 @@ fn what_orders_threads_of_openmp_is_no_race() {
     }
 }
 
+/// The stack of a thread that has ended is not the program's any more.
+#[test]
+fn a_thread_does_not_end_before_its_put_is_complete() {
+    const TEXT: &str = "\
+#include <pthread.h>
+#include <shmem.h>
+static long x[8];
+static void *puts_from_stack(void *argument) {
+    long from[8] = {1};
+    shmem_long_put_nbi(x, from, 8, 0);
+    COMPLETE;
+    return argument;
+}
+int main(void) {
+    int provided;
+    pthread_t thread;
+    shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+    pthread_create(&thread, 0, puts_from_stack, 0);
+    pthread_join(thread, 0);
+    shmem_finalize();
+    return 0;
+}
+";
+    let job = |name: &str, complete: &str| {
+        let define = format!("-DCOMPLETE={complete}");
+        races(
+            Job::new(compile_text(
+                name,
+                TEXT,
+                tmpdir(),
+                &["--race", "-O0", &define],
+            ))
+            .n(1),
+        )
+    };
+    let found = job("ends_early.c", "(void)0");
+    assert!(found.stderr.contains("rushmem: 1 race in "), "{found}");
+    assert!(found.stderr.contains(": end of the thread at"), "{found}");
+    let clean = job("ends_after_quiet.c", "shmem_quiet()");
+    assert!(clean.status.success(), "{clean}");
+}
+
 #[test]
 fn memory_that_is_used_again_is_no_race() {
     let found = races(Job::new(program("reused_memory.c", &["-pthread"])).n(1));

@@ -13,6 +13,9 @@ use core::ffi::{c_char, c_int, c_void};
 use rushmem_race::access::ShadowKind;
 use rushmem_race::private;
 use rushmem_race::process::accesses::access_range;
+use rushmem_race::process::active;
+use rushmem_race::process::freed::UsedMemory;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 type Unused = usize;
@@ -90,9 +93,6 @@ extern "C" fn length(
     nbytes
 }
 
-extern "C" fn copy_text(
-    dest: *mut c_char,
-    source: *const c_char,
 extern "C" fn copy_to_end(
     dest: *mut c_void,
     source: *const c_void,
@@ -104,13 +104,13 @@ extern "C" fn copy_to_end(
     copy(dest, source, nbytes, 0, 0, place).wrapping_byte_add(nbytes)
 }
 
+extern "C" fn copy_text(
+    dest: *mut c_char,
+    source: *const c_char,
     _: Unused,
     _: Unused,
     _: Unused,
     place: usize,
-) -> *mut c_char {
-    // SAFETY: the program keeps the contract of strcpy, whose source is a string.
-    let nbytes = unsafe { libc::strlen(source) } + 1;
 ) -> *mut c_char {
     copy_text_to_end(dest, source, 0, 0, 0, place);
     dest
@@ -123,6 +123,9 @@ extern "C" fn copy_text_to_end(
     _: Unused,
     _: Unused,
     place: usize,
+) -> *mut c_char {
+    // SAFETY: the program keeps the contract of strcpy, whose source is a string.
+    let nbytes = unsafe { libc::strlen(source) } + 1;
     access(source.cast(), nbytes, ShadowKind::LOAD, place);
     access(dest.cast(), nbytes, ShadowKind::STORE, place);
     // SAFETY: the program keeps the contract of stpcpy, which is also that of strcpy.
@@ -169,24 +172,60 @@ with_place! {
     __wrap_memcmp => compare;
     __wrap_strlen => length;
     __wrap_strcpy => copy_text;
-}
-
-around_next! {
     __wrap_mempcpy => copy_to_end;
     __wrap_stpcpy => copy_text_to_end;
     __wrap_strncpy => copy_text_of_length;
     __wrap_strcat => append_text;
-    free_block(0): free realloc;
+}
+
+around_next! {
+    free_block(0): free;
+    move_block(0): realloc reallocarray;
 }
 
 fn free_block(block: usize, next: impl FnOnce() -> usize) -> usize {
-    if block != 0 && private::has_threads() {
-        let start = std::ptr::with_exposed_provenance_mut(block);
-        // SAFETY: the caller frees the block, so it is one of the allocator.
-        let nbytes = unsafe { libc::malloc_usable_size(start) };
-        with(|process| process.forget_freed(block..block + nbytes));
-    }
+    free_memory("free", bytes_of_block(block));
     next()
+}
+
+/// Frees a block if `next` returns another one.
+fn move_block(block: usize, next: impl FnOnce() -> usize) -> usize {
+    let used = forget_freed(bytes_of_block(block));
+    let moved = next();
+    if moved != 0
+        && moved != block
+        && let Some(used) = used
+    {
+        with(|process| process.report_freed("realloc", used));
+    }
+    moved
+}
+
+/// Returns the bytes of a block of the allocator; no bytes if it is null, or if no private memory
+/// is watched.
+fn bytes_of_block(block: usize) -> Range<usize> {
+    if block == 0 || !private::is_watched() {
+        return block..block;
+    }
+    let start = std::ptr::with_exposed_provenance_mut(block);
+    // SAFETY: the caller frees or moves the block, so it is one of the allocator.
+    let nbytes = unsafe { libc::malloc_usable_size(start) };
+    block..block + nbytes
+}
+
+/// Forgets the accesses to memory that `call` frees, and reports an operation in flight that uses
+/// it.
+fn free_memory(call: &'static str, memory: Range<usize>) {
+    if let Some(used) = forget_freed(memory) {
+        with(|process| process.report_freed(call, used));
+    }
+}
+
+fn forget_freed(memory: Range<usize>) -> Option<UsedMemory> {
+    if memory.is_empty() {
+        return None;
+    }
+    active()?.forget_freed(memory)
 }
 
 /// Interposes the function of this name.
@@ -197,8 +236,8 @@ fn free_block(block: usize, next: impl FnOnce() -> usize) -> usize {
 pub unsafe extern "C" fn munmap(start: *mut c_void, nbytes: usize) -> c_int {
     type Unmap = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
     static NEXT: OnceLock<Unmap> = OnceLock::new();
-    if private::has_threads() {
-        with(|process| process.forget_freed(start.addr()..start.addr() + nbytes));
+    if private::is_watched() {
+        free_memory("munmap", start.addr()..start.addr().saturating_add(nbytes));
     }
     // SAFETY: the function has this type.
     let next = *NEXT.get_or_init(|| unsafe { next(c"munmap") });

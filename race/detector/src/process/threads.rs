@@ -6,10 +6,7 @@
 
 use super::{ProcessDetector, SPARE, locked};
 use crate::actors::{ActorInfo, ActorRole, EndedThread, THREAD, Thread};
-use crate::areas::by_page;
 use crate::clock::VectorClock;
-use crate::shadow::View;
-use crate::{known, private};
 use std::ops::Range;
 
 /// A new thread uses the actor of an ended thread after which it is ordered. If there is no such
@@ -63,34 +60,10 @@ impl ProcessDetector {
             released: thread.epoch(),
         });
         self.release_object(end);
-        self.forget_freed(stack);
+        if let Some(used) = self.forget_freed(stack) {
+            self.report_freed("end of the thread", used);
+        }
         locked(&self.ended).extend(ended);
-    }
-
-    /// Forgets the accesses to private memory that the program frees, as far as they are ordered
-    /// before the calling thread. The allocator orders them before those of the memory's next
-    /// owner.
-    pub fn forget_freed(&self, memory: Range<usize>) {
-        self.with_accessing(|thread| {
-            let view = View {
-                clock: &thread.clock,
-                fenced: &[],
-            };
-            let mut is_changed = false;
-            for (start, bytes) in by_page(memory.start, memory.len()) {
-                let Some(page) = private::known_page(start) else {
-                    continue;
-                };
-                page.forget(bytes.start, bytes.end, |old| {
-                    let is_done = old.actor == thread.actor || view.covers(old);
-                    is_changed |= is_done;
-                    is_done
-                });
-            }
-            if is_changed {
-                known::forget();
-            }
-        });
     }
 }
 

@@ -1,0 +1,93 @@
+//! Memory that the program frees: the accesses to it are forgotten, and an operation in flight that
+//! still uses it is a race with the call that frees it.
+
+use super::{AccessSite, ProcessDetector};
+use crate::access::{ShadowKind, ShadowRecord};
+use crate::actors::{ActorInfo, ActorRole};
+use crate::areas::by_page;
+use crate::report::Memory;
+use crate::shadow::View;
+use crate::{known, private, sites};
+use std::ops::Range;
+
+/// An operation in flight that uses memory which the program frees.
+pub struct UsedMemory {
+    /// All memory that is freed.
+    freed: Range<usize>,
+    /// The address of a byte that the operation uses, or of one before it on the same page.
+    addr: usize,
+    operation: ShadowRecord,
+}
+
+impl ProcessDetector {
+    /// Forgets the accesses to private memory that the program frees, as far as they are ordered
+    /// before the calling thread. The allocator orders them before those of the memory's next
+    /// owner. Returns an operation in flight that uses the memory, if there is one.
+    pub fn forget_freed(&self, memory: Range<usize>) -> Option<UsedMemory> {
+        let mut pages = by_page(memory.start, memory.len());
+        if !pages.any(|(start, _)| private::known_page(start).is_some()) {
+            return None;
+        }
+        self.with_accessing(|thread| {
+            let view = View {
+                clock: &thread.clock,
+                fenced: &[],
+            };
+            let (mut is_changed, mut used) = (false, None);
+            for (start, bytes) in by_page(memory.start, memory.len()) {
+                let Some(page) = private::known_page(start) else {
+                    continue;
+                };
+                page.forget(bytes.start, bytes.end, |old| {
+                    let is_done = old.actor == thread.actor || view.covers(old);
+                    is_changed |= is_done;
+                    if !is_done && self.is_operation(old) {
+                        used.get_or_insert((start + bytes.start, *old));
+                    }
+                    is_done
+                });
+            }
+            if is_changed {
+                known::forget();
+            }
+            used.map(|(addr, operation)| UsedMemory {
+                freed: memory,
+                addr,
+                operation,
+            })
+        })?
+    }
+
+    /// Reports that `call` has freed memory that an operation in flight uses. The operation's
+    /// accesses to the memory are then forgotten, since the next owner has no part in this race.
+    pub fn report_freed(&self, call: &'static str, used: UsedMemory) {
+        let UsedMemory {
+            freed,
+            addr,
+            operation,
+        } = used;
+        self.with_accessing(|thread| {
+            let access = AccessSite {
+                kind: ShadowKind::STORE,
+                site: sites::of_call(&self.areas, call),
+                nbytes: 0,
+            };
+            let free = access.record(thread.actor, thread.epoch());
+            self.reporter.race(Memory::Private(addr), &free, &operation);
+            for (start, bytes) in by_page(freed.start, freed.len()) {
+                let Some(page) = private::known_page(start) else {
+                    continue;
+                };
+                page.forget(bytes.start, bytes.end, |old| {
+                    old.actor == operation.actor && old.epoch <= operation.epoch
+                });
+            }
+        });
+    }
+
+    /// Returns true if an operation in flight, not a thread, makes the access.
+    fn is_operation(&self, record: &ShadowRecord) -> bool {
+        let info = ActorInfo::find(&self.areas, record.actor);
+        !matches!(info.role, ActorRole::Thread(_))
+    }
+}

@@ -6,7 +6,7 @@
 
 pub mod names;
 
-use rushmem_bootstrap::meeting::{self, GivenVariable, MeetingLimits, UniqueId};
+use rushmem_bootstrap::meeting::{self, GivenVariable, MeetingLimits};
 use rushmem_bootstrap::{Protocol, config, env, time_limit};
 use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
@@ -345,12 +345,11 @@ fn file_and_line_of(name: &str, value: &str) -> Option<String> {
 /// Returns the value of a setting of the runtime or of a provider in this process, and its origin;
 /// `None` if it is not set and has no default value. A secret is replaced by a text.
 pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
-    let (value, source) = row.now(
-        without_secrets,
-        &environment(env::SET_BY_OSHRUN).unwrap_or_default(),
-    )?;
+    let by_oshrun = environment(env::SET_BY_OSHRUN).unwrap_or_default();
+    let shown = |name: &str| Some(env::without_secret(name, environment(name)?));
+    let (value, source) = row.now(shown, &by_oshrun)?;
     let source = match source {
-        ValueSource::Environment(name) => match file_and_line_of(name, &environment(name)?) {
+        ValueSource::Environment(name) => match file_and_line_of(name) {
             Some(place) => ValueSource::File(name, place),
             None => source,
         },
@@ -387,22 +386,6 @@ pub fn place_in_job() -> Vec<String> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// Returns the value of a variable for output. A secret is replaced by a text, since a process that
-/// knows the secret of a job can join the job.
-fn without_secrets(name: &str) -> Option<String> {
-    let value = environment(name)?;
-    let is_secret = match name {
-        env::JOB_SECRET => !value.starts_with('@'),
-        env::JOB => value.parse::<UniqueId>().is_ok(),
-        _ => false,
-    };
-    Some(if is_secret {
-        "a secret".to_owned()
-    } else {
-        value
-    })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use rushmem_bootstrap::NodeMap;
+use rushmem_bootstrap::{NodeMap, env};
 
 use crate::daemons::agent::{DaemonCommand, quoted};
 use crate::daemons::connection::{HostPes, JobSpec};
@@ -129,9 +129,13 @@ impl JobPlan {
             ),
         );
         for (name, value) in exported {
+            let shown = match name.to_str().zip(value.to_str()) {
+                Some((name, value)) => env::without_secret(name, value.to_owned()).into(),
+                None => value.clone(),
+            };
             add(
                 "variable: ",
-                &[name.as_os_str(), &quoted(value)].join(OsStr::new("=")),
+                &[name.as_os_str(), &quoted(&shown)].join(OsStr::new("=")),
             );
         }
         if let Some((part, start)) = &self.local {

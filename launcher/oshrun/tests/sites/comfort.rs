@@ -209,13 +209,15 @@ fn a_dry_run_shows_what_it_does_not_start() {
         called.display()
     ));
     let dir_option = format!("--output-files {}/below", dir.0.display());
-    let options = format!("--dry-run --report-bindings -x A=b {dir_option}");
+    let secret = "-x SHMEM_JOB_SECRET=hush";
+    let options = format!("--dry-run --report-bindings -x A=b {secret} {dir_option}");
     let job = agent.job("localhost:2,b:3,c:1", &options, &["sh", "-c", "exit 3"]);
     let outcome = job.run().expect(0, "");
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     for expected in [
         "sh -c 'exit 3'",
         "variable: A=b",
+        "variable: SHMEM_JOB_SECRET='a secret'",
         "host localhost: PE 0 to 1 (2 PEs), started by this oshrun",
         "  PE 0: not bound",
         "  PE 1: not bound",
@@ -234,6 +236,7 @@ fn a_dry_run_shows_what_it_does_not_start() {
     ];
     assert_eq!(lines[lines.len() - 2..], hosts);
     assert!(!dir.0.exists(), "something was started or made");
+    assert!(!outcome.stdout.contains("hush"), "{outcome:?}");
 
     // Errors on this host are detected as for a real start.
     let missing = TestJob::new(&["--dry-run", "no-such-program"]).run();

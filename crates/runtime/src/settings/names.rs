@@ -9,11 +9,12 @@ use rushmem_bootstrap::{config, env};
 use rushmem_transport::Setting;
 use rushmem_transport::setting::environment;
 
-/// The present and the deprecated prefix of the names of settings.
-const PREFIXES: [&str; 2] = ["SHMEM_", "SMA_"];
+/// The present and the deprecated prefix of the names of settings, and one that users try.
+const PREFIXES: [&str; 3] = ["SHMEM_", "SMA_", "RUSHMEM_"];
 
-/// A variable of Sandia OpenSHMEM whose name is similar to that of a setting.
-const FOREIGN: &str = "SHMEM_FCOLLECT_ALGORITHM";
+/// Variables that are not meant as settings: one of Sandia OpenSHMEM, and one by which modules of a
+/// site name the version that they load.
+const FOREIGN: [&str; 2] = ["SHMEM_FCOLLECT_ALGORITHM", "RUSHMEM_VERSION"];
 
 /// Returns a warning for each variable of this process whose name is similar to that of one of
 /// these settings without being one, and for each name in a file that no setting has.
@@ -42,7 +43,7 @@ pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> 
 /// Returns a warning for each variable whose name is similar to a known one.
 fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> {
     let mut unknown: Vec<String> = set
-        .filter(|name| !known.contains(&name.as_str()) && name != FOREIGN)
+        .filter(|name| !known.contains(&name.as_str()) && !FOREIGN.contains(&name.as_str()))
         .collect();
     unknown.sort_unstable();
     let warning = |name: String| {
@@ -54,10 +55,30 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
     unknown.into_iter().filter_map(warning).collect()
 }
 
-/// Returns the setting whose name is similar to this one, if there is one. Compares the names
-/// without their prefixes; `None` for a name that has no prefix of settings.
+/// Returns the setting whose name is similar to this one, if there is one: by its letters, or
+/// because it lacks one word of this name. Compares the names without their prefixes; `None` for a
+/// name that has no prefix of settings.
 fn similar_setting<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    most_similar(without_prefix(name)?, known.iter().copied(), without_prefix)
+    let name = without_prefix(name)?;
+    let lacks_a_word = |known: &&str| without_prefix(known).is_some_and(|it| lacks_word(it, name));
+    most_similar(name, known.iter().copied(), without_prefix)
+        .or_else(|| known.iter().copied().find(lacks_a_word))
+}
+
+/// Returns true if `setting`, of several words, is `name` without one of its words.
+fn lacks_word(setting: &str, name: &str) -> bool {
+    let setting: Vec<&str> = setting.split('_').collect();
+    let mut name: Vec<&str> = name.split('_').collect();
+    if setting.len() < 2 || name.len() != setting.len() + 1 {
+        return false;
+    }
+
+    let first_difference = setting
+        .iter()
+        .zip(&name)
+        .position(|(one, other)| one != other);
+    name.remove(first_difference.unwrap_or(setting.len()));
+    name == setting
 }
 
 /// Returns the candidate that is most similar to `name`, if it may be a misspelling of it. `part`
@@ -105,6 +126,10 @@ mod tests {
             ("SHMEM_NICS", "SHMEM_NIC"),
             ("SHMEM_AMO", "SHMEM_AMOS"),
             ("SMA_TRANSPORT", "SHMEM_TRANSPORT"),
+            ("RUSHMEM_TRANSPORT", "SHMEM_TRANSPORT"),
+            ("SHMEM_SYMMETRIC_HEAP_SIZE", "SHMEM_SYMMETRIC_SIZE"),
+            ("SHMEM_SYMMETRIC_SIZE_MB", "SHMEM_SYMMETRIC_SIZE"),
+            ("SHMEM_USE_COLLECT_ALGORITHM", "SHMEM_COLLECT_ALGORITHM"),
         ] {
             let said =
                 format!("{name} is set, but there is no such setting; did you mean {likely}?");
@@ -122,12 +147,16 @@ mod tests {
             .map(|row| row.name)
             .chain(KNOWN)
             .collect();
-        let unlike = |name: &&str| !known.contains(name) && !name.starts_with("SMA_");
+        // The manual of Open MPI has this name, which its code does not read.
+        let documented = "SHMEM_SYMMETRIC_HEAP_SIZE";
+        let unlike =
+            |name: &&str| !known.contains(name) && !name.starts_with("SMA_") && *name != documented;
         let others = others.into_iter().filter(unlike).map(str::to_owned);
         assert_eq!(misspelled(&known, others), [""; 0]);
-        assert_eq!(
-            warnings(&["SHMEM_MINE", "SHMEM_USE_HUGEPAGES", "TRANSPORT", "SHMEM_"]),
-            [""; 0]
-        );
+        let unlike = ["SHMEM_MINE", "SHMEM_USE_HUGEPAGES", "TRANSPORT", "SHMEM_"];
+        assert_eq!(warnings(&unlike), [""; 0]);
+        let ours = [env::SOCKET, env::MEMORY, env::EXPLAINED, config::READ];
+        assert_eq!(warnings(&ours), [""; 0]);
+        assert_eq!(warnings(&["RUSHMEM_VERSION", "RUSHMEM_DIR"]), [""; 0]);
     }
 }

@@ -67,19 +67,19 @@ fn create_ring(
     own: &[u64],
 ) -> io::Result<&'static Ring> {
     fs::create_dir_all(directory)?;
+    // Another job may start in the directory at the same time, so the file gets its name only when
+    // it is whole. The job that comes last has the name. A process that has mapped an older file of
+    // this name still has that file.
     let file = directory.join(file_name(me));
-    // A process that has mapped an older file of this name still has that file.
-    if let Err(error) = fs::remove_file(&file)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let file = File::options()
+    let unfinished = directory.join(format!("{}-{:x}", file_name(me), own[0]));
+    let opened = File::options()
         .read(true)
         .write(true)
         .create_new(true)
-        .open(file)?;
-    trace::start(&file, capacity, own)
+        .open(&unfinished)?;
+    let ring = trace::start(&opened, capacity, own)?;
+    fs::rename(unfinished, file)?;
+    Ok(ring)
 }
 
 /// Ends the trace of this PE. All PEs call this; PE 0 writes the trace of the job if it has at most
@@ -113,19 +113,26 @@ pub(crate) fn finish(call: Call, job: &Job) {
         ));
         return;
     }
-    match write(Path::new(directory), &file) {
+    match write(Path::new(directory), &file, ring) {
         Ok(0) => {}
         Ok(n) => warn(&format!(
-            "the files of {n} PEs on other hosts are not in {directory} here; copy them into it, \
-             and run shmem-info trace {directory}"
+            "the files of {n} PEs are not in {directory} here; copy those of other hosts into it, \
+             and run shmem-info trace {directory}; jobs that run at once need a directory each"
         )),
         Err(why) => warn(&format!("{} cannot be written: {why}", file.display())),
     }
 }
 
-/// Writes the trace of the job. Returns the number of PEs whose files are missing.
-fn write(directory: &Path, file: &Path) -> Result<u32, String> {
+/// Writes the trace of the job to which `ring` belongs. Returns the number of PEs whose files are
+/// missing.
+fn write(directory: &Path, file: &Path, ring: &Ring) -> Result<u32, String> {
     let job = JobTrace::of_dir(directory)?;
+    if job.pes[0].job != ring.job() {
+        return Err(format!(
+            "another job has written its trace to {}; name a directory for each job",
+            directory.display()
+        ));
+    }
     let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
         chrome::write(&job, &mut out)?;
         out.flush()
@@ -210,4 +217,27 @@ fn ask(at: usize) -> i64 {
         .map(exchange)
         .min()
         .map_or(0, |(_, ahead)| ahead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The files of all jobs have the same names.
+    #[test]
+    fn jobs_may_start_in_one_directory_at_once() {
+        let directory = std::env::temp_dir().join(format!("rushmem-traces-{}", std::process::id()));
+        let start = |job: u64| {
+            let ring = create_ring(&directory, 0, MIN_RECORDS, &[job, 0, 1, 0]);
+            ring.map(|_| ()).expect("a ring")
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                scope.spawn(move || (0..100).for_each(|turn| start(thread << 32 | turn)));
+            }
+        });
+        let files = fs::read_dir(&directory).expect("the directory").count();
+        fs::remove_dir_all(&directory).expect("own directory");
+        assert_eq!(files, 1);
+    }
 }

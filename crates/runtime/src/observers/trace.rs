@@ -79,6 +79,11 @@ impl Ring {
         self.words[at].store(nanoseconds(), Release);
     }
 
+    /// Returns the number that distinguishes the job from others.
+    pub(crate) fn job(&self) -> u64 {
+        self.words[header::JOB].load(Relaxed)
+    }
+
     /// Returns the number of records in the ring.
     pub(crate) fn n_records(&self) -> u64 {
         self.words[header::BEGUN].load(Relaxed).min(self.capacity)

@@ -103,6 +103,7 @@ impl Pe {
                 let status = Command::new("sh").args(["-c", rest]).status().expect("sh");
                 assert!(status.success(), "{rest}: {status}");
             }
+            "own_group" => rustix::process::setpgid(None, None).expect("no session of its own"),
             "background" => drop(Command::new("sh").args(["-c", rest]).spawn().expect("sh")),
             "kill" => {
                 let signal =

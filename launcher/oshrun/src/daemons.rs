@@ -111,7 +111,8 @@ impl Daemons {
             stderr: stderr.into(),
         };
         let relay = |orders: &_| output.relay(orders);
-        let daemon = RemoteDaemon::new(number, job.local.clone(), streams, relay, &self.arrivals)?;
+        let (local, period) = (job.local.clone(), connection::period(self.limit));
+        let daemon = RemoteDaemon::new(number, local, streams, relay, &self.arrivals, period)?;
         daemon.orders.send(&DaemonOrder::Start(Box::new(job)));
         self.list.push(daemon);
         Ok(())
@@ -202,8 +203,8 @@ impl Daemons {
         self.check_end(number, processes)
     }
 
-    /// Sends heartbeats. Returns the failures of daemons that have been silent for too long or have
-    /// not started in time.
+    /// Returns the failures of daemons that have been silent for too long or have not started in
+    /// time.
     pub fn tick(&mut self, processes: &Processes) -> Vec<HostEvent> {
         let mut events = Vec::new();
         for number in 0..self.list.len() {
@@ -214,7 +215,6 @@ impl Daemons {
                     events.extend(self.lose(number, Some(reason), processes));
                 }
                 DaemonStage::Running | DaemonStage::Idle => {
-                    daemon.orders.send(&DaemonOrder::Ping);
                     if daemon.heartbeat.tick() {
                         let seconds = connection::silence(self.limit).as_secs_f64();
                         let reason = format!("it has been silent for {seconds} s");

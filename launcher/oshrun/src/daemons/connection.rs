@@ -272,6 +272,24 @@ impl EventSender {
     pub fn send(&self, message: &HostEvent) {
         let _ = self.0.send(encode_event(message));
     }
+
+    /// Returns the part that answers heartbeats.
+    pub fn answerer(&self) -> HeartbeatAnswerer {
+        HeartbeatAnswerer(self.0.downgrade())
+    }
+}
+
+/// Answers the heartbeats of oshrun as long as an [`EventSender`] exists.
+#[derive(Debug)]
+pub struct HeartbeatAnswerer(mpsc::WeakUnboundedSender<Vec<u8>>);
+
+impl HeartbeatAnswerer {
+    /// Queues the answer to a heartbeat.
+    pub fn answer(&self) {
+        if let Some(events) = self.0.upgrade() {
+            EventSender(events).send(&HostEvent::Pong);
+        }
+    }
 }
 
 /// Queues messages to a daemon.
@@ -314,9 +332,18 @@ impl OrderSender {
     }
 }
 
-/// Writes the queued orders to a daemon, until it closes its input.
-pub async fn write_orders(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<Queued>) {
-    while let Some(item) = queue.recv().await {
+/// Writes the queued orders to a daemon, until it closes its input, and a heartbeat in each
+/// `period`, whatever the event loop of oshrun does meanwhile.
+pub async fn write_orders(
+    mut stdin: Sender,
+    mut queue: mpsc::UnboundedReceiver<Queued>,
+    period: Duration,
+) {
+    let heartbeat: Arc<[u8]> = proto::encode(&DaemonOrder::Ping).into();
+    let mut ticks = ticks(period);
+    // The first order is the start.
+    let mut next = queue.recv().await;
+    while let Some(item) = next {
         match item {
             Queued::Frame(frame) => {
                 if stdin.write_all(&frame).await.is_err() {
@@ -325,6 +352,10 @@ pub async fn write_orders(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<
             }
             Queued::Flushed(flushed) => drop(flushed.send(())),
         }
+        next = tokio::select! {
+            item = queue.recv() => item,
+            _ = ticks.tick() => Some(Queued::Frame(heartbeat.clone())),
+        };
     }
 }
 

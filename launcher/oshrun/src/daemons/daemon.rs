@@ -16,15 +16,15 @@ use tokio::time::Interval;
 
 use super::agent;
 use super::connection::{
-    self, DaemonOrder, EventSender, HostEvent, HostHeartbeat, HostJob, MAX_ORDER, StdStream, WINDOW,
+    self, DaemonOrder, EventSender, HeartbeatAnswerer, HostEvent, HostHeartbeat, HostJob,
+    MAX_ORDER, StdStream, WINDOW,
 };
 use crate::failure::{StartFailure, cannot, complain};
 use crate::output::Output;
 use crate::spawn::prepare;
 use crate::supervisor::{Supervisor, block_on};
 
-/// Time for killed processes to disappear. The daemon answers no heartbeats meanwhile, so this is
-/// shorter than the silence after which oshrun counts it as lost (6 s by default).
+/// Time for killed processes to disappear, shorter than the one that oshrun gives its own PEs.
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// Returns true if this process was started as a daemon.
@@ -39,7 +39,7 @@ pub fn serve() -> ExitCode {
     let no_thread = |error| cannot("start a thread", &error).sentence;
     let ran = || {
         let (events, writer) = EventSender::to_stdout().map_err(no_thread)?;
-        let orders = orders_from_stdin().map_err(no_thread)?;
+        let orders = orders_from_stdin(events.answerer()).map_err(no_thread)?;
         block_on(run(orders, events)).map_err(|failure| failure.sentence)??;
         Ok::<_, String>(writer)
     };
@@ -57,9 +57,12 @@ pub fn serve() -> ExitCode {
     }
 }
 
-/// Starts a thread that reads the orders of oshrun. The channel closes when the input ends, and
-/// after an order that cannot be read.
-fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>> {
+/// Starts a thread that reads the orders of oshrun, and answers heartbeats, also while the event
+/// loop waits for processes to disappear. The channel closes when the input ends, and after an
+/// order that cannot be read.
+fn orders_from_stdin(
+    heartbeats: HeartbeatAnswerer,
+) -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>> {
     let (sender, orders) = mpsc::unbounded_channel();
     std::thread::Builder::new().spawn(move || {
         let mut stdin = io::stdin().lock();
@@ -73,8 +76,11 @@ fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder,
             }
             loop {
                 match decoder.take() {
-                    Ok(Some(message)) => {
-                        if sender.send(Ok(message)).is_err() {
+                    Ok(Some(order)) => {
+                        if matches!(order, DaemonOrder::Ping) {
+                            heartbeats.answer();
+                        }
+                        if sender.send(Ok(order)).is_err() {
                             return;
                         }
                     }
@@ -259,8 +265,9 @@ impl Daemon {
                 self.window(stream).add_permits(nbytes as usize)
             }
             DaemonOrder::OutputClosed { stream } => self.window(stream).close(),
-            DaemonOrder::Ping => self.events.send(&HostEvent::Pong),
             DaemonOrder::Finish => self.is_finishing = true,
+            // The thread that reads orders has answered.
+            DaemonOrder::Ping => {}
             // `run` has handled the first one; there is no second one.
             DaemonOrder::Start(_) => {}
         }

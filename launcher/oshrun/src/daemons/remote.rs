@@ -83,19 +83,20 @@ pub struct RemoteDaemon {
 impl RemoteDaemon {
     /// Starts the tasks for a daemon whose agent was started with these streams. `relay` returns
     /// the queues for the output of its PEs. `arrivals` receives its events, each with its
-    /// `number`.
+    /// `number`. A heartbeat is sent in each `period`.
     pub fn new(
         number: usize,
         HostPes { host, pes }: HostPes,
         streams: AgentStreams,
         relay: impl FnOnce(&OrderSender) -> RelayQueues,
         arrivals: &DaemonEvents,
+        period: Duration,
     ) -> io::Result<RemoteDaemon> {
         let (orders, queue) = OrderSender::new();
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
         let stdout = Receiver::from_owned_fd(OwnedFd::from(streams.stdout))?;
         let tasks = [
-            tokio::spawn(connection::write_orders(stdin, queue)).abort_handle(),
+            tokio::spawn(connection::write_orders(stdin, queue, period)).abort_handle(),
             tokio::spawn(read(number, stdout, relay(&orders), arrivals.clone())).abort_handle(),
         ];
         Ok(RemoteDaemon {

@@ -185,6 +185,23 @@ fn a_silent_oshrun_ends_the_job_on_other_hosts() {
     eventually_nothing_left(&mark);
 }
 
+/// The groups of the PEs keep a dead process, whose parent has left the group and does not wait for
+/// it. So oshrun and the daemon wait longer for them than a host may be silent.
+#[test]
+fn a_host_that_clears_processes_is_not_silent() {
+    let agent = agent();
+    let leaves = format!(
+        "run:f=$(mktemp -u); {} 'background:exec sleep 600' own_group \"run:touch $f\" sleep:600000 & \
+         until [ -e $f ]; do sleep 0.05; done; rm $f",
+        crate::support::pe()
+    );
+    let steps = [&leaves, "init", "barrier", "finalize"];
+    let job = agent.steps("localhost,b", "--host-limit 5", &steps).start();
+    let mark = job.mark();
+    job.wait().expect(0, "");
+    eventually_nothing_left(&mark);
+}
+
 #[test]
 fn a_suspended_job_is_not_lost() {
     let agent = agent();

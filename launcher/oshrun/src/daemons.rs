@@ -23,6 +23,7 @@ pub use self::remote::DaemonEvent;
 use self::remote::{AgentStreams, DaemonEvents, DaemonStage, RemoteDaemon};
 use crate::ends::processes::{Child, Processes};
 use crate::failure::{StartFailure, reason};
+use crate::hosts::allocation;
 use crate::output::Output;
 use crate::spawn;
 
@@ -271,10 +272,10 @@ impl Daemons {
         let sentence = match had_started {
             true => format!("host {host} was lost: {cause}"),
             false => {
-                format!(
-                    "cannot start the PEs of host {host}: {cause}{}",
-                    remedy(daemon, command)
-                )
+                let of_hosts = command.allocated_by.map(allocation::remedy);
+                let of_hosts = of_hosts.map_or(String::new(), |remedy| format!("; {remedy}"));
+                let of_daemon = remedy(daemon, command);
+                format!("cannot start the PEs of host {host}: {cause}{of_daemon}{of_hosts}")
             }
         };
         Some(HostEvent::failed(sentence))

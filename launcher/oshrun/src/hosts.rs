@@ -3,11 +3,12 @@
 //! Without a list of hosts, a job runs on the nodes of the allocation of Slurm, PBS, LSF or Grid
 //! Engine, or else on this machine.
 
-mod allocation;
+pub mod allocation;
 mod list;
 
 use std::net::{IpAddr, UdpSocket};
 
+use self::allocation::Allocation;
 use self::list::HostSlots;
 use crate::daemons::agent::Agent;
 use crate::daemons::connection::HostPes;
@@ -23,6 +24,8 @@ pub struct Hosts {
     pub local: Option<usize>,
     /// The launch agent for the other hosts.
     pub agent: Agent,
+    /// The variable of the allocation that has the hosts; `None` if the user has named them.
+    pub allocated_by: Option<&'static str>,
 }
 
 /// Finds the hosts, and distributes the PEs to them. Without `-n`, there is one PE per slot.
@@ -46,25 +49,22 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
         }
         (None, None) => None,
     };
-    let mut is_strict = true;
+    let mut allocated_by = None;
     let hosts = match listed {
         Some(hosts) => hosts,
-        None => match (allocation::slurm()?, allocation::batch()?) {
-            (Some(hosts), _) => {
-                agent = agent.or_else(|| Some(allocation::srun()));
-                is_strict = false;
-                hosts
+        None => match Allocation::find()? {
+            Some(allocation) => {
+                agent = agent.or_else(|| allocation.agent());
+                allocated_by = Some(allocation.variable);
+                allocation.hosts
             }
-            (None, Some(hosts)) => {
-                is_strict = false;
-                hosts
-            }
-            (None, None) => vec![HostSlots {
+            None => vec![HostSlots {
                 name: own_name(),
                 slots: None,
             }],
         },
     };
+    let is_strict = allocated_by.is_none();
     let parts = distribute(distinct(hosts), options.n_pes, options.ppn, is_strict)
         .map_err(StartFailure::usage)?;
     let local = parts.iter().position(|part| is_own(&part.host));
@@ -72,6 +72,7 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
         parts,
         local,
         agent: agent.unwrap_or_else(Agent::ssh),
+        allocated_by,
     })
 }
 

@@ -90,6 +90,8 @@ pub struct DaemonCommand {
     pub agent: Agent,
     /// The executable of oshrun on other hosts.
     pub oshrun: PathBuf,
+    /// The variable of the allocation that has the hosts; `None` if the user has named them.
+    pub allocated_by: Option<&'static str>,
 }
 
 /// Quotes a word for a shell.

@@ -8,12 +8,40 @@ use super::list::HostSlots;
 use crate::daemons::agent::Agent;
 use crate::failure::{StartFailure, cannot, reason};
 
+/// The variable that shows an allocation of Slurm.
+const SLURM: &str = "SLURM_JOB_ID";
+
+/// The hosts of an allocation.
+#[derive(Debug)]
+pub struct Allocation {
+    /// The hosts, with the slots of each. A host may be listed several times.
+    pub hosts: Vec<HostSlots>,
+    /// The variable that shows the allocation.
+    pub variable: &'static str,
+}
+
+impl Allocation {
+    /// Finds the allocation; returns `None` if oshrun does not run in one.
+    pub fn find() -> Result<Option<Allocation>, StartFailure> {
+        if let Some(hosts) = slurm()? {
+            let variable = SLURM;
+            return Ok(Some(Allocation { hosts, variable }));
+        }
+        batch()
+    }
+
+    /// Returns srun as the launch agent, in an allocation of Slurm.
+    pub fn agent(&self) -> Option<Agent> {
+        (self.variable == SLURM).then(srun)
+    }
+}
+
 /// Returns the nodes of the allocation of Slurm, with the number of tasks that Slurm assigns to
 /// each; `None` if oshrun does not run in one.
-pub fn slurm() -> Result<Option<Vec<HostSlots>>, StartFailure> {
+fn slurm() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     let variable = |name| std::env::var(name).ok();
     let nodes = variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"));
-    let (Some(_), Some(nodes)) = (variable("SLURM_JOB_ID"), nodes) else {
+    let (Some(_), Some(nodes)) = (variable(SLURM), nodes) else {
         return Ok(None);
     };
     let tasks = variable("SLURM_TASKS_PER_NODE")
@@ -46,7 +74,8 @@ fn names(nodes: &str) -> Result<Vec<String>, StartFailure> {
         Err(error) => reason(&error),
     };
     Err(StartFailure::general(format!(
-        "scontrol does not list the nodes of this Slurm allocation ({error}); name the hosts with -H or --hostfile"
+        "scontrol does not list the nodes of this Slurm allocation ({error}); {}",
+        remedy(SLURM)
     )))
 }
 
@@ -66,7 +95,7 @@ fn per_node(text: &str) -> Vec<u32> {
 }
 
 /// Returns srun as the launch agent, with those options that this version of srun supports.
-pub fn srun() -> Agent {
+fn srun() -> Agent {
     let help = Command::new("srun")
         .arg("--help")
         .output()
@@ -109,11 +138,11 @@ const LISTS: [(&str, HostList); 5] = [
     ("PE_HOSTFILE", HostList::LinePerHost),
 ];
 
-/// Returns the hosts of the allocation of PBS, LSF or Grid Engine, with the slots of each; `None`
-/// if oshrun does not run in one. A host may be listed several times.
-pub fn batch() -> Result<Option<Vec<HostSlots>>, StartFailure> {
-    for (name, list) in LISTS {
-        let Some(value) = std::env::var(name)
+/// Returns the hosts of the allocation of PBS, LSF or Grid Engine; `None` if oshrun does not run in
+/// one.
+fn batch() -> Result<Option<Allocation>, StartFailure> {
+    for (variable, list) in LISTS {
+        let Some(value) = std::env::var(variable)
             .ok()
             .filter(|value| !value.trim().is_empty())
         else {
@@ -121,19 +150,30 @@ pub fn batch() -> Result<Option<Vec<HostSlots>>, StartFailure> {
         };
         let text = match list {
             HostList::LinePerSlot | HostList::LinePerHost => {
-                let what = format!("read the list of hosts {value}, which {name} names");
-                std::fs::read_to_string(&value).map_err(|error| cannot(&what, &error))?
+                let what = format!("read the list of hosts {value}, which {variable} names");
+                std::fs::read_to_string(&value).map_err(|error| {
+                    let StartFailure { status, sentence } = cannot(&what, &error);
+                    let sentence = format!("{sentence}; {}", remedy(variable));
+                    StartFailure { status, sentence }
+                })?
             }
             HostList::Pairs | HostList::WordPerSlot => value,
         };
         return match hosts(list, &text) {
-            Some(hosts) if !hosts.is_empty() => Ok(Some(hosts)),
+            Some(hosts) if !hosts.is_empty() => Ok(Some(Allocation { hosts, variable })),
             _ => Err(StartFailure::general(format!(
-                "the list of hosts that {name} gives is not understood; name the hosts with -H or --hostfile, or unset it"
+                "the list of hosts that {variable} gives is not understood; {}",
+                remedy(variable)
             ))),
         };
     }
     Ok(None)
+}
+
+/// Returns what to do about a variable that gives no list of hosts, or hosts that cannot be used: it
+/// may be left over from an allocation that has ended.
+pub fn remedy(variable: &str) -> String {
+    format!("name the hosts with -H or --hostfile, or unset {variable} outside of an allocation")
 }
 
 /// Parses a list of hosts; `None` if it does not have this form.

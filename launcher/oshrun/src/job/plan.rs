@@ -72,6 +72,7 @@ impl JobPlan {
         let command = DaemonCommand {
             agent: hosts.agent,
             oshrun,
+            allocated_by: hosts.allocated_by,
         };
         let local = match local {
             Some(part) => {

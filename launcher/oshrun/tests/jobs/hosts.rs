@@ -429,10 +429,10 @@ fn the_slots_of_an_allocation_are_the_pes() {
     let outcome = TestJob::new(&["true"])
         .env("PBS_NODEFILE", "/nowhere/nodes")
         .run();
-    assert!(
-        outcome
-            .stderr
-            .contains("/nowhere/nodes, which PBS_NODEFILE names"),
-        "{outcome:?}"
-    );
+    for words in [
+        "/nowhere/nodes, which PBS_NODEFILE names",
+        "unset PBS_NODEFILE outside of an allocation",
+    ] {
+        assert!(outcome.stderr.contains(words), "{outcome:?}");
+    }
 }

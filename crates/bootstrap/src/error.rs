@@ -13,8 +13,8 @@ use crate::records::MAX_RECORD;
 pub enum Error {
     /// A variable of oshrun does not name the descriptor that it should.
     #[error(
-        "{name}={value} does not name {wanted}: a program between oshrun and this one has closed its descriptors or \
-         changed the variable"
+        "{name}={value} does not name {wanted}: a program between oshrun and this one has changed the variable or closed \
+         its descriptors, as Python's subprocess does without close_fds=False"
     )]
     Descriptor {
         /// The name of the variable.

@@ -157,6 +157,7 @@ pub fn prepare(
             .or_else(|| std::env::var_os(name))
     };
     let file = program::find(&spec.program, variable("PATH").as_deref())?;
+    program::check_library(&file)?;
     let n_pes = pes.len() as u32;
     limits::check_capacity(n_pes)?;
     limits::check_descriptors(n_pes, n_daemons, spec.output_files.is_some())?;

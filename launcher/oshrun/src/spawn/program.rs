@@ -2,11 +2,15 @@
 //! debugger around it.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use object::elf::{DT_NEEDED, FileHeader64};
+use object::read::elf::FileHeader;
+use object::{Endianness, ReadCache};
 use rustix::fs::{Access, StatVfsMountFlags, statvfs};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +18,13 @@ use crate::failure::{StartFailure, reason};
 
 /// The soname of Rushmem's library.
 const LIBRARY: &str = "librushmem.so.1";
+
+/// The starts of the sonames of other OpenSHMEM libraries, and whose they are.
+const OTHER_LIBRARIES: [(&str, &str); 3] = [
+    ("liboshmem.so", "Open MPI"),
+    ("libsma.so", "Sandia OpenSHMEM or Cray"),
+    ("libshmem.so", "OSSS-UCX"),
+];
 
 /// Variables that are not forwarded to other hosts; a trailing `*` matches any suffix.
 const NOT_FORWARDED: &[&str] = &[
@@ -109,6 +120,51 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
             })
         }
     }
+}
+
+/// Checks that a program is not linked with another OpenSHMEM library: that one would not find the
+/// other PEs, so that each would believe that it is alone. Debian's Open MPI has an `oshcc`, too.
+///
+/// # Errors
+/// Status 126 if it is. A script, or a program that cannot be read, is not examined.
+pub fn check_library(file: &Path) -> Result<(), StartFailure> {
+    let needed = needed_libraries(file).unwrap_or_default();
+    if needed.iter().any(|library| library == LIBRARY) {
+        return Ok(());
+    }
+    let other = OTHER_LIBRARIES.iter().find_map(|(start, owner)| {
+        let library = needed.iter().find(|library| library.starts_with(start))?;
+        Some((library, owner))
+    });
+    let Some((library, owner)) = other else {
+        return Ok(());
+    };
+    let shown = file.display();
+    Err(StartFailure {
+        status: 126,
+        sentence: format!(
+            "{shown} is linked with {library} of {owner}, so that each PE would be a job of its own; \
+             compile it with the oshcc beside this oshrun, or start it with the launcher of {owner}"
+        ),
+    })
+}
+
+/// Returns the names of the libraries with which an executable is linked (DT_NEEDED); `None` if the
+/// file is no ELF file of 64 bits or cannot be read.
+fn needed_libraries(file: &Path) -> Option<Vec<String>> {
+    // Reads only the parts that are asked for, since executables may be large.
+    let data = ReadCache::new(File::open(file).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &data).ok()?;
+    let table = sections.dynamic_table(endian, &data).ok()?;
+    let needed = table.iter().filter(|entry| entry.tag == DT_NEEDED);
+    let names = needed.filter_map(|entry| table.string(entry).ok());
+    Some(
+        names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect(),
+    )
 }
 
 /// Returns the executable of this process, to start it in another role. The link in /proc is

@@ -335,7 +335,62 @@ fn variables_that_name_nothing_are_refused() {
     }
 }
 
+/// Python's subprocess closes descriptors unless it is told not to.
+fn a_wrapper_that_closes_descriptors_is_told_how_not_to() {
+    needs(&["python3", "-c", "import subprocess"]);
+    let run = |options: &str| {
+        let code = format!(
+            "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]{options}).returncode)"
+        );
+        TestJob::new(&["-n", "2", "python3", "-c", &code, &pe(), "init", "finalize"]).run()
+    };
+    let closed = run("");
+    assert_ne!(closed.status, 0, "{closed:?}");
+    let remedy = "closed its descriptors, as Python's subprocess does without close_fds=False";
+    assert!(closed.stderr.contains(remedy), "{closed:?}");
+    run(", close_fds=False").expect(0, "");
+}
+
+/// A library with the soname of Open MPI's, and a program that is linked with it.
+fn a_program_of_another_library_is_refused() {
+    needs(&["gcc", "--version"]);
+    let dir = format!("{}/another-library", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let script = "cd \"$1\" && echo 'int shmem;' > lib.c && echo 'int main(void) { return 0; }' > main.c && \
+                  gcc -shared -fPIC -Wl,-soname,liboshmem.so.40 -o liboshmem.so.40 lib.c && \
+                  gcc -Wl,--no-as-needed -o program main.c liboshmem.so.40 -Wl,-rpath,\"$1\"";
+    let made = std::process::Command::new("sh")
+        .args(["-c", script, "sh", &dir])
+        .status();
+    assert!(made.expect("sh").success());
+    let program = format!("{dir}/program");
+    let sentence = format!(
+        "oshrun: {program} is linked with liboshmem.so.40 of Open MPI, so that each PE would be a job of its own; \
+         compile it with the oshcc beside this oshrun, or start it with the launcher of Open MPI\n"
+    );
+    TestJob::new(&["-n", "2", &program])
+        .run()
+        .expect(126, &sentence);
+}
+
+fn pes_run_in_the_directory_of_wdir() {
+    let dir = format!("{}/wdir", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let dir = std::fs::canonicalize(dir).expect("it is there");
+    executable(&dir.join("program"), "#!/bin/sh\necho \"$PWD\"; pwd -P\n");
+    let shown = dir.to_str().expect("plain names");
+    let outcome = TestJob::new(&["-n", "2", "-wdir", shown, "./program"]).run();
+    assert_eq!(outcome.expect(0, "").sorted(), [shown; 4]);
+    TestJob::new(&["--wdir", "/nowhere", "true"]).run().expect(
+        1,
+        "oshrun: cannot enter the directory /nowhere of --wdir: No such file or directory\n",
+    );
+}
+
 testkit::module_tests! {
+    a_wrapper_that_closes_descriptors_is_told_how_not_to,
+    a_program_of_another_library_is_refused,
+    pes_run_in_the_directory_of_wdir,
     pes_know_who_they_are_and_exchange,
     the_node_memory_is_one_for_all,
     np_has_its_customary_spelling,

@@ -12,14 +12,14 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::server::{Decision, Server, Statuses};
+use rushmem_bootstrap::{Exit, signal_name};
 use rustix::process::Signal;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use self::plan::JobPlan;
-use self::signals::{SignalRequest, Signals};
+use self::signals::{Interrupts, SignalRequest, Signals};
 use crate::daemons::connection::HostEvent;
 use crate::failure::{StartFailure, StartLimit, cannot, complain};
 use crate::hang_report::{Explainer, Purpose};
@@ -30,7 +30,7 @@ use crate::progress::{Phase, ProgressLine, Timings};
 use crate::spawn::program;
 use crate::supervisor::{MAX_INPUT_PIECES, Supervisor};
 
-/// Time for PEs to end after SIGTERM. A second SIGINT kills them earlier.
+/// Time for PEs to end after SIGTERM. A second SIGINT or SIGTERM kills them earlier.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
 
 /// Time for killed processes to disappear. It suffices on a busy machine, and is shorter than the
@@ -64,7 +64,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit =
         StartLimit::new(plan.nodes.n_pes()).map_err(|error| cannot("start a thread", &error))?;
-    let supervisor = Supervisor::new(!has_pe_0, options.host_limit)
+    let supervisor = Supervisor::new(!has_pe_0, plan.spec.host_limit)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
         true => Tags::new(plan.nodes.clone(), plan.names.clone()),
@@ -84,7 +84,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         watched: None,
         expired: None,
         print_at: None,
-        interrupted: false,
+        interrupts: Interrupts::default(),
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
     let notices = plan
@@ -186,8 +186,7 @@ struct Job {
     /// The time until which messages of PEs are held back, so that equal ones are printed together;
     /// `None` if no printing is due.
     print_at: Option<Instant>,
-    /// True once a SIGINT was forwarded; the second one kills the job.
-    interrupted: bool,
+    interrupts: Interrupts,
     /// Has a permit for each piece of input that may be sent now to PE 0 on another host.
     input_window: Arc<Semaphore>,
 }
@@ -379,17 +378,15 @@ impl Job {
             self.handle(event);
         }
         match request {
-            SignalRequest::Forward(libc::SIGINT) if self.interrupted => {
-                let message = "oshrun: the job was killed by a second SIGINT";
-                let decision = self.server.end(
-                    Exit::Signal(libc::SIGINT).status(),
-                    Some(message.to_string()),
-                );
+            SignalRequest::Forward(number) if self.interrupts.is_second(number, Instant::now()) => {
+                let name = signal_name(number);
+                let message = format!("oshrun: the job was killed by a second {name}");
+                let status = Exit::Signal(number).status();
+                let decision = self.server.end(status, Some(message));
                 self.execute(decision);
                 self.kill();
             }
             SignalRequest::Forward(number) => {
-                self.interrupted |= number == libc::SIGINT;
                 if let Some(signal) = Signal::from_named_raw(number) {
                     self.supervisor.signal(signal);
                 }
@@ -458,8 +455,8 @@ impl Job {
     }
 
     /// Forwards the remaining output, which may block if its reader has stopped. Returns the reason
-    /// if some of it was lost. Returns the exit status as an error if a signal or a time limit ends
-    /// oshrun before all is forwarded.
+    /// if some of it was lost. Returns the exit status as an error if a time limit ends oshrun
+    /// before all is forwarded; a signal sets a short one.
     async fn forward_rest(
         &mut self,
         signals: &mut Signals,
@@ -471,7 +468,8 @@ impl Job {
             server,
             ..
         } = self;
-        let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
+        let mut limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
+        let mut signal = None;
         let mut written = std::pin::pin!(output.finish());
         loop {
             let event = tokio::select! {
@@ -489,12 +487,19 @@ impl Job {
                 LateEvent::Signal(SignalRequest::Stop) => stop(supervisor).await,
                 LateEvent::Signal(SignalRequest::Continue) => supervisor.resume(),
                 LateEvent::Signal(request @ SignalRequest::Forward(number)) if request.is_end() => {
-                    return Err(Exit::Signal(number).status());
+                    // What is printed may say why the job has ended, so a reader that reads gets it.
+                    if signal.is_none() {
+                        signal = Some(Exit::Signal(number));
+                        limit = Some(Instant::now() + FINAL_LIMIT);
+                    }
                 }
                 LateEvent::Host(_) | LateEvent::Signal(_) => {}
                 LateEvent::TimeLimit => {
-                    let status = server.status();
-                    return Err(if status == 0 { TIMED_OUT } else { status });
+                    return Err(match (signal, server.status()) {
+                        (Some(signal), _) => signal.status(),
+                        (None, 0) => TIMED_OUT,
+                        (None, status) => status,
+                    });
                 }
                 LateEvent::Written(lost) => return Ok(lost),
             }

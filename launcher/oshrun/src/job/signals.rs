@@ -3,10 +3,22 @@
 //! `job` decides what to do. Before [`Signals::listen`] the signals have their default actions;
 //! those that end oshrun do so before it has started a PE or daemon. Afterwards the event loop
 //! records them, so that none is lost while oshrun starts processes.
+//!
+//! A signal that would end oshrun goes to the PEs, which it ends, or which handle it: so the job
+//! does not end without a message. The exceptions are SIGQUIT, SIGPIPE, which the runtime of Rust
+//! ignores, SIGXFSZ, signals of errors in oshrun itself such as SIGSEGV, and real-time signals.
 #![allow(unsafe_code)]
 
+use std::time::Duration;
+
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Time after a signal within which another one counts as the same: timeout(1) and others signal
+/// oshrun, and then the process group to which it belongs.
+const REPETITION: Duration = Duration::from_millis(200);
 
 /// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +43,42 @@ impl SignalRequest {
     }
 }
 
-const FORWARDED: [i32; 5] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
+const FORWARDED: [Signal; 12] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
+    // A timer that the process which executes oshrun has set outlives its exec.
+    Signal::ALARM,
+    Signal::VTALARM,
+    Signal::PROF,
+    // Batch systems announce limits by these, or by those above.
+    Signal::XCPU,
+    Signal::POWER,
+    Signal::IO,
+    Signal::STKFLT,
 ];
+
+/// Decides which signal is the second one, after which the job is killed: the first one asks PEs to
+/// end, and they may ignore it. A terminal that is closed may send SIGHUP several times.
+#[derive(Debug, Default)]
+pub struct Interrupts {
+    /// When the first SIGINT and the first SIGTERM arrived.
+    first: [Option<Instant>; 2],
+}
+
+impl Interrupts {
+    /// Records a signal that arrived at `now`. Returns true if the job is to be killed.
+    pub fn is_second(&mut self, number: i32, now: Instant) -> bool {
+        let first = match number {
+            libc::SIGINT => &mut self.first[0],
+            libc::SIGTERM => &mut self.first[1],
+            _ => return false,
+        };
+        now > *first.get_or_insert(now) + REPETITION
+    }
+}
 
 /// Receives the signals.
 #[derive(Debug)]
@@ -62,7 +103,7 @@ impl Signals {
             (libc::SIGQUIT, SignalRequest::Explain),
         ];
         for (number, request) in FORWARDED
-            .map(|number| (number, SignalRequest::Forward(number)))
+            .map(|signal| (signal.as_raw(), SignalRequest::Forward(signal.as_raw())))
             .into_iter()
             .chain(others)
         {
@@ -74,6 +115,11 @@ impl Signals {
             tokio::spawn(async move {
                 while arrivals.recv().await.is_some() && sender.send(request).is_ok() {}
             });
+        }
+        // With a handler, writing to a file that has reached the limit fails with an error, which
+        // is reported. PEs have the default action again.
+        if !is_ignored(libc::SIGXFSZ) {
+            drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
         }
         Ok(Signals { requests })
     }
@@ -95,4 +141,28 @@ fn is_ignored(number: i32) -> bool {
     // SAFETY: the action is initialized: by the call, or with zeros, which are a valid action.
     let action = unsafe { action.assume_init() };
     outcome == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_signal_is_neither_the_same_nor_another_one() {
+        let start = Instant::now();
+        let after = |milliseconds| start + Duration::from_millis(milliseconds);
+        let mut interrupts = Interrupts::default();
+        for (number, at, is_second) in [
+            (libc::SIGINT, 0, false),
+            (libc::SIGINT, 1, false),
+            (libc::SIGTERM, 300, false),
+            (libc::SIGHUP, 310, false),
+            (libc::SIGHUP, 900, false),
+            (libc::SIGINT, 400, true),
+            (libc::SIGTERM, 500, false),
+            (libc::SIGTERM, 501, true),
+        ] {
+            assert_eq!(interrupts.is_second(number, after(at)), is_second, "{at}");
+        }
+    }
 }

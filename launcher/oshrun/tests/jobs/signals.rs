@@ -37,23 +37,61 @@ fn a_signal_that_ends_the_job_blames_no_pe() {
 
 #[test]
 fn other_signals_are_passed_on() {
-    let (job, _) = sleeping(2, "[ $SHMEM_LOCAL_ID = 1 ] || trap '' USR2");
-    job.signal(Signal::USR2);
-    job.wait().expect(
-        140,
-        "oshrun: PE 1 (pid PID, host HOST) was killed by SIGUSR2\n",
+    for (signal, name) in [
+        (Signal::USR2, "SIGUSR2"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::VTALARM, "SIGVTALRM"),
+        (Signal::PROF, "SIGPROF"),
+        (Signal::XCPU, "SIGXCPU"),
+        (Signal::POWER, "SIGPWR"),
+        (Signal::IO, "SIGIO"),
+        (Signal::STKFLT, "SIGSTKFLT"),
+    ] {
+        let number = signal.as_raw();
+        let ignoring = format!("ulimit -c 0; [ $SHMEM_LOCAL_ID = 1 ] || trap '' {number}");
+        let (job, _) = sleeping(2, &ignoring);
+        job.signal(signal);
+        let message = format!("oshrun: PE 1 (pid PID, host HOST) was killed by {name}\n");
+        job.wait().expect(128 + number, &message);
+    }
+}
+
+#[test]
+fn output_beyond_the_limit_of_a_file_ends_the_job_with_a_message() {
+    let file = std::env::temp_dir().join(format!("oshrun-limited-{}", std::process::id()));
+    let script = format!(
+        "ulimit -f 1; exec {} -n 1 sh -c 'yes | head -n 100000' > {}",
+        oshrun(),
+        file.display()
     );
+    let outcome = TestJob::by("sh", &["-c", &script]).run();
+    std::fs::remove_file(file).expect("own file");
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    assert!(outcome.stderr.contains("File too large"), "{outcome:?}");
 }
 
 #[test]
 fn a_second_interrupt_kills() {
-    let (mut job, _) = sleeping(2, "trap '' INT TERM");
-    eventually("the job is killed", || {
-        job.signal(Signal::INT);
-        job.has_ended()
-    });
-    job.wait()
-        .expect(130, "oshrun: the job was killed by a second SIGINT\n");
+    let script = "trap 'echo caught' INT TERM; echo ready; while :; do sleep 600 & wait $!; done";
+    for (signal, name, status) in [(Signal::INT, "SIGINT", 130), (Signal::TERM, "SIGTERM", 143)] {
+        let mut job = TestJob::new(&["-n", "2", "sh", "-c", script]).start();
+        let mut stdout = job.stdout();
+        let mut expect_of_both = |expected: &str| {
+            for _ in 0..2 {
+                let mut line = String::new();
+                stdout.read_line(&mut line).expect("stdout");
+                assert_eq!(line.trim_end(), expected);
+            }
+        };
+        expect_of_both("ready");
+        job.signal(signal);
+        expect_of_both("caught");
+        // The second one counts as the same one, if it comes too early.
+        thread::sleep(Duration::from_millis(250));
+        job.signal(signal);
+        let message = format!("oshrun: the job was killed by a second {name}\n");
+        job.wait().expect(status, &message);
+    }
 }
 
 #[test]

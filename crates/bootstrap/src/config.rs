@@ -3,10 +3,19 @@
 //! `oshrun` reads them for its job; a PE that no `oshrun` has started reads them itself. The reader
 //! puts the values into its environment. The processes that it starts inherit them, and the
 //! variable [`READ`], which tells them not to read the files again, and where each value was found.
+//!
+//! A value counts by its source, not by the spelling of its name: a deprecated name in the
+//! environment, or in a nearer file, replaces the present name in a file that is farther away. So a
+//! process has at most one name of a setting from files, and none that its environment has already.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::collections::btree_map::Entry;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 /// The setting that names the only file to read.
 pub const FILE: &str = "SHMEM_CONFIG";
@@ -14,6 +23,17 @@ pub const FILE: &str = "SHMEM_CONFIG";
 /// Set if the files have been read. For each value that was taken from them it has one line: the
 /// place in a file, a tab and `NAME=value`.
 pub const READ: &str = "RUSHMEM_CONFIG_READ";
+
+/// The deprecated names of settings, each with the present one. The tables of settings have the
+/// same names.
+pub const OLD_NAMES: [(&str, &str); 6] = [
+    ("SMA_VERSION", "SHMEM_VERSION"),
+    ("SMA_INFO", "SHMEM_INFO"),
+    ("SMA_DEBUG", "SHMEM_DEBUG"),
+    ("SMA_SYMMETRIC_SIZE", "SHMEM_SYMMETRIC_SIZE"),
+    ("SHMEM_UCX_AMOS", "SHMEM_AMOS"),
+    ("SHMEM_OFI_AMOS", "SHMEM_AMOS"),
+];
 
 /// The name of a file in the directory of a site or of a user.
 const NAME: &str = "rushmem.conf";
@@ -40,9 +60,9 @@ pub struct FileValues {
 
 /// Reads the files, unless a parent of this process has done so. Returns the variables that this
 /// process must set in its environment, of which [`READ`] is the last one, and a message for each
-/// file or line that is ignored. Variables that are set already have precedence over the files, so
-/// they are not among those returned. `lookup` reads the environment, and `prefix` is the directory
-/// in which Rushmem is installed.
+/// file or line that is ignored. Settings that have a variable already, by any of their names, have
+/// precedence over the files, so they are not among those returned. `lookup` reads the environment,
+/// and `prefix` is the directory in which Rushmem is installed.
 pub fn defaults(
     lookup: impl Fn(&str) -> Option<String>,
     prefix: Option<&Path>,
@@ -54,7 +74,7 @@ pub fn defaults(
     let used: Vec<FileValue> = found
         .values
         .into_iter()
-        .filter(|one| lookup(&one.name).is_none())
+        .filter(|one| names_of(&one.name).all(|name| lookup(name).is_none()))
         .collect();
     let line = |one: &FileValue| format!("{}\t{}={}", one.place, one.name, one.value);
     let lines: Vec<String> = used.iter().map(line).collect();
@@ -78,6 +98,39 @@ pub fn in_environment(lookup: impl Fn(&str) -> Option<String>) -> Vec<FileValue>
         (lookup(&name).as_ref() == Some(&value)).then_some(FileValue { name, value, place })
     };
     lines.lines().filter_map(value).collect()
+}
+
+/// Returns the end of a message: the file and the line of each setting that it names and that a
+/// file has set, since it may be about a value that the user does not know. `lookup` reads the
+/// environment.
+pub fn places_in(message: &str, lookup: impl Fn(&str) -> Option<String>) -> String {
+    let is_separator = |letter: char| !letter.is_ascii_alphanumeric() && letter != '_';
+    let words: Vec<&str> = message.split(is_separator).collect();
+    let mut text = String::new();
+    for FileValue { name, place, .. } in in_environment(lookup) {
+        if words.contains(&name.as_str()) {
+            text += &format!(" ({place} sets {name})");
+        }
+    }
+    text
+}
+
+/// Returns true if a variable of this name is a setting, or none that is known.
+pub fn is_name(name: &str) -> bool {
+    name.starts_with("SHMEM_") || name.starts_with("SMA_")
+}
+
+/// Returns all names of the setting that has this one among its names.
+pub fn names_of(name: &str) -> impl Iterator<Item = &str> {
+    let present = present_name(name);
+    let old = OLD_NAMES.iter().filter(move |(_, of)| *of == present);
+    std::iter::once(present).chain(old.map(|(old, _)| *old))
+}
+
+/// Returns the present name of a setting. Any other name is returned as it is.
+fn present_name(name: &str) -> &str {
+    let renamed = OLD_NAMES.iter().find(|(old, _)| *old == name);
+    renamed.map_or(name, |(_, present)| present)
 }
 
 /// Returns the files to read, in ascending order of precedence: if a setting is in several files,
@@ -107,21 +160,8 @@ fn read(files: &[(PathBuf, bool)]) -> FileValues {
     let mut mistakes = Vec::new();
     for (file, must_exist) in files {
         let shown = file.display();
-        match std::fs::read(file) {
-            Ok(bytes) => {
-                let text = String::from_utf8_lossy(&bytes);
-                for (number, line) in (1..).zip(text.lines()) {
-                    let place = format!("{shown}:{number}");
-                    match parse(line) {
-                        Ok(None) => {}
-                        Ok(Some((name, value))) => {
-                            let (name, value) = (name.to_owned(), value.to_owned());
-                            values.insert(name.clone(), FileValue { name, value, place });
-                        }
-                        Err(why) => mistakes.push(format!("{place}: {why}")),
-                    }
-                }
-            }
+        match text_of(file) {
+            Ok(text) => values.extend(values_in(&text, &shown.to_string(), &mut mistakes)),
             Err(error)
                 if !must_exist
                     && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -141,6 +181,55 @@ fn read(files: &[(PathBuf, bool)]) -> FileValues {
     }
 }
 
+/// Returns the text of a regular file, and none of the null device, which stands for a file without
+/// lines. Any other kind of file may block forever or have no end.
+fn text_of(file: &Path) -> io::Result<String> {
+    // Opening a FIFO without this flag waits for a writer.
+    let mut file = File::options()
+        .read(true)
+        .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32)
+        .open(file)?;
+    let metadata = file.metadata()?;
+    if metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3) {
+        return Ok(String::new());
+    }
+    // To read a directory fails with the reason.
+    if !metadata.is_file() && !metadata.is_dir() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the values in the text of a file, by the present names of their settings. Of several
+/// lines for a setting, those with its present name count, and of these the last one. Adds a
+/// message for each line that is ignored.
+fn values_in(text: &str, file: &str, mistakes: &mut Vec<String>) -> BTreeMap<String, FileValue> {
+    let mut values: BTreeMap<String, FileValue> = BTreeMap::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let place = format!("{file}:{number}");
+        let (name, value) = match parse(line) {
+            Ok(None) => continue,
+            Ok(Some((name, value))) => (name.to_owned(), value.to_owned()),
+            Err(why) => {
+                mistakes.push(format!("{place}: {why}"));
+                continue;
+            }
+        };
+        let setting = present_name(&name).to_owned();
+        let is_old = name != setting;
+        let found = FileValue { name, value, place };
+        match values.entry(setting) {
+            Entry::Occupied(entry) if is_old && entry.get().name == *entry.key() => {}
+            entry => {
+                entry.insert_entry(found);
+            }
+        }
+    }
+    values
+}
+
 /// Returns the name and the value in a line. Returns `None` for an empty line and for a comment.
 ///
 /// # Errors
@@ -157,7 +246,7 @@ fn parse(line: &str) -> Result<Option<(&str, &str)>, String> {
         return Err(format!("{line} is no line of the form NAME=value"));
     };
     let (name, value) = (name.trim_end(), value.trim_start());
-    if !name.starts_with("SHMEM_") && !name.starts_with("SMA_") {
+    if !is_name(name) {
         return Err(format!(
             "{name} is no setting: their names begin with SHMEM_"
         ));
@@ -242,6 +331,72 @@ mod tests {
         assert_eq!(mistakes.len(), 1, "{mistakes:?}");
         let child = variables(&[(FILE, &shown), pairs[0], pairs[1]]);
         assert_eq!(defaults(lookup(&child), None), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn an_old_name_counts_as_its_source() {
+        let dir = std::env::temp_dir().join(format!("rushmem-old-names-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a directory");
+        let file = |name: &str, text: &str| {
+            let file = dir.join(name);
+            std::fs::write(&file, text).expect("a file");
+            (file, true)
+        };
+        let site = file("site", "SHMEM_SYMMETRIC_SIZE=1\nSHMEM_AMOS=network\n");
+        let of_user = file("user", "SMA_SYMMETRIC_SIZE=2\n");
+        let both = file("both", "SHMEM_INFO=1\nSMA_INFO=2\nSMA_DEBUG=3\n");
+        let read = |files: &[(PathBuf, bool)]| -> Vec<String> {
+            let values = super::read(files).values.into_iter();
+            values.map(|one| one.name + "=" + &one.value).collect()
+        };
+        let [old, new] = ["SMA_SYMMETRIC_SIZE=2", "SHMEM_SYMMETRIC_SIZE=1"];
+        let amos = "SHMEM_AMOS=network";
+        assert_eq!(read(&[site.clone(), of_user.clone()]), [amos, old]);
+        assert_eq!(read(&[of_user, site.clone()]), [amos, new]);
+        assert_eq!(read(&[both]), ["SMA_DEBUG=3", "SHMEM_INFO=1"]);
+        let named = site.0.display().to_string();
+        for name in ["SMA_SYMMETRIC_SIZE", "SHMEM_SYMMETRIC_SIZE"] {
+            let there = variables(&[(FILE, &named), (name, "3"), ("SHMEM_OFI_AMOS", "software")]);
+            let (set, _) = defaults(lookup(&there), None);
+            assert_eq!(set, [(READ.to_owned(), String::new())], "{name}");
+        }
+        std::fs::remove_dir_all(&dir).expect("own directory");
+    }
+
+    #[test]
+    fn messages_name_the_lines_that_set_what_they_are_about() {
+        let read = "/f:1\tSHMEM_NIC=a\n/f:2\tSHMEM_CHECK=7\n/f:3\tSHMEM_TCP_PORTS=1";
+        let there = variables(&[(READ, read), ("SHMEM_NIC", "b"), ("SHMEM_CHECK", "7")]);
+        let said = |message| places_in(message, lookup(&there));
+        assert_eq!(
+            said("SHMEM_CHECK is 7, and SHMEM_NIC is b"),
+            " (/f:2 sets SHMEM_CHECK)"
+        );
+        assert_eq!(said("set SHMEM_CHECKS"), "");
+    }
+
+    #[test]
+    fn only_files_with_an_end_are_read() {
+        let dir = std::env::temp_dir().join(format!("rushmem-fifo-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a directory");
+        let fifo = dir.join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .expect("a fifo");
+        let zero = PathBuf::from("/dev/zero");
+        let null = PathBuf::from("/dev/null");
+        let read = super::read(&[(fifo, false), (zero, true), (null, true)]);
+        std::fs::remove_dir_all(&dir).expect("own directory");
+        let [of_fifo, of_zero] = &read.mistakes[..] else {
+            panic!("{read:?}");
+        };
+        assert!(of_fifo.ends_with("fifo cannot be read: it is not a regular file"));
+        assert!(of_zero.ends_with("cannot be read: it is not a regular file"));
     }
 
     #[test]

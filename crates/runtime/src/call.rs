@@ -14,7 +14,7 @@ pub(crate) mod warning;
 
 pub(crate) use backtrace::demangled;
 
-use crate::process;
+use crate::{process, settings};
 use core::ffi::c_int;
 use rushmem_explain::writes::{NameWords, name_words};
 use std::fmt;
@@ -91,9 +91,9 @@ impl Call {
             leave(true, 1);
         }
         // The reason why the library cannot start is not in the program, and all PEs of a large job
-        // would read the debug information at once.
+        // would read the debug information at once. It may be in a file of settings.
         let place = if process::is_starting() {
-            String::new()
+            settings::places_in(&why.to_string())
         } else {
             location::clause(why)
         };

@@ -14,8 +14,8 @@ use rushmem_collectives::choice::{
 };
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_log::Filter;
-use rushmem_transport::setting::{Invalid, ValueSource, environment, set_default};
-use rushmem_transport::{Amos, NicName, Setting};
+use rushmem_transport::setting::{Invalid, ValueSource, environment, is_blank, set_default};
+use rushmem_transport::{Amos, NicName, Provider, Setting};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Once;
@@ -44,6 +44,8 @@ macro_rules! settings {
             old_names: $old,
             default: $default,
             meaning: $meaning,
+            // `Settings::read` parses these.
+            check: Setting::ANY,
         }),*];
 
         impl Settings {
@@ -322,24 +324,32 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
     mistakes
 }
 
-/// Reads the settings of this process.
+/// Reads the settings of this process. Also checks those of these providers, whether or not the job
+/// will use one: a mistake is to be found on a workstation, before the job runs on a cluster.
 ///
 /// # Errors
-/// If a variable has a value that it may not have; the message names the file and the line that
-/// give the value, if any do.
-pub fn of_this_process() -> Result<Settings, String> {
-    Settings::read(environment).map_err(|invalid| {
-        let place = file_and_line_of(invalid.name, &invalid.value);
-        place.map_or(String::new(), |place| format!("{place}: ")) + &invalid.to_string()
-    })
+/// If a variable has a value that it may not have.
+pub fn of_this_process(providers: &[Provider]) -> Result<Settings, String> {
+    for row in providers.iter().flat_map(|provider| provider.settings) {
+        // An empty value counts as not set.
+        let value = row.find(environment).map(|(_, value)| value);
+        if let Some(value) = value.filter(|value| !is_blank(value)) {
+            (row.check)(&value)?;
+        }
+    }
+    Settings::read(environment).map_err(|invalid| invalid.to_string())
 }
 
-/// Returns the file and the line that give a variable this value, if any do.
-fn file_and_line_of(name: &str, value: &str) -> Option<String> {
+/// Returns the end of a message: the file and the line of each setting that it names and that a
+/// file has set.
+pub fn places_in(message: &str) -> String {
+    config::places_in(message, environment)
+}
+
+/// Returns the file and the line that have set a variable, if any have.
+fn file_and_line_of(name: &str) -> Option<String> {
     let mut values = config::in_environment(environment).into_iter();
-    values
-        .find(|one| one.name == name && one.value == value)
-        .map(|one| one.place)
+    values.find(|one| one.name == name).map(|one| one.place)
 }
 
 /// Returns the value of a setting of the runtime or of a provider in this process, and its origin;

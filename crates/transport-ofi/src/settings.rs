@@ -6,7 +6,7 @@ use crate::message::HEAD;
 use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
 use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::progress::service_thread::MAX_SLEEP_IN_WAIT;
-use rushmem_transport::{Error, Host, Setting};
+use rushmem_transport::{Error, Host, Setting, setting};
 use std::time::Duration;
 
 /// The variable that names libfabric's provider.
@@ -18,12 +18,7 @@ pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
 pub(crate) const FABRIC: &str = "SHMEM_OFI_FABRIC";
 
 /// The variable that sets the number of endpoints.
-pub(crate) const ENDPOINTS: Setting = Setting {
-    name: "SHMEM_OFI_ENDPOINTS",
-    old_names: &[],
-    default: Some("16"),
-    meaning: "the largest number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share them",
-};
+pub(crate) const ENDPOINTS: &str = "SHMEM_OFI_ENDPOINTS";
 
 /// The settings that a user can change.
 pub(crate) const ALL: &[Setting] = &[
@@ -32,20 +27,29 @@ pub(crate) const ALL: &[Setting] = &[
         old_names: &[],
         default: None,
         meaning: "the provider of libfabric to use, as `fi_info` names it; by default its first that fits",
+        check: Setting::ANY,
     },
     Setting {
         name: DOMAIN,
         old_names: &[],
         default: None,
         meaning: "the domain (network device) of libfabric to use; by default its first",
+        check: Setting::ANY,
     },
     Setting {
         name: FABRIC,
         old_names: &[],
         default: None,
         meaning: "the fabric of libfabric to use, such as `efa-direct` of the provider `efa`; by default its first",
+        check: Setting::ANY,
     },
-    ENDPOINTS,
+    Setting {
+        name: ENDPOINTS,
+        old_names: &[],
+        default: Some("16"),
+        meaning: "the largest number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share them",
+        check: |value| setting::positive(ENDPOINTS, value).map(drop),
+    },
 ];
 
 /// File descriptors for each peer: two endpoints of this PE connect to the peer's service, and two
@@ -65,9 +69,8 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 pub(crate) fn no_descriptors() -> String {
     let fewer = "lower, so that contexts share endpoints";
     format!(
-        "{}, or set {} {fewer}",
-        DESCRIPTORS.exhausted_message(),
-        ENDPOINTS.name
+        "{}, or set {ENDPOINTS} {fewer}",
+        DESCRIPTORS.exhausted_message()
     )
 }
 
@@ -148,9 +151,10 @@ impl Tuning {
     /// Returns the default limits, changed by the settings of the user and the limit of the host.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
-        let endpoints = ENDPOINTS.number(|name| host.variable(name));
-        let endpoints = endpoints.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
-        let endpoints = endpoints.unwrap_or(usual.endpoints);
+        let endpoints = match host.variable(ENDPOINTS) {
+            Some(value) => setting::positive(ENDPOINTS, &value).map_err(Error::Unavailable)?,
+            None => usual.endpoints,
+        };
         // Three fifths: the rest is for ending the job, as for the loss of a silent PE.
         let connect_limit = host.host_limit() * 3 / 5;
         Ok(Tuning {

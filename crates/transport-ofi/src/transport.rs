@@ -419,7 +419,7 @@ impl Ofi {
         let issuer = self
             .progress
             .issuers
-            .issuer((shared.tuning.endpoints, ENDPOINTS.name), make)?;
+            .issuer((shared.tuning.endpoints, ENDPOINTS), make)?;
         Ok(WireEndpoint::new(Arc::clone(&self.progress), issuer))
     }
 

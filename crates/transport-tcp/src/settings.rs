@@ -2,7 +2,7 @@
 //! limits, which tests reduce.
 
 use crate::proto::MAX_DATA;
-use rushmem_interfaces::{INTERFACES, PORTS};
+use rushmem_interfaces::{INTERFACES, PORTS, PortRange, Selection};
 use rushmem_transport::Setting;
 use rushmem_transport::machine::descriptors::PerPeer;
 use rushmem_transport::progress::backoff::WaitLimits;
@@ -17,6 +17,7 @@ pub(crate) const ALL: &[Setting] = &[
         meaning: "the network interfaces that sockets may use, those of UCX and libfabric too: names and subnets, separated \
                   by commas, such as eth0,10.77.0.0/16,fd00::/8; with ^ before the list, all but these, such as \
                   ^docker0,virbr0; by default any that has a route",
+        check: |value| Selection::parse(value).map(drop),
     },
     Setting {
         name: PORTS,
@@ -24,6 +25,7 @@ pub(crate) const ALL: &[Setting] = &[
         default: None,
         meaning: "the ports at which sockets listen, those of UCX and libfabric too, and at which the job of a unique id \
                   is joined, such as 50000-50999; each PE takes one or more on each address; by default any port",
+        check: |value| PortRange::parse(Some(value)).map(drop),
     },
 ];
 

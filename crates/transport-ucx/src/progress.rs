@@ -43,7 +43,7 @@ impl Progress {
             Ok((Origin::new(wire, shared), efd))
         };
         self.issuers
-            .issuer((shared.tuning.max_workers, WORKERS.name), make)
+            .issuer((shared.tuning.max_workers, WORKERS), make)
     }
 
     /// Prepares all wires for the end of their workers.

@@ -15,12 +15,7 @@ use ucx_sys::Ucp;
 pub(crate) const TLS: &str = "SHMEM_UCX_TLS";
 
 /// The variable that sets the number of workers.
-pub(crate) const WORKERS: Setting = Setting {
-    name: "SHMEM_UCX_WORKERS",
-    old_names: &[],
-    default: Some("32"),
-    meaning: "the largest number of UCX workers by which the contexts of a PE and the library issue; further contexts share them",
-};
+pub(crate) const WORKERS: &str = "SHMEM_UCX_WORKERS";
 
 /// The settings that a user can change.
 pub(crate) const ALL: &[Setting] = &[
@@ -29,8 +24,15 @@ pub(crate) const ALL: &[Setting] = &[
         old_names: &[],
         default: None,
         meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all but those of shared memory",
+        check: Setting::ANY,
     },
-    WORKERS,
+    Setting {
+        name: WORKERS,
+        old_names: &[],
+        default: Some("32"),
+        meaning: "the largest number of UCX workers by which the contexts of a PE and the library issue; further contexts share them",
+        check: |value| setting::positive(WORKERS, value).map(drop),
+    },
 ];
 
 /// UCX's variable that restricts the ports of its sockets, from UCX 1.12 on.
@@ -53,9 +55,8 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 pub(crate) fn no_descriptors() -> String {
     let fewer = "lower, so that contexts share workers";
     format!(
-        "{}, or set {} {fewer}",
-        DESCRIPTORS.exhausted_message(),
-        WORKERS.name
+        "{}, or set {WORKERS} {fewer}",
+        DESCRIPTORS.exhausted_message()
     )
 }
 
@@ -103,9 +104,10 @@ impl Tuning {
     /// Returns the default limits, changed by the settings of the user and the limit of the host.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
-        let max_workers = WORKERS.number(|name| host.variable(name));
-        let max_workers = max_workers.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
-        let max_workers = max_workers.unwrap_or(usual.max_workers);
+        let max_workers = match host.variable(WORKERS) {
+            Some(value) => setting::positive(WORKERS, &value).map_err(Error::Unavailable)?,
+            None => usual.max_workers,
+        };
         // Three fifths: the rest is for ending the job, as for the loss of a silent PE.
         let connect_limit = host.host_limit() * 3 / 5;
         Ok(Tuning {

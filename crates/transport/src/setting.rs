@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A setting: an environment variable that the library reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The name of the variable.
     pub name: &'static str,
@@ -23,35 +23,19 @@ pub struct Setting {
     pub default: Option<&'static str>,
     /// The effect of the setting and the values that it may have, without a full stop.
     pub meaning: &'static str,
+    /// Returns a sentence if the setting may not have this value, which is not blank.
+    pub check: fn(&str) -> Result<(), String>,
 }
 
 impl Setting {
+    /// The check of a setting whose value can only be judged where it is used.
+    pub const ANY: fn(&str) -> Result<(), String> = |_| Ok(());
+
     /// Returns the name that is set, and its value; `None` if none is set. `lookup` reads a
     /// variable.
     pub fn find(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
         let named = |name: &'static str| lookup(name).map(|value| (name, value));
         named(self.name).or_else(|| self.old_names.iter().find_map(|name| named(name)))
-    }
-
-    /// Returns the value of a setting that is a number above 0, if it is set.
-    ///
-    /// # Errors
-    /// If the value is anything else.
-    pub fn number(
-        &self,
-        lookup: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<usize>, Invalid> {
-        let Some((name, value)) = self.find(lookup) else {
-            return Ok(None);
-        };
-        match value.parse() {
-            Ok(number) if number > 0 => Ok(Some(number)),
-            _ => Err(Invalid {
-                name,
-                value,
-                expected: "a number above 0",
-            }),
-        }
     }
 
     /// Returns all names as text, the deprecated ones in parentheses.
@@ -149,6 +133,22 @@ impl fmt::Display for Invalid {
 }
 
 impl std::error::Error for Invalid {}
+
+/// Parses the value of the setting `name` as a number above 0.
+///
+/// # Errors
+/// A sentence, if it is anything else.
+pub fn positive(name: &'static str, value: &str) -> Result<usize, String> {
+    let number = value.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| {
+        let invalid = Invalid {
+            name,
+            value: value.to_owned(),
+            expected: "a number above 0",
+        };
+        invalid.to_string()
+    })
+}
 
 /// Returns true if a list of names separated by commas has no name.
 pub fn is_blank(value: &str) -> bool {

@@ -1,7 +1,7 @@
 //! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until its end.
 //!
-//! - `options`: the command line. `hosts`: the hosts and the number of PEs on each. `failure`:
-//!   errors.
+//! - `options`: the command line. `settings`: the environment and files. `hosts`: the hosts and the
+//!   number of PEs on each. `failure`: errors.
 //! - `spawn`: starts processes, after checks of the program, the limits of the host and the
 //!   placement.
 //! - `pes`: the PEs of this host. `daemons`: those of other hosts. `supervisor`: both.
@@ -12,8 +12,6 @@
 //!
 //! The executable has three roles: the launcher, a daemon (`daemons::daemon`) and a guard
 //! (`ends::guard`). No role interprets the records that PEs exchange.
-
-#![allow(unsafe_code)]
 
 mod daemons;
 mod ends;
@@ -26,16 +24,14 @@ mod options;
 mod output;
 mod pes;
 mod progress;
+mod settings;
 mod spawn;
 mod supervisor;
 
-use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use ends::guard;
 use failure::{StartFailure, complain};
-use rushmem_bootstrap::config;
-use spawn::program;
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -45,10 +41,13 @@ fn main() -> ExitCode {
         return daemons::daemon::serve();
     }
     failure::report_panics();
-    apply_files();
     let status = start().unwrap_or_else(|failure| {
-        complain(&format!("oshrun: {}", failure.sentence));
-        failure.status
+        let StartFailure { status, sentence } = failure;
+        complain(&format!(
+            "oshrun: {sentence}{}",
+            settings::places_in(&sentence)
+        ));
+        status
     });
     // Exits without joining the writer threads, which may be blocked by a reader that has stopped.
     std::process::exit(status)
@@ -58,28 +57,13 @@ fn start() -> Result<i32, StartFailure> {
     if man_pages::print_if_requested(options::command) {
         return Ok(0);
     }
-    let Some(options) = options::parse(std::env::args_os())? else {
+    let Some(mut options) = options::parse(std::env::args_os())? else {
         return Ok(0);
     };
+    settings::apply(&options.exported);
     if options.doctor {
         return Err(options.examine());
     }
+    options.enter_directory()?;
     supervisor::block_on(job::run(&options))?
-}
-
-/// Puts the settings in the files of the site and the user into the environment of this process,
-/// which its PEs on all hosts get. Variables that are already set keep their values. Warns of files
-/// and lines that it ignores. Must be called before a thread is started.
-fn apply_files() {
-    let lookup = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into());
-    let own = program::own_file();
-    let prefix = own.parent().and_then(std::path::Path::parent);
-    let (variables, mistakes) = config::defaults(lookup, prefix);
-    mistakes
-        .iter()
-        .for_each(|mistake| complain(&format!("oshrun: warning: {mistake}")));
-    for (name, value) in &variables {
-        // SAFETY: `main` has started no thread that could read the environment meanwhile.
-        unsafe { std::env::set_var(OsStr::new(name), value) };
-    }
 }

@@ -1,8 +1,8 @@
 //! The command line: options of oshrun, then the program and its arguments, which are passed on
 //! unchanged.
 //!
-//! Two things are read from the environment: the variables that `-x NAME` exports, and the default
-//! of `--host-limit`.
+//! The variables that `-x NAME` exports are read from the environment, and so is the default of
+//! `--host-limit`, after the settings of `-x` and of files are in it.
 
 mod foreign;
 
@@ -79,7 +79,12 @@ pub struct Options {
     /// Time within which the job ends everywhere when another host stops answering; by default
     /// SHMEM_HOST_LIMIT, or 10
     #[arg(long = "host-limit", value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
-    requested_host_limit: Option<Duration>,
+    host_limit: Option<Duration>,
+
+    /// Working directory of the PEs (also -wdir DIR); the program, and the directory of
+    /// --output-files, are relative to it
+    #[arg(long, value_name = "DIR", visible_alias = "chdir", alias = "wd", value_hint = ValueHint::DirPath, help_heading = HOSTS)]
+    wdir: Option<PathBuf>,
 
     /// Set an environment variable for the PEs, or pass on one that is set here (repeatable)
     #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true, help_heading = HOSTS)]
@@ -155,10 +160,6 @@ pub struct Options {
     #[arg(skip)]
     pub exported: Vec<(OsString, OsString)>,
 
-    /// The limit of `--host-limit`, or its default.
-    #[arg(skip)]
-    pub host_limit: Duration,
-
     /// The program, as the user wrote it.
     #[arg(skip)]
     pub program: OsString,
@@ -187,6 +188,29 @@ impl Options {
         }
     }
 
+    /// Returns the limit of a silent host, which PEs get, too: that of `-x`, `--host-limit`, the
+    /// environment or a file, or the built-in one.
+    pub fn host_limit() -> Result<Duration, StartFailure> {
+        host_limit(std::env::var_os(env::HOST_LIMIT))
+    }
+
+    /// Enters the directory of `--wdir`. Files that other options name stay relative to the present
+    /// one. Must be called before a thread is started.
+    pub fn enter_directory(&mut self) -> Result<(), StartFailure> {
+        let Some(dir) = &self.wdir else {
+            return Ok(());
+        };
+        let what = format!("enter the directory {} of --wdir", dir.display());
+        if let Some(file) = &mut self.hostfile {
+            *file = std::path::absolute(&*file).map_err(|error| cannot(&what, &error))?;
+        }
+        let entered = std::env::set_current_dir(dir).and_then(|()| std::env::current_dir());
+        let entered = entered.map_err(|error| cannot(&what, &error))?;
+        // A variable of -x has precedence.
+        self.exported.insert(0, ("PWD".into(), entered.into()));
+        Ok(())
+    }
+
     /// Carries out `--doctor`: replaces this process by `shmem-info`, which is installed beside it
     /// and examines the hosts of this job. Returns only if that fails.
     pub fn examine(&self) -> StartFailure {
@@ -210,7 +234,7 @@ impl Options {
             ),
             ("--launch-agent", agent),
             ("--prefix", self.prefix.clone().map(PathBuf::into_os_string)),
-            ("--host-limit", self.requested_host_limit.map(seconds)),
+            ("--host-limit", self.host_limit.map(seconds)),
         ];
         hosts.extend(self.export.iter().map(|word| ("-x", Some(word.clone()))));
         let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
@@ -284,7 +308,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     }
     // PEs get the same limit as oshrun. Variables of -x have precedence.
     let limit = options
-        .requested_host_limit
+        .host_limit
         .map(|limit| limit.as_secs_f64().to_string())
         .map(|limit| Ok((env::HOST_LIMIT.into(), limit.into())));
     let explained = options
@@ -301,10 +325,6 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         .chain(explained)
         .chain(given)
         .collect::<Result<_, _>>()?;
-    options.host_limit = match options.requested_host_limit {
-        Some(limit) => limit,
-        None => default_host_limit(std::env::var_os(env::HOST_LIMIT))?,
-    };
     Ok(Some(options))
 }
 
@@ -418,7 +438,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses the value `set` of SHMEM_HOST_LIMIT. Returns the built-in default if there is none.
-fn default_host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
+fn host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
     let text = set.unwrap_or_else(|| time_limit::DEFAULT_HOST_LIMIT.into());
     let text = text.to_string_lossy();
     time_limit::parse(&text).ok_or_else(|| {
@@ -638,17 +658,13 @@ mod tests {
     #[test]
     fn the_host_limit_of_pes_is_that_of_oshrun() {
         let options = parsed("--host-limit 2.5 -x SHMEM_HOST_LIMIT=3 p").expect("options");
-        assert_eq!(options.host_limit, Duration::from_millis(2500));
         let exported = ["2.5", "3"].map(|value| ("SHMEM_HOST_LIMIT".into(), value.into()));
         assert_eq!(options.exported, exported);
-        assert_eq!(default_host_limit(None), Ok(Duration::from_secs(10)));
-        assert_eq!(
-            default_host_limit(Some("7".into())),
-            Ok(Duration::from_secs(7))
-        );
-        let longest = default_host_limit(Some("1e19".into())).expect("it is a number");
+        assert_eq!(host_limit(None), Ok(Duration::from_secs(10)));
+        assert_eq!(host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
+        let longest = host_limit(Some("1e19".into())).expect("it is a number");
         assert!(Instant::now().checked_add(3 * longest).is_some());
-        let failure = default_host_limit(Some("long".into())).expect_err("no number");
+        let failure = host_limit(Some("long".into())).expect_err("no number");
         let sentence = "SHMEM_HOST_LIMIT is long, but it must be a time above 0 such as 30s or 5m";
         assert_eq!((failure.status, failure.sentence.as_str()), (2, sentence));
     }

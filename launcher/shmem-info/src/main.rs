@@ -35,7 +35,8 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(sentence) => {
-            eprintln!("shmem-info: {sentence}");
+            let places = rushmem_settings::places_in(&sentence);
+            eprintln!("shmem-info: {sentence}{places}");
             ExitCode::FAILURE
         }
     }
@@ -133,7 +134,7 @@ fn print(text: &str) -> Result<(), String> {
 /// Returns the transports of this build: what each of them finds on this machine, and whether the
 /// CPU or the network executes atomic operations, or else why it is not available.
 fn transports() -> Result<String, String> {
-    let settings = rushmem_settings::of_this_process()?;
+    let settings = rushmem_settings::of_this_process(rushmem_providers::ALL)?;
     let mut text = String::new();
     for provider in rushmem_providers::ALL {
         let name = provider.name;

@@ -119,7 +119,7 @@ pub fn as_json() -> String {
             json!({ "name": name, "value": value, "origin": origin.to_string() })
         })
         .collect();
-    let read = settings::of_this_process();
+    let read = settings::of_this_process(rushmem_providers::ALL);
     let found = |settings: &Settings| -> Vec<Value> {
         let of = |provider: &Provider| match on_this_machine(settings, provider) {
             Ok(found) => json!({ "name": provider.name, "found": found.found.to_string() }),

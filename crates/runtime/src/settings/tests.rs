@@ -69,6 +69,13 @@ fn new_names_win_over_old_ones() {
 }
 
 #[test]
+fn files_know_the_same_old_names() {
+    let pairs = |row: &'static Setting| row.old_names.iter().map(|old| (*old, row.name));
+    let of_rows: Vec<_> = ALL.iter().flat_map(pairs).collect();
+    assert_eq!(of_rows, config::OLD_NAMES);
+}
+
+#[test]
 fn events_are_printed_by_level_or_by_module() {
     let debug = |value| read(&[("SHMEM_DEBUG", value)]).map(|settings| settings.debug);
     assert_eq!(read(&[]).expect("valid").debug, None);

@@ -95,9 +95,9 @@ pub fn unique_id(call: Call) -> [u8; UNIQUE_ID_BYTES] {
     for mistake in apply_files() {
         warning!("{mistake}");
     }
-    let settings = match settings::of_this_process() {
+    let settings = match settings::of_this_process(&[]) {
         Ok(settings) => settings,
-        Err(error) => fail!(call, "{error}"),
+        Err(error) => fail!(call, "{error}{}", settings::places_in(&error)),
     };
     if let Some(filter) = &settings.debug {
         rushmem_log::print(filter);

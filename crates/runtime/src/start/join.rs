@@ -86,7 +86,7 @@ fn identify(
     by_id: Option<&ById>,
 ) -> Identified {
     let mistakes = mistakes::apply_files();
-    let settings = settings::of_this_process();
+    let settings = settings::of_this_process(providers);
     if let Ok(Settings {
         debug: Some(filter),
         ..

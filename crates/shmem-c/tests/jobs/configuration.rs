@@ -113,6 +113,84 @@ fn a_user_overrides_the_site() {
     with_heap(job(), 8 * MIB).run().assert_ok(2);
 }
 
+/// A deprecated name counts as much as its source: more than the present name in a file that is
+/// farther away.
+#[test]
+fn an_old_name_has_the_rank_of_its_source() {
+    let site = dir("old_names");
+    for part in ["bin", "etc", "home/.config", "empty"] {
+        fs::create_dir_all(site.join(part)).expect("a directory");
+    }
+    let oshrun = site.join("bin/oshrun");
+    fs::copy(prefix().join("bin/oshrun"), &oshrun).expect("a copy");
+    let of_site = file(&site.join("etc"), "SHMEM_SYMMETRIC_SIZE=2m\n");
+    let job = |home: &str| with_home(launched().launcher(&oshrun), &site.join(home));
+    let old = ("SMA_SYMMETRIC_SIZE", "32m");
+    with_heap(job("empty").env(old.0, old.1), 32 * MIB)
+        .run()
+        .assert_ok(2);
+    let exported = job("empty").launcher_options(["-x", "SMA_SYMMETRIC_SIZE=32m"]);
+    with_heap(exported, 32 * MIB).run().assert_ok(2);
+    let over_variable = job("empty")
+        .launcher_options(["-x", "SMA_SYMMETRIC_SIZE=32m"])
+        .env("SHMEM_SYMMETRIC_SIZE", "8m");
+    with_heap(over_variable, 32 * MIB).run().assert_ok(2);
+    let without_launcher = alone().env("SHMEM_CONFIG", &of_site).env(old.0, old.1);
+    with_heap(without_launcher, 32 * MIB).run().assert_ok(1);
+    file(&site.join("home/.config"), "SMA_SYMMETRIC_SIZE=8m\n");
+    with_heap(job("home"), 8 * MIB).run().assert_ok(2);
+}
+
+#[test]
+fn an_option_names_the_file() {
+    let dir = dir("option");
+    let named = file(&dir, "SHMEM_SYMMETRIC_SIZE=8m\n");
+    let job = launched().launcher_options(["-x", &format!("SHMEM_CONFIG={named}")]);
+    with_heap(job, 8 * MIB).run().assert_ok(2);
+}
+
+/// A value is checked on one node, too, where no transport uses it.
+#[test]
+fn a_wrong_value_is_named_with_its_line() {
+    let dir = dir("wrong");
+    for (line, words) in [
+        ("SHMEM_CHECK=7", "SHMEM_CHECK is 7, but it must be 0, 1 or"),
+        (
+            "SHMEM_TCP_PORTS=no",
+            "SHMEM_TCP_PORTS is no, but it must be a range",
+        ),
+        (
+            "SHMEM_TCP_INTERFACE=1.2.3.4/99",
+            "1.2.3.4/99 is no subnet: an address and",
+        ),
+        (
+            "SHMEM_UCX_WORKERS=0",
+            "SHMEM_UCX_WORKERS is 0, but it must be a number above 0",
+        ),
+        (
+            "SHMEM_OFI_ENDPOINTS=x",
+            "SHMEM_OFI_ENDPOINTS is x, but it must be a number above",
+        ),
+        (
+            "SHMEM_TRANSPORT=tpc",
+            "SHMEM_TRANSPORT is tpc, but this build has",
+        ),
+        (
+            "SHMEM_HOST_LIMIT=0",
+            "SHMEM_HOST_LIMIT is 0, but it must be a time",
+        ),
+    ] {
+        let bad = file(&dir, &format!("\n{line}\n"));
+        let name = line.split('=').next().expect("a name");
+        for job in [launched(), alone()] {
+            let outcome = job.arg(0).arg(0).env("SHMEM_CONFIG", &bad).run();
+            assert!(!outcome.status.success(), "{outcome}");
+            says_once(&outcome, words);
+            says_once(&outcome, &format!("({bad}:2 sets {name})"));
+        }
+    }
+}
+
 #[test]
 fn mistakes_are_named_once() {
     let dir = dir("mistakes");
@@ -137,21 +215,16 @@ fn mistakes_are_named_once() {
             .filter(|line| line.contains("rushmem.conf:"));
         assert_eq!(said.count(), 4, "{outcome}");
     }
-    let bad = file(&dir, "\nSHMEM_CHECK=7\n");
-    for job in [launched(), alone()] {
-        let outcome = job.arg(0).arg(0).env("SHMEM_CONFIG", &bad).run();
-        assert!(!outcome.status.success(), "{outcome}");
-        says_once(
-            &outcome,
-            "rushmem.conf:2: SHMEM_CHECK is 7, but it must be 0, 1 or races",
-        );
-    }
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_named_and_one_that_is_not_there_is_none() {
     let home = dir("unreadable");
     let absent = home.join("nowhere").display().to_string();
+    let fifo = home.join("fifo").display().to_string();
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    let fifo = fifo.as_str();
     for (named, words) in [
         (
             absent.as_str(),
@@ -160,6 +233,10 @@ fn a_file_that_cannot_be_read_is_named_and_one_that_is_not_there_is_none() {
         (
             home.to_str().expect("a plain path"),
             "cannot be read: Is a directory",
+        ),
+        (
+            fifo,
+            "fifo, which SHMEM_CONFIG names, cannot be read: it is not a regular file",
         ),
     ] {
         for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {

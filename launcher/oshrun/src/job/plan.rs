@@ -63,7 +63,7 @@ impl JobPlan {
             output_files: options.output_files.clone().filter(|_| !options.dry_run),
             debugged: options.gdb.clone(),
             prompts: rustix::termios::isatty(rustix::stdio::stdin()),
-            host_limit: options.host_limit,
+            host_limit: Options::host_limit()?,
         };
         let oshrun = match &options.prefix {
             Some(prefix) => prefix.join("bin/oshrun"),

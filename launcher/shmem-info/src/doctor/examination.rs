@@ -40,7 +40,7 @@ pub struct ExaminedPart {
 /// starts. Returns the line to print.
 pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
     prepare();
-    let settings = settings::of_this_process()?;
+    let settings = settings::of_this_process(rushmem_providers::ALL)?;
     let provider = rushmem_providers::ALL
         .iter()
         .find(|provider| provider.name == transport)

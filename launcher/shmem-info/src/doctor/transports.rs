@@ -21,7 +21,7 @@ pub fn with_host() -> Result<Vec<Section>, String> {
 
 /// Returns a section for each transport.
 fn sections() -> Result<Vec<Section>, String> {
-    let settings = settings::of_this_process()?;
+    let settings = settings::of_this_process(rushmem_providers::ALL)?;
     let requested = settings.transport.as_deref();
     let all = rushmem_providers::ALL.iter();
     Ok(all

@@ -1,0 +1,55 @@
+//! The settings of the job in the environment of oshrun, which its PEs on all hosts get: those of
+//! `-x`, then those in the files of the site and of the user.
+//!
+//! oshrun itself reads some of them: the names of the files, and the limit of a silent host.
+#![allow(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use rushmem_bootstrap::config;
+
+use crate::failure::complain;
+use crate::spawn::program;
+
+/// Puts the settings among the variables of `-x`, and those in files, into the environment of this
+/// process. A variable that is set there counts more than a file, and one of `-x` more than both,
+/// by whichever of its names it is set. Prints a warning for each file or line that is ignored.
+/// Must be called before a thread is started.
+pub fn apply(exported: &[(OsString, OsString)]) {
+    for (name, value) in exported {
+        let Some(setting) = name.to_str().filter(|name| config::is_name(name)) else {
+            continue;
+        };
+        for other in config::names_of(setting) {
+            // SAFETY: `main` has started no thread that could read the environment meanwhile.
+            unsafe { std::env::remove_var(other) };
+        }
+        set(name, value);
+    }
+
+    let own = program::own_file();
+    let prefix = own.parent().and_then(Path::parent);
+    let (variables, mistakes) = config::defaults(lookup, prefix);
+    for mistake in &mistakes {
+        complain(&format!("oshrun: warning: {mistake}"));
+    }
+    for (name, value) in &variables {
+        set(OsStr::new(name), OsStr::new(value));
+    }
+}
+
+/// Returns the end of a message: the file and the line of each setting that it names and that a
+/// file has set.
+pub fn places_in(message: &str) -> String {
+    config::places_in(message, lookup)
+}
+
+fn set(name: &OsStr, value: &OsStr) {
+    // SAFETY: `main` has started no thread that could read the environment meanwhile.
+    unsafe { std::env::set_var(name, value) };
+}
+
+fn lookup(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}

@@ -118,7 +118,7 @@ pub struct Options {
 
     /// Bind each PE to its core, l3, numa or socket, or to none; the default is numa on machines
     /// with several NUMA nodes while PEs do not outnumber the CPUs, and none otherwise
-    #[arg(long, value_name = "PLACE", help_heading = HOSTS)]
+    #[arg(long, value_name = "PLACE", value_parser = bind_to, help_heading = HOSTS)]
     pub bind_to: Option<BindTo>,
 
     /// Print the CPUs, the NUMA node and the NIC of each PE
@@ -194,8 +194,8 @@ impl Options {
         host_limit(std::env::var_os(env::HOST_LIMIT))
     }
 
-    /// Enters the directory of `--wdir`. Files that other options name stay relative to the present
-    /// one. Must be called before a thread is started.
+    /// Enters the directory of `--wdir`, from which PEs on all hosts start. The file of hosts stays
+    /// relative to the present directory.
     pub fn enter_directory(&mut self) -> Result<(), StartFailure> {
         let Some(dir) = &self.wdir else {
             return Ok(());
@@ -267,7 +267,11 @@ pub fn command() -> clap::Command {
 /// or the version.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, StartFailure> {
     let command = foreign::add_refused(Options::command());
-    let (own, rest) = split(&command, words.into_iter().collect());
+    let CommandLine {
+        own,
+        is_marked,
+        rest,
+    } = split(&command, words.into_iter().collect())?;
     let mut options = match command
         .try_get_matches_from(own)
         .and_then(|matches| Options::from_arg_matches(&matches))
@@ -296,6 +300,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         }
     };
     options.arguments = rest.collect();
+    if !is_marked {
+        refuse_second_program(&options.arguments)?;
+    }
     if let Some(MapRequest::PerHost(n)) = options.map_by {
         options.ppn.get_or_insert(n);
     }
@@ -328,9 +335,23 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     Ok(Some(options))
 }
 
+/// The parts of a command line.
+struct CommandLine {
+    /// The name of oshrun and its options.
+    own: Vec<OsString>,
+    /// True if `--` separates the two parts.
+    is_marked: bool,
+    /// The program and its arguments.
+    rest: Vec<OsString>,
+}
+
 /// Splits the words into options, and the program with its arguments. Adds a second dash to long
 /// names with one dash, as in `-np`, which other launchers accept.
-fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
+///
+/// # Errors
+/// If a word with one dash is neither such a name nor a group of short options. clap would name
+/// only the first of its letters that is no option.
+fn split(command: &clap::Command, words: Vec<OsString>) -> Result<CommandLine, StartFailure> {
     let has_name = |arg: &clap::Arg, name: &str| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
         arg.get_long()
@@ -359,20 +380,63 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
         let has = |arg: &clap::Arg| name.is_some_and(|name| has_name(arg, name));
         command.get_arguments().any(has)
     };
+    let short = |letter: char| {
+        let is_it = |arg: &&clap::Arg| arg.get_short() == Some(letter);
+        command.get_arguments().find(is_it)
+    };
+    // Letters up to the first option with a value, which the rest of the word is.
+    let is_group = |word: &str| {
+        for letter in word[1..].chars() {
+            match short(letter) {
+                Some(arg) if arg.get_action().takes_values() => return true,
+                Some(_) => {}
+                None => return matches!(letter, 'h' | 'V'),
+            }
+        }
+        true
+    };
     let mut own = Vec::new();
     let mut words = words.into_iter().peekable();
     own.extend(words.next());
     while let Some(word) = words.next_if(|word| word.as_bytes().starts_with(b"-") && word != "--") {
         let word = match word.to_str() {
             Some(text) if is_long(text) => format!("-{text}").into(),
+            Some(text) if !text.starts_with("--") && !is_group(text) => {
+                return Err(usage(&format!("unexpected argument '{text}' found")));
+            }
             _ => word,
         };
         let n_values = values(&word);
         own.push(word);
         own.extend(words.by_ref().take(n_values));
     }
-    words.next_if(|word| word == "--");
-    (own, words.collect())
+    let is_marked = words.next_if(|word| word == "--").is_some();
+    Ok(CommandLine {
+        own,
+        is_marked,
+        rest: words.collect(),
+    })
+}
+
+/// Refuses the command line of a job with several programs, `a : -n 2 b`, in which oshrun would
+/// give all that follows to the first program as arguments.
+fn refuse_second_program(arguments: &[OsString]) -> Result<(), StartFailure> {
+    let path = std::env::var_os("PATH");
+    let begins_program = |word: &OsString| {
+        let bytes = word.as_bytes();
+        bytes.starts_with(b"-n") || bytes.starts_with(b"--np") || {
+            !bytes.starts_with(b"-") && program::find(word, path.as_deref()).is_ok()
+        }
+    };
+    let is_second = |pair: &[OsString]| pair[0] == ":" && begins_program(&pair[1]);
+    if !arguments.windows(2).any(is_second) {
+        return Ok(());
+    }
+    Err(StartFailure::usage(
+        "all PEs of a job run one program, so : cannot add a second one; start a program that acts by the number \
+         of its PE, or write -- before the program if : is its argument"
+            .to_string(),
+    ))
 }
 
 /// Returns the failure for an error message of clap: its first line, and its hints.
@@ -428,8 +492,19 @@ fn map_by(text: &str) -> Result<MapRequest, String> {
             Some(number) => number.map(MapRequest::PerHost),
             None => Err("ppr:N:node is the only form of ppr".to_string()),
         },
+        None if text == "node" => Err(
+            "hosts get blocks of consecutive PEs, in the order of the list; --ppn N limits the PEs of each"
+                .to_string(),
+        ),
         None if text.is_empty() => Ok(MapRequest::Place(MapBy::default())),
         None => text.parse().map(MapRequest::Place),
+    }
+}
+
+fn bind_to(text: &str) -> Result<BindTo, String> {
+    match text {
+        "hwthread" => Err("PEs are bound to whole cores or more; use core".to_string()),
+        _ => text.parse(),
     }
 }
 
@@ -522,6 +597,16 @@ mod tests {
             (Some(Debugged::Some(vec![1, 3])), true)
         );
         assert_eq!(parsed("-- -p").expect("options").program, "-p");
+        for line in [
+            "cut -d : -f 1",
+            "sh -c :",
+            "-- a : -n 2 b",
+            "awk -F : {}",
+            "a :",
+        ] {
+            let options = parsed(line).expect(line);
+            assert!(options.arguments.contains(&":".into()), "{line}");
+        }
     }
 
     #[test]
@@ -564,6 +649,24 @@ mod tests {
     }
 
     #[test]
+    fn the_directory_is_named_in_every_spelling() {
+        for line in [
+            "--wdir d p",
+            "-wdir d p",
+            "--chdir=d p",
+            "-wd d p",
+            "--wd d p",
+        ] {
+            let options = parsed(line).expect(line);
+            assert_eq!(
+                (options.wdir, options.program),
+                (Some("d".into()), "p".into()),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
     fn places_are_named() {
         let options = parsed("--map-by numa --bind-to=core --report-bindings p").expect("options");
         let [with, alone] = ["--map-by numa:OVERSUBSCRIBE p", "--map-by :oversubscribe p"]
@@ -593,7 +696,7 @@ mod tests {
     #[test]
     fn options_of_other_launchers_are_carried_out_or_have_no_effect() {
         let line = "--mca btl self,vader --oversubscribe --allow-run-as-root --bind-to none -v \
-                    -genv A -1 -env B 2 -x C=3 -l --prtemca a b --mca c d -genvall -n 2 p --mca e f";
+                    -genv A -1 -env B 2 -x C=3 -l --prtemca a b --mca c d -genvall -q -n 2 p --mca e f";
         let options = parsed(line).expect("options");
         assert_eq!((options.n_pes, options.tag_output), (Some(2), true));
         assert_eq!(options.arguments, ["--mca", "e", "f"]);
@@ -603,7 +706,7 @@ mod tests {
             exported.map(|(name, value)| (name.into(), value.into()))
         );
         let ignored = options.foreign.ignored();
-        assert_eq!(ignored.len(), 6, "{ignored:?}");
+        assert_eq!(ignored.len(), 7, "{ignored:?}");
         assert!(
             ignored[0].starts_with("--mca btl self,vader: "),
             "{ignored:?}"
@@ -641,10 +744,18 @@ mod tests {
                 "OSHRUN_TEST_UNSET is not set",
             ),
             ("--mca btl", "--mca"),
-            (
-                "--map-by node p",
-                "one of spread, slot, core, l3, numa, socket",
-            ),
+            ("--map-by node p", "hosts get blocks of consecutive PEs"),
+            ("--bind-to hwthread p", "bound to whole cores or more"),
+            ("-launcher fork p", "--launch-agent COMMAND names"),
+            ("-bootstrap slurm p", "--launch-agent COMMAND names"),
+            ("--timestamp-output p", "pipe its output through ts"),
+            ("--rankfile f p", "in the order of -H or --hostfile"),
+            ("-outfile-pattern f p", "--output-files DIR"),
+            ("-wdr / p", "unexpected argument '-wdr' found"),
+            ("-lz p", "unexpected argument '-lz' found"),
+            ("-n 2 a : -n 2 b", "all PEs of a job run one program"),
+            ("-n 2 a : -np 2 b", "all PEs of a job run one program"),
+            ("-n 2 a -v : sh -c x", "all PEs of a job run one program"),
         ] {
             let failure = parsed(line).expect_err(line);
             assert_eq!(failure.status, 2, "{line}");

@@ -1,6 +1,6 @@
 //! Options of the launchers of Open MPI and MPICH (Hydra). Those that oshrun has under another name
 //! are aliases in [`Options`](super::Options). The others are here: some are carried out, some have
-//! no effect, and one that would mean something else is refused with a hint.
+//! no effect, and those that would mean something else are refused with a hint.
 
 use std::ffi::OsString;
 
@@ -33,6 +33,10 @@ pub struct ForeignOptions {
     /// Open MPI: the user may be root.
     #[arg(long, action = ArgAction::Count, hide = true)]
     allow_run_as_root: u8,
+
+    /// Open MPI: print no hints.
+    #[arg(short, long, action = ArgAction::Count, hide = true)]
+    quiet: u8,
 
     /// Hydra: pass all variables on.
     #[arg(long, alias = "envall", action = ArgAction::Count, hide = true)]
@@ -74,6 +78,10 @@ impl ForeignOptions {
                 "--allow-run-as-root: no option is needed",
             ),
             flag(
+                self.quiet,
+                "--quiet: what oshrun prints is about errors, or is asked for by an option",
+            ),
+            flag(
                 self.genvall,
                 "-genvall: all PEs have the environment of oshrun without an option",
             ),
@@ -91,7 +99,28 @@ impl ForeignOptions {
 }
 
 /// Options that are refused, each with the hint to print. A name of one letter is a short option.
-const REFUSED: [(&str, &str); 1] = [("c", "-n N is the number of PEs, --ppn N that of each host")];
+const REFUSED: [(&str, &str); 13] = [
+    ("c", "-n N is the number of PEs, --ppn N that of each host"),
+    ("pernode", "--ppn 1 starts one PE on each host"),
+    ("launcher", AGENT),
+    ("launcher-exec", AGENT),
+    ("bootstrap", AGENT),
+    ("bootstrap-exec", AGENT),
+    ("bynode", ORDER),
+    ("rankfile", ORDER),
+    ("rf", ORDER),
+    ("output-filename", FILES),
+    ("outfile-pattern", FILES),
+    ("errfile-pattern", FILES),
+    (
+        "timestamp-output",
+        "oshrun prints no times; pipe its output through ts",
+    ),
+];
+const AGENT: &str =
+    "--launch-agent COMMAND names the command that starts daemons on other hosts, if it is not ssh";
+const ORDER: &str = "hosts get blocks of consecutive PEs, in the order of -H or --hostfile; --ppn N limits the PEs of each";
+const FILES: &str = "--output-files DIR writes the output of each PE to files there";
 
 /// Adds the options that are refused to a command line.
 pub fn add_refused(command: Command) -> Command {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Result;
 use shmem_perf::statistics::Spread;
 use task_support::process;
-use task_support::workspace::{Install, Workspace};
+use task_support::workspace::Workspace;
 
 use crate::program;
 
@@ -41,11 +41,10 @@ pub fn run(
         runs,
         ours,
     }: CrowdedFlags,
-    install: Install,
 ) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-crowded");
-    let bin = program::installed(ours, &workspace, &dir, install)?;
+    let bin = program::installed(ours, &workspace, &dir)?;
     let source = workspace.root.join("benches/crowded.c");
     let program = program::build(&bin, &source, &[], (&dir, "crowded"))?;
     let processors = std::thread::available_parallelism()?.get();

@@ -17,7 +17,7 @@ use std::process::Command;
 
 use anyhow::{Context, Error, Result};
 use shmem_perf::{compile, report};
-use task_support::workspace::{Install, Workspace};
+use task_support::workspace::Workspace;
 use task_support::{needs, process};
 
 use crate::program;
@@ -54,7 +54,6 @@ pub fn run(
         mut peers,
         ours,
     }: PeerFlags,
-    install: Install,
 ) -> Result<()> {
     let suite = suites::ALL
         .into_iter()
@@ -65,7 +64,7 @@ pub fn run(
     if peers.is_empty() {
         peers.push(open_mpi()?);
     }
-    let ours = program::installed(ours, &workspace, &dir, install)?;
+    let ours = program::installed(ours, &workspace, &dir)?;
     let benches = workspace.root.join("benches");
     let parts = match suite.measured {
         [] => PathBuf::new(),

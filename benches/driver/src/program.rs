@@ -7,21 +7,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use task_support::process;
-use task_support::workspace::{Install, Workspace};
+use task_support::workspace::Workspace;
 
 /// Returns the directory of our own programs: `named` if there is one, otherwise that of a release
 /// which is built and installed below `dir`.
-pub fn installed(
-    named: Option<PathBuf>,
-    workspace: &Workspace,
-    dir: &Path,
-    install: Install,
-) -> Result<PathBuf> {
+pub fn installed(named: Option<PathBuf>, workspace: &Workspace, dir: &Path) -> Result<PathBuf> {
     if let Some(bin) = named {
         return Ok(bin);
     }
     let prefix = dir.join("prefix");
-    install(workspace, &prefix)?;
+    installation::into(workspace, &prefix)?;
     Ok(prefix.join("bin"))
 }
 

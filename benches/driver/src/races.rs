@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Result;
 use shmem_perf::statistics::Spread;
 use task_support::process;
-use task_support::workspace::{Install, Workspace};
+use task_support::workspace::Workspace;
 
 use crate::program;
 
@@ -76,10 +76,10 @@ pub struct RacesFlags {
 }
 
 /// Runs the task.
-pub fn run(RacesFlags { pes, runs, ours }: RacesFlags, install: Install) -> Result<()> {
+pub fn run(RacesFlags { pes, runs, ours }: RacesFlags) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-races");
-    let bin = program::installed(ours, &workspace, &dir, install)?;
+    let bin = program::installed(ours, &workspace, &dir)?;
     println!("| program | form | time | ratio | memory of a PE | ratio |");
     println!("|---|---|---|---|---|---|");
     for kernel in KERNELS {

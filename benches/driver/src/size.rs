@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use shmem_perf::statistics::Spread;
 use task_support::process;
-use task_support::workspace::{Install, Workspace};
+use task_support::workspace::Workspace;
 
 use crate::program::{self, value};
 
@@ -54,11 +54,10 @@ pub fn run(
         transport,
         ours,
     }: SizeFlags,
-    install: Install,
 ) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-size");
-    let bin = program::installed(ours, &workspace, &dir, install)?;
+    let bin = program::installed(ours, &workspace, &dir)?;
     let benches = workspace.root.join("benches");
     let build = |name| {
         let source = benches.join(name).with_extension("c");

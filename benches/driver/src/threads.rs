@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Error, Result, bail, ensure};
 use shmem_perf::record::{self, Record};
 use task_support::process;
-use task_support::workspace::{Install, Workspace};
+use task_support::workspace::Workspace;
 
 use crate::program;
 use crate::run_record::{FEWEST, RunRecord, compare};
@@ -82,7 +82,7 @@ pub struct ThreadsFlags {
 }
 
 /// Runs the task.
-pub fn run(flags: ThreadsFlags, install: Install) -> Result<()> {
+pub fn run(flags: ThreadsFlags) -> Result<()> {
     let ThreadsFlags {
         pes,
         transports,
@@ -92,7 +92,7 @@ pub fn run(flags: ThreadsFlags, install: Install) -> Result<()> {
     } = flags;
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-threads");
-    let bin = program::installed(ours, &workspace, &dir, install)?;
+    let bin = program::installed(ours, &workspace, &dir)?;
     std::fs::create_dir_all(&dir)?;
     let record = dir.join("record.json");
     for transport in &transports {

@@ -5,17 +5,15 @@
 //! data.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Parser;
+use perf_parts::ARCHIVE;
 
 use crate::options;
 use crate::print::print;
 
 /// The directory of the sources and the static library, relative to that of the program.
 const PARTS: &str = "../share/rushmem/shmem-perf";
-/// The static library that is the Rust half.
-pub const ARCHIVE: &str = "libshmem_perf.a";
 
 /// Build this program for another OpenSHMEM library.
 #[derive(Debug, Parser)]
@@ -39,7 +37,7 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = options::subcommand::<BuildFlags>("shmem-perf build", args)? else {
         return Ok(0);
     };
-    let mut command = command(&flags.oshcc, &parts()?, &flags.output)?;
+    let mut command = perf_parts::command(&flags.oshcc, &parts()?, &flags.output)?;
     if flags.show {
         let words: Vec<_> = std::iter::once(command.get_program())
             .chain(command.get_args())
@@ -76,30 +74,4 @@ pub fn parts_dir(programs: &Path) -> Result<PathBuf, String> {
             dir.display()
         )),
     }
-}
-
-/// Returns the command that builds the program from the C sources and the static library in
-/// `parts`.
-///
-/// # Errors
-/// One sentence if the parts cannot be listed.
-pub fn command(oshcc: &Path, parts: &Path, output: &Path) -> Result<Command, String> {
-    let files = std::fs::read_dir(parts)
-        .map_err(|error| format!("{} cannot be read: {error}.", parts.display()))?;
-    let paths = files.filter_map(|file| Some(file.ok()?.path()));
-    let mut sources: Vec<PathBuf> = paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .collect();
-    sources.sort();
-    let mut command = Command::new(oshcc);
-    // No warnings (-w): some routines that are measured are deprecated in other libraries.
-    command
-        .args(["-O2", "-w", "-pthread"])
-        .args(sources)
-        .arg(parts.join(ARCHIVE));
-    command
-        .arg("-o")
-        .arg(output)
-        .args(["-Wl,--gc-sections", "-ldl", "-lm"]);
-    Ok(command)
 }

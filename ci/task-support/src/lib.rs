@@ -1,9 +1,10 @@
-//! The parts that tasks on this repository share: queries of cargo, running programs, and
-//! installing the packages of programs that are missing.
+//! The parts that tasks on this repository share: queries of cargo, running programs, installing
+//! the packages of programs that are missing, and the end of a task.
 //!
 //! It depends on no task.
 #![forbid(unsafe_code)]
 
 pub mod needs;
 pub mod process;
+pub mod task;
 pub mod workspace;

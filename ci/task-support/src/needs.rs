@@ -225,6 +225,19 @@ pub const IPROUTE: Need = need(
     ["iproute2", "iproute", "iproute2"],
 );
 
+/// What the virtual machines of `cargo xtask verbs` need.
+pub const OF_VERBS: &[&Need] = &[
+    &QEMU,
+    &BUSYBOX,
+    &KMOD,
+    &CPIO,
+    &IBVERBS,
+    &IPROUTE,
+    &C_COMPILER,
+    &UCX,
+    &LIBFABRIC,
+];
+
 /// The time limit of a call of the package manager, which may retry for long if it reaches no
 /// server.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -348,7 +361,7 @@ pub fn c_compiler() -> Result<()> {
 
 /// Returns true if this process runs as root.
 pub fn is_root() -> bool {
-    process::capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+    rustix::process::geteuid().is_root()
 }
 
 /// Returns those of `needs` that are not here.

@@ -19,10 +19,6 @@ pub struct Workspace {
     pub packages: Vec<Package>,
 }
 
-/// A function that builds a release and installs it under a prefix, for tasks that need an
-/// installed prefix.
-pub type Install = fn(&Workspace, &Path) -> Result<()>;
-
 /// One crate of the workspace.
 #[derive(Debug, Clone)]
 pub struct Package {
@@ -80,9 +76,9 @@ impl Workspace {
         })
     }
 
-    /// Returns a command of cargo, the one that runs this program, at the top of the repository.
+    /// Returns a command of [`cargo`] at the top of the repository.
     pub fn cargo(&self) -> Command {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut command = cargo();
         command.current_dir(&self.root);
         command
     }
@@ -198,6 +194,11 @@ impl TestProgram {
             executable: executable.into_std_path_buf(),
         }))
     }
+}
+
+/// Returns a command of cargo, the one that runs this program.
+pub fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 /// Returns the directory of a manifest, relative to the top of the repository.

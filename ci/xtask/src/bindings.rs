@@ -56,9 +56,16 @@ const ALL: &[Bindings] = &[
     },
 ];
 
+#[derive(clap::Args)]
+pub struct BindingsFlags {
+    /// Write nothing, and fail if a file is not up to date
+    #[arg(long)]
+    check: bool,
+}
+
 /// Writes the bindings, or with `check` fails if any of them are stale. Prints which ones cannot be
 /// made here.
-pub fn run(check: bool) -> Result<()> {
+pub fn run(BindingsFlags { check }: BindingsFlags) -> Result<()> {
     let workspace = Workspace::open()?;
     for skipped in make_all(&workspace, check)? {
         println!("skipped: {skipped}");

@@ -1,15 +1,14 @@
-//! `cargo xtask demo`: builds and installs the library, and compiles and runs two programs. It
-//! needs only Rust and a C compiler.
+//! `cargo xtask demo`: builds the library and oshrun without optimization, and compiles and runs two
+//! programs with them. It needs only Rust and a C compiler.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
 use task_support::workspace::Workspace;
 use task_support::{needs, process};
-
-use crate::install;
 
 /// An example of crates/shmem-c/examples.
 pub struct Example {
@@ -40,8 +39,11 @@ pub fn run() -> Result<()> {
     needs::c_compiler()?;
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join("demo");
-    println!("Building it and installing it in {} ...", prefix.display());
-    install::quickly_into(&workspace, &prefix)?;
+    println!(
+        "Building the library and oshrun, for {} ...",
+        prefix.display()
+    );
+    installation::core_into(&workspace, &prefix)?;
 
     let programs = prefix.join("examples");
     fs::create_dir_all(&programs)?;
@@ -63,5 +65,24 @@ pub fn run() -> Result<()> {
                 .arg(&program),
         )?;
     }
+    print!("{}", next_steps(&prefix));
     Ok(())
+}
+
+/// Returns the text that is printed at the end.
+fn next_steps(prefix: &Path) -> String {
+    let bin = prefix.join("bin");
+    format!(
+        r#"
+It works. To run a program of your own with this build, which is not optimized:
+
+  export PATH="{}:$PATH"
+  oshcc program.c -o program && oshrun -n 4 ./program
+
+To install all of it, with optimization:  cargo xtask install --prefix ~/rushmem
+To test it on this machine:               cargo xtask test
+Programs in C, C++, Fortran, Python and Rust, and what to do next:  docs/first-hour.md
+"#,
+        bin.display()
+    )
 }

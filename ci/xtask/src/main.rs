@@ -1,32 +1,31 @@
 //! `cargo xtask`: the tasks of this repository beyond compiling it, such as tests, installation and
 //! releases.
 //!
-//! Each task has a file, except those of virtual machines (ci/verbs) and benchmarks
-//! (benches/driver), which are crates of their own. A task calls programs (cargo, compilers,
-//! oshrun) and reports; it does not depend on the library's code.
+//! A task calls programs (cargo, compilers, oshrun) and reports; it does not depend on the library's
+//! code. What a new user calls first is here: this program depends on little, so that it is built
+//! in seconds. Other tasks are [programs of their own](programs).
 #![forbid(unsafe_code)]
 
 mod bindings;
-mod book;
-mod codegen;
-mod counts;
+mod check;
 mod demo;
-mod dist;
 mod install;
-mod libraries;
+mod programs;
+mod runner;
 mod symbols;
 mod test;
-mod tidy;
-mod toolchain;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use programs::become_task;
+use task_support::task;
 
 /// Run a task of this repository
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
 struct Xtask {
     #[command(subcommand)]
     task: Task,
@@ -34,75 +33,102 @@ struct Xtask {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Build, install under target/demo, compile and run two examples
+    /// Build the library and oshrun, and compile and run two examples
     Demo,
-    /// Run the tests and checks that every change must pass
-    Test(test::TestFlags),
-    /// Test the networks over verbs, in virtual machines
-    Verbs(verbs::VerbsFlags),
     /// Build the release and install it
     Install(install::InstallFlags),
-    /// Make the files of a release: an archive, a Python wheel, the sources, checksums
-    Dist(dist::DistFlags),
-    /// Write the diagram of the crates and the page of settings
-    Codegen(GenerateFlags),
-    /// Make the documentation one site, under target/book
-    Book,
+    /// Run the tests that every change must pass
+    Test(test::TestFlags),
+    /// Check format, lints, structure and generated files, which every change must pass, too
+    Check(runner::StepFlags),
     /// Write the bindings of C libraries from their headers
-    Bindings(GenerateFlags),
+    Bindings(bindings::BindingsFlags),
     /// Compare the exports of an installed librushmem with the standard and with its promised ABI
     Symbols(symbols::SymbolsFlags),
     /// Check the structure of the repository
-    Tidy,
+    #[command(disable_help_flag = true)]
+    Tidy(Arguments),
+    /// Write the diagram of the crates and the page of settings
+    #[command(disable_help_flag = true)]
+    Codegen(Arguments),
+    /// Make the documentation one site, under target/book
+    #[command(disable_help_flag = true)]
+    Book(Arguments),
+    /// Make the files of a release: an archive, a Python wheel, the sources, checksums
+    #[command(disable_help_flag = true)]
+    Dist(Arguments),
+    /// Test the networks over verbs, in virtual machines
+    #[command(disable_help_flag = true)]
+    Verbs(Arguments),
     /// Count instructions of short routines, on a node and over a network
-    Counts(counts::CountsFlags),
+    #[command(disable_help_flag = true)]
+    Counts(Arguments),
     /// Measure small operations where CPUs are crowded
-    BenchCrowded(bench_driver::crowded::CrowdedFlags),
+    #[command(disable_help_flag = true)]
+    BenchCrowded(Arguments),
     /// Compare with another OpenSHMEM
-    BenchPeer(bench_driver::peer::PeerFlags),
+    #[command(disable_help_flag = true)]
+    BenchPeer(Arguments),
     /// Measure the time and the memory that the race detector takes
-    BenchRaces(bench_driver::races::RacesFlags),
+    #[command(disable_help_flag = true)]
+    BenchRaces(Arguments),
     /// Measure time and memory of jobs of many PEs
-    BenchSize(bench_driver::size::SizeFlags),
+    #[command(disable_help_flag = true)]
+    BenchSize(Arguments),
     /// Compare collectives at SHMEM_THREAD_MULTIPLE and at SHMEM_THREAD_SINGLE
-    BenchThreads(bench_driver::threads::ThreadsFlags),
+    #[command(disable_help_flag = true)]
+    BenchThreads(Arguments),
 }
 
-/// Flags of a task that writes files.
+/// The arguments of a task that is a program of its own, which reads them.
 #[derive(clap::Args)]
-struct GenerateFlags {
-    /// Write nothing, and fail if a file is not up to date
-    #[arg(long)]
-    check: bool,
+struct Arguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 fn run(task: Task) -> Result<()> {
-    match task {
-        Task::Demo => demo::run(),
-        Task::Test(flags) => test::run(flags),
-        Task::Verbs(flags) => verbs::run(flags, install::into),
-        Task::Install(flags) => install::run(flags),
-        Task::Dist(flags) => dist::run(flags),
-        Task::Codegen(flags) => codegen::run(flags.check),
-        Task::Bindings(flags) => bindings::run(flags.check),
-        Task::Book => book::run_task(),
-        Task::Symbols(flags) => symbols::run(flags),
-        Task::Tidy => tidy::run(),
-        Task::Counts(flags) => counts::run(flags),
-        Task::BenchCrowded(flags) => bench_driver::crowded::run(flags, install::into),
-        Task::BenchPeer(flags) => bench_driver::peer::run(flags, install::into),
-        Task::BenchRaces(flags) => bench_driver::races::run(flags, install::into),
-        Task::BenchSize(flags) => bench_driver::size::run(flags, install::into),
-        Task::BenchThreads(flags) => bench_driver::threads::run(flags, install::into),
-    }
+    let (program, Arguments { arguments }) = match task {
+        Task::Demo => return demo::run(),
+        Task::Install(flags) => return install::run(flags),
+        Task::Test(flags) => return test::run(flags),
+        Task::Check(flags) => return check::run(flags),
+        Task::Bindings(flags) => return bindings::run(flags),
+        Task::Symbols(flags) => return symbols::run(flags),
+        Task::Tidy(arguments) => (programs::TIDY, arguments),
+        Task::Codegen(arguments) => (programs::CODEGEN, arguments),
+        Task::Book(arguments) => (programs::BOOK, arguments),
+        Task::Dist(arguments) => (programs::DIST, arguments),
+        Task::Verbs(arguments) => (programs::VERBS, arguments),
+        Task::Counts(arguments) => (programs::COUNTS, arguments),
+        Task::BenchCrowded(arguments) => (programs::BENCH_CROWDED, arguments),
+        Task::BenchPeer(arguments) => (programs::BENCH_PEER, arguments),
+        Task::BenchRaces(arguments) => (programs::BENCH_RACES, arguments),
+        Task::BenchSize(arguments) => (programs::BENCH_SIZE, arguments),
+        Task::BenchThreads(arguments) => (programs::BENCH_THREADS, arguments),
+    };
+    become_task(&program, &arguments)
 }
 
 fn main() -> ExitCode {
-    match run(Xtask::parse().task) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
+    task::end(run(Xtask::parse().task))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_a_program_are_passed_to_it() {
+        Xtask::command().debug_assert();
+        for words in [&["--help"][..], &["--only", "wheel", "-x"]] {
+            let line = ["xtask", "dist"].iter().chain(words);
+            match Xtask::try_parse_from(line).unwrap().task {
+                Task::Dist(Arguments { arguments }) => assert_eq!(arguments, words),
+                _ => panic!("another task"),
+            }
         }
     }
 }

@@ -13,11 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use installation::libraries::{VERSION as ABI, WRAPPED};
 use spec::Exports;
 use task_support::process::capture;
 use task_support::workspace::Workspace;
-
-use crate::libraries::{VERSION as ABI, WRAPPED};
 
 #[derive(clap::Args)]
 pub struct SymbolsFlags {

@@ -32,7 +32,7 @@ const HEADERS: &str = "#include <shmem.h>\n#include <shmemx.h>\n#include <stdio.
 /// the new promise.
 pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     let path = workspace.root.join(PROMISED);
-    let found = read(&prefix.join("include"))?;
+    let found = read(&prefix.join("include"), &workspace.target.join("abi"))?;
     if accept {
         return std::fs::write(&path, found.join("\n") + "\n")
             .with_context(|| format!("could not write {}", path.display()));
@@ -59,10 +59,11 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     )
 }
 
-/// Returns the interface of the headers in a directory, as sorted lines.
-fn read(include: &Path) -> Result<Vec<String>> {
-    let dir = tempfile::tempdir().context("could not make a directory")?;
-    let (source, listed) = (dir.path().join("abi.c"), dir.path().join("prototypes"));
+/// Returns the interface of the headers in the directory `include`, as sorted lines. The programs
+/// that read it are made in `dir`.
+fn read(include: &Path, dir: &Path) -> Result<Vec<String>> {
+    std::fs::create_dir_all(dir).with_context(|| format!("could not make {}", dir.display()))?;
+    let (source, listed) = (dir.join("abi.c"), dir.join("prototypes"));
     let gcc = || {
         let mut gcc = Command::new("gcc");
         gcc.arg("-std=c11").arg("-I").arg(include);
@@ -89,7 +90,7 @@ fn read(include: &Path) -> Result<Vec<String>> {
     write(&format!(
         "{HEADERS}int main(void) {{\n{body}return 0;\n}}\n"
     ))?;
-    let program = dir.path().join("abi");
+    let program = dir.join("abi");
     run(gcc().arg("-w").arg(&source).arg("-o").arg(&program))?;
     lines.extend(
         capture(&mut Command::new(&program))?

@@ -14,8 +14,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail};
 use task_support::{needs, process};
 
-use super::suites::TestSession;
-use super::tools::StepOutcome;
+use crate::runner::{StepOutcome, TestSession};
 
 /// Prefixes of the file names of libraries: UCX, libfabric and PMIx.
 const LIBRARIES: &[&str] = &[

@@ -14,8 +14,7 @@ use anyhow::{Context, Result};
 use task_support::needs::CXX_COMPILER;
 use task_support::process;
 
-use super::suites::TestSession;
-use super::tools::{self, StepOutcome};
+use crate::runner::{StepOutcome, TestSession, fetch_crates};
 
 /// The directory of the targets, relative to the root of the repository.
 const DIR: &str = "ci/fuzz";
@@ -72,7 +71,7 @@ pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
         );
     }
     let dir = session.workspace.root.join(DIR);
-    if let Err(error) = tools::fetch_crates(&dir, &[])? {
+    if let Err(error) = fetch_crates(&dir, &[])? {
         return skipped(&format!("{error:#}"));
     }
     for FuzzBuild {

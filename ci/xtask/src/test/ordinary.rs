@@ -14,10 +14,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use task_support::{needs, process};
 
-use super::suites::TestSession;
-use super::tools::StepOutcome;
 use crate::demo::{EXAMPLES, Example, SOURCES};
-use crate::install;
+use crate::runner::{StepOutcome, TestSession};
 
 /// The ID of the user `nobody` on every Linux, as whom root runs the examples.
 const NOBODY: &str = "65534";
@@ -27,9 +25,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub fn user(session: &TestSession) -> Result<StepOutcome> {
     let place = PublicDir::make()?;
     let prefix = place.path.join("prefix");
-    install::copy_tree(&session.prefix, &prefix)?;
+    installation::copy_tree(&session.prefix, &prefix)?;
     let sources = place.path.join("examples");
-    install::copy_tree(&session.workspace.root.join(SOURCES), &sources)?;
+    installation::copy_tree(&session.workspace.root.join(SOURCES), &sources)?;
     place.command(LIMIT, "id").status()?;
 
     for Example { name, pes } in EXAMPLES {

@@ -19,11 +19,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use installation::libraries;
 use task_support::process;
 
-use super::suites::TestSession;
-use super::tools::{self, StepOutcome};
-use crate::{install, libraries};
+use crate::runner::{StepOutcome, TestSession, fetch_crates, install_miri};
 
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
 /// The programs that must be free of races.
@@ -48,10 +47,10 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
     // Miri comes with the sources of the standard library.
-    if let Err(error) = tools::install_miri() {
+    if let Err(error) = install_miri() {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
-    if let Err(error) = tools::fetch_crates(&session.workspace.root, &["-Zbuild-std"])? {
+    if let Err(error) = fetch_crates(&session.workspace.root, &["-Zbuild-std"])? {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let runtime = match runtime() {
@@ -98,7 +97,7 @@ pub fn target() -> String {
 fn make_prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
     let prefix = dir(session).join("prefix");
-    install::copy_tree(&session.prefix, &prefix)?;
+    installation::copy_tree(&session.prefix, &prefix)?;
     libraries::link(
         &built.join("librushmem.a"),
         &prefix.join("lib/librushmem.so.1"),

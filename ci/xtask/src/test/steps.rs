@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use installation::{Release, Toolchain};
 use task_support::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
     HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, PODMAN, PYTEST, SLURM, SSH,
@@ -17,11 +18,10 @@ use task_support::workspace::TestProgram;
 use task_support::{needs, process};
 
 use super::sanitizer;
-use super::suites::{Run, SHMEM_C, TestSession, Tier};
-use super::tools::{self, StepOutcome};
-use crate::install::{self, Release};
-use crate::toolchain::Toolchain;
-use crate::{bindings, book, codegen, counts, symbols, tidy};
+use crate::runner::{
+    Run, SHMEM_C, StepOutcome, TestSession, Tier, install_miri, install_rust, passed, tally,
+};
+use crate::{bindings, programs, symbols};
 
 /// The tests that Miri runs, as arguments of `cargo miri test`: those of unsafe code that start no
 /// process. In safe code Miri finds nothing that the tests themselves do not.
@@ -76,34 +76,21 @@ pub fn needs(session: &TestSession) -> Result<StepOutcome> {
         (true, FOR_SOME),
         (providers, FOR_PROVIDERS),
         (full, FOR_FULL),
-        (full, verbs::NEEDS),
+        (full, needs::OF_VERBS),
     ];
     let more = more
         .into_iter()
         .filter(|(is_wanted, _)| *is_wanted)
         .flat_map(|(_, needs)| needs);
-    let installed = needs::ensure(&FOR_ALL.iter().chain(more).copied().collect::<Vec<_>>());
-    match installed {
+    let needs: Vec<_> = FOR_ALL.iter().chain(more).copied().collect();
+    if needs::missing(&needs).is_empty() {
+        println!("All programs that the tests use are here.");
+    }
+    match needs::ensure(&needs) {
         Err(error) if !needs::missing(FOR_ALL).is_empty() => Err(error),
         // A developer who is not root can run the other tests.
         installed => in_part(installed),
     }
-}
-
-pub fn format(session: &TestSession) -> Result<StepOutcome> {
-    passed(session.workspace.cargo().args(["fmt", "--all", "--check"]))
-}
-
-pub fn clippy(session: &TestSession) -> Result<StepOutcome> {
-    let mut cargo = session.workspace.cargo();
-    passed(cargo.args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
 }
 
 pub fn docs(session: &TestSession) -> Result<StepOutcome> {
@@ -115,16 +102,8 @@ pub fn docs(session: &TestSession) -> Result<StepOutcome> {
     )
 }
 
-pub fn tidy(_: &TestSession) -> Result<StepOutcome> {
-    tidy::run().map(|()| StepOutcome::Passed)
-}
-
-pub fn generated(_: &TestSession) -> Result<StepOutcome> {
-    codegen::run(true).map(|()| StepOutcome::Passed)
-}
-
 pub fn install(session: &TestSession) -> Result<StepOutcome> {
-    install::quickly_into(&session.workspace, &session.prefix)?;
+    installation::quickly_into(&session.workspace, &session.prefix)?;
     println!("{}", session.prefix.display());
     Ok(StepOutcome::Passed)
 }
@@ -135,6 +114,7 @@ const SHMEM_PERF: &str = "benches/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
 const FAULTS: &str = "ci/faults";
+const DIST: &str = "ci/dist";
 
 /// The packages whose integration tests take minutes. These have steps of their own in
 /// `--providers`; the step `tests` runs only the unit tests of these packages.
@@ -156,7 +136,7 @@ pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
         sanitizer::target().to_uppercase().replace('-', "_")
     );
     let mut cargo = session.workspace.cargo();
-    tools::tally(
+    tally(
         cargo
             .args(["test", "--doc", "--workspace"])
             .env(runner, format!("{} -n 2", oshrun.display()))
@@ -170,14 +150,12 @@ pub fn symbols(session: &TestSession) -> Result<StepOutcome> {
 }
 
 pub fn counts(session: &TestSession) -> Result<StepOutcome> {
-    if process::on_path(VALGRIND.program).is_none() {
-        return Ok(StepOutcome::Skipped("valgrind is not here".into()));
-    }
-    counts::check(&session.workspace, &session.prefix).map(|()| StepOutcome::Passed)
+    let prefix = session.prefix.display().to_string();
+    programs::step(session, &programs::COUNTS, &["--prefix", &prefix])
 }
 
 pub fn miri(session: &TestSession) -> Result<StepOutcome> {
-    if let Err(error) = tools::install_miri() {
+    if let Err(error) = install_miri() {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     for arguments in MIRI {
@@ -192,7 +170,7 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
         if session.tier == Tier::Full {
             cargo.env(EVERY_SIZE, "1");
         }
-        tools::tally(&mut cargo)?.outcome()?;
+        tally(&mut cargo)?.outcome()?;
     }
     Ok(StepOutcome::Passed)
 }
@@ -335,10 +313,14 @@ fn over(session: &TestSession, library: &Need, setting: &str) -> Result<StepOutc
 
 /// Tests the networks over verbs, in virtual machines.
 pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
-    Ok(match verbs::step(&session.workspace, install::into)? {
-        Ok(()) => StepOutcome::Passed,
-        Err(why) => StepOutcome::Skipped(why),
-    })
+    programs::step(session, &programs::VERBS, &[])
+}
+
+/// Makes the files of a release, and tests those that can be used here.
+pub fn release(session: &TestSession) -> Result<StepOutcome> {
+    suites(session, |program| program.is(DIST, "release"))?
+        .args(["--ignored"])
+        .run()
 }
 
 /// Runs programs under other launchers than oshrun, except Slurm. Installs missing launchers if it
@@ -508,7 +490,7 @@ pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
         &linker,
     ];
     let release = Release::build(&session.workspace, &build)?;
-    install::install_release(&session.workspace, &release, &prefix, &tools)?;
+    installation::install_release(&session.workspace, &release, &prefix, &tools)?;
     let run = suites(session, |program| program.is(SHMEM_C, "programs"))?;
     run.env("RUSHMEM_PREFIX", &prefix)
         .env("RUSHMEM_LAUNCHER", oshrun(session))
@@ -541,10 +523,7 @@ pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
 
 /// Builds the documentation as a site, and checks its links.
 pub fn book(session: &TestSession) -> Result<StepOutcome> {
-    match book::missing() {
-        Some(missing) => Ok(StepOutcome::Skipped(missing.into())),
-        None => book::make(&session.workspace).map(|_| StepOutcome::Passed),
-    }
+    programs::step(session, &programs::BOOK, &[])
 }
 
 pub fn oshrun(session: &TestSession) -> PathBuf {
@@ -561,6 +540,7 @@ const STEPS_OF_THEIR_OWN: &[&str] = &[
     "_sample::",
     "_at_every_",
     "emulated::",
+    "files_of_a_release",
 ];
 
 pub fn soak(session: &TestSession) -> Result<StepOutcome> {
@@ -575,7 +555,7 @@ pub fn soak(session: &TestSession) -> Result<StepOutcome> {
 
 pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
     let version = session.workspace.rust_version()?;
-    if let Err(error) = tools::install_rust(version) {
+    if let Err(error) = install_rust(version) {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let mut cargo = session.workspace.cargo_of(version);
@@ -583,8 +563,4 @@ pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
         "CARGO_TARGET_DIR",
         session.workspace.target.join("oldest-rust"),
     ))
-}
-
-fn passed(command: &mut Command) -> Result<StepOutcome> {
-    process::run(command).map(|()| StepOutcome::Passed)
 }

@@ -1,0 +1,333 @@
+//! `cargo xtask counts`: compares the number of instructions of short routines, on a node and over
+//! a network, with the pinned numbers.
+//!
+//! Times depend on the machine and its load. Numbers of instructions do not, so every change can be
+//! checked. callgrind counts only within the routine, including the jump from `shmem_x` to
+//! `pshmem_x`: the calling program and the compiler that built it do not matter. A Rust program
+//! contains the library; there, functions that make one operation each are counted.
+//!
+//! Only the counted code is built as for a release, with optimization across crates, which takes
+//! minutes. The wrapper and the launcher are those of the prefix for tests.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use installation::{LIBRARY, Release, TEST_PREFIX, libraries};
+use task_support::needs::{self, LIBFABRIC, VALGRIND};
+use task_support::process;
+use task_support::task::Absent;
+use task_support::workspace::Workspace;
+
+mod network;
+
+/// The routines that are counted on a node, which benches/counts.c calls, and the functions of
+/// benches/counts that make the same operations through the Rust interface.
+const ROUTINES: &[(&str, &str)] = &[
+    ("shmem_putmem", "rust_put"),
+    ("shmem_getmem", "rust_get"),
+    ("shmem_long_p", "rust_p"),
+    ("shmem_long_g", "rust_g"),
+    ("shmem_long_atomic_fetch_add", "rust_fetch_add"),
+];
+/// A routine that may wait, counted in a job of one PE. It is not compared with its Rust form,
+/// which checks more.
+const BARRIER: &str = "shmem_barrier_all";
+const SOURCE: &str = "benches/counts.c";
+/// The packages that are built with the optimization of a release.
+const PACKAGES: [&str; 3] = [LIBRARY, "counts", "strict-fabric"];
+/// Maximum number of bytes of a small stripped Rust program, which contains the whole library. The
+/// explanations of hangs, the writer of traces and JSON take about 500,000 of them.
+const LARGEST: u64 = 3_400_000;
+const PINNED: &str = "benches/counts.txt";
+const CALLS: u64 = 10_000;
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[derive(clap::Args)]
+pub struct CountsFlags {
+    /// Write the numbers into benches/counts.txt
+    #[arg(long)]
+    pin: bool,
+    /// An installation whose wrapper and launcher are used, instead of a fresh one
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+/// Counts the instructions of the release, and compares the numbers with the pinned ones, or pins
+/// them.
+///
+/// # Errors
+/// If a routine takes more instructions than are pinned and tolerated, or has no pinned number; if
+/// an operation in Rust takes many more than in C, or a Rust program is too large.
+pub fn run(CountsFlags { pin, prefix }: CountsFlags) -> Result<()> {
+    needs::ensure(&[&needs::C_COMPILER, &VALGRIND])
+        .map_err(|error| Absent(format!("{error:#}")))?;
+    let workspace = Workspace::open()?;
+    let prefix = match prefix {
+        Some(prefix) => prefix,
+        None => {
+            let prefix = workspace.target.join(TEST_PREFIX);
+            installation::quickly_into(&workspace, &prefix)?;
+            prefix
+        }
+    };
+    let counts = count_all(&workspace, &prefix)?;
+    let file = workspace.root.join(PINNED);
+    let pinned = fs::read_to_string(&file)?;
+    if pin {
+        fs::write(&file, pinned_anew(&pinned, &counts))?;
+        println!("Written to {PINNED}");
+        return Ok(());
+    }
+    let mut complaints = compare(&pinned, &counts)?;
+    complaints.extend(slower_in_rust(&counts));
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    bail!("{}", complaints.join("; "))
+}
+
+/// Builds the library as for a release, counts all routines and prints the counts. Returns each
+/// name and the instructions of a call; over a network (only where libfabric is), those until its
+/// provider is first called.
+fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<(String, u64)>> {
+    let release = Release::build_packages(workspace, &["build", "--release"], &PACKAGES)?;
+    let prefix = workspace.target.join("counts-prefix");
+    installation::copy_tree(test_prefix, &prefix)?;
+    libraries::link(
+        release.file("librushmem.a")?,
+        &prefix.join("lib/librushmem.so.1"),
+        "cc",
+    )?;
+    let program = workspace.target.join("counts");
+    process::run(
+        Command::new(prefix.join("bin/oshcc"))
+            .arg("-O2")
+            .arg(workspace.root.join(SOURCE))
+            .arg("-o")
+            .arg(&program),
+    )?;
+    let rust = rust_program(workspace, release.file("counts")?)?;
+    let mut counts = Vec::new();
+    for (in_c, in_rust) in ROUTINES {
+        counts.push(count_on_node(workspace, &program, in_c)?);
+        counts.push(count_on_node(workspace, &rust, in_rust)?);
+    }
+    counts.push(count_on_node(workspace, &program, BARRIER)?);
+    if process::on_path(LIBFABRIC.program).is_some() {
+        let provider = network::copy_provider(workspace, release.file("libstrict_fabric.so")?)?;
+        for routine in network::ROUTINES {
+            counts.push(network::count(
+                workspace,
+                (&prefix, &provider),
+                &program,
+                routine,
+            )?);
+        }
+    }
+    for (routine, each) in &counts {
+        println!("{routine:40} {each:4} instructions");
+    }
+    Ok(counts)
+}
+
+/// Copies the built program that calls operations of the Rust interface. Returns the path of the
+/// copy. Fails if the program has more than [`LARGEST`] bytes when it is stripped.
+fn rust_program(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
+    let program = workspace.target.join("counts-in-rust");
+    let stripped = workspace.target.join("counts-in-rust.stripped");
+    fs::copy(built, &program)?;
+    process::run(Command::new("strip").arg("-o").arg(&stripped).arg(&program))?;
+    let bytes = fs::metadata(&stripped)?.len();
+    println!("A small Rust program has {bytes} bytes when it is stripped");
+    if bytes > LARGEST {
+        bail!("a small Rust program has {bytes} bytes when it is stripped, more than {LARGEST}");
+    }
+    Ok(program)
+}
+
+/// Counts the instructions of a call of a routine, on average, by `program`, which runs as a job of
+/// one PE. Returns the name of the routine, and the number.
+fn count_on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<(String, u64)> {
+    let log = workspace.target.join("counts.log");
+    process::run(
+        process::limited(LIMIT, "valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(format!("--toggle-collect={routine}"))
+            .arg(format!("--log-file={}", log.display()))
+            .arg(program)
+            .args([routine, CALLS.to_string().as_str()])
+            .env("SHMEM_SYMMETRIC_SIZE", "1m"),
+    )?;
+    let log = fs::read_to_string(log)?;
+    let all = collected(&log).with_context(|| format!("callgrind counted nothing: {log}"))?;
+    let each = (all + CALLS / 2) / CALLS;
+    if each == 0 {
+        bail!("callgrind saw no call of {routine}");
+    }
+    Ok((routine.to_owned(), each))
+}
+
+/// Returns the number of collected instructions in callgrind's report.
+fn collected(log: &str) -> Option<u64> {
+    let (_, number) = log
+        .lines()
+        .find_map(|line| line.split_once("Collected : "))?;
+    number.trim().parse().ok()
+}
+
+/// Compares numbers of instructions with the pinned ones. Returns a sentence for each that is not
+/// pinned, or is larger by more than is tolerated; prints one for each that is as much smaller.
+fn compare(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
+    let mut complaints = Vec::new();
+    for (routine, now) in counts {
+        let now = *now;
+        match pin_of(pinned, routine)? {
+            None => complaints.push(format!(
+                "{routine} is not pinned for {} in {PINNED}: cargo xtask counts --pin",
+                std::env::consts::ARCH
+            )),
+            Some(then) if now > then + tolerated(routine, then) => complaints.push(format!(
+                "{routine} takes {now} instructions, {then} are pinned in {PINNED}"
+            )),
+            Some(then) if now + tolerated(routine, then) < then => println!(
+                "{routine} takes {now} instructions, fewer than the pinned {then}: cargo xtask counts --pin"
+            ),
+            Some(_) => {}
+        }
+    }
+    Ok(complaints)
+}
+
+/// Returns by how many instructions a routine may exceed its pinned number: by 2 % on a node, since
+/// compilers differ, and by 15 % over a network, where an operation takes a microsecond anyway.
+fn tolerated(routine: &str, pinned: u64) -> u64 {
+    let percent = if routine.starts_with(network::PREFIX) {
+        15
+    } else {
+        2
+    };
+    pinned * percent / 100
+}
+
+/// The number of instructions that an operation in Rust may take more than the one in C: those for
+/// a comparison of the lengths of the source and the destination, and a jump.
+const LENGTHS: u64 = 2;
+
+/// Returns a sentence for each operation that takes over [`LENGTHS`] more instructions in Rust than
+/// in C.
+fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
+    let count = |name: &str| counts.iter().find(|(counted, _)| counted == name);
+    ROUTINES
+        .iter()
+        .filter_map(|(c, rust)| Some((count(c)?, count(rust)?)))
+        .filter(|(c, rust)| rust.1 > c.1 + LENGTHS)
+        .map(|(c, rust)| {
+            format!(
+                "{} takes {} instructions, {} only {}",
+                rust.0, rust.1, c.0, c.1
+            )
+        })
+        .collect()
+}
+
+/// Returns the pinned number of `routine` on this kind of processor.
+fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
+    for line in pinned.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [arch, name, number] = words[..]
+            && arch == std::env::consts::ARCH
+            && name == routine
+        {
+            let number = number
+                .parse()
+                .with_context(|| format!("{PINNED}: {line}"))?;
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the text of the file of pinned numbers with the numbers of this kind of processor
+/// replaced; comments and other lines stay.
+fn pinned_anew(pinned: &str, counts: &[(String, u64)]) -> String {
+    let arch = std::env::consts::ARCH;
+    let mut text = String::new();
+    for line in pinned.lines() {
+        if line.split_whitespace().next() != Some(arch) {
+            text += line;
+            text.push('\n');
+        }
+    }
+    for (routine, number) in counts {
+        let _ = writeln!(text, "{arch} {routine} {number}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(routine: &str, number: u64) -> (String, u64) {
+        (routine.to_owned(), number)
+    }
+
+    #[test]
+    fn the_report_of_callgrind_is_read() {
+        let log = "==1== Events    : Ir\n==1== Collected : 50000\n==1==\n==1== I   refs:  50,000\n";
+        assert_eq!(collected(log), Some(50_000));
+        assert_eq!(collected("==1== Events : Ir"), None);
+    }
+
+    #[test]
+    fn only_a_larger_or_unknown_count_is_a_complaint() {
+        let pinned = [
+            count("shmem_p", 5),
+            count("shmem_g", 49),
+            count("shmem_put", 150),
+        ];
+        let pinned = pinned_anew("# note\nother shmem_g 1\n", &pinned);
+        let complaints = |routine, now| compare(&pinned, &[count(routine, now)]).unwrap().len();
+        assert_eq!([4, 5, 6].map(|now| complaints("shmem_p", now)), [0, 0, 1]);
+        assert_eq!([49, 50].map(|now| complaints("shmem_g", now)), [0, 1]);
+        assert_eq!(
+            [147, 153, 154].map(|now| complaints("shmem_put", now)),
+            [0, 0, 1]
+        );
+        assert_eq!(complaints("shmem_get", 1), 1);
+        let pinned = pinned_anew("", &[count("until-provider:shmem_put", 200)]);
+        let now = |now| {
+            compare(&pinned, &[count("until-provider:shmem_put", now)])
+                .unwrap()
+                .len()
+        };
+        assert_eq!([230, 231].map(now), [0, 1]);
+    }
+
+    #[test]
+    fn an_operation_may_take_little_more_in_rust() {
+        let counts = [
+            count("shmem_long_p", 5),
+            count("rust_p", 5),
+            count("shmem_long_g", 5),
+        ];
+        assert!(slower_in_rust(&counts).is_empty());
+        assert_eq!(
+            slower_in_rust(&[count("shmem_long_p", 5), count("rust_p", 6 + LENGTHS)]).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn pinning_replaces_the_own_numbers_alone() {
+        let first = pinned_anew("# note\nother shmem_p 1\n", &[count("shmem_p", 5)]);
+        let second = pinned_anew(&first, &[count("shmem_p", 4)]);
+        assert!(second.starts_with("# note\nother shmem_p 1\n"));
+        assert_eq!(second.lines().count(), 3);
+        assert_eq!(pin_of(&second, "shmem_p").unwrap(), Some(4));
+    }
+}

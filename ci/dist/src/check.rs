@@ -1,0 +1,106 @@
+//! Checks which symbols and libraries the files of a release need.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use installation::Toolchain;
+use task_support::process::capture;
+
+/// Libraries that every machine has, and librushmem itself.
+const LIBRARIES: [&str; 8] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "librt.so.1",
+    "libpthread.so.0",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+    "librushmem.so.1",
+];
+
+/// Checks all programs and shared libraries in the directories bin and lib of a prefix.
+///
+/// # Errors
+/// If one needs a symbol of a C library newer than `glibc` or a library that a machine may lack, or
+/// looks for libraries in a directory of this machine.
+pub fn check_prefix(prefix: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
+    for dir in ["bin", "lib"] {
+        for file in files(&prefix.join(dir))? {
+            check_file(&file, glibc, tools)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the programs and shared libraries of a directory.
+fn files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
+        let path = entry?.path();
+        let is_binary =
+            |path: &Path| std::fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"));
+        if !path.is_symlink() && path.is_file() && is_binary(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn check_file(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
+    let limit = version(glibc);
+    let symbols = capture(tools.binutil("objdump").arg("-T").arg(file))?;
+    let newest = symbols.split("GLIBC_").skip(1).map(|rest| {
+        let end = rest
+            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .unwrap_or(rest.len());
+        rest[..end].to_owned()
+    });
+    if let Some(newer) = newest.into_iter().find(|symbol| version(symbol) > limit) {
+        bail!(
+            "{} needs a symbol of glibc {newer}, newer than {glibc}",
+            file.display()
+        );
+    }
+    let header = capture(Command::new("readelf").arg("--dynamic").arg(file))?;
+    let needed = header.lines().filter(|line| line.contains("(NEEDED)"));
+    for name in needed.filter_map(|line| line.split(['[', ']']).nth(1)) {
+        if !LIBRARIES.contains(&name) {
+            bail!(
+                "{} is linked with {name}, which a machine may not have",
+                file.display()
+            );
+        }
+    }
+    let searched = header.lines().filter(|line| line.contains("PATH)"));
+    let mut dirs = searched
+        .filter_map(|line| line.split(['[', ']']).nth(1))
+        .flat_map(|list| list.split(':'));
+    if let Some(dir) = dirs.find(|dir| !dir.starts_with("$ORIGIN")) {
+        bail!(
+            "{} looks for libraries in {dir}, a directory of this machine",
+            file.display()
+        );
+    }
+    Ok(())
+}
+
+/// Returns the numbers of a version, which compare as versions do.
+fn version(text: &str) -> Vec<u32> {
+    text.split('.')
+        .filter_map(|part| part.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_their_numbers() {
+        assert!(version("2.9") < version("2.28"));
+        assert!(version("2.2.5") < version("2.28"));
+        assert!(version("2.34") > version("2.28"));
+    }
+}

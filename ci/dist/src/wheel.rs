@@ -1,0 +1,90 @@
+//! The prefix as a Python wheel: `pip install` copies its directories into those of the
+//! environment, so that `oshrun` and `oshcc` are on PATH, and packages that are built there find
+//! the library.
+//!
+//! A wheel cannot contain links. Instead of a link to a library it has a linker script, instead of
+//! a link to a man page of a routine a page that includes the other one, and instead of other links
+//! a copy.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+use installation::copy_file;
+use task_support::process::run;
+
+use super::release::{self, GLIBC, HOMEPAGE, VERSION, done, empty_dir};
+
+/// Makes the wheel of a prefix in `output`. Returns its path.
+pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
+    let tag = format!("py3-none-manylinux_{}_{arch}", GLIBC.replace('.', "_"));
+    let dir = output.join("wheel");
+    empty_dir(&dir)?;
+    copy(prefix, &dir.join(format!("rushmem-{VERSION}.data/data")))?;
+    let info = dir.join(format!("rushmem-{VERSION}.dist-info"));
+    done(std::fs::create_dir_all(&info), &info)?;
+    for (name, text) in [("METADATA", metadata()), ("WHEEL", wheel(&tag))] {
+        let file = info.join(name);
+        done(std::fs::write(&file, text), &file)?;
+    }
+    release::permit_all(&dir)?;
+    let mut pack = Command::new("python3");
+    pack.args(["-m", "wheel", "pack", "--dest-dir"])
+        .arg(output)
+        .arg(&dir);
+    run(pack.env("SOURCE_DATE_EPOCH", epoch))?;
+    Ok(output.join(format!("rushmem-{VERSION}-{tag}.whl")))
+}
+
+/// Copies a directory with all of its contents, and replaces links.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let mut entries: Vec<PathBuf> = done(std::fs::read_dir(from), from)?
+        .map(|e| Ok(e?.path()))
+        .collect::<Result<_>>()?;
+    entries.sort();
+    for path in entries {
+        let target = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy(&path, &target)?;
+        } else if path.is_symlink()
+            && path
+                .extension()
+                .is_some_and(|end| end == "so" || end == "a")
+        {
+            let library = done(std::fs::read_link(&path), &path)?;
+            let text = format!("INPUT(-l:{})\n", library.display());
+            done(std::fs::write(&target, text), &target)?;
+        } else if path.is_symlink() && path.extension().is_some_and(|end| end == "3") {
+            let page = done(std::fs::read_link(&path), &path)?;
+            done(std::fs::create_dir_all(to), to)?;
+            done(
+                std::fs::write(&target, format!(".so man3/{}\n", page.display())),
+                &target,
+            )?;
+        } else {
+            done(std::fs::create_dir_all(to), to)?;
+            copy_file(&done(path.canonicalize(), &path)?, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn metadata() -> String {
+    format!(
+        "Metadata-Version: 2.1\n\
+         Name: rushmem\n\
+         Version: {VERSION}\n\
+         Summary: OpenSHMEM 1.6 runtime: library, compiler wrappers and launcher\n\
+         Home-page: {HOMEPAGE}\n\
+         License: MIT OR Apache-2.0\n\
+         Requires-Python: >=3.6\n\
+         Description-Content-Type: text/plain\n\
+         \n\
+         Programs in C, C++ and Fortran, and Python programs through shmem4py, that access each other's memory. After\n\
+         the installation `oshcc` compiles and `oshrun -n 4 PROGRAM` runs them.\n"
+    )
+}
+
+fn wheel(tag: &str) -> String {
+    format!("Wheel-Version: 1.0\nGenerator: xtask\nRoot-Is-Purelib: false\nTag: {tag}\n")
+}

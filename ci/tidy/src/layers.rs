@@ -1,0 +1,282 @@
+//! The rule for imports between crates, with the table of the allowed ones.
+
+use task_support::workspace::{Dependency, Package};
+
+use super::tree::Tree;
+
+/// For each crate, by its directory, the directories of the crates of this repository on which it
+/// may depend. A name that ends in `*` stands for all directories that begin with it.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("crates/wire", &[]),
+    ("crates/explain", &["crates/wire"]),
+    ("crates/log", &[]),
+    ("crates/interfaces", &[]),
+    ("crates/trace", &[]),
+    ("crates/transport", &["crates/log"]),
+    (
+        "crates/transport-tcp",
+        &[
+            "crates/transport",
+            "crates/interfaces",
+            "crates/wire",
+            "crates/log",
+        ],
+    ),
+    (
+        "crates/transport-ucx",
+        &[
+            "crates/transport",
+            "crates/interfaces",
+            "crates/wire",
+            "crates/log",
+            "sys/ucx-sys",
+        ],
+    ),
+    (
+        "crates/transport-ofi",
+        &[
+            "crates/transport",
+            "crates/interfaces",
+            "crates/wire",
+            "crates/log",
+            "sys/libfabric-sys",
+        ],
+    ),
+    ("crates/providers", &["crates/transport*"]),
+    (
+        "crates/bootstrap",
+        &[
+            "crates/explain",
+            "crates/interfaces",
+            "crates/wire",
+            "crates/log",
+            "sys/pmix-sys",
+        ],
+    ),
+    ("crates/topology", &["sys/hwloc-sys"]),
+    ("crates/heap", &[]),
+    ("crates/collectives", &[]),
+    (
+        "crates/runtime",
+        &[
+            "crates/transport",
+            "crates/heap",
+            "crates/bootstrap",
+            "crates/interfaces",
+            "crates/topology",
+            "crates/collectives",
+            "crates/explain",
+            "crates/trace",
+            "crates/wire",
+            "crates/log",
+            "race/interface",
+        ],
+    ),
+    (
+        "crates/shmem",
+        &[
+            "crates/runtime",
+            "crates/log",
+            "crates/providers",
+            "crates/shmem-c",
+        ],
+    ),
+    (
+        "crates/shmem-c",
+        &["crates/runtime", "crates/providers", "crates/trace"],
+    ),
+    ("crates/librushmem", &["crates/runtime", "crates/providers"]),
+    ("race/interface", &[]),
+    ("race/detector", &["race/interface"]),
+    ("race/library", &["race/detector", "race/interface"]),
+    ("sys/*", &[]),
+    ("launcher/charts", &[]),
+    ("launcher/man-pages", &[]),
+    (
+        "launcher/oshrun",
+        &[
+            "launcher/man-pages",
+            "crates/bootstrap",
+            "crates/explain",
+            "crates/topology",
+        ],
+    ),
+    (
+        "launcher/shmem-info",
+        &[
+            "launcher/charts",
+            "launcher/man-pages",
+            "crates/runtime",
+            "crates/providers",
+            "crates/collectives",
+            "crates/heap",
+            "crates/topology",
+            "crates/trace",
+            "crates/transport",
+            "crates/shmem",
+        ],
+    ),
+    ("benches/batches", &["crates/transport"]),
+    ("benches/counts", &["crates/shmem"]),
+    (
+        "benches/driver",
+        &[
+            "benches/perf-parts",
+            "benches/shmem-perf",
+            "ci/installation",
+            "ci/task-support",
+        ],
+    ),
+    ("benches/perf-parts", &[]),
+    (
+        "benches/scale",
+        &["crates/collectives", "benches/shmem-perf"],
+    ),
+    (
+        "benches/shmem-perf",
+        &[
+            "benches/perf-parts",
+            "launcher/charts",
+            "launcher/man-pages",
+            "sys/ucx-sys",
+            "sys/libfabric-sys",
+        ],
+    ),
+    ("ci/task-support", &[]),
+    (
+        "ci/installation",
+        &["ci/spec", "ci/task-support", "benches/perf-parts"],
+    ),
+    ("ci/dist", &["ci/installation", "ci/task-support"]),
+    ("ci/documents", &["ci/installation", "ci/task-support"]),
+    ("ci/tidy", &["ci/task-support"]),
+    ("ci/verbs", &["ci/installation", "ci/task-support"]),
+    ("ci/mutants", &["ci/task-support"]),
+    ("ci/spec", &[]),
+    (
+        "ci/xtask",
+        &["ci/installation", "ci/spec", "ci/task-support"],
+    ),
+    ("ci/testkit", &[]),
+    ("ci/faults", &[]),
+    ("ci/conformance", &["crates/transport", "ci/testkit"]),
+    ("ci/strict-fabric", &["sys/libfabric-sys"]),
+    ("ci/loom", &[]),
+    ("ci/interop", &["crates/shmem", "ci/spec"]),
+];
+
+/// The crates that tests of any crate may import, too: those that exist for tests, the tables of
+/// the standard, and `crates/transport` for transports that tests define.
+const TESTS_MAY_IMPORT: &[&str] = &[
+    "ci/testkit",
+    "ci/spec",
+    "ci/conformance",
+    "ci/strict-fabric",
+    "crates/transport",
+];
+
+/// Crates of other projects on which only some directories may depend, with the reason.
+const KEPT_APART: &[(&str, &[&str], &str)] = &[(
+    "tokio",
+    &["launcher/*"],
+    "the library must not carry a runtime of its own into programs",
+)];
+
+pub fn check(tree: &Tree) -> Vec<String> {
+    tree.packages.iter().flat_map(complaints).collect()
+}
+
+fn complaints(package: &Package) -> Vec<String> {
+    let dir = &package.dir;
+    let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| matches(name, dir)) else {
+        return vec![format!(
+            "{dir}: this crate is not in the table of who may import whom"
+        )];
+    };
+    let dependencies = package.dependencies.iter();
+    dependencies
+        .filter_map(|dependency| complaint(dir, allowed, dependency))
+        .collect()
+}
+
+fn complaint(dir: &str, allowed: &[&str], dependency: &Dependency) -> Option<String> {
+    if let Some(target) = &dependency.dir {
+        let mut names = allowed.to_vec();
+        if dependency.dev {
+            names.extend(TESTS_MAY_IMPORT);
+        }
+        return (!names.iter().any(|name| matches(name, target)))
+            .then(|| format!("{dir}: it may not import {target}"));
+    }
+    let (name, _, why) = KEPT_APART.iter().find(|(name, dirs, _)| {
+        *name == dependency.name && !dependency.dev && !dirs.iter().any(|name| matches(name, dir))
+    })?;
+    Some(format!("{dir}: it may not import {name}: {why}"))
+}
+
+/// Returns true if a name of the tables stands for this directory.
+fn matches(name: &str, dir: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(start) => dir.starts_with(start),
+        None => dir == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(dir: &str, name: &str, target: Option<&str>, dev: bool) -> Vec<String> {
+        complaints(&Package {
+            dir: dir.into(),
+            rust_version: None,
+            dependencies: vec![Dependency {
+                name: name.into(),
+                dir: target.map(str::to_owned),
+                dev,
+            }],
+        })
+    }
+
+    #[test]
+    fn the_table_decides() {
+        assert!(found("crates/runtime", "heap", Some("crates/heap"), false).is_empty());
+        assert_eq!(
+            found("crates/runtime", "tcp", Some("crates/transport-tcp"), false),
+            ["crates/runtime: it may not import crates/transport-tcp"]
+        );
+        assert!(
+            found(
+                "crates/providers",
+                "tcp",
+                Some("crates/transport-tcp"),
+                false
+            )
+            .is_empty()
+        );
+        assert_eq!(
+            found("crates/heap", "runtime", Some("crates/runtime"), true).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_crate_outside_the_table_is_refused() {
+        assert_eq!(found("crates/extra", "libc", None, false).len(), 1);
+    }
+
+    #[test]
+    fn tests_alone_import_the_test_kit() {
+        assert!(found("crates/heap", "testkit", Some("ci/testkit"), true).is_empty());
+        assert_eq!(
+            found("crates/heap", "testkit", Some("ci/testkit"), false).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn tokio_stays_in_the_launcher() {
+        assert!(found("launcher/oshrun", "tokio", None, false).is_empty());
+        assert_eq!(found("crates/bootstrap", "tokio", None, false).len(), 1);
+    }
+}

@@ -1,0 +1,151 @@
+//! Rules for manifests: each Cargo.toml inherits the workspace's lints, the oldest supported Rust
+//! is the same everywhere, and published packages contain the licenses.
+
+use super::tree::Tree;
+
+/// Files whose text must name the oldest supported Rust, as `Rust 1.2`.
+const STATE_THE_RUST: &[&str] = &["README.md"];
+
+/// The names of the license files at the top, to which each published package has links.
+const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
+
+pub fn check(tree: &Tree) -> Vec<String> {
+    let mut complaints = without_licenses(tree);
+    for file in &tree.files {
+        if file.path.ends_with("/Cargo.toml") && !inherits_lints(&file.text) {
+            complaints.push(format!(
+                "{}: it does not inherit the workspace's lints ([lints] workspace = true)",
+                file.path
+            ));
+        }
+    }
+    let Some(stated) = tree
+        .files
+        .iter()
+        .find_map(|file| (file.path == "Cargo.toml").then(|| rust_version(&file.text))?)
+    else {
+        complaints.push("Cargo.toml: the workspace states no rust-version".into());
+        return complaints;
+    };
+    for package in &tree.packages {
+        if package.rust_version.as_deref() != Some(stated) {
+            complaints.push(format!(
+                "{}/Cargo.toml: its rust-version is not the workspace's {stated}",
+                package.dir
+            ));
+        }
+    }
+    for name in STATE_THE_RUST {
+        let phrase = format!("Rust {stated}");
+        let says_it = |file: &super::tree::File| file.path == *name && file.text.contains(&phrase);
+        if !tree.files.iter().any(says_it) {
+            complaints.push(format!("{name}: it does not say `{phrase}`"));
+        }
+    }
+    complaints
+}
+
+/// Returns a complaint for each license that a published package does not contain.
+fn without_licenses(tree: &Tree) -> Vec<String> {
+    let text = |path: &str| {
+        tree.files
+            .iter()
+            .find(|file| file.path == path)
+            .map(|file| &file.text)
+    };
+    tree.files
+        .iter()
+        .filter(|file| file.text.contains("\npublish = true\n"))
+        .filter_map(|file| file.path.strip_suffix("/Cargo.toml"))
+        .flat_map(|dir| LICENSES.map(|name| (format!("{dir}/{name}"), name)))
+        .filter(|(path, name)| text(path).is_none_or(|found| text(name) != Some(found)))
+        .map(|(path, name)| {
+            format!("{path}: it is published, but is not a link to {name} at the top")
+        })
+        .collect()
+}
+
+/// Returns true if the section `[lints]` says `workspace = true`.
+fn inherits_lints(manifest: &str) -> bool {
+    manifest
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| *line != "[lints]")
+        .skip(1)
+        .take_while(|line| !line.starts_with('['))
+        .any(|line| line.replace(' ', "") == "workspace=true")
+}
+
+fn rust_version(manifest: &str) -> Option<&str> {
+    let (_, value) = manifest
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .find(|(key, _)| key.trim() == "rust-version")?;
+    Some(value.trim().trim_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use task_support::workspace::Package;
+
+    use super::*;
+    use crate::tree::tree;
+
+    const TOP: (&str, &str) = (
+        "Cargo.toml",
+        "[workspace.package]\nrust-version = \"1.2\"\n",
+    );
+    const README: (&str, &str) = ("README.md", "It needs Rust 1.2.");
+
+    #[test]
+    fn lints_are_inherited() {
+        let good = ("crates/a/Cargo.toml", "[lints]\nworkspace = true\n");
+        assert!(check(&tree(&[TOP, README, good])).is_empty());
+        let bad = (
+            "crates/a/Cargo.toml",
+            "[lints]\n[other]\nworkspace = true\n",
+        );
+        assert_eq!(check(&tree(&[TOP, README, bad])).len(), 1);
+    }
+
+    #[test]
+    fn the_oldest_rust_is_the_same_everywhere() {
+        let mut tree = tree(&[TOP, ("README.md", "It needs Rust 1.3.")]);
+        tree.packages.push(Package {
+            dir: "crates/a".into(),
+            rust_version: Some("1.4".into()),
+            dependencies: Vec::new(),
+        });
+        assert_eq!(
+            check(&tree),
+            [
+                "crates/a/Cargo.toml: its rust-version is not the workspace's 1.2",
+                "README.md: it does not say `Rust 1.2`"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_published_has_the_licenses() {
+        let lints = "[lints]\nworkspace = true\n";
+        let published = format!("[package]\npublish = true\n{lints}");
+        let top = [
+            TOP,
+            README,
+            ("LICENSE-MIT", "mit"),
+            ("LICENSE-APACHE", "apache"),
+        ];
+        let check = |files: &[(&str, &str)]| check(&tree(&[&top, files].concat()));
+        assert!(check(&[("crates/a/Cargo.toml", lints)]).is_empty());
+        let manifest = ("crates/a/Cargo.toml", published.as_str());
+        let apache = ("crates/a/LICENSE-APACHE", "apache");
+        assert!(check(&[manifest, ("crates/a/LICENSE-MIT", "mit"), apache]).is_empty());
+        let complaint =
+            "crates/a/LICENSE-MIT: it is published, but is not a link to LICENSE-MIT at the top";
+        assert_eq!(check(&[manifest, apache]), [complaint]);
+        assert_eq!(
+            check(&[manifest, ("crates/a/LICENSE-MIT", "another"), apache]),
+            [complaint]
+        );
+    }
+}

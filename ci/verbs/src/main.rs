@@ -1,0 +1,169 @@
+//! `cargo xtask verbs`: tests of the networks over the kernel's verbs, in virtual machines with a
+//! NIC in software (Soft-RoCE).
+//!
+//! A guest runs Debian's kernel with the files of this machine, so the programs that were built
+//! here run there. The conformance suite and some programs run over UCX's `rc_verbs` and
+//! libfabric's `verbs;ofi_rxm`, in one guest and across two that are connected; a few programs also
+//! run over `ud_verbs` in one guest. Every job and every guest has a time limit. Their output is
+//! stored under `target/verbs`. Without QEMU or a kernel, the task fails with the reason.
+#![forbid(unsafe_code)]
+
+mod guest;
+mod jobs;
+mod kernel;
+mod table;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use std::{fs, thread};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use task_support::needs::HYDRA;
+use task_support::task::{self, Absent};
+use task_support::workspace::Workspace;
+use task_support::{needs, process};
+
+use guest::Bed;
+use jobs::{GuestJob, Libraries};
+
+/// Maximum time of a guest. The sum of the limits of its jobs may be longer, but jobs seldom reach
+/// their limits.
+const LONGEST: Duration = Duration::from_secs(5400);
+
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+enum Task {
+    /// Test the networks over verbs, in virtual machines
+    Verbs(VerbsFlags),
+}
+
+#[derive(clap::Args)]
+struct VerbsFlags {
+    /// Run only the jobs whose names begin with START, also those that measure
+    #[arg(long, value_name = "START")]
+    only: Vec<String>,
+    /// Print the names of the jobs
+    #[arg(long)]
+    list: bool,
+}
+
+fn main() -> ExitCode {
+    let Task::Verbs(flags) = Task::parse();
+    task::end(run(flags))
+}
+
+/// Runs the jobs that the flags select, or lists them.
+fn run(VerbsFlags { only, list }: VerbsFlags) -> Result<()> {
+    let workspace = Workspace::open()?;
+    if list {
+        let paths = jobs::GuestPaths::new(&workspace, PathBuf::new(), PathBuf::new());
+        jobs::all(&paths, &Libraries::all()?)
+            .iter()
+            .for_each(|job| println!("{}", job.name));
+        return Ok(());
+    }
+    check(&workspace, &bed(&workspace)?, &only)
+}
+
+/// Returns the files from which guests are started.
+///
+/// # Errors
+/// [`Absent`] if guests cannot be started here.
+fn bed(workspace: &Workspace) -> Result<Bed> {
+    if !cfg!(target_arch = "x86_64") {
+        let why = "the guests are x86-64 machines, and run this machine's programs";
+        return Err(Absent(why.to_owned()).into());
+    }
+    needs::ensure(needs::OF_VERBS).map_err(|error| Absent(format!("{error:#}")))?;
+    // Without this launcher, programs fail across two guests; other jobs run.
+    if let Err(error) = needs::ensure(&[&HYDRA]) {
+        println!("{error:#}");
+    }
+    let dir = workspace.target.join("verbs");
+    fs::create_dir_all(&dir)?;
+    let kernel =
+        kernel::tree(&dir).map_err(|error| Absent(format!("no kernel for a guest: {error:#}")))?;
+    Bed::new(workspace, &dir, kernel)
+}
+
+fn check(workspace: &Workspace, bed: &Bed, only: &[String]) -> Result<()> {
+    let paths = build(workspace)?;
+    let mut jobs = jobs::all(&paths, &Libraries::all()?);
+    if let Some(unknown) = only
+        .iter()
+        .find(|start| !jobs.iter().any(|job| job.name.starts_with(*start)))
+    {
+        bail!("no job starts with `{unknown}`: see --list");
+    }
+    jobs.retain(|job| match only {
+        [] => !job.measures,
+        only => only.iter().any(|start| job.name.starts_with(start)),
+    });
+    let mut reports = Vec::new();
+    for pair in [false, true] {
+        let here: Vec<&GuestJob> = jobs.iter().filter(|job| job.pair == pair).collect();
+        if here.is_empty() {
+            continue;
+        }
+        let limit = Duration::from_secs(300) + here.iter().map(|job| job.limit).sum::<Duration>();
+        reports.extend(bed.run(&here, pair, limit.min(LONGEST))?);
+    }
+    print!("{}", table::table(&reports));
+    for job in jobs.iter().filter(|job| job.measures) {
+        let measured = reports.iter().filter(|report| report.name == job.name);
+        measured.for_each(|report| print!("\n{}\n{}", report.name, report.text()));
+    }
+    match reports.iter().find(|report| report.has_failed()) {
+        None => Ok(()),
+        Some(first) => bail!("{} failed first: see {}", first.name, first.log.display()),
+    }
+}
+
+/// Builds the files that the guests run: the suites of both networks, an installed prefix, and the
+/// programs.
+fn build(workspace: &Workspace) -> Result<jobs::GuestPaths> {
+    let suite = |package: &str| -> Result<PathBuf> {
+        let made = workspace.build(&[
+            "test",
+            "--release",
+            "--no-run",
+            "-p",
+            package,
+            "--test",
+            "conformance",
+        ])?;
+        let is_suite = |path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("conformance-"))
+        };
+        made.into_iter()
+            .find(is_suite)
+            .with_context(|| format!("{package} has no suite"))
+    };
+    let paths = jobs::GuestPaths::new(
+        workspace,
+        suite("rushmem-transport-ucx")?,
+        suite("rushmem-transport-ofi")?,
+    );
+    installation::into(workspace, &paths.prefix)?;
+    fs::create_dir_all(&paths.programs)?;
+    let builders: Vec<_> = jobs::PROGRAMS
+        .into_iter()
+        .map(|(name, source)| {
+            let mut oshcc = Command::new(paths.prefix.join("bin/oshcc"));
+            oshcc
+                .current_dir(&workspace.root)
+                .arg(source)
+                .arg("-O1")
+                .arg("-w");
+            oshcc.arg("-o").arg(paths.programs.join(name));
+            thread::spawn(move || process::run(&mut oshcc))
+        })
+        .collect();
+    for builder in builders {
+        builder.join().expect("no thread panics")?;
+    }
+    Ok(paths)
+}

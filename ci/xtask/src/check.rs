@@ -1,0 +1,62 @@
+//! `cargo xtask check`: what every change must pass besides the tests: format, lints, structure, and
+//! generated files that are up to date.
+
+use anyhow::{Result, bail};
+use task_support::workspace::Workspace;
+
+use crate::programs;
+use crate::runner::{
+    self, StepFlags, StepOutcome, Suites, TestSession, TestStep, Tier, passed, step,
+};
+
+/// The steps of `cargo xtask check`.
+pub const CHECK: &[TestStep] = &[
+    step("format", format),
+    step("tidy", tidy),
+    step("clippy", clippy),
+    step("generated", generated),
+];
+
+pub fn run(flags: StepFlags) -> Result<()> {
+    let table: Vec<&TestStep> = CHECK.iter().collect();
+    if let Some(unknown) = flags.unknown(&table) {
+        bail!("there is no step `{unknown}`; `cargo xtask check --list` shows all");
+    }
+    let chosen = flags.choose(table);
+    if flags.list {
+        chosen.iter().for_each(|step| println!("{}", step.name));
+        return Ok(());
+    }
+    let workspace = Workspace::open()?;
+    let session = TestSession {
+        prefix: workspace.target.join(installation::TEST_PREFIX),
+        workspace,
+        suites: Suites::default(),
+        tier: Tier::Usual,
+    };
+    runner::run(&chosen, &session)
+}
+
+fn format(session: &TestSession) -> Result<StepOutcome> {
+    passed(session.workspace.cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn tidy(session: &TestSession) -> Result<StepOutcome> {
+    programs::step(session, &programs::TIDY, &[])
+}
+
+fn clippy(session: &TestSession) -> Result<StepOutcome> {
+    let mut cargo = session.workspace.cargo();
+    passed(cargo.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+fn generated(session: &TestSession) -> Result<StepOutcome> {
+    programs::step(session, &programs::CODEGEN, &["--check"])
+}

@@ -2,6 +2,7 @@
 //! generated files that are up to date.
 
 use anyhow::{Result, bail};
+use task_support::process;
 use task_support::workspace::Workspace;
 
 use crate::programs;
@@ -16,6 +17,9 @@ pub const CHECK: &[TestStep] = &[
     step("clippy", clippy),
     step("generated", generated),
 ];
+
+/// The manifest of the fuzz targets, which are a workspace of their own.
+const FUZZ: &str = "ci/fuzz/Cargo.toml";
 
 pub fn run(flags: StepFlags) -> Result<()> {
     let table: Vec<&TestStep> = CHECK.iter().collect();
@@ -38,6 +42,8 @@ pub fn run(flags: StepFlags) -> Result<()> {
 }
 
 fn format(session: &TestSession) -> Result<StepOutcome> {
+    let mut fuzz = session.workspace.cargo();
+    process::run(fuzz.args(["fmt", "--manifest-path", FUZZ, "--check"]))?;
     passed(session.workspace.cargo().args(["fmt", "--all", "--check"]))
 }
 

@@ -8,7 +8,7 @@ use anyhow::Result;
 use task_support::process::run;
 use task_support::workspace::Workspace;
 
-use super::release::{self, VERSION, done, empty_dir};
+use super::release::{self, VERSION, complete, done, empty_dir};
 
 /// The configuration that makes cargo take dependencies from the directory `vendor`.
 const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
@@ -33,12 +33,14 @@ fn tar(epoch: &str) -> Command {
 /// archive.
 pub fn pack_dir(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     let file = parent.join(format!("{name}.tar.gz"));
-    run(tar(epoch)
-        .arg("-C")
-        .arg(parent)
-        .arg("-cf")
-        .arg(&file)
-        .arg(name))?;
+    complete(&file, |new| {
+        run(tar(epoch)
+            .arg("-C")
+            .arg(parent)
+            .arg("-cf")
+            .arg(new)
+            .arg(name))
+    })?;
     Ok(file)
 }
 
@@ -98,4 +100,22 @@ fn vendor(dir: &Path) -> Result<()> {
     let file = cargo.join("config.toml");
     let known = std::fs::read_to_string(&file).unwrap_or_default();
     done(std::fs::write(&file, format!("{known}\n{VENDORED}")), &file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_is_not_complete_has_not_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("release.tar.gz");
+        // tar writes an archive before it fails.
+        pack_dir(dir.path(), "release", "0").unwrap_err();
+        assert!(!file.exists());
+
+        std::fs::create_dir(dir.path().join("release")).unwrap();
+        assert_eq!(pack_dir(dir.path(), "release", "0").unwrap(), file);
+        assert!(file.exists() && !dir.path().join("new-release.tar.gz").exists());
+    }
 }

@@ -27,7 +27,7 @@ use task_support::task::{self, Absent};
 use task_support::workspace::Workspace;
 
 use packages::Packages;
-use release::{GLIBC, VERSION, done, empty_dir};
+use release::{GLIBC, VERSION, complete, done, empty_dir};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
@@ -180,7 +180,7 @@ fn write_sums(output: &Path, made: &[PathBuf]) -> Result<String> {
     let names = made.iter().filter_map(|path| path.file_name());
     let sums = capture(Command::new("sha256sum").args(names).current_dir(output))?;
     let list = output.join("SHA256SUMS");
-    done(std::fs::write(&list, &sums), &list)?;
+    complete(&list, |new| done(std::fs::write(new, &sums), new))?;
     Ok(sums)
 }
 

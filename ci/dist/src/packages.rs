@@ -12,7 +12,7 @@ use anyhow::Result;
 use task_support::process::{capture, run};
 use task_support::workspace::Workspace;
 
-use super::release::{self, HOMEPAGE, VERSION, done, empty_dir};
+use super::release::{self, HOMEPAGE, VERSION, complete, done, empty_dir};
 
 /// The directory of the prefix in a package.
 const PREFIX: &str = "usr/lib/rushmem";
@@ -84,8 +84,8 @@ impl Packages<'_> {
                 let mut deb = Command::new("dpkg-deb");
                 deb.args(["--root-owner-group", "-Zxz", "--build"])
                     .arg(tree)
-                    .arg(&file);
-                capture(deb.env("SOURCE_DATE_EPOCH", self.epoch))?;
+                    .env("SOURCE_DATE_EPOCH", self.epoch);
+                complete(&file, |new| capture(deb.arg(new)).map(drop))?;
                 Ok(file)
             })
             .collect()
@@ -122,18 +122,19 @@ impl Packages<'_> {
             "--define",
             &format!("_topdir {}", dir.join("top").display()),
         ]);
-        build.args(["--define", &format!("_rpmdir {}", self.output.display())]);
+        let built = dir.join("built");
+        build.args(["--define", &format!("_rpmdir {}", built.display())]);
         build.args([
             "--define",
             "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm",
         ]);
         run(build.arg(&file).env("SOURCE_DATE_EPOCH", self.epoch))?;
         let names = ["rushmem", "rushmem-devel", "rushmem-fortran"];
-        let file = |name| {
-            self.output
-                .join(format!("{name}-{VERSION}-1.{}.rpm", self.arch))
-        };
-        Ok(names.map(file).to_vec())
+        names
+            .map(|name| format!("{name}-{VERSION}-1.{}.rpm", self.arch))
+            .iter()
+            .map(|name| release::place(&built.join(name), self.output))
+            .collect()
     }
 
     /// Makes a directory with the files of each package, below the directory `kind` of the output.

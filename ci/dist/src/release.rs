@@ -1,6 +1,6 @@
 //! The versions, the address and the permissions that all files of a release share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -29,4 +29,21 @@ pub fn empty_dir(path: &Path) -> Result<()> {
 /// Gives all files permissions that do not depend on the umask of the user.
 pub fn permit_all(tree: &Path) -> Result<()> {
     run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))
+}
+
+/// Calls `make` with the path of a file that it makes, and then gives that file the name `path`. An
+/// interrupted run leaves no part of a file under this name.
+pub fn complete(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // The end of the name stays: tools choose the format by it.
+    let new = path.with_file_name(format!("new-{name}"));
+    make(&new)?;
+    done(std::fs::rename(&new, path), path)
+}
+
+/// Moves a file, which a tool has made beside `dir` or below it, into `dir`. Returns its path.
+pub fn place(file: &Path, dir: &Path) -> Result<PathBuf> {
+    let placed = dir.join(file.file_name().unwrap_or_default());
+    done(std::fs::rename(file, &placed), &placed)?;
+    Ok(placed)
 }

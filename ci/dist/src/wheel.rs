@@ -18,8 +18,10 @@ use super::release::{self, GLIBC, HOMEPAGE, VERSION, done, empty_dir};
 /// Makes the wheel of a prefix in `output`. Returns its path.
 pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
     let tag = format!("py3-none-manylinux_{}_{arch}", GLIBC.replace('.', "_"));
-    let dir = output.join("wheel");
-    empty_dir(&dir)?;
+    let work = output.join("wheel");
+    empty_dir(&work)?;
+    let (dir, built) = (work.join("files"), work.join("built"));
+    done(std::fs::create_dir(&built), &built)?;
     copy(prefix, &dir.join(format!("rushmem-{VERSION}.data/data")))?;
     let info = dir.join(format!("rushmem-{VERSION}.dist-info"));
     done(std::fs::create_dir_all(&info), &info)?;
@@ -30,10 +32,10 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
     release::permit_all(&dir)?;
     let mut pack = Command::new("python3");
     pack.args(["-m", "wheel", "pack", "--dest-dir"])
-        .arg(output)
+        .arg(&built)
         .arg(&dir);
     run(pack.env("SOURCE_DATE_EPOCH", epoch))?;
-    Ok(output.join(format!("rushmem-{VERSION}-{tag}.whl")))
+    release::place(&built.join(format!("rushmem-{VERSION}-{tag}.whl")), output)
 }
 
 /// Copies a directory with all of its contents, and replaces links.

@@ -8,7 +8,8 @@ use super::tree::Tree;
 /// may depend. A name that ends in `*` stands for all directories that begin with it.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
-    ("crates/explain", &["crates/wire"]),
+    ("crates/locate", &[]),
+    ("crates/explain", &["crates/locate", "crates/wire"]),
     ("crates/log", &[]),
     ("crates/interfaces", &[]),
     ("crates/trace", &[]),
@@ -66,6 +67,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/topology",
             "crates/collectives",
             "crates/explain",
+            "crates/locate",
             "crates/trace",
             "crates/wire",
             "crates/log",

@@ -43,8 +43,6 @@ pub struct Collector<M> {
     pub at: u64,
     /// The distance between the statuses of two PEs, in bytes.
     pub stride: u64,
-    /// Returns the name that a variable has in the source code, if the compiler has mangled it.
-    pub demangle: fn(&str) -> Option<String>,
 }
 
 impl<M: SharedMemory> Collector<M> {
@@ -74,7 +72,7 @@ impl<M: SharedMemory> Collector<M> {
         }
         if pause.is_some() {
             let pids = looks.iter().map(|look| look.as_ref().map(|(pid, _)| *pid));
-            symbols::add(snapshots.iter_mut().zip(pids), self.demangle);
+            symbols::add(snapshots.iter_mut().zip(pids));
         }
         snapshots
     }

@@ -20,7 +20,7 @@ pub mod snapshot;
 pub mod status;
 pub mod status_slot;
 mod steps;
-pub mod symbols;
+mod symbols;
 pub mod wording;
 pub mod writes;
 

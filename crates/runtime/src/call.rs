@@ -4,15 +4,11 @@
 //! the remedy. It always ends the job, since most routines of the standard cannot return an error.
 #![allow(unsafe_code)]
 
-mod backtrace;
 pub(crate) mod crash_place;
 pub(crate) mod location;
-mod python;
 pub(crate) mod stack;
 pub mod thread;
 pub(crate) mod warning;
-
-pub(crate) use backtrace::demangled;
 
 use crate::{process, settings};
 use core::ffi::c_int;

@@ -20,7 +20,7 @@ use self::socket::PeSocket;
 use crate::daemons::connection::HostEvent;
 use crate::ends::processes::{Child, Processes};
 use crate::failure::{StartFailure, reason};
-use crate::hang_report::snapshots::{NodeCollector, NodeMemfd, demangled};
+use crate::hang_report::snapshots::{NodeCollector, NodeMemfd};
 use crate::input::{self, InputPipe};
 use crate::output::Output;
 use crate::spawn::PreparedStart;
@@ -128,12 +128,7 @@ impl LocalPes {
     pub fn collector(&self, statuses: Option<Statuses>) -> NodeCollector {
         let memory = NodeMemfd(statuses.and_then(|_| self.memory.clone()));
         let (at, stride) = statuses.map_or((0, 0), |statuses| (statuses.offset, statuses.stride));
-        NodeCollector {
-            memory,
-            at,
-            stride,
-            demangle: demangled,
-        }
+        NodeCollector { memory, at, stride }
     }
 
     /// Sends a frame to a PE of this host.

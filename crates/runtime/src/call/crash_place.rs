@@ -1,10 +1,8 @@
 //! Finds where a signal has interrupted the program, for the message of a crash.
 
-use super::backtrace::{Frame, file_of, frames, library_test};
+use rushmem_locate::{Frame, Owner, Stack, Symbols};
 use rushmem_transport::thread::is_service;
-use std::backtrace::Backtrace;
 use std::fmt;
-use std::path::Path;
 
 /// The functions of the C library that crash if the heap is damaged.
 const HEAP_FUNCTIONS: [&str; 5] = ["malloc", "calloc", "realloc", "free", "cfree"];
@@ -31,23 +29,58 @@ pub(crate) enum CrashPlace {
 /// A function outside the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Callee {
-    /// A routine of the library.
-    Routine(String),
+    /// A routine of the library; `None` if its name is not known.
+    Routine(Option<String>),
     /// A function that manages the C library's heap, or one that has called such a function.
     OfHeap(String),
-    Other(String),
-    Unknown,
+    Other(Option<String>),
 }
 
 impl CrashPlace {
-    /// Finds where a signal has interrupted this thread. `frame` is the code address of the
-    /// interrupted frame.
-    pub(crate) fn find(frame: usize) -> CrashPlace {
+    /// Finds where a signal has interrupted this thread, whose handler calls this.
+    pub(crate) fn find() -> CrashPlace {
         if is_service() {
             return CrashPlace::InService;
         }
-        interrupted(&format!("{:#}", Backtrace::force_capture()), frame)
-            .unwrap_or(CrashPlace::Unknown)
+        let stack = Stack::capture_interrupted();
+        // The files are read anew: another thread may have held the lock of those that were read.
+        let frames = Symbols::default().frames(&stack);
+        CrashPlace::of_stack(&frames).unwrap_or(CrashPlace::Unknown)
+    }
+
+    /// Returns the place of a crash in the innermost function of a stack; `None` if no function of
+    /// the program on it has a line.
+    fn of_stack(frames: &[Frame]) -> Option<CrashPlace> {
+        let at = frames.iter().position(Frame::is_located)?;
+        let function = with_line(&frames[at])?;
+        let below = &frames[..at];
+
+        // The program has called the outermost of the frames below. Code of the language between
+        // both does not count.
+        let Some(called) = below
+            .iter()
+            .rfind(|frame| frame.owner != Owner::Language && frame.owner != Owner::Unknown)
+        else {
+            let is_other = |frame: &&Frame| frame.is_located() && frame.name != frames[at].name;
+            return Some(CrashPlace::In {
+                function,
+                caller: frames[at + 1..].iter().find(is_other).and_then(with_line),
+            });
+        };
+
+        let is_of_heap = below.iter().filter_map(|frame| frame.name.as_deref());
+        let is_of_heap = is_of_heap
+            .map(public_name)
+            .any(|name| HEAP_FUNCTIONS.contains(&name));
+        let name = called.function().map(|name| public_name(&name).to_owned());
+        let callee = match name {
+            name if called.owner == Owner::Library => {
+                Callee::Routine(called.routine().map(str::to_owned).or(name))
+            }
+            Some(name) if is_of_heap => Callee::OfHeap(name),
+            name => Callee::Other(name),
+        };
+        Some(CrashPlace::Below { function, callee })
     }
 
     /// Returns what the user can do to find the cause. `checks` says whether `SHMEM_CHECK` is set.
@@ -78,12 +111,15 @@ impl fmt::Display for CrashPlace {
                 write!(f, "in {function}, called by {caller}")
             }
             CrashPlace::In { function, caller: None } => write!(f, "in {function}"),
-            CrashPlace::Below { function, callee: Callee::Unknown } => {
+            CrashPlace::Below { function, callee: Callee::Routine(None) } => {
+                write!(f, "in a routine of the library, called by {function}")
+            }
+            CrashPlace::Below { function, callee: Callee::Other(None) } => {
                 write!(f, "in a call from {function}")
             }
             CrashPlace::Below {
                 function,
-                callee: Callee::Routine(name) | Callee::OfHeap(name) | Callee::Other(name),
+                callee: Callee::Routine(Some(name)) | Callee::OfHeap(name) | Callee::Other(Some(name)),
             } => write!(f, "in {name}, called by {function}"),
             CrashPlace::InService => f.write_str(
                 "in a service thread of the library, which moves data for operations of the program",
@@ -93,53 +129,10 @@ impl fmt::Display for CrashPlace {
     }
 }
 
-/// Returns the place of a crash from the text of a backtrace: the innermost function of the program
-/// among the frames from `address` outward. A relative path to a file that does not exist belongs
-/// to the C library.
-fn interrupted(stack: &str, address: usize) -> Option<CrashPlace> {
-    let first = stack.find(&format!(" {address:#x} - "))?;
-    let is_ours = library_test(&frames(stack));
-    let frames = frames(&stack[first..]);
-    let exists = |place: &str| place.starts_with('/') || Path::new(file_of(place)).exists();
-    let is_program = |frame: &&Frame| frame.place.is_some_and(exists) && !is_ours(frame);
-    let at = frames.iter().position(|frame| is_program(&frame))?;
-    let (below, outer) = (&frames[..at], &frames[at + 1..]);
-    let is_of_heap = below
-        .iter()
-        .any(|frame| HEAP_FUNCTIONS.contains(&public_name(frame.name)));
-    let name = |frame: &Frame| {
-        let frame = Frame {
-            name: public_name(frame.name),
-            ..*frame
-        };
-        // The C++ library demangles by `malloc`, which would use the damaged heap.
-        if is_of_heap {
-            frame.name.to_owned()
-        } else {
-            frame.function()
-        }
-    };
-    let with_line = |frame: &Frame| Some(format!("{} ({})", name(frame), frame.line()?));
-    let function = with_line(&frames[at])?;
-    // The program has called the outermost of the frames below. Inline functions of our headers do
-    // not count.
-    let Some(called) = below.iter().rfind(|frame| !frame.is_overload()) else {
-        let other = |frame: &&Frame| is_program(frame) && frame.name != frames[at].name;
-        return Some(CrashPlace::In {
-            function,
-            caller: outer.iter().find(other).and_then(with_line),
-        });
-    };
-    let callee = match called.name {
-        "<unknown>" => Callee::Unknown,
-        name if name.starts_with("psh") || name.starts_with("pstart_pes") => {
-            Callee::Routine(name[1..].to_owned())
-        }
-        _ if is_of_heap => Callee::OfHeap(name(called)),
-        _ if is_ours(called) => Callee::Unknown,
-        _ => Callee::Other(name(called)),
-    };
-    Some(CrashPlace::Below { function, callee })
+/// Returns the name and the line of a function.
+fn with_line(frame: &Frame) -> Option<String> {
+    let (function, line) = (frame.function()?, frame.line.as_ref()?);
+    Some(format!("{function} ({line})"))
 }
 
 /// Returns the name by which programs know a function of the C library.
@@ -150,66 +143,95 @@ fn public_name(name: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use rushmem_locate::Line;
 
-    const STACK: &str = "   0:     0x7f01 - find
-             at /a/crates/runtime/src/call/crash_place.rs:20:9
-   1:     0x7f02 - __restore_rt
-   2:     0x7f03 - memcpy
-             at ./string/absent.c:44:76
-   3:     0x7f04 - pshmem_int_put
-   4:     0x5501 - work
-             at /b/work.c:42:9
-   5:     0x5502 - work
-             at /b/work.c:43:9
-   6:     0x5503 - main
-             at /b/work.c:50:9
-";
+    /// Returns a frame without a line.
+    pub(in crate::call) fn frame(name: &str, owner: Owner) -> Frame {
+        Frame {
+            name: Some(name.to_owned()),
+            symbol: Some(name.to_owned()),
+            line: None,
+            owner,
+        }
+    }
+
+    /// Returns a frame of the program.
+    pub(in crate::call) fn located(name: &str, file: &str, number: u32) -> Frame {
+        let file = file.to_owned();
+        Frame {
+            line: Some(Line { file, number }),
+            ..frame(name, Owner::Program)
+        }
+    }
+
+    /// Returns the stack of a crash in `memcpy`, which `called` has called for the program.
+    fn crash_below(called: Frame) -> Vec<Frame> {
+        vec![
+            frame("memcpy", Owner::System),
+            called,
+            located("work", "/b/work.c", 42),
+            located("work", "/b/work.c", 43),
+            located("main", "/b/work.c", 50),
+        ]
+    }
+
+    fn text(stack: &[Frame]) -> Option<String> {
+        CrashPlace::of_stack(stack).map(|place| place.to_string())
+    }
 
     #[test]
     fn a_crash_is_in_the_program_or_in_what_it_calls() {
-        let place = |address| interrupted(STACK, address).map(|place| place.to_string());
+        let stack = crash_below(frame("pshmem_int_put", Owner::Library));
         let in_put = "in shmem_int_put, called by work (/b/work.c:42)";
-        assert_eq!(place(0x7f03).as_deref(), Some(in_put));
+        assert_eq!(text(&stack).as_deref(), Some(in_put));
         let in_work = "in work (/b/work.c:42), called by main (/b/work.c:50)";
-        assert_eq!(place(0x5501).as_deref(), Some(in_work));
-        assert_eq!(place(0x5503).as_deref(), Some("in main (/b/work.c:50)"));
-        assert_eq!(place(0x1234), None);
+        assert_eq!(text(&stack[2..]).as_deref(), Some(in_work));
+        assert_eq!(text(&stack[4..]).as_deref(), Some("in main (/b/work.c:50)"));
+        assert_eq!(text(&stack[..2]), None);
     }
 
-    /// Debug information has short names.
+    /// The debug information has another name for the routine than the symbol table.
     #[test]
-    fn the_sources_of_the_library_are_not_the_program() {
-        let with_debug = STACK.replace(
-            "memcpy\n             at ./string/absent.c:44:76",
-            "copy_word<u64>\n             at /a/crates/transport/src/mem/copy.rs:29:9",
-        );
-        assert_ne!(with_debug, STACK);
-        let place = |stack| interrupted(stack, 0x7f03).map(|place| place.to_string());
-        assert_eq!(place(&with_debug), place(STACK));
-        let in_put = "put<i32>\n             at /a/crates/shmem-c/src/rma.rs:9:5";
-        let unnamed = with_debug.replace("pshmem_int_put", in_put);
-        assert_eq!(
-            place(&unnamed).as_deref(),
-            Some("in a call from work (/b/work.c:42)")
-        );
+    fn a_routine_has_its_exported_name() {
+        let body = Frame {
+            name: Some("body".to_owned()),
+            ..frame("pshmem_int_put", Owner::Library)
+        };
+        let in_put = "in shmem_int_put, called by work (/b/work.c:42)";
+        assert_eq!(text(&crash_below(body)).as_deref(), Some(in_put));
+        let nameless = Frame {
+            name: None,
+            symbol: None,
+            ..frame("", Owner::Library)
+        };
+        let in_library = "in a routine of the library, called by work (/b/work.c:42)";
+        assert_eq!(text(&crash_below(nameless)).as_deref(), Some(in_library));
+    }
+
+    #[test]
+    fn code_of_the_language_is_not_what_the_program_calls() {
+        let stack = [
+            frame("core::ptr::write_volatile", Owner::Language),
+            located("act", "/b/crash.rs", 16),
+        ];
+        assert_eq!(text(&stack).as_deref(), Some("in act (/b/crash.rs:16)"));
     }
 
     #[test]
     fn the_remedy_depends_on_what_the_program_has_called() {
-        let remedy = |stack: &str, checks| {
-            let place = interrupted(stack, 0x7f03).expect("it is there");
+        let remedy = |called, checks| {
+            let place = CrashPlace::of_stack(&crash_below(called)).expect("it has a line");
             place.remedy(checks)
         };
-        assert!(remedy(STACK, false).contains("SHMEM_CHECK=1"));
-        assert!(!remedy(STACK, true).contains("SHMEM_CHECK=1"));
-        let in_free = STACK.replace("pshmem_int_put", "__libc_free");
-        assert!(remedy(&in_free, false).contains("-fsanitize=address"));
-        let in_other = STACK.replace("pshmem_int_put", "qsort");
-        assert_eq!(
-            remedy(&in_other, false),
-            "to find the cause, run oshrun --gdb"
-        );
+        let put = || frame("pshmem_int_put", Owner::Library);
+        assert!(remedy(put(), false).contains("SHMEM_CHECK=1"));
+        assert!(!remedy(put(), true).contains("SHMEM_CHECK=1"));
+        let in_free = frame("__libc_free", Owner::System);
+        assert!(remedy(in_free, false).contains("-fsanitize=address"));
+        let in_other = frame("qsort", Owner::System);
+        let by_gdb = "to find the cause, run oshrun --gdb";
+        assert_eq!(remedy(in_other, false), by_gdb);
     }
 }

@@ -3,17 +3,19 @@
 //! Nothing is recorded in advance: the stack and the debug information are read when a message
 //! needs them. Without debug information, or without unwind tables, there is no location.
 
-use super::backtrace::{frames, library_test, relative_path};
-use super::python::{self, PythonLine};
+use crate::process;
+use rushmem_locate::{Frame, Owner, PythonLine, PythonThread, Stack, Symbols, from_here};
 use rushmem_transport::thread::without_signals;
-use std::backtrace::Backtrace;
 use std::fmt;
-use std::sync::mpsc;
+use std::sync::{LazyLock, Mutex, mpsc};
 use std::time::Duration;
 
 /// The time after which a message is printed without a location: the debug information of a large
 /// program has gigabytes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+
+/// What was read of the files of this process.
+static SYMBOLS: LazyLock<Mutex<Symbols>> = LazyLock::new(Mutex::default);
 
 /// A place in the program.
 pub(crate) struct Location {
@@ -24,16 +26,16 @@ pub(crate) struct Location {
 
 /// The stack of a call of the library, captured before its location is searched for.
 pub(crate) struct CapturedCall {
-    stack: Backtrace,
-    in_python: Option<PythonLine>,
+    stack: Stack,
+    in_python: Option<PythonThread>,
 }
 
 impl CapturedCall {
     /// Captures the stack of this thread and, in a Python program, the line.
     pub(crate) fn capture() -> CapturedCall {
         CapturedCall {
-            stack: Backtrace::force_capture(),
-            in_python: python::line_of_caller(),
+            stack: Stack::capture(),
+            in_python: PythonThread::current(),
         }
     }
 
@@ -46,7 +48,10 @@ impl CapturedCall {
     /// Returns where the program has called the library. Reads the debug information, which may
     /// take long, or waits for the lock of the Python interpreter.
     pub(crate) fn locate(self) -> Option<Location> {
-        let in_python = self.in_python.and_then(PythonLine::get).map(Location::new);
+        let in_python = self
+            .in_python
+            .and_then(PythonThread::line)
+            .map(Location::of_python);
         in_python.or_else(|| locate_on_stack(&self.stack))
     }
 }
@@ -68,16 +73,16 @@ pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
 
 /// Returns where the program has called the library, from the stack of the call. Reads the debug
 /// information, which may take long.
-pub(crate) fn locate_on_stack(stack: &Backtrace) -> Option<Location> {
-    // The alternate form has whole paths, by which the sources of the library are recognized.
-    first_outside(&format!("{stack:#}"))
+pub(crate) fn locate_on_stack(stack: &Stack) -> Option<Location> {
+    let frames = process::lock(&SYMBOLS).frames(stack);
+    caller(&frames)
 }
 
 impl Location {
-    fn new((line, function): python::Line) -> Location {
+    fn of_python(found: PythonLine) -> Location {
         Location {
-            line: relative_path(&line),
-            function,
+            line: from_here(&found.line),
+            function: found.function,
         }
     }
 
@@ -112,71 +117,52 @@ pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
     place.map_or_else(String::new, |place| format!(" (called at {place})"))
 }
 
-/// Returns the location of the innermost frame outside the library, in the text of a backtrace.
-fn first_outside(stack: &str) -> Option<Location> {
-    let frames = frames(stack);
-    let is_ours = library_test(&frames);
-    // A frame without a place does not count: a frame of ours may follow it.
-    let outside = frames
-        .iter()
-        .position(|frame| frame.place.is_some() && !is_ours(frame))?;
-    let follows_ours = is_ours(frames.get(outside.checked_sub(1)?)?);
-    let frame = Some(frames[outside]).filter(|frame| follows_ours && !frame.is_outermost())?;
+/// Returns the location of the innermost function of the program, if it has called the library.
+fn caller(frames: &[Frame]) -> Option<Location> {
+    // A function of the program without a line does not count: one of the library may follow it,
+    // which a program without names of functions contains.
+    let outside = frames.iter().position(Frame::is_located)?;
+    let callee = &frames[outside.checked_sub(1)?];
+    let has_called_library = !matches!(callee.owner, Owner::Program | Owner::System);
+    let frame = Some(&frames[outside]).filter(|_| has_called_library)?;
     Some(Location {
-        line: frame.line()?,
-        function: frame.function(),
+        line: frame.line.as_ref()?.to_string(),
+        function: frame.function()?,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::crash_place::tests::{frame, located};
 
     #[test]
-    fn the_caller_is_the_first_frame_outside() {
-        let in_c = "   0:     0x7f01 - find
-             at /a/crates/runtime/src/call/location.rs:20:9
-   1:     0x7f02 - put
-             at /a/crates/librushmem/../shmem-c/src/export.rs:30:9
-   2:     0x7f03 - poll
-   3:     0x7f03 - pshmem_int_put
-   4:     0x5501 - write_all
-             at /b/write.c:42:9
-   5:     0x5502 - main
-             at /b/program.c:12:5
-   6:     0x7f04 - __libc_start_call_main
-             at ./nptl/libc_start_call_main.h:58:16
-";
-        let found = |text| first_outside(text).map(|place| place.to_string());
-        assert_eq!(found(in_c).as_deref(), Some("/b/write.c:42 in write_all"));
-        let in_rust = "   0:     0x5501 - rushmem_runtime::call::location::find::h0123456789abcdef
-             at /a/crates/runtime/src/call/location.rs:20:9
-                   <shmem::rma::Put as shmem::Call>::put
-   1:     0x5502 - call_once
-             at /rustc/0123/library/core/src/ops/function.rs:250:5
-   2:     0x5503 - put
-             at /a/crates/shmem/src/rma.rs:9:5
-   3:     0x5504 - main
-             at /a/crates/shmem/examples/ring.rs:30
-";
-        let place = "/a/crates/shmem/examples/ring.rs:30 in main";
-        assert_eq!(found(in_rust).as_deref(), Some(place));
+    fn the_caller_is_the_innermost_function_of_the_program() {
+        let stack = [
+            frame("find", Owner::Library),
+            frame("poll", Owner::System),
+            frame("pshmem_int_put", Owner::Library),
+            frame("std::for_each", Owner::Language),
+            located("write_all", "/b/write.c", 42),
+            located("main", "/b/program.c", 12),
+            frame("__libc_start_call_main", Owner::System),
+        ];
+        let found = |stack| caller(stack).map(|place| place.to_string());
+        assert_eq!(found(&stack).as_deref(), Some("/b/write.c:42 in write_all"));
     }
 
     #[test]
     fn without_debug_information_nothing_is_said() {
-        let first_outside = |text| super::first_outside(text).map(|place| place.to_string());
-        let stripped = "   0:     0x01 - pshmem_quiet\n   1:     0x02 - main\n";
-        assert_eq!(first_outside(stripped), None);
-        assert_eq!(
-            first_outside("   0:     0x01 - rushmem_runtime::f\n   1: <unknown>\n"),
-            None
-        );
-        let partly = "   0:     0x01 - pshmem_quiet\n   1:     0x02 - f\n   2:     0x03 - main\n    at /a.c:3\n";
-        assert_eq!(first_outside(partly), None);
-        let thread = "   0:     0x01 - std::f\n   1:     0x02 - start_thread\n             at ./nptl/pthread.c:442:8\n";
-        assert_eq!(first_outside(thread), None);
-        assert_eq!(first_outside("disabled backtrace"), None);
-        assert_eq!(first_outside(""), None);
+        let put = || frame("pshmem_int_put", Owner::Library);
+        let main = || located("main", "/a.c", 3);
+        for stack in [
+            vec![],
+            vec![put(), frame("main", Owner::Program)],
+            vec![put(), frame("f", Owner::Program), main()],
+            vec![put(), frame("exit", Owner::System), main()],
+            vec![put(), frame("start_thread", Owner::System)],
+        ] {
+            assert!(caller(&stack).is_none(), "{stack:?}");
+        }
     }
 }

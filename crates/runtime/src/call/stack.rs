@@ -1,58 +1,13 @@
-//! The stack of the calling thread: a hash of its frames, and the check for signal handlers. The
-//! frames are visited by the unwinder that Rust's standard library uses for its backtraces, which
-//! takes a fraction of a microsecond for each frame.
+//! The stack of the calling thread: a hash of its frames, and the check for signal handlers.
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::CStr;
+use rushmem_locate::visit;
 use rushmem_transport::Pe;
 use std::cell::Cell;
 use std::io::{Cursor, Write};
 use std::mem::MaybeUninit;
-
-/// A frame of the unwinder, whose contents only the unwinder knows.
-#[repr(C)]
-struct Frame(c_void);
-
-unsafe extern "C" {
-    fn _Unwind_Backtrace(
-        visit: extern "C" fn(*mut Frame, *mut c_void) -> c_int,
-        visitor: *mut c_void,
-    ) -> c_int;
-    fn _Unwind_GetIPInfo(frame: *mut Frame, at_instruction: *mut c_int) -> usize;
-}
-
-/// Return codes of a visit: go on with the next frame, and stop.
-const CONTINUE: c_int = 0;
-const STOP: c_int = 4;
-
-/// Calls `visit` for each frame, innermost first, until it returns false. Its arguments are the
-/// address of an instruction of the frame, and true if a signal has interrupted the frame there.
-pub(super) fn visit(mut visit: impl FnMut(usize, bool) -> bool) {
-    extern "C" fn next<V: FnMut(usize, bool) -> bool>(
-        frame: *mut Frame,
-        visitor: *mut c_void,
-    ) -> c_int {
-        let mut at_instruction = 0;
-        // SAFETY: the unwinder passes a valid frame for the time of the call.
-        let address = unsafe { _Unwind_GetIPInfo(frame, &raw mut at_instruction) };
-        // SAFETY: `start` has passed a pointer to a `V`, which it does not use until the unwinder
-        // returns.
-        let visitor = unsafe { &mut *visitor.cast::<V>() };
-        // A frame that a signal has interrupted continues at its address; one that has made a call
-        // continues behind the call.
-        if visitor(address, at_instruction != 0) {
-            CONTINUE
-        } else {
-            STOP
-        }
-    }
-    fn start<V: FnMut(usize, bool) -> bool>(visit: &mut V) {
-        // SAFETY: `next` has the signature that the unwinder requires, and gets a pointer to a `V`.
-        unsafe { _Unwind_Backtrace(next::<V>, std::ptr::from_mut(visit).cast()) };
-    }
-    start(&mut visit);
-}
 
 /// Returns a hash of the addresses of the frames: equal for equal chains of calls, and different
 /// for others with high probability.
@@ -172,6 +127,7 @@ fn is_in_signal_handler() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::ffi::c_int;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     static IN_HANDLER: AtomicBool = AtomicBool::new(false);

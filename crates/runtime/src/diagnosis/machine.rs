@@ -3,7 +3,6 @@
 //! the location of a call finds in them the result of another PE that waits in the same call.
 #![allow(unsafe_code)]
 
-use crate::call::demangled;
 use crate::job::{self, Job};
 use crate::memory::statics;
 use crate::net::flags;
@@ -41,7 +40,6 @@ pub(crate) fn begin(job: &'static Job) {
         memory: MappedNode(memory),
         at,
         stride,
-        demangle: demangled,
     };
     let session = job.session();
     let machines = session.nodes();

@@ -175,14 +175,12 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
 }
 
 /// Describes the crash and prints the message. Runs in the copy of the process.
-extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     memory::use_new_pages();
-    // SAFETY: the context is from the kernel, and this process ends in this function.
-    let frame = unsafe { copy::advance_frame(context.cast()) };
     // SAFETY: the crash is on the stack of the handler in the process that was copied, and the copy
     // has that stack, too.
     let crash = unsafe { &*CRASH.load(Acquire) };
-    let place = CrashPlace::find(frame);
+    let place = CrashPlace::find();
     let checks = REPORTER.get().is_some_and(|reporter| reporter.has_checks);
     let what = match touched::describe(crash) {
         Some(Touched {

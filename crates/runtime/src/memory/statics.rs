@@ -13,12 +13,11 @@
 //! it at another address, but the offset of a variable in it is the same in all of them.
 #![allow(unsafe_code)]
 
-use crate::call::demangled;
 use core::ffi::{CStr, c_void};
-use rushmem_explain::symbols::Variables;
 use rushmem_heap::Statics;
 pub(crate) use rushmem_heap::statics::are_shared;
 use rushmem_heap::statics::{NotRemapped, Remapped};
+use rushmem_locate::{Variables, names};
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -97,7 +96,7 @@ pub(crate) fn variable_holding(addr: usize, nbytes: usize) -> Option<Result<Rang
         return Some(Ok(start..end));
     }
     let (excess, variable_bytes) = (nbytes - (end - addr), variable.nbytes);
-    let name = demangled(variable.name).unwrap_or_else(|| variable.name.to_owned());
+    let name = names::in_source(variable.name);
     Some(Err(format!(
         "reach {excess} bytes past the end of the static variable {name} ({variable_bytes} bytes at {start:#x}), \
          which ends at {end:#x}"

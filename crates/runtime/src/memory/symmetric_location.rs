@@ -10,8 +10,8 @@ use crate::job::Job;
 use crate::memory::{address, statics};
 use crate::process;
 use rushmem_explain::status::SymmetricLocation;
+use rushmem_locate::Stack;
 use rushmem_transport::Segment;
-use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -92,7 +92,7 @@ const BLOCKS: usize = 1 << 16;
 
 struct Allocations {
     /// The stacks, by a digest of the calls.
-    stacks: BTreeMap<u64, Arc<Backtrace>>,
+    stacks: BTreeMap<u64, Arc<Stack>>,
     /// The digest for each block, by the offset of the block in the heap.
     blocks: BTreeMap<u64, u64>,
 }
@@ -116,7 +116,7 @@ pub(crate) fn record_allocation(block: usize, is_allocated: bool) {
     let mut allocations = process::lock(&ALLOCATIONS);
     let is_known = allocations.stacks.contains_key(&calls);
     if allocations.blocks.len() < BLOCKS && (is_known || allocations.stacks.len() < STACKS) {
-        let stack = || Arc::new(Backtrace::force_capture());
+        let stack = || Arc::new(Stack::capture());
         allocations.stacks.entry(calls).or_insert_with(stack);
         allocations.blocks.insert(offset, calls);
     }
@@ -124,7 +124,7 @@ pub(crate) fn record_allocation(block: usize, is_allocated: bool) {
 
 /// Returns the stack of the thread that allocated the block at an offset of the heap, if it is
 /// known.
-pub(crate) fn stack_of(block: u64) -> Option<Arc<Backtrace>> {
+pub(crate) fn stack_of(block: u64) -> Option<Arc<Stack>> {
     let allocations = process::lock(&ALLOCATIONS);
     allocations
         .stacks

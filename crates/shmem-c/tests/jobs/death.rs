@@ -90,6 +90,31 @@ fn a_crash_names_what_was_touched_and_who_called() {
             "set SHMEM_CHECK=1, or",
         ),
         (
+            "bad_source",
+            "PE 1: SIGSEGV in shmem_long_put, called by crash (",
+            "crashes.c:..set SHMEM_CHECK=1, or",
+        ),
+        (
+            "bad_dest",
+            "PE 1: SIGSEGV in shmem_long_get, called by crash (",
+            "crashes.c:..set SHMEM_CHECK=1, or",
+        ),
+        (
+            "bad_strided",
+            "PE 1: SIGSEGV in shmem_long_iput, called by crash (",
+            "crashes.c:..set SHMEM_CHECK=1, or",
+        ),
+        (
+            "bad_fetch",
+            "PE 1: SIGSEGV in shmem_long_atomic_fetch_nbi, called by crash (",
+            "crashes.c:..set SHMEM_CHECK=1, or",
+        ),
+        (
+            "bad_word",
+            "PE 1: SIGSEGV in shmem_long_wait_until, called by crash (",
+            "crashes.c:..set SHMEM_CHECK=1, or",
+        ),
+        (
             "early",
             "SIGSEGV in store (",
             "called by main (..address 0x8",
@@ -105,10 +130,25 @@ fn a_crash_names_what_was_touched_and_who_called() {
         );
         assert_eq!(
             message.contains("SHMEM_CHECK"),
-            how == "null_source",
+            place.contains("in shmem_"),
             "{outcome}"
         );
     }
+}
+
+/// The packages of Rust in the library are not the program.
+#[test]
+fn a_signal_in_a_wait_over_a_network_names_the_routine() {
+    let job = Job::new(program!("crashes.c", "-O0"))
+        .n(2)
+        .arg("abort_in_wait")
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", "tcp");
+    let outcome = job.run();
+    outcome.assert_crashes(
+        "PE 1: SIGABRT in shmem_long_wait_until, called by abort_in_wait (",
+        &["was killed by SIGABRT"],
+    );
 }
 
 /// The first line is that of the allocator.

@@ -388,6 +388,7 @@ fn what_is_no_block() {
             [
                 "shmem_realloc: argument ptr: 0x",
                 "is static data of the program",
+                "(called at misuse.c:",
             ],
         ),
         (
@@ -395,6 +396,7 @@ fn what_is_no_block() {
             [
                 "shmem_free: argument ptr: 0x",
                 "is static data of the program",
+                "(called at misuse.c:",
             ],
         ),
         (
@@ -402,6 +404,7 @@ fn what_is_no_block() {
             [
                 "shmem_free: argument ptr: 0x",
                 "is not in the symmetric heap",
+                "(called at misuse.c:",
             ],
         ),
         (
@@ -409,6 +412,7 @@ fn what_is_no_block() {
             [
                 "shmem_free: argument ptr: 0x",
                 "is inside the block of 16 bytes at 0x",
+                "(called at misuse.c:",
             ],
         ),
         (
@@ -416,6 +420,7 @@ fn what_is_no_block() {
             [
                 "shmem_free: argument ptr: 0x",
                 "shmem_free has freed the block of 16",
+                "(called at misuse.c:",
             ],
         ),
     ] {

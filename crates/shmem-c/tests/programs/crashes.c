@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-static long dest;
+static long dest[4];
+static long *const bad = (long *)0x10;
 
 static void store(volatile int *address) {
     *address = 1;
@@ -71,6 +73,16 @@ static void large_array(void) {
     exit(array[0]);
 }
 
+/* As a batch system does that finds no progress. */
+static void abort_in_wait(void) {
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGABRT};
+    const struct itimerspec second = {.it_value.tv_sec = 1};
+    timer_t timer;
+    timer_create(CLOCK_MONOTONIC, &event, &timer);
+    timer_settime(timer, 0, &second, NULL);
+    shmem_long_wait_until(dest, SHMEM_CMP_EQ, 1);
+}
+
 static void crash(const char *how) {
     if (!strcmp(how, "null_call"))
         call_null();
@@ -89,7 +101,19 @@ static void crash(const char *how) {
         pthread_create(&thread, NULL, overflow_in_thread, NULL);
         pthread_join(thread, NULL);
     } else if (!strcmp(how, "null_source"))
-        shmem_long_put(&dest, NULL, 1, 0);
+        shmem_long_put(dest, NULL, 1, 0);
+    else if (!strcmp(how, "bad_source"))
+        shmem_long_put(dest, bad, 4, 0);
+    else if (!strcmp(how, "bad_dest"))
+        shmem_long_get(bad, dest, 4, 0);
+    else if (!strcmp(how, "bad_strided"))
+        shmem_long_iput(dest, bad, 1, 1, 4, 0);
+    else if (!strcmp(how, "bad_fetch"))
+        shmem_long_atomic_fetch_nbi(bad, dest, 0);
+    else if (!strcmp(how, "bad_word"))
+        shmem_long_wait_until(bad, SHMEM_CMP_EQ, 1);
+    else if (!strcmp(how, "abort_in_wait"))
+        abort_in_wait();
     else if (!strcmp(how, "pointer"))
         store((int *)0x123456789000);
     else if (!strcmp(how, "text"))

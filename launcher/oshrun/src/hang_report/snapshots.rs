@@ -65,14 +65,6 @@ impl SharedMemory for NodeMemfd {
     }
 }
 
-/// Demangles the name of a variable of Rust or C++. Returns `None` for any other name.
-pub fn demangled(name: &str) -> Option<String> {
-    let rust = rustc_demangle::try_demangle(name)
-        .map(|name| format!("{name:#}"))
-        .ok();
-    rust.or_else(|| cpp_demangle::Symbol::new(name).ok()?.demangle().ok())
-}
-
 /// The data from which a thread makes the snapshots of this host.
 #[derive(Debug)]
 pub struct SnapshotTask {

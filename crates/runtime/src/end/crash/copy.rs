@@ -130,24 +130,6 @@ pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
     })
 }
 
-/// Adds 1 to the instruction address of the context, and returns the result. This is the address of
-/// the interrupted frame in a backtrace: a backtrace takes each address for a return address and
-/// looks up the byte before it.
-///
-/// # Safety
-/// As [`Registers::set`].
-pub(super) unsafe fn advance_frame(context: *mut libc::ucontext_t) -> usize {
-    // SAFETY: the caller promises that the context is from the kernel.
-    let registers = unsafe { Registers::of(context) };
-    let registers = Registers {
-        instruction: registers.instruction + 1,
-        ..registers
-    };
-    // SAFETY: the caller promises that the context is from the kernel.
-    unsafe { registers.set(context) };
-    registers.instruction
-}
-
 /// Changes the interrupted frame to that of the caller: the address that was called is no code and
 /// has no frame.
 ///

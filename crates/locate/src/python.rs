@@ -15,8 +15,13 @@ const BINDING_PATH: &str = "/shmem4py/";
 /// Maximum number of frames that are examined.
 const MAX_DEPTH: usize = 100;
 
-/// `FILE:LINE`, and the function.
-pub(super) type Line = (String, String);
+/// A line of a Python program.
+pub struct PythonLine {
+    /// `FILE:LINE`.
+    pub line: String,
+    /// The function that contains it.
+    pub function: String,
+}
 
 /// An object of the interpreter.
 type Object = *mut c_void;
@@ -27,7 +32,7 @@ macro_rules! interface {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[allow(non_snake_case)]
         #[derive(Clone, Copy)]
-        pub(super) struct Interpreter {
+        struct Interpreter {
             $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
@@ -71,36 +76,41 @@ interface! {
     PyBytes_AsString: fn(Object) -> *mut c_char;
 }
 
-/// The line of a thread. If the thread did not hold the lock of the interpreter, `OfThread` has its
-/// number, by which another thread finds the line.
-pub(super) enum PythonLine {
-    Found(Option<Line>),
+/// A thread in a process with an initialized interpreter.
+pub struct PythonThread(ThreadLine);
+
+enum ThreadLine {
+    Found(Option<PythonLine>),
+    /// The thread did not hold the lock of the interpreter. By its number another thread finds the
+    /// line.
     OfThread(Interpreter, c_ulong),
 }
 
-/// Returns the line of the calling thread; `None` in a process without an initialized interpreter.
-pub(super) fn line_of_caller() -> Option<PythonLine> {
-    let interpreter = Interpreter::of_process()?;
-    // SAFETY: the function may be called at any time.
-    if unsafe { (interpreter.Py_IsInitialized)() } == 0 {
-        return None;
+impl PythonThread {
+    /// Returns the calling thread; `None` in a process without an initialized interpreter. Finds
+    /// its line if it holds the lock of the interpreter.
+    pub fn current() -> Option<PythonThread> {
+        let interpreter = Interpreter::of_process()?;
+        // SAFETY: the function may be called at any time.
+        if unsafe { (interpreter.Py_IsInitialized)() } == 0 {
+            return None;
+        }
+        // SAFETY: `pthread_self` has no preconditions.
+        let thread = unsafe { libc::pthread_self() };
+        // SAFETY: the interpreter is initialized.
+        let holds_lock = unsafe { (interpreter.PyGILState_Check)() } != 0;
+        Some(PythonThread(match holds_lock {
+            true => ThreadLine::Found(interpreter.line_of(thread)),
+            false => ThreadLine::OfThread(interpreter, thread),
+        }))
     }
-    // SAFETY: `pthread_self` has no preconditions.
-    let thread = unsafe { libc::pthread_self() };
-    // SAFETY: the interpreter is initialized.
-    let holds_lock = unsafe { (interpreter.PyGILState_Check)() } != 0;
-    Some(match holds_lock {
-        true => PythonLine::Found(interpreter.line_of(thread)),
-        false => PythonLine::OfThread(interpreter, thread),
-    })
-}
 
-impl PythonLine {
-    /// Returns the line. May wait for the lock of the interpreter.
-    pub(super) fn get(self) -> Option<Line> {
-        match self {
-            PythonLine::Found(found) => found,
-            PythonLine::OfThread(interpreter, thread) => interpreter.line_of(thread),
+    /// Returns the innermost line of the program on the thread. May wait for the lock of the
+    /// interpreter.
+    pub fn line(self) -> Option<PythonLine> {
+        match self.0 {
+            ThreadLine::Found(found) => found,
+            ThreadLine::OfThread(interpreter, thread) => interpreter.line_of(thread),
         }
     }
 }
@@ -118,7 +128,7 @@ impl Drop for Reference<'_> {
 
 impl Interpreter {
     /// Returns the innermost line of the program on a thread.
-    fn line_of(&self, thread: c_ulong) -> Option<Line> {
+    fn line_of(&self, thread: c_ulong) -> Option<PythonLine> {
         // SAFETY: the interpreter is initialized.
         let state = unsafe { (self.PyGILState_Ensure)() };
         let line = self.line_with_lock(thread);
@@ -130,7 +140,7 @@ impl Interpreter {
         line
     }
 
-    fn line_with_lock(&self, thread: c_ulong) -> Option<Line> {
+    fn line_with_lock(&self, thread: c_ulong) -> Option<PythonLine> {
         // SAFETY: the name ends with a zero, and the thread holds the lock.
         let sys = self.take_reference(unsafe { (self.PyImport_ImportModule)(c"sys".as_ptr()) })?;
         let current_frames = sys.attribute(c"_current_frames")?;
@@ -149,7 +159,8 @@ impl Interpreter {
                 // SAFETY: a live object, and the thread holds the lock.
                 let number = unsafe { (self.PyLong_AsLong)(number.1) };
                 let function = code.attribute(c"co_name")?.text()?;
-                return Some((format!("{file}:{number}"), function));
+                let line = format!("{file}:{number}");
+                return Some(PythonLine { line, function });
             }
             frame = frame.attribute(c"f_back")?;
         }

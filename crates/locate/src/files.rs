@@ -1,0 +1,174 @@
+//! The files from which the code of this process is loaded, and the files that have their debug
+//! information.
+
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSegment, ReadCache};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The directory in which distributions install debug information.
+const SYSTEM: &str = "/usr/lib/debug";
+
+/// The mark of the kernel on the path of a file that was deleted or replaced.
+const DELETED: &str = " (deleted)";
+
+/// The mapped files of this process.
+pub(crate) struct Maps(Vec<Mapping>);
+
+struct Mapping {
+    addresses: Range<usize>,
+    /// The offset of the first byte in the file.
+    offset: u64,
+    path: PathBuf,
+}
+
+/// A byte of a file.
+pub(crate) struct FilePosition<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) offset: u64,
+}
+
+impl Maps {
+    /// Reads the mappings. There are none if /proc is not mounted.
+    pub(crate) fn read() -> Maps {
+        let text = std::fs::read("/proc/self/maps").unwrap_or_default();
+        Maps(
+            text.split(|byte| *byte == b'\n')
+                .filter_map(mapping)
+                .collect(),
+        )
+    }
+
+    /// Returns the byte of a file that is mapped at an address.
+    pub(crate) fn find(&self, address: usize) -> Option<FilePosition<'_>> {
+        let mapping = self
+            .0
+            .iter()
+            .find(|mapping| mapping.addresses.contains(&address))?;
+        Some(FilePosition {
+            path: &mapping.path,
+            offset: mapping.offset + (address - mapping.addresses.start) as u64,
+        })
+    }
+}
+
+/// Returns the mapping of a line of /proc/self/maps, if it maps a file.
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let path_at = line.iter().position(|byte| *byte == b'/')?;
+    let (fields, path) = line.split_at(path_at);
+    let mut fields = str::from_utf8(fields).ok()?.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let offset = fields.nth(1)?;
+    Some(Mapping {
+        addresses: usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?,
+        offset: u64::from_str_radix(offset, 16).ok()?,
+        path: readable(Path::new(OsStr::from_bytes(path))),
+    })
+}
+
+/// Returns the path by which a mapped file can be read. The program that runs can be read although
+/// it was replaced, as by a compiler.
+fn readable(path: &Path) -> PathBuf {
+    let program = Path::new("/proc/self/exe");
+    let is_replaced = path.as_os_str().as_bytes().ends_with(DELETED.as_bytes());
+    match is_replaced && std::fs::read_link(program).is_ok_and(|target| target == path) {
+        true => program.to_owned(),
+        false => path.to_owned(),
+    }
+}
+
+/// What the headers of a file of code say.
+pub(crate) struct Headers {
+    /// For each part of the file that is loaded: its bytes, and the address of the first one in the
+    /// symbol table.
+    segments: Vec<(Range<u64>, u64)>,
+    /// The file that has the debug information; the file itself if no other is found.
+    pub(crate) debug_file: PathBuf,
+    /// The file with the debug information that several programs share, as the tool `dwz` makes it.
+    pub(crate) shared_debug_file: Option<PathBuf>,
+}
+
+impl Headers {
+    /// Reads the headers of a file.
+    pub(crate) fn read(path: &Path) -> io::Result<Headers> {
+        let data = ReadCache::new(File::open(path)?);
+        let file = ElfFile64::<Endianness, _>::parse(&data).map_err(io::Error::other)?;
+        let segments = file.segments().map(|segment| {
+            let (start, nbytes) = segment.file_range();
+            (start..start + nbytes, segment.address())
+        });
+        let debug_file = match has_debug_information(&file) {
+            true => path.to_owned(),
+            false => separate_file(path, &file).unwrap_or_else(|| path.to_owned()),
+        };
+        Ok(Headers {
+            segments: segments.collect(),
+            shared_debug_file: shared_file(&debug_file),
+            debug_file,
+        })
+    }
+
+    /// Returns the address in the symbol table of a byte of the file, if it is loaded.
+    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
+        let (bytes, address) = self
+            .segments
+            .iter()
+            .find(|(bytes, _)| bytes.contains(&offset))?;
+        Some(address + (offset - bytes.start))
+    }
+}
+
+type Elf<'a> = ElfFile64<'a, Endianness, &'a ReadCache<File>>;
+
+fn has_debug_information(file: &Elf<'_>) -> bool {
+    file.section_by_name(".debug_info").is_some()
+}
+
+/// Returns the file with the debug information of a stripped file: where distributions install it,
+/// or where the link in the stripped file leads, as gdb searches it.
+fn separate_file(path: &Path, file: &Elf<'_>) -> Option<PathBuf> {
+    let id = file.build_id().ok().flatten();
+    let by_id = id.and_then(|id| {
+        let digits = id.iter().map(|byte| format!("{byte:02x}"));
+        let digits = digits.collect::<String>();
+        let (dir, name) = digits.split_at_checked(2)?;
+        let path = format!("{SYSTEM}/.build-id/{dir}/{name}.debug");
+        Some(PathBuf::from(path)).filter(|path| path.exists())
+    });
+    by_id.or_else(|| {
+        let (name, _) = file.gnu_debuglink().ok().flatten()?;
+        let name = Path::new(OsStr::from_bytes(name));
+        let dir = std::fs::canonicalize(path).ok()?.parent()?.to_owned();
+        let of_system = Path::new(SYSTEM).join(dir.strip_prefix("/").ok()?);
+        [dir.clone(), dir.join(".debug"), of_system]
+            .map(|dir| dir.join(name))
+            .into_iter()
+            .find(|path| is_of_build(path, id))
+    })
+}
+
+/// Returns true if a file is of the build with this ID; of any, if there is no ID.
+fn is_of_build(path: &Path, id: Option<&[u8]>) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let data = ReadCache::new(file);
+    let Ok(file) = ElfFile64::<Endianness, _>::parse(&data) else {
+        return false;
+    };
+    has_debug_information(&file) && (id.is_none() || file.build_id().ok().flatten() == id)
+}
+
+/// Returns the file to which debug information refers for what several programs share.
+fn shared_file(debug_file: &Path) -> Option<PathBuf> {
+    let data = ReadCache::new(File::open(debug_file).ok()?);
+    let file = ElfFile64::<Endianness, _>::parse(&data).ok()?;
+    let (name, _) = file.gnu_debugaltlink().ok().flatten()?;
+    // A relative path is relative to the file with the link.
+    let path = debug_file.parent()?.join(OsStr::from_bytes(name));
+    path.exists().then_some(path)
+}

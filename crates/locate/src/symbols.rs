@@ -1,0 +1,201 @@
+//! Reads the symbol tables and the debug information of the files of this process.
+
+use crate::called::Memory;
+use crate::files::{Headers, Maps};
+use crate::frame::{Frame, Line, Owner};
+use crate::owner;
+use crate::stack::Stack;
+use addr2line::Loader;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Finds functions and lines. Keeps what it has read of each file: the next search in it takes
+/// microseconds.
+#[derive(Default)]
+pub struct Symbols(HashMap<PathBuf, Option<CodeFile>>);
+
+/// A file of code, with its symbol table and its debug information.
+struct CodeFile {
+    headers: Headers,
+    loader: Loader,
+}
+
+impl Symbols {
+    /// Returns the frames of a stack of this process, innermost first. Reading the debug
+    /// information of a large program may take seconds.
+    pub fn frames(&mut self, stack: &Stack) -> Vec<Frame> {
+        let maps = Maps::read();
+        let mut frames = Vec::new();
+        // Code that is in no file, such as that of the kernel or of a compiler at run time, has a
+        // frame without a name.
+        for &address in stack.addresses() {
+            let at = maps.find(address);
+            let path = at.as_ref().map_or(Path::new(""), |at| at.path);
+            frames.push(FileFrames {
+                is_shared: is_shared_library(path),
+                frames: self.frames_at_offset(path, at.map_or(0, |at| at.offset)),
+            });
+        }
+        give_to_system(&mut frames);
+        self.add_routines(stack, &mut frames);
+        frames.into_iter().flat_map(|at| at.frames).collect()
+    }
+
+    /// Adds the frames of routines of the library that have jumped to another function of it.
+    fn add_routines(&mut self, stack: &Stack, frames: &mut [FileFrames]) {
+        let Some(memory) = Memory::open() else {
+            return;
+        };
+        for outer in 1..frames.len() {
+            let [.., inner, caller] = &mut frames[..=outer] else {
+                continue;
+            };
+            let is_entry =
+                inner.owner() == Some(Owner::Library) && caller.owner() != Some(Owner::Library);
+            if !is_entry {
+                continue;
+            }
+            let called = memory.called_before(stack.addresses()[outer] + 1);
+            let routine = called
+                .and_then(|address| self.name_at(address))
+                .filter(|name| owner::is_routine(name));
+            if let Some(routine) = routine {
+                inner.frames.push(Frame {
+                    name: Some(routine.clone()),
+                    symbol: Some(routine),
+                    line: None,
+                    owner: Owner::Library,
+                });
+            }
+        }
+    }
+
+    /// Returns the name that the symbol table has for the function at an address of this process.
+    pub fn name_at(&mut self, address: usize) -> Option<String> {
+        let maps = Maps::read();
+        let at = maps.find(address)?;
+        let file = self.file(at.path)?;
+        let name = file.loader.find_symbol(file.headers.address(at.offset)?)?;
+        Some(name.to_owned())
+    }
+
+    /// Returns the frames at an address of a file, as its symbol table has addresses.
+    pub fn frames_at(&mut self, path: &Path, address: u64) -> Vec<Frame> {
+        match self.file(path) {
+            Some(file) => file.frames(path, address),
+            None => vec![nameless(path)],
+        }
+    }
+
+    fn frames_at_offset(&mut self, path: &Path, offset: u64) -> Vec<Frame> {
+        let file = self.file(path);
+        let found = file.and_then(|file| Some(file.frames(path, file.headers.address(offset)?)));
+        found.unwrap_or_else(|| vec![nameless(path)])
+    }
+
+    fn file(&mut self, path: &Path) -> Option<&CodeFile> {
+        let known = self.0.entry(path.to_owned());
+        known.or_insert_with(|| CodeFile::open(path)).as_ref()
+    }
+}
+
+impl CodeFile {
+    fn open(path: &Path) -> Option<CodeFile> {
+        let headers = Headers::read(path).ok()?;
+        let shared = headers.shared_debug_file.as_ref();
+        // The debug information of the library is not read: messages name its exported functions.
+        let debug_file = match owner::is_library(path) {
+            true => path,
+            false => &headers.debug_file,
+        };
+        let loader = Loader::new_with_sup(debug_file, shared).ok()?;
+        Some(CodeFile { headers, loader })
+    }
+
+    /// Returns the functions that are inlined at an address, innermost first, and last the function
+    /// that contains them.
+    fn frames(&self, path: &Path, address: u64) -> Vec<Frame> {
+        let mut found = self
+            .frames_of_debug_information(address)
+            .unwrap_or_default();
+        if found.is_empty() {
+            found.push(nameless(path));
+        }
+        if let Some(outer) = found.last_mut() {
+            outer.symbol = self.loader.find_symbol(address).map(str::to_owned);
+            outer.name = outer.name.take().or_else(|| outer.symbol.clone());
+        }
+        for frame in &mut found {
+            frame.owner = owner::of_frame(path, frame);
+        }
+        found
+    }
+
+    fn frames_of_debug_information(&self, address: u64) -> Option<Vec<Frame>> {
+        let mut frames = self.loader.find_frames(address).ok()?;
+        let mut found = Vec::new();
+        while let Some(frame) = frames.next().ok()? {
+            let name = frame
+                .function
+                .and_then(|name| Some(name.raw_name().ok()?.into_owned()));
+            let line = frame.location.and_then(|at| {
+                Some(Line {
+                    file: at.file?.to_owned(),
+                    number: at.line?,
+                })
+            });
+            found.push(Frame {
+                name,
+                symbol: None,
+                line,
+                owner: Owner::Unknown,
+            });
+        }
+        Some(found)
+    }
+}
+
+/// The frames at one address.
+struct FileFrames {
+    /// True if the address is in a shared library.
+    is_shared: bool,
+    frames: Vec<Frame>,
+}
+
+impl FileFrames {
+    /// Returns the owner of the outermost frame.
+    fn owner(&self) -> Option<Owner> {
+        self.frames.last().map(|frame| frame.owner)
+    }
+}
+
+/// Gives the frames of shared libraries that Rushmem has called, such as those of a network, to the
+/// system.
+fn give_to_system(stack: &mut [FileFrames]) {
+    let mut is_below_library = false;
+    for at in stack.iter_mut().rev() {
+        for frame in &mut at.frames {
+            if is_below_library && at.is_shared && frame.owner == Owner::Program {
+                frame.owner = Owner::System;
+            }
+            is_below_library |= frame.owner == Owner::Library;
+        }
+    }
+}
+
+fn is_shared_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().contains(".so")
+}
+
+/// Returns the frame of code of which only the file is known.
+fn nameless(path: &Path) -> Frame {
+    let mut frame = Frame {
+        name: None,
+        symbol: None,
+        line: None,
+        owner: Owner::Unknown,
+    };
+    frame.owner = owner::of_frame(path, &frame);
+    frame
+}

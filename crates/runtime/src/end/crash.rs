@@ -32,15 +32,19 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use touched::Touched;
 
 /// The size of the stack of the handler, which has a stack of its own since that of the program may
 /// have overflowed.
 const STACK: usize = 64 << 10;
 
-/// Maximum number of seconds for reading the debug information.
-const LIMIT: u32 = 5;
+/// Maximum CPU time for reading the debug information.
+const CPU_LIMIT: Duration = Duration::from_secs(5);
+
+/// Maximum time for reading the debug information: on a machine with a hundred times as many busy
+/// processes as CPUs, a few megabytes of it take half a minute.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// The time for which a PE keeps its claim of a message, if PEs share no memory yet.
 const CLAIM: Duration = Duration::from_secs(1);
@@ -79,6 +83,24 @@ pub(crate) fn install_for(job: &Job) {
         })
         .is_ok()
     {
+        install();
+    }
+}
+
+/// Gives the handler the facts about the job, and installs it for the signals that have none yet; in
+/// Rust, also for those of the run time's handler. Has no effect in a later init.
+pub(crate) fn install_for(job: &Job, call: Call) {
+    let first = flags::area().first_of_node(job.n_pes);
+    if REPORTER
+        .set(Reporter {
+            first,
+            has_checks: job.settings.checks(),
+        })
+        .is_ok()
+    {
+        if call.is_rust() {
+            run_time::replace(crashed);
+        }
         install();
     }
 }
@@ -125,7 +147,7 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         // SAFETY: `context` is from the kernel.
         Ok(_) => unsafe { report(&crash, context) },
         // Another thread reports its crash and ends the PE.
-        Err(other) if other != thread => sleep(Duration::from_secs(2 * u64::from(LIMIT))),
+        Err(other) if other != thread => sleep(2 * LIMIT),
         // The report itself has crashed.
         Err(_) => {}
     }
@@ -151,6 +173,7 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
             crash,
             context,
             handler: describe,
+            cpu_limit: CPU_LIMIT,
             limit: LIMIT,
         };
         // SAFETY: the caller promises that the context is from the kernel.
@@ -166,10 +189,8 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
         print();
         area.release(reporter.first, word, PRINTED);
     }
-    for _ in 0..100 * LIMIT {
-        if area.flag_of(reporter.first, word) >= PRINTED {
-            break;
-        }
+    let end = Instant::now() + LIMIT;
+    while area.flag_of(reporter.first, word) < PRINTED && Instant::now() < end {
         sleep(Duration::from_millis(10));
     }
 }

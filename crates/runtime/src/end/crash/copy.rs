@@ -11,6 +11,7 @@ use super::touched;
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
 use std::ptr::null_mut;
+use std::time::Duration;
 
 /// The size of the stack on which the copy reads the debug information.
 const STACK: usize = 1 << 20;
@@ -21,9 +22,10 @@ pub(super) struct CopyTask<'a> {
     /// The context that the kernel has passed to the handler of this process.
     pub(super) context: *mut libc::ucontext_t,
     pub(super) handler: Handler,
-    /// The number of seconds after which the copy is ended: a lock that it needs may have been held
-    /// at the crash.
-    pub(super) limit: u32,
+    /// The copy is ended when it has used this much CPU time. On a busy machine that takes longer.
+    pub(super) cpu_limit: Duration,
+    /// The copy is ended after this time: a lock that it needs may have been held at the crash.
+    pub(super) limit: Duration,
 }
 
 impl CopyTask<'_> {
@@ -53,10 +55,8 @@ impl CopyTask<'_> {
 extern "C" fn repeat(task: *mut c_void) -> c_int {
     // SAFETY: the task is on the stack of `run`, which the copy has, too.
     let task = unsafe { &*task.cast::<CopyTask>() };
-    // SAFETY: sets the default action, which ends the copy.
-    unsafe { libc::signal(libc::SIGALRM, libc::SIG_DFL) };
-    // SAFETY: `alarm` has no preconditions.
-    unsafe { libc::alarm(task.limit) };
+    end_after(libc::ITIMER_PROF, task.cpu_limit);
+    end_after(libc::ITIMER_REAL, task.limit);
     if touched::is_call(task.crash) {
         // SAFETY: the context is from the kernel, and the copy does not resume the function.
         unsafe { leave_call(task.context) };
@@ -71,8 +71,10 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     unsafe { (*task.context).uc_stack = stack };
     // SAFETY: the context is from the kernel, and only this thread uses it.
     let blocked = unsafe { &raw mut (*task.context).uc_sigmask };
-    // SAFETY: the pointer is to the set of signals of the context.
-    unsafe { libc::sigdelset(blocked, task.crash.signal) };
+    for signal in [task.crash.signal, libc::SIGPROF, libc::SIGALRM] {
+        // SAFETY: the pointer is to the set of signals of the context.
+        unsafe { libc::sigdelset(blocked, signal) };
+    }
     handle(task.crash.signal, task.handler);
     // Asks the kernel, since the C library has cached the thread number of the original process.
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
@@ -81,6 +83,29 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     unsafe { libc::syscall(libc::SYS_tgkill, thread, thread, task.crash.signal) };
     // SAFETY: the context is at the address at which the kernel has created it.
     unsafe { restore(task.context) }
+}
+
+/// Ends this process when its timer has counted this time.
+fn end_after(timer: c_int, time: Duration) {
+    let signal = match timer {
+        libc::ITIMER_PROF => libc::SIGPROF,
+        _ => libc::SIGALRM,
+    };
+    // SAFETY: sets the default action, which ends the process.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    let no_time = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
+    let once = libc::itimerval {
+        it_interval: no_time,
+        it_value: libc::timeval {
+            tv_sec: time.as_secs() as libc::time_t,
+            ..no_time
+        },
+    };
+    // SAFETY: a value that the call reads; the former one is not wanted.
+    unsafe { libc::setitimer(timer, &raw const once, null_mut()) };
 }
 
 /// Resumes this thread where the signal has interrupted it.

@@ -66,6 +66,11 @@ impl Call {
         self.0.name
     }
 
+    /// Returns true for a function of the Rust interface.
+    pub(crate) fn is_rust(self) -> bool {
+        self.0.is_unsigned
+    }
+
     /// Returns true for a routine of Fortran, which messages name in capitals.
     pub(crate) fn is_fortran(self) -> bool {
         !self

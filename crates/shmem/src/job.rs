@@ -3,6 +3,7 @@
 
 use crate::agreement::{AgreementStep, EnteredStep};
 use crate::context::{Context, DefaultContext};
+use crate::panics;
 use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
 use rushmem_providers::ALL;
@@ -150,9 +151,12 @@ pub(crate) fn enter<L: ThreadLevel>(
         }
     };
     match provided {
-        Some(provided) if provided >= L::LEVEL => Ok(Shmem {
-            context: Context::new(()),
-        }),
+        Some(provided) if provided >= L::LEVEL => {
+            panics::name_pe(setup::my_pe(call));
+            Ok(Shmem {
+                context: Context::new(()),
+            })
+        }
         Some(provided) => {
             // An earlier initialization had another level, which remains. This one is undone, since
             // there is no handle whose drop would finalize it.

@@ -80,6 +80,7 @@ mod element;
 mod job;
 mod lock;
 mod operator;
+mod panics;
 mod request;
 mod rma;
 mod scope;

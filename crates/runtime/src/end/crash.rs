@@ -4,16 +4,19 @@
 //! The handler only makes calls that are allowed in handlers, and needs little stack. A copy of the
 //! process reads the debug information and prints the message. The copy may block on a lock that
 //! was held at the crash; a time limit then ends it, and the PE prints a shorter message itself.
-//! The PE then ends by the signal, as it would without a handler. Signals that the program or the
-//! runtime of its language handles are left alone. If several PEs of a node or several threads
+//! The PE then ends by the signal, as it would without a handler. Signals that the program handles
+//! are left alone, and after the message the run time of Rust handles those that it has a handler
+//! for. If several PEs of a node or several threads
 //! crash, one of them prints the message and the others wait for it.
 #![allow(unsafe_code)]
 
 mod copy;
 pub mod memory;
+mod run_time;
 mod signal;
 mod touched;
 
+use crate::call::Call;
 use crate::call::crash_place::CrashPlace;
 use crate::call::warning;
 use crate::job::Job;
@@ -22,7 +25,7 @@ use crate::process;
 use copy::CopyTask;
 use core::ffi::{c_int, c_void};
 use rushmem_transport::Pe;
-use signal::{Crash, SIGNALS, handle};
+use signal::{Crash, SIGNALS, action, handle};
 use std::io::{Cursor, Write};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -72,21 +75,6 @@ pub fn install_at_load() {
     }
 }
 
-/// Gives the handler the facts about the job, and installs it for the signals that have none yet.
-/// Has no effect in a later init.
-pub(crate) fn install_for(job: &Job) {
-    let first = flags::area().first_of_node(job.n_pes);
-    if REPORTER
-        .set(Reporter {
-            first,
-            has_checks: job.settings.checks(),
-        })
-        .is_ok()
-    {
-        install();
-    }
-}
-
 /// Gives the handler the facts about the job, and installs it for the signals that have none yet; in
 /// Rust, also for those of the run time's handler. Has no effect in a later init.
 pub(crate) fn install_for(job: &Job, call: Call) {
@@ -115,11 +103,7 @@ fn install() {
 }
 
 fn has_no_handler(signal: c_int) -> bool {
-    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action, the call only writes the present one.
-    let known = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) } == 0;
-    // SAFETY: the call has written it; zeros are a valid value, too.
-    known && unsafe { now.assume_init() }.sa_sigaction == libc::SIG_DFL
+    action(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL)
 }
 
 /// Sets a stack for signal handlers in this thread, unless it has one.
@@ -151,8 +135,7 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         // The report itself has crashed.
         Err(_) => {}
     }
-    // SAFETY: sets the default action, which the signal had before `install`.
-    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    run_time::restore(signal);
     // A faulting instruction is executed again after the return. A signal that a process has sent
     // must be sent again.
     if signal == libc::SIGABRT || crash.code <= 0 {
@@ -196,11 +179,16 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
 }
 
 /// Describes the crash and prints the message. Runs in the copy of the process.
-extern "C" fn describe(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn describe(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     memory::use_new_pages();
     // SAFETY: the crash is on the stack of the handler in the process that was copied, and the copy
     // has that stack, too.
     let crash = unsafe { &*CRASH.load(Acquire) };
+    if !run_time::is_of_rust(signal) {
+        // The program has handled the signal itself.
+        // SAFETY: `_exit` has no preconditions.
+        unsafe { libc::_exit(0) }
+    }
     let place = CrashPlace::find();
     let checks = REPORTER.get().is_some_and(|reporter| reporter.has_checks);
     let what = match touched::describe(crash) {

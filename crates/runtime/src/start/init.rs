@@ -159,6 +159,6 @@ fn open(
     });
     connect::connect(call, job, providers);
     // After the libraries of transports have installed their handlers.
-    crash::install_for(job);
+    crash::install_for(job, call);
     job
 }

@@ -28,6 +28,15 @@ pub(super) fn handle(signal: c_int, handler: Handler) {
     unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
 }
 
+/// Returns the action of a signal.
+pub(super) fn action(signal: c_int) -> Option<libc::sigaction> {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action, the call only writes the present one.
+    let is_known = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) } == 0;
+    // SAFETY: the call has written it.
+    is_known.then(|| unsafe { now.assume_init() })
+}
+
 /// A crash, as the kernel describes it to the handler.
 pub(super) struct Crash {
     pub(super) signal: c_int,

@@ -91,7 +91,7 @@ fn overflow(is_first_thread: bool) -> Touched {
         return Touched {
             what: "the stack of a thread overflowed".into(),
             remedy: Some(
-                "allocate large arrays, or raise the limit (OMP_STACKSIZE, pthread_attr_setstacksize)".into(),
+                "allocate large arrays, or raise the limit (OMP_STACKSIZE, pthread_attr_setstacksize, RUST_MIN_STACK)".into(),
             ),
         };
     }

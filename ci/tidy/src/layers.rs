@@ -89,7 +89,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("crates/librushmem", &["crates/runtime", "crates/providers"]),
     ("race/interface", &[]),
-    ("race/detector", &["race/interface"]),
+    ("race/detector", &["crates/locate", "race/interface"]),
     ("race/library", &["race/detector", "race/interface"]),
     ("sys/*", &[]),
     ("launcher/charts", &[]),

@@ -120,10 +120,8 @@ pub fn is_called_by_library() -> bool {
 /// the compiler is not of the program, and templates of the C++ library are left out.
 fn program_frames(addresses: &[usize]) -> Vec<usize> {
     let is_ours = |address: &usize| {
-        find(*address).is_some_and(|(module, base)| {
-            let name = module.rsplit('/').next().unwrap_or("");
-            name.starts_with("librushmem") || symbols::is_ours(&module, (address - base) as u64)
-        })
+        find(*address)
+            .is_some_and(|(module, base)| symbols::is_ours(&module, (address - base) as u64))
     };
     let is_of_system = |address: &usize| {
         find(*address).is_none_or(|(module, _)| {
@@ -138,9 +136,9 @@ fn program_frames(addresses: &[usize]) -> Vec<usize> {
                 .any(|name| module.contains(name))
         })
     };
-    let is_of_cxx = |address: &usize| {
+    let is_of_language = |address: &usize| {
         find(*address)
-            .is_some_and(|(module, base)| symbols::is_of_cxx(&module, (address - base) as u64))
+            .is_some_and(|(module, base)| symbols::is_of_language(&module, (address - base) as u64))
     };
     let mut frames: Vec<usize> = addresses
         .iter()
@@ -149,8 +147,8 @@ fn program_frames(addresses: &[usize]) -> Vec<usize> {
         .filter(|address| !is_ours(address) && !is_run_time(address))
         .copied()
         .collect();
-    if !frames.iter().all(is_of_cxx) {
-        frames.retain(|address| !is_of_cxx(address));
+    if !frames.iter().all(is_of_language) {
+        frames.retain(|address| !is_of_language(address));
     }
     frames.truncate(FRAMES);
     frames

@@ -1,7 +1,6 @@
 //! Finds the static variable at an address of the executable: its name, from the symbol table, and
 //! the line that declares it and its dimensions, from the debug information.
 
-use crate::symbols::from_here;
 use addr2line::gimli::{
     AttributeValue, DW_AT_count, DW_AT_decl_file, DW_AT_decl_line, DW_AT_language, DW_AT_location,
     DW_AT_type, DW_AT_upper_bound, DW_LANG_Fortran03, DW_LANG_Fortran08, DW_LANG_Fortran77,
@@ -10,6 +9,7 @@ use addr2line::gimli::{
     DwarfSections, EndianSlice, Error, NativeEndian, Operation, Reader, SectionId, UnitRef,
 };
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use rushmem_locate::{from_here, names};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -93,16 +93,7 @@ fn read(module: &str) -> Option<Vec<StaticVariable>> {
         .filter(|symbol| symbol.kind() == SymbolKind::Data);
     let variables = data.filter_map(|symbol| {
         let name = symbol.name().ok()?;
-        // The compiler appends a number to the names of static variables in functions.
-        let name = match name.rsplit_once('.') {
-            Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
-            _ => name,
-        };
-        // The demangler takes names of C such as `x` for mangled types.
-        let name = match name.starts_with("_Z") || name.starts_with("_R") {
-            true => addr2line::demangle_auto(name.into(), None).into_owned(),
-            false => name.to_owned(),
-        };
+        let name = names::in_source(name);
         let (address, nbytes) = (symbol.address(), symbol.size());
         let declared = declared.get(&address).cloned();
         (nbytes > 0).then_some(StaticVariable {

@@ -1,0 +1,273 @@
+//! The programs: each actor makes calls that it draws, and checks what they return.
+#![allow(unsafe_code)]
+
+use crate::actor::{Dest, Expected, GUARD, UNUSED};
+use crate::call::{Call, amo};
+use crate::memory::{HEAP, at, constant};
+use crate::network::SimulatedPe;
+use crate::world::{self, Event, World};
+use rushmem_transport::engine::WireEndpoint;
+use rushmem_transport::{
+    AmoOp, AmoWidth, Completion, Endpoint, Error, LocalBuf, OldValue, Pe, Put, Segment,
+};
+use std::mem::ManuallyDrop;
+
+/// The number of calls of an actor after a loss.
+const CALLS_AFTER_LOSS: u32 = 3;
+
+/// Makes the next call of an actor, and schedules the one after it.
+pub fn act(actor: usize) {
+    let call = world::with(|world| world.draw_call(actor));
+    let Some((name, call)) = call else { return };
+    perform(actor, name, call);
+    world::with(|world| world.plan_next_call(actor));
+}
+
+/// Completes what an actor has issued.
+pub fn finish(actor: usize) {
+    if world::with(|world| world.actors[actor].is_in_session) {
+        world::with(|world| world.actors[actor].is_in_session = false);
+        perform(actor, "end of session", Call::Session { is_open: false });
+    }
+    perform(actor, "last quiet", Call::Quiet);
+}
+
+/// Makes a call, and checks its results.
+fn perform(actor: usize, name: &'static str, call: Call) {
+    let mut endpoint = world::with(|world| {
+        world.log(name, [actor as u64, 0, 0]);
+        let of = &mut world.actors[actor];
+        (of.is_in_call, of.call) = (true, name);
+        let endpoint = of.endpoint.take().expect("the actor is in no call");
+        // After a failed check, nothing is completed.
+        ManuallyDrop::new(endpoint)
+    });
+    let done = issue(&mut endpoint, &call);
+    world::with(|world| {
+        let of = &mut world.actors[actor];
+        of.is_in_call = false;
+        of.endpoint = Some(ManuallyDrop::into_inner(endpoint));
+        let result = done.as_ref().map_or(u64::MAX, |done| *done);
+        world.log("returns", [actor as u64, result, 0]);
+        match done {
+            Ok(value) => world.check_result(actor, name, &call, value),
+            Err(Error::Invalid(_)) if matches!(call, Call::Invalid { .. }) => {}
+            Err(error) => world.take_loss(actor, error),
+        }
+        let (pe, wire) = (world.actors[actor].pe, world.actors[actor].wire);
+        world.make_progress();
+        world.wake_service(pe);
+        for other in 0..world.actors.len() {
+            let of = &mut world.actors[other];
+            if of.wire == wire && std::mem::take(&mut of.is_waiting) {
+                world.schedule(100, 0, Event::Act { actor: other });
+            }
+        }
+    });
+}
+
+/// Calls the engine. Returns the value that the call returns, as a number.
+fn issue(endpoint: &mut WireEndpoint<SimulatedPe>, call: &Call) -> Result<u64, Error> {
+    match *call {
+        // SAFETY: the actor keeps the source.
+        Call::Put { pe, put } => unsafe { endpoint.put(pe, put) }?,
+        // SAFETY: the actor keeps the source.
+        Call::PutStrided { pe, blocks } => unsafe { endpoint.put_strided(pe, blocks) }?,
+        Call::PutSignal { pe, put, signal } => {
+            // SAFETY: the actor keeps the source.
+            unsafe { endpoint.put_signal(pe, put, signal) }?;
+        }
+        // SAFETY: the actor keeps the destination.
+        Call::Get { pe, get } => unsafe { endpoint.get(pe, get) }?,
+        // SAFETY: the actor keeps the destination.
+        Call::GetStrided { pe, blocks } => unsafe { endpoint.get_strided_nbi(pe, blocks) }?,
+        // SAFETY: the actor keeps the destination.
+        Call::Amo { pe, request, .. } => return unsafe { endpoint.amo(pe, request) },
+        Call::Fence => endpoint.fence()?,
+        Call::Quiet => endpoint.quiet()?,
+        Call::QuietOfPe { pe } => endpoint.pe_quiet(pe)?,
+        Call::IsQuiet => return endpoint.is_quiet().map(u64::from),
+        Call::InFlight => {
+            let in_flight = endpoint.in_flight()?.expect("the engine knows");
+            assert!(in_flight.iter().all(|(_, n)| *n > 0), "{in_flight:?}");
+            return Ok(in_flight.len() as u64);
+        }
+        Call::Session { is_open } => endpoint.session(is_open)?,
+        Call::Invalid { pe, is_amo } => {
+            let (segment, mut byte) = (Segment::Heap, 0u8);
+            let done = if is_amo {
+                // SAFETY: nothing is fetched.
+                unsafe { endpoint.amo(pe, amo(at(segment, HEAP as u64 - 12), AmoOp::Add, 1)) }
+            } else {
+                let put = Put {
+                    dest: at(segment, HEAP as u64),
+                    source: LocalBuf {
+                        base: &raw mut byte,
+                        nbytes: 1,
+                    },
+                    completion: Completion::Now,
+                };
+                // SAFETY: a local.
+                unsafe { endpoint.put(pe, put) }.map(|()| 0)
+            };
+            assert!(done.is_err(), "an invalid address is accepted");
+            return done;
+        }
+    }
+    Ok(0)
+}
+
+impl World {
+    /// Schedules the next call of an actor, if it makes one.
+    fn plan_next_call(&mut self, actor: usize) {
+        if self.actors[actor].left > 0 {
+            let delay = match self.rng.u32(..10) {
+                0..6 => self.rng.u64(50..800),
+                6..9 => self.rng.u64(800..9_000),
+                _ => self.rng.u64(9_000..200_000),
+            };
+            self.schedule(delay, 0, Event::Act { actor });
+        }
+    }
+    /// Checks what a call that has succeeded shows.
+    fn check_result(&mut self, actor: usize, name: &'static str, call: &Call, value: u64) {
+        match *call {
+            Call::Put { put, .. } | Call::PutSignal { put, .. }
+                if put.completion == Completion::Now && put.source.nbytes > 0 =>
+            {
+                self.release_last_source(actor);
+            }
+            Call::PutStrided { .. } => self.release_last_source(actor),
+            Call::Get { get, .. } if get.completion == Completion::Now => {
+                let last = self.actors[actor].dests.len() - 1;
+                self.check_dests(actor, last..last + 1);
+            }
+            Call::Amo {
+                pe,
+                request,
+                expected,
+            } if request.old == OldValue::Returned => {
+                let bytes = &value.to_le_bytes()[..request.width.nbytes()];
+                assert!(value >> 32 == 0 || request.width == AmoWidth::Eight);
+                self.check_value(actor, pe, expected, bytes);
+            }
+            Call::Fence => self.actors[actor].epoch += 1,
+            Call::Quiet => self.check_quiet(actor, name, None),
+            Call::QuietOfPe { pe } => self.check_quiet(actor, name, Some(pe)),
+            Call::IsQuiet if value == 1 => self.check_quiet(actor, name, None),
+            Call::InFlight if value == 0 => self.check_quiet(actor, name, None),
+            _ => {}
+        }
+    }
+
+    fn release_last_source(&mut self, actor: usize) {
+        let of = &mut self.actors[actor];
+        let (_, memory) = of.sources.pop().expect("the source of the call");
+        of.retire([memory]);
+    }
+
+    /// Checks that all operations of an actor, or those on one PE, are complete.
+    fn check_quiet(&mut self, actor: usize, name: &str, pe: Option<Pe>) {
+        for to in (0..self.pes.len()).map(|to| Pe(to as u32)) {
+            if pe.is_some_and(|pe| pe != to) {
+                continue;
+            }
+            let model = self.model(actor, to);
+            if self.is_alive(to) {
+                self.models[model].check_complete(&self.memories[to.index()], name);
+            }
+            let is_on = |dest: &Dest| dest.pe == to;
+            self.actors[actor].dests.sort_by_key(is_on);
+            let first = self.actors[actor]
+                .dests
+                .partition_point(|dest| !is_on(dest));
+            let n = self.actors[actor].dests.len();
+            self.check_dests(actor, first..n);
+            let of = &mut self.actors[actor];
+            let (free, used) = std::mem::take(&mut of.sources)
+                .into_iter()
+                .partition(|(pe, _)| *pe == to);
+            of.sources = used;
+            let free: Vec<(Pe, Vec<u8>)> = free;
+            of.retire(free.into_iter().map(|(_, memory)| memory));
+        }
+        if pe.is_none() {
+            self.actors[actor].epoch += 1;
+        }
+    }
+
+    /// Checks results that have arrived, and retires their memory.
+    fn check_dests(&mut self, actor: usize, dests: std::ops::Range<usize>) {
+        let dests: Vec<Dest> = self.actors[actor].dests.drain(dests).collect();
+        for dest in dests {
+            let end = GUARD + dest.nbytes;
+            let guards = dest.memory[..GUARD].iter().chain(&dest.memory[end..]);
+            assert!(
+                guards.into_iter().all(|byte| *byte == UNUSED),
+                "bytes beside a result changed: {:x?}",
+                dest.memory
+            );
+            self.check_value(actor, dest.pe, dest.expected, &dest.memory[GUARD..end]);
+            self.actors[actor].retire([dest.memory]);
+        }
+    }
+
+    fn check_value(&mut self, actor: usize, pe: Pe, expected: Expected, bytes: &[u8]) {
+        let model = self.model(actor, pe);
+        let cells = &self.models[model].cells;
+        match expected {
+            Expected::Constant {
+                offset,
+                block,
+                stride,
+            } => {
+                let at = |i: usize| offset + (i / block * stride + i % block) as u64;
+                let is_right = (0..bytes.len()).all(|i| bytes[i] == constant(pe, at(i)));
+                assert!(is_right, "a get of actor {actor}: {expected:?}, {bytes:x?}");
+            }
+            Expected::Since { cell, version } => {
+                let (oldest, _) = cells[cell].versions_of(bytes);
+                assert!(
+                    oldest >= version,
+                    "actor {actor} got version {oldest} after version {version}: {:?}",
+                    cells[cell]
+                );
+            }
+            Expected::Version { cell, version } => assert_eq!(
+                cells[cell].versions_of(bytes),
+                (version, version),
+                "actor {actor}: the old value of {:?}",
+                cells[cell]
+            ),
+            Expected::Count { counter } => {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                let (old, of) = (u64::from_le_bytes(word), &mut self.counters[counter]);
+                assert!(old < of.issued, "the old value of a counter is {old}");
+                of.olds.push(old);
+            }
+        }
+    }
+
+    /// Checks the loss that a call returns. No operation of the endpoint uses memory any more.
+    fn take_loss(&mut self, actor: usize, error: Error) {
+        let of = &mut self.actors[actor];
+        assert!(
+            matches!(error, Error::Lost(..)) && self.dead.is_some(),
+            "{} of actor {actor} on PE {}: {error:?}",
+            of.call,
+            of.pe
+        );
+        let first = self.pes[of.pe.index()].network.first_loss();
+        assert_eq!(
+            Some(&error),
+            first.as_ref(),
+            "another loss than the first one"
+        );
+        if of.loss.is_none() {
+            of.left = of.left.min(CALLS_AFTER_LOSS);
+        }
+        of.loss = Some(error);
+        of.retire_all();
+    }
+}

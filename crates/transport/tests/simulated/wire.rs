@@ -1,0 +1,475 @@
+//! The wire of one origin.
+#![allow(unsafe_code)]
+
+use crate::clock;
+use crate::kinds::{Flush, Sending, WireKind};
+use crate::memory::{BLOCK, CONSTANT, key};
+use crate::network::SimulatedNetwork;
+use crate::operation::Work;
+use crate::queue::{Item, Refusal, WireState, covered};
+use crate::world::{self, Event, Symptom};
+use rushmem_transport::engine::message::Request;
+use rushmem_transport::engine::{
+    Payload, PostOutcome, Replies, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent,
+};
+use rushmem_transport::peers::loss::{RefusedMessage, Violation};
+use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A wire, by its number in the world.
+pub struct SimulatedWire {
+    pub number: usize,
+    pub kind: WireKind,
+    pub replies: Arc<Replies>,
+}
+
+impl SimulatedWire {
+    /// Posts an operation on a range of a PE if the wire takes one. `copy` and `is_counted` are those
+    /// of [`World::post`]. `is_awaited` returns whether the call may wait for the operation.
+    fn post(
+        &self,
+        network: &SimulatedNetwork,
+        pe: Pe,
+        (at, nbytes): (RemoteAddr, usize),
+        work: Work,
+        (copy, is_counted): (bool, bool),
+    ) -> Result<PostOutcome<usize>, Error> {
+        let posted = world::with(|world| match world.refusal(self.number, pe, at, nbytes) {
+            Some(refusal) => Err(refusal),
+            None => Ok(world.post(self.number, pe, work, copy, is_counted)),
+        });
+        match posted {
+            Ok(operation) => Ok(PostOutcome::Pending(operation)),
+            Err(Refusal::Full) => {
+                world::with(|world| world.wires[self.number].expected = Some(pe));
+                Ok(PostOutcome::Full)
+            }
+            Err(Refusal::Uncovered) => Ok(PostOutcome::Uncovered),
+            Err(Refusal::Broken) => Err(network.lose(pe, "an operation failed")),
+        }
+    }
+
+    fn is_tcp(&self) -> bool {
+        self.kind.sending == Sending::Collected
+    }
+
+    fn in_state<T>(&self, read: impl FnOnce(&mut WireState) -> T) -> T {
+        world::with(|world| read(&mut world.wires[self.number]))
+    }
+
+    /// Lets what the wire collects for a PE leave if `now`, or if much was collected.
+    fn release_if(&self, pe: Pe, now: bool) {
+        world::with(|world| {
+            let collected = world.wires[self.number].links[pe.index()].n_collected;
+            if now || collected >= 6 {
+                world.release(self.number, pe);
+            }
+        });
+    }
+
+    fn expect(&self, pe: Pe) {
+        self.in_state(|state| state.expected = Some(pe));
+    }
+}
+
+impl Wire for SimulatedWire {
+    type Network = SimulatedNetwork;
+    type Token = usize;
+    type Outside = ();
+
+    fn caps(&self) -> WireCaps {
+        self.kind.caps
+    }
+
+    fn reach(&mut self, network: &SimulatedNetwork, pe: Pe) -> Result<bool, Error> {
+        let (is_reached, is_broken) = world::with(|world| {
+            world.count_call();
+            let link = &mut world.wires[self.number].links[pe.index()];
+            let is_new = !link.is_reached && !std::mem::replace(&mut link.is_connecting, true);
+            let of = (link.is_reached, link.is_broken);
+            if is_new {
+                let wire = self.number;
+                let delay = world.delay();
+                world.schedule(delay, 0, Event::Connected { wire, pe });
+            }
+            of
+        });
+        match is_broken {
+            true => Err(network.lose(pe, "it refuses the connection")),
+            false => Ok(is_reached),
+        }
+    }
+
+    fn covered(
+        &mut self,
+        _: &SimulatedNetwork,
+        pe: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<Covered, Error> {
+        let covered = self.in_state(|state| covered(&self.kind, &state.links[pe.index()], at));
+        let index = at.offset / BLOCK;
+        Ok(match covered {
+            0 => Covered::Unknown(HeapBlock {
+                index: index as usize,
+                start: index * BLOCK,
+                end: (index + 1) * BLOCK,
+            }),
+            // A key may cover more than was asked for.
+            covered => Covered::Bytes(covered.min(2 * nbytes as u64) as usize),
+        })
+    }
+
+    fn learn(
+        &mut self,
+        _: &SimulatedNetwork,
+        pe: Pe,
+        block: HeapBlock,
+        entry: &[u8; ENTRY],
+    ) -> Result<(), Error> {
+        assert_eq!(
+            *entry,
+            key(pe, block.index),
+            "another key than that of {block:?}"
+        );
+        self.in_state(|state| state.links[pe.index()].known_blocks |= 1 << block.index);
+        Ok(())
+    }
+
+    unsafe fn write(
+        &mut self,
+        network: &SimulatedNetwork,
+        pe: Pe,
+        (to, source): (RemoteAddr, LocalBuf),
+        end: WriteEnd,
+    ) -> Result<PostOutcome<usize>, Error> {
+        let nbytes = source.nbytes;
+        assert!(
+            (1..=self.kind.caps.longest_write).contains(&nbytes),
+            "{nbytes} bytes"
+        );
+        assert!(
+            to.segment != Segment::Heap || to.offset >= CONSTANT as u64,
+            "a write to memory that no program changes"
+        );
+        let copies = nbytes <= self.kind.copies_up_to;
+        let is_counted = match () {
+            () if self.is_tcp() => false,
+            () if self.kind.one_token => !copies || self.kind.flush == Flush::Unneeded,
+            () => !end.awaited && (!copies || self.kind.flush == Flush::Unneeded),
+        };
+        let work = Work::Write { to, source };
+        let posted = self.post(network, pe, (to, nbytes), work, (copies, is_counted))?;
+        let PostOutcome::Pending(operation) = posted else {
+            return Ok(posted);
+        };
+        if self.is_tcp() {
+            self.in_state(|state| state.count(pe, 1));
+            match end.sent {
+                WriteSent::Now => self.release_if(pe, true),
+                WriteSent::WithNext => {}
+                WriteSent::WithOthers => self.release_if(pe, !copies),
+            }
+        }
+        world::with(|world| world.operations[operation].ends_at_source = end.source_free);
+        if copies || !end.awaited && !self.kind.one_token {
+            return Ok(PostOutcome::Done);
+        }
+        self.expect(pe);
+        Ok(posted)
+    }
+
+    unsafe fn read(
+        &mut self,
+        network: &SimulatedNetwork,
+        pe: Pe,
+        (from, dest): (RemoteAddr, LocalBuf),
+        awaited: bool,
+    ) -> Result<PostOutcome<usize>, Error> {
+        let nbytes = dest.nbytes;
+        assert!(
+            (1..=self.kind.caps.longest_read).contains(&nbytes),
+            "{nbytes} bytes"
+        );
+        let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
+        let work = Work::Read { from, dest };
+        let posted = self.post(network, pe, (from, nbytes), work, (false, is_counted))?;
+        if !matches!(posted, PostOutcome::Pending(_)) {
+            return Ok(posted);
+        }
+        if self.is_tcp() {
+            if !awaited {
+                self.in_state(|state| state.count(pe, 1));
+            }
+            self.release_if(pe, awaited);
+        }
+        if !awaited && !self.kind.one_token {
+            return Ok(PostOutcome::Done);
+        }
+        self.expect(pe);
+        Ok(posted)
+    }
+
+    fn has_amo(&self, _: &SimulatedNetwork, op: AmoOp, width: AmoWidth) -> bool {
+        self.kind.has_amo(op, width)
+    }
+
+    fn carries_out(network: &SimulatedNetwork, segment: Segment) -> bool {
+        let kind = &network.kind;
+        kind.amos == Amos::Network && (kind.amos_on_flags || segment != Segment::Internal)
+    }
+
+    unsafe fn amo(
+        &mut self,
+        network: &SimulatedNetwork,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+    ) -> Result<PostOutcome<usize>, Error> {
+        assert!(Self::carries_out(network, request.dest.segment));
+        assert!(
+            self.kind.has_amo(request.op, request.width),
+            "{:?}",
+            request.op
+        );
+        let range = (request.dest, request.width.nbytes());
+        let request = *request;
+        let work = Work::Amo { request, fetched };
+        self.post(network, pe, range, work, (false, true))
+    }
+
+    unsafe fn send(
+        &mut self,
+        network: &SimulatedNetwork,
+        pe: Pe,
+        request: &Request,
+        payload: Payload<'_>,
+        awaited: bool,
+    ) -> Result<PostOutcome<usize>, Error> {
+        let nowhere = RemoteAddr {
+            segment: Segment::Internal,
+            offset: 0,
+        };
+        let (data, is_batch) = match &payload {
+            Payload::Batch(batch) => (LocalBuf::source(batch.as_ptr(), batch.len()), true),
+            Payload::Data(data) => (*data, false),
+        };
+        assert!(request.slot.is_none() || request.position.number > 0);
+        let copies = is_batch || self.is_tcp() || data.nbytes <= self.kind.copies_up_to;
+        let is_fetched = self.kind.fetches && !copies && request.update.is_some();
+        let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
+        let header = request.encode();
+        let work = Work::Request {
+            header,
+            is_batch,
+            data,
+            is_fetched,
+        };
+        let posted = self.post(network, pe, (nowhere, 0), work, (copies, is_counted))?;
+        let PostOutcome::Pending(operation) = posted else {
+            return Ok(posted);
+        };
+        if let Payload::Batch(batch) = payload {
+            // The buffer of another batch.
+            *batch = vec![0xEE; batch.len() / 2];
+        }
+        if self.is_tcp() {
+            self.release_if(pe, is_batch || awaited || data.nbytes == 0);
+            if request.slot.is_some() || request.position.asks {
+                self.expect(pe);
+            }
+            return Ok(PostOutcome::Done);
+        }
+        world::with(|world| world.may_end_early(operation));
+        match copies || !awaited && !self.kind.one_token {
+            true => Ok(PostOutcome::Done),
+            false => Ok(posted),
+        }
+    }
+
+    fn is_over(&mut self, _: &SimulatedNetwork, pe: Pe, token: &usize) -> Result<bool, Error> {
+        Ok(world::with(|world| {
+            world.count_call();
+            match self.kind.one_token {
+                true => world.wires[self.number].links[pe.index()].in_flight == 0,
+                false => world.operations[*token].is_over,
+            }
+        }))
+    }
+
+    fn pauses(&self, _: Pe) -> bool {
+        self.kind.one_token && self.in_state(|state| clock::now() < state.full_until)
+    }
+
+    fn fence(&mut self, _: &SimulatedNetwork) -> Result<bool, Error> {
+        Ok(world::with(|world| {
+            world.count_call();
+            let wire = self.number;
+            if self.kind.fence_waits && world.wires[wire].in_flight > 0 {
+                return false;
+            }
+            for to in 0..world.pes.len() {
+                let pe = Pe(to as u32);
+                if self.kind.sending == Sending::Collected {
+                    world.release(wire, pe);
+                    continue;
+                }
+                let link = &mut world.wires[wire].links[to];
+                match link.queue.is_empty() {
+                    true => link.fenced_until = link.writes_until,
+                    false => world.enqueue(wire, pe, Item::Fence),
+                }
+            }
+            true
+        }))
+    }
+
+    fn begin_flush(&mut self, _: &SimulatedNetwork, pe: Pe) -> Result<(), Error> {
+        if matches!(self.kind.flush, Flush::Message | Flush::Acknowledgment) {
+            world::with(|world| {
+                world.count_call();
+                let wire = self.number;
+                let link = &mut world.wires[wire].links[pe.index()];
+                let last = link.started;
+                if std::mem::replace(&mut link.flushing, last) < last {
+                    world.enqueue(wire, pe, Item::Flush(last));
+                }
+                if self.kind.sending == Sending::Collected {
+                    world.release(wire, pe);
+                }
+            });
+            self.expect(pe);
+        }
+        Ok(())
+    }
+
+    fn is_flushed(&mut self, _: &SimulatedNetwork, pe: Pe) -> Result<bool, Error> {
+        Ok(world::with(|world| {
+            world.count_call();
+            let wire = self.number;
+            let state = &mut world.wires[wire];
+            let link = &mut state.links[pe.index()];
+            match self.kind.flush {
+                Flush::Unneeded => link.in_flight == 0,
+                Flush::Message => link.in_flight == 0 && link.flushed >= link.flushing,
+                Flush::Read => {
+                    if link.in_flight > 0 || link.flushed < link.flushing {
+                        return false;
+                    }
+                    if !std::mem::take(&mut link.is_unflushed) {
+                        return true;
+                    }
+                    let last = link.started;
+                    link.flushing = last;
+                    world.enqueue(wire, pe, Item::Flush(last));
+                    false
+                }
+                Flush::Acknowledgment => {
+                    if link.flushed >= link.started {
+                        let in_flight = link.in_flight as isize;
+                        state.count(pe, -in_flight);
+                        return true;
+                    }
+                    world.release(wire, pe);
+                    world.wires[wire].expected = Some(pe);
+                    false
+                }
+            }
+        }))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_state(|state| state.in_flight)
+    }
+
+    fn in_flight_to(&self, pe: Pe) -> usize {
+        self.in_state(|state| state.links[pe.index()].in_flight)
+    }
+
+    fn poll(&mut self, network: &SimulatedNetwork, take: TakeReply<'_>) -> Result<bool, Error> {
+        let (replies, failed, worked) = world::with(|world| {
+            world.count_call();
+            let state = &mut world.wires[self.number];
+            let replies = std::mem::take(&mut state.replies);
+            let failed = match (world.dead, world.symptom) {
+                (Some(dead), Symptom::Failed) => {
+                    let link = &state.links[dead.index()];
+                    (link.is_broken && link.in_flight > 0).then_some(dead)
+                }
+                _ => None,
+            };
+            if let (Sending::Collected, Some(pe)) = (self.kind.sending, state.expected) {
+                world.release(self.number, pe);
+            }
+            let sent = world.poll_queues(self.number);
+            (replies, failed, world.poll_completions(self.number) || sent)
+        });
+        let any_reply = !replies.is_empty();
+        for (reply, bytes) in replies {
+            take(reply, &bytes).map_err(|violation| refused(network, reply.pe, violation))?;
+        }
+        let taken = self.replies.take(take);
+        let n = taken.map_err(|message| network.refuse_reply(&message))?;
+        match failed {
+            Some(dead) => Err(network.lose(dead, "a poll failed")),
+            None => Ok(worked || any_reply || n > 0),
+        }
+    }
+
+    fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
+        let broke = self.in_state(|state| std::mem::take(&mut state.broke));
+        let dead = world::with(|world| world.dead).filter(|_| broke)?;
+        is_used(dead).then(|| (dead, "the connection broke".to_owned()))
+    }
+
+    fn serve(&self, network: &SimulatedNetwork, _: u32, _: bool) -> Result<bool, Error> {
+        network.local().state.count_poll();
+        Ok(world::serve())
+    }
+
+    fn confirm(&mut self, network: &SimulatedNetwork, pe: Pe) -> Result<(), Error> {
+        match world::with(|world| world.is_alive(pe)) {
+            true => Ok(()),
+            false => Err(network.lose(pe, "it does not answer")),
+        }
+    }
+
+    fn sleep(&mut self, _: &SimulatedNetwork, at_most: Duration) {
+        world::sleep(at_most.as_nanos() as u64);
+    }
+
+    fn arm(&self, are_unacked: bool) -> bool {
+        world::with(|world| {
+            let state = &world.wires[self.number];
+            let is_unsent = state.links.iter().any(|link| !link.queue.is_empty());
+            match self.kind.one_token {
+                true => {
+                    let is_unflushed = state.links.iter().any(|link| link.is_unflushed);
+                    state.in_flight == 0 && !is_unflushed && !are_unacked
+                }
+                false => self.is_tcp() || !is_unsent && state.completed.is_empty(),
+            }
+        })
+    }
+
+    fn abandon(&mut self, _: &SimulatedNetwork) -> Result<(), String> {
+        self.in_state(|state| {
+            state.is_abandoned = true;
+            for link in &mut state.links {
+                link.queue.clear();
+                link.n_collected = 0;
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Returns the loss of this PE's peer by an answer that the engine refuses. Only an answer to what
+/// was given up after a loss may be refused.
+fn refused(network: &SimulatedNetwork, pe: Pe, violation: Violation) -> Error {
+    network.refuse_reply(&RefusedMessage::of(pe, violation))
+}

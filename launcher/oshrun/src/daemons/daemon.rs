@@ -19,7 +19,7 @@ use super::connection::{
     self, DaemonOrder, EventSender, HeartbeatAnswerer, HostEvent, HostHeartbeat, HostJob,
     MAX_ORDER, StdStream, WINDOW,
 };
-use crate::failure::{StartFailure, cannot, complain};
+use crate::failure::{StartFailure, StartLimit, cannot, complain};
 use crate::output::Output;
 use crate::spawn::prepare;
 use crate::supervisor::{Supervisor, block_on};
@@ -105,6 +105,9 @@ async fn run(
     let mut output = Output::to_parent(&events, &windows, job.spec.prompts);
     let mut supervisor = Supervisor::new(true, limit)
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
+    // Heartbeats are answered even if a file system hangs.
+    let start_limit = StartLimit::new(job.local.pes.len() as u32)
+        .map_err(|error| cannot("start a thread", &error).sentence)?;
     if let Err(failure) = start(*job, &mut supervisor, &mut output, &events) {
         let sentence = format!("host {host}: {}", failure.sentence);
         supervisor.report(HostEvent::Failed {
@@ -112,6 +115,7 @@ async fn run(
             sentence,
         });
     }
+    drop(start_limit);
 
     let mut daemon = Daemon {
         host,

@@ -44,7 +44,7 @@ static void wait_for_another(const char *how, shmem_team_t team) {
     } else if (!strcmp(how, "word"))
         shmem_long_wait_until(&token, SHMEM_CMP_EQ, 1);
     else if (!strcmp(how, "lock"))
-        sleep(1), shmem_set_lock(&lock);
+        shmem_long_wait_until(&token, SHMEM_CMP_EQ, 1), shmem_set_lock(&lock);
     else
         fprintf(stderr, "unknown way %s\n", how), exit(99);
 }
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
     if (me == 0)
         printf("n_pes %d\n", n), fflush(stdout);
     if (!strcmp(how, "lock") && me == 1)
-        shmem_set_lock(&lock);
+        shmem_set_lock(&lock), shmem_long_p(&token, 1, 0);
     if (is_patient(how)) {
         shmem_finalize();
         if (me == 0)

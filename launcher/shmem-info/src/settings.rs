@@ -86,7 +86,7 @@ pub fn descriptions(word: &str) -> Result<String, String> {
 pub fn page() -> String {
     let mut text = "# Settings\n\nThese are the environment variables that the library reads. `SHMEM_INFO=1` prints them at start-up. `shmem-info` prints\n\
         the value of each, and where it comes from; `shmem-info --describe` prints what they do. A variable in parentheses is\n\
-        deprecated and counts only where the first one is not set. A value that a variable may not have ends the job with a\n\
+        deprecated; where both are set, the first one counts. A value that a variable may not have ends the job with a\n\
         message. PE 0 warns of variables whose names are nearly those of settings, of interfaces and NICs that its host does not\n\
         have, and of empty lists.\n\n\
         [Files](configuration.md) of the site and of the user change the defaults.\n\n\

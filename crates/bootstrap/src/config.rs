@@ -9,7 +9,6 @@
 //! process has at most one name of a setting from files, and none that its environment has already.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -219,12 +218,9 @@ fn values_in(text: &str, file: &str, mistakes: &mut Vec<String>) -> BTreeMap<Str
         };
         let setting = present_name(&name).to_owned();
         let is_old = name != setting;
-        let found = FileValue { name, value, place };
-        match values.entry(setting) {
-            Entry::Occupied(entry) if is_old && entry.get().name == *entry.key() => {}
-            entry => {
-                entry.insert_entry(found);
-            }
+        let has_present = values.get(&setting).is_some_and(|it| it.name == setting);
+        if !(is_old && has_present) {
+            values.insert(setting, FileValue { name, value, place });
         }
     }
     values

@@ -215,12 +215,10 @@ impl Daemons {
                     let reason = format!("it has not answered for {} s", START_LIMIT.as_secs());
                     events.extend(self.lose(number, Some(reason), processes));
                 }
-                DaemonStage::Running | DaemonStage::Idle => {
-                    if daemon.heartbeat.tick() {
-                        let seconds = connection::silence(self.limit).as_secs_f64();
-                        let reason = format!("it has been silent for {seconds} s");
-                        events.extend(self.lose(number, Some(reason), processes));
-                    }
+                DaemonStage::Running | DaemonStage::Idle if daemon.heartbeat.tick() => {
+                    let seconds = connection::silence(self.limit).as_secs_f64();
+                    let reason = format!("it has been silent for {seconds} s");
+                    events.extend(self.lose(number, Some(reason), processes));
                 }
                 _ => {}
             }

@@ -64,15 +64,9 @@ impl Library {
         let dir = self.metadata.parent().expect("it is in a directory");
         let dependencies = format!("dependency={}", dir.display());
         let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-            .args([
-                "--edition",
-                "2024",
-                "--test",
-                "--emit",
-                "metadata",
-                "-o",
-                "/dev/null",
-            ])
+            .args(["--edition", "2024", "--test", "--emit", "metadata"])
+            // The compiler renames its output, so a device as the output would be replaced.
+            .args(["--out-dir", env!("CARGO_TARGET_TMPDIR")])
             .args([
                 "--error-format",
                 "json",

@@ -31,6 +31,12 @@ const CHUNK_OVERHEAD: usize = 8;
 const CHUNK_UNIT: usize = 16;
 /// Maximum number of bytes by which a chunk in use is larger than its memory needs.
 const CHUNK_SPARE: usize = 32;
+/// The smallest size of a chunk.
+const SMALLEST_CHUNK: usize = 32;
+/// The bits of a chunk's head, behind its size, and two of them.
+const CHUNK_FLAGS: usize = 7;
+const IS_PREVIOUS_USED: usize = 1;
+const IS_USED: usize = 2;
 /// The bytes at the end of the heap that dlmalloc keeps for itself, and does not hand out.
 const END: usize = 80 + CHUNK_UNIT;
 
@@ -54,9 +60,21 @@ struct Guards {
 // SAFETY: the pointers are into the heap, which the allocator has for itself by its contract.
 unsafe impl Send for Allocator {}
 
-/// The error for a pointer that is not the start of an allocated block.
-#[derive(Debug, PartialEq, Eq)]
-pub struct NotABlockStart;
+/// The reason why a block cannot be freed or reallocated.
+#[derive(Debug)]
+pub enum Unusable {
+    /// The pointer is not the start of an allocated block.
+    NotABlockStart,
+    /// A store beyond the end of a block has changed dlmalloc's data beside this block.
+    Damaged(Block),
+}
+
+/// The word before the memory of a chunk of dlmalloc.
+struct ChunkHead {
+    nbytes: usize,
+    is_used: bool,
+    is_previous_used: bool,
+}
 
 /// The kind of an address of the heap.
 #[derive(Debug)]
@@ -245,14 +263,14 @@ impl Allocator {
     /// new start. Returns `None` if there is no room; the block is then unchanged.
     ///
     /// # Errors
-    /// When `block` is not the start of a block.
+    /// When `block` is not the start of a block, or dlmalloc's data beside it are damaged.
     pub fn reallocate(
         &mut self,
         routine: &'static str,
         block: *mut u8,
         nbytes: usize,
-    ) -> Result<Option<*mut u8>, NotABlockStart> {
-        let old = self.blocks.at(block.addr()).ok_or(NotABlockStart)?.clone();
+    ) -> Result<Option<*mut u8>, Unusable> {
+        let old = self.intact(block)?;
         if nbytes > self.nbytes {
             return Ok(None);
         }
@@ -287,13 +305,57 @@ impl Allocator {
     /// Frees a block for `routine`. Returns its size in bytes.
     ///
     /// # Errors
-    /// When `block` is not the start of a block.
-    pub fn free(&mut self, routine: &'static str, block: *mut u8) -> Result<usize, NotABlockStart> {
-        let block = self.blocks.at(block.addr()).ok_or(NotABlockStart)?.clone();
+    /// When `block` is not the start of a block, or dlmalloc's data beside it are damaged.
+    pub fn free(&mut self, routine: &'static str, block: *mut u8) -> Result<usize, Unusable> {
+        let block = self.intact(block)?;
         self.remove(&block, routine);
         // SAFETY: a block of this heap that was not freed yet, as just checked.
         self.unreported(|heap| unsafe { heap.c_free(block.start.wrapping_sub(block.front)) });
         Ok(block.nbytes)
+    }
+
+    /// Returns the block that starts at an address. dlmalloc must not follow what a store beyond the
+    /// end of a block has written, so the heads of the block's chunk and of the next one are
+    /// checked.
+    fn intact(&self, start: *mut u8) -> Result<Block, Unusable> {
+        let block = self
+            .blocks
+            .at(start.addr())
+            .ok_or(Unusable::NotABlockStart)?;
+        let (_, tail) = self.guard_sizes(CHUNK_UNIT);
+        let memory = block.start.wrapping_sub(block.front);
+        let needed = (block.front + block.nbytes + tail + CHUNK_OVERHEAD)
+            .next_multiple_of(CHUNK_UNIT)
+            .max(SMALLEST_CHUNK);
+        let head = self.chunk_head(memory.wrapping_sub(CHUNK_OVERHEAD));
+        let is_intact = (needed..=needed + CHUNK_SPARE).contains(&head.nbytes) && head.is_used && {
+            let next = memory.wrapping_add(head.nbytes);
+            let next_head = self.chunk_head(next.wrapping_sub(CHUNK_OVERHEAD));
+            let end = self.base.addr() + self.nbytes;
+            next_head.is_previous_used && next_head.nbytes <= end.saturating_sub(next.addr())
+        };
+        match is_intact {
+            true => Ok(block.clone()),
+            false => Err(Unusable::Damaged(block.clone())),
+        }
+    }
+
+    /// Reads the head of a chunk of dlmalloc.
+    fn chunk_head(&self, at: *mut u8) -> ChunkHead {
+        let read = || {
+            // SAFETY: an aligned word of the heap, which the allocator has for itself. A program
+            // that writes beyond its block may change it at any time.
+            unsafe { at.cast::<usize>().read_volatile() }
+        };
+        let word = match &self.guards {
+            Some(guards) => guards.marks.unreported(read),
+            None => read(),
+        };
+        ChunkHead {
+            nbytes: word & !CHUNK_FLAGS,
+            is_used: word & IS_USED != 0,
+            is_previous_used: word & IS_PREVIOUS_USED != 0,
+        }
     }
 
     /// Removes a block from the allocated ones. With guards, forbids accesses to it, and remembers

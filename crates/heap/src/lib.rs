@@ -23,7 +23,7 @@ mod published;
 mod reservation;
 pub mod statics;
 
-pub use allocator::{AddressKind, Allocator, Misplaced, Overwritten};
+pub use allocator::{AddressKind, Allocator, Misplaced, Overwritten, Unusable};
 pub use error::Error;
 pub use hugetlb::{ReservedAt, ReservedPages};
 pub use layout::Layout;

@@ -158,16 +158,35 @@ fn the_whole_heap_can_be_one_block() {
 fn foreign_and_freed_pointers_are_refused() {
     let mut h = heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
-    assert_eq!(
+    assert!(matches!(
         h.allocator.free(BY, block.wrapping_add(16)),
-        Err(NotABlockStart)
-    );
-    assert_eq!(
+        Err(Unusable::NotABlockStart)
+    ));
+    assert!(matches!(
         h.allocator.reallocate(BY, block.wrapping_add(1), 5),
-        Err(NotABlockStart)
-    );
-    assert_eq!(h.allocator.free(BY, block), Ok(100));
-    assert_eq!(h.allocator.free(BY, block), Err(NotABlockStart));
+        Err(Unusable::NotABlockStart)
+    ));
+    assert!(matches!(h.allocator.free(BY, block), Ok(100)));
+    assert!(matches!(
+        h.allocator.free(BY, block),
+        Err(Unusable::NotABlockStart)
+    ));
+}
+
+#[test]
+fn a_block_beside_damaged_data_of_the_allocator_is_refused() {
+    for byte in [0, 1, 0xff] {
+        let mut h = heap(1 << 16);
+        let [one, other] = [0; 2].map(|_| h.allocator.allocate(BY, 100, 16).expect("room"));
+        let behind = one.addr() - h.base + 100;
+        fill(&mut h, behind, 10, byte);
+        for block in [one, other] {
+            assert!(matches!(
+                h.allocator.free(BY, block),
+                Err(Unusable::Damaged(Block { nbytes: 100, .. }))
+            ));
+        }
+    }
 }
 
 #[test]

@@ -18,8 +18,9 @@ use crate::net::network;
 use crate::observers::{self, Action, Event};
 use crate::teams::same_collective::CheckedArgument;
 use core::ffi::{c_long, c_void};
-use rushmem_heap::{AddressKind, Allocator, Misplaced};
+use rushmem_heap::{AddressKind, Allocator, Misplaced, Unusable};
 use rushmem_transport::Segment;
+use std::cell::Cell;
 use std::ptr::null_mut;
 
 /// The default alignment of a block: that of the largest C type.
@@ -132,11 +133,9 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     heap_barrier(call, &arguments);
     require_intact(call, job, ptr);
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
-    let moved = with_allocator(job, |a| a.reallocate(call.name(), ptr.cast(), nbytes));
+    let moved = allocating(call, job, |a| a.reallocate(call.name(), ptr.cast(), nbytes));
     checks::forget_blocks();
-    let Ok(moved) = moved else {
-        fail_not_a_block(call, job, ptr)
-    };
+    let moved = moved.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
     match moved {
         Some(block) => {
             if let Some((_, nbytes)) = old {
@@ -165,15 +164,11 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     }
     heap_barrier(call, &[checked_offset(call, job, ptr)]);
     require_intact(call, job, ptr);
-    let freed = with_allocator(job, |a| a.free(call.name(), ptr.cast()));
+    let freed = allocating(call, job, |a| a.free(call.name(), ptr.cast()));
     checks::forget_blocks();
-    match freed {
-        Ok(nbytes) => {
-            report_block(call, ptr, nbytes, false);
-            lock::forget(ptr.addr()..ptr.addr() + nbytes);
-        }
-        Err(_) => fail_not_a_block(call, job, ptr),
-    }
+    let nbytes = freed.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
+    report_block(call, ptr, nbytes, false);
+    lock::forget(ptr.addr()..ptr.addr() + nbytes);
 }
 
 /// The symmetric heap of this PE, in bytes.
@@ -209,7 +204,7 @@ fn allocate_block(
     alignment: usize,
     for_amos: bool,
 ) -> Option<*mut u8> {
-    let block = with_allocator(job, |a| a.allocate(call.name(), nbytes, alignment));
+    let block = allocating(call, job, |a| a.allocate(call.name(), nbytes, alignment));
     match block {
         Some(block) => {
             prepare_block(call, job, block, nbytes, for_amos);
@@ -315,6 +310,40 @@ fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
         .allocator()
         .as_mut()
         .expect("there is an allocator between init and finalize"))
+}
+
+thread_local! {
+    /// The call in which this thread changes the data of the allocator.
+    static ALLOCATING: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
+/// Works as [`with_allocator`], for a call that allocates or frees. The allocator follows its data
+/// in the heap, so it may crash if a store beyond the end of a block has changed them.
+fn allocating<R>(call: Call, job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
+    ALLOCATING.set(Some(call));
+    let result = with_allocator(job, f);
+    ALLOCATING.set(None);
+    result
+}
+
+/// Returns the call in which this thread allocates or frees now. May be called in the handler of a
+/// signal.
+pub(crate) fn allocating_call() -> Option<Call> {
+    ALLOCATING.get()
+}
+
+/// The remedy for a heap that a store has damaged.
+pub(crate) const DAMAGED: &str = "a store before this went beyond the end of a block; run the \
+    program with SHMEM_CHECK=1, which names the block";
+
+fn fail_unusable(call: Call, job: &Job, ptr: *const c_void, why: Unusable) -> ! {
+    match why {
+        Unusable::NotABlockStart => fail_not_a_block(call, job, ptr),
+        Unusable::Damaged(block) => fail!(
+            call,
+            "the symmetric heap is damaged beside {block}: {DAMAGED}"
+        ),
+    }
 }
 
 fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {

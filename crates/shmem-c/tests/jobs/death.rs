@@ -171,6 +171,17 @@ fn a_damaged_heap_has_a_place() {
     }
 }
 
+/// The allocator follows what a store beyond a block has written.
+#[test]
+fn a_crash_in_a_damaged_symmetric_heap_names_the_check_that_finds_the_store() {
+    let outcome = crash("symmetric_heap");
+    outcome.assert_crashes(
+        "the symmetric heap is damaged, which shmem_malloc has found; a store before this went beyond",
+        &["was killed by SIGSEGV"],
+    );
+    outcome.assert_crashes("SHMEM_CHECK=1", &[]);
+}
+
 /// The inline overloads of the header are not reported as functions of the program.
 #[test]
 fn messages_name_the_lines_and_functions_of_a_program_in_cxx() {

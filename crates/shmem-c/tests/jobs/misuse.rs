@@ -122,6 +122,15 @@ fn arguments_without_a_meaning() {
         ("destroy_world", ["PE", "shmem_team_destroy", "predefined"]),
         ("broadcast_root_n", ["PE", "shmem_int_broadcast", "PE_root"]),
         ("barrier_beyond_n", ["PE", "shmem_barrier", "PE_size"]),
+#[test]
+fn a_block_beside_a_damaged_part_of_the_heap() {
+    misuse("free_damaged").assert_fails(&[
+        "PE",
+        "shmem_free: the symmetric heap is damaged beside the block of 100 bytes",
+        "SHMEM_CHECK=1",
+    ]);
+}
+
     ] {
         misuse(how).assert_fails(&words);
     }

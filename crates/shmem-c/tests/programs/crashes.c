@@ -83,6 +83,23 @@ static void abort_in_wait(void) {
     shmem_long_wait_until(dest, SHMEM_CMP_EQ, 1);
 }
 
+static char *block;
+
+/* Leaves a hole in the symmetric heap behind the block. */
+static void make_hole(void) {
+    block = shmem_malloc(100);
+    void *hole = shmem_malloc(100);
+    shmem_malloc(100);
+    shmem_free(hole);
+}
+
+/* Stores over the hole, in which the allocator has its data. */
+static void damage_symmetric_heap(void) {
+    for (int i = 100; i < 160; i++)
+        ((volatile char *)block)[i] = 0x7f;
+    shmem_malloc(100);
+}
+
 static void crash(const char *how) {
     if (!strcmp(how, "null_call"))
         call_null();
@@ -90,6 +107,8 @@ static void crash(const char *how) {
         two_threads();
     else if (!strcmp(how, "heap"))
         damage_heap();
+    else if (!strcmp(how, "symmetric_heap"))
+        damage_symmetric_heap();
     else if (!strcmp(how, "free_twice"))
         free_twice();
     else if (!strcmp(how, "small_stack"))
@@ -127,7 +146,7 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "early"))
         store((int *)8);
     shmem_init();
-    shmem_barrier_all();
+    make_hole();
     if (shmem_my_pe() == 1)
         crash(how);
     shmem_barrier_all();

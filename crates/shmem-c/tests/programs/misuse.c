@@ -172,6 +172,14 @@ static int of_cray(const char *how, int *heap) {
 /* Misuses by all PEs. Returns false if only one PE makes the misuse. */
 static int collective(const char *how, int *heap) {
     int on_stack = 5;
+static void free_damaged(void) {
+    char *one = shmem_malloc(100), *other = shmem_malloc(100);
+    for (int i = 0; i < 110; i++)
+        ((volatile char *)one)[i] = 1;
+    shmem_free(other);
+    shmem_free(one);
+}
+
     if (is(how, "broadcast_stack_dest"))
         shmem_int_broadcast(SHMEM_TEAM_WORLD, &on_stack, heap, 1, 0);
     else if (is(how, "reduce_stack_source"))
@@ -181,6 +189,8 @@ static int collective(const char *how, int *heap) {
     else if (is(how, "free_foreign"))
         shmem_free(&static_word);
     else if (is(how, "free_inside"))
+    else if (is(how, "free_damaged"))
+        free_damaged();
         shmem_free(heap + 1);
     else if (is(how, "reduce_invalid_team"))
         shmem_int_max_reduce(SHMEM_TEAM_INVALID, heap, heap + 1, 1);

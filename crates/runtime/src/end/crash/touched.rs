@@ -2,6 +2,7 @@
 //! address that is not a function, or an access beyond the end of the stack.
 
 use super::signal::Crash;
+use crate::api::heap;
 use core::ffi::c_int;
 use std::ops::Range;
 
@@ -42,6 +43,12 @@ pub(super) struct Touched {
 pub(super) fn describe(crash: &Crash) -> Option<Touched> {
     if !is_fault(crash) {
         return None;
+    }
+    if let Some(call) = heap::allocating_call() {
+        return Some(Touched {
+            what: format!("the symmetric heap is damaged, which {call} has found"),
+            remedy: Some(heap::DAMAGED.into()),
+        });
     }
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let address = crash.address;

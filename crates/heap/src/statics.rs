@@ -15,7 +15,7 @@ mod slots;
 mod views;
 
 pub use fork::are_shared;
-pub use program::Statics;
+pub use program::{ConstantMemory, Statics};
 pub use remap::{NotRemapped, Remapped};
 #[cfg(test)]
 pub(crate) use slots::StaticSlots;

@@ -44,6 +44,8 @@ pub(crate) struct Job {
     pub(crate) is_oversubscribed_somewhere: bool,
     /// True if the symmetric heap has the same address on all PEs.
     pub(crate) has_equal_heap_addresses: bool,
+    /// True if all PEs run the same build of the program, so that its constants are equal.
+    pub(crate) has_equal_constants: bool,
     pub(crate) thread_level: c_int,
     /// True if several threads of some PE may be in the library at once. It is equal on all PEs.
     pub(crate) has_threads_somewhere: bool,
@@ -166,18 +168,19 @@ impl CurrentTable {
     }
 }
 
-/// Returns a digest of numbers (FNV-1a over their bytes), for tags of messages and for comparing
-/// values that must be equal on all PEs. Inputs can be constructed that collide.
+/// Returns the [digest](digest_of_bytes) of the bytes of numbers, for tags of messages and for
+/// comparing values that must be equal on all PEs.
 pub(crate) fn digest(numbers: &[u64]) -> u64 {
-    fnv1a(numbers.iter().flat_map(|n| n.to_le_bytes()))
+    digest_of_bytes(numbers.iter().flat_map(|n| n.to_le_bytes()))
 }
 
 /// Returns a digest of a text, which is not 0.
 pub(crate) fn digest_of_text(text: &str) -> u64 {
-    fnv1a(text.bytes()).max(1)
+    digest_of_bytes(text.bytes()).max(1)
 }
 
-fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
+/// Returns a digest of bytes (FNV-1a). Inputs can be constructed that collide.
+pub(crate) fn digest_of_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -6,6 +6,7 @@ pub(crate) mod accessible;
 pub(crate) mod address;
 pub(crate) mod areas;
 pub(crate) mod checks;
+pub(crate) mod constants;
 pub(crate) mod huge_pages;
 pub(crate) mod locked;
 pub(crate) mod range;

@@ -529,6 +529,7 @@ const HERE: &[&str] = &[
     "by_way_of_peers.c",
     "c11_generics.c",
     "collectives_team.c",
+    "constant_sources.c",
     "constants.c",
     "contexts.c",
     "cxx.cpp",

@@ -4,9 +4,17 @@
 //! segments of the executable, without the pages that the dynamic linker makes read-only (RELRO).
 //! There is one such segment or, from some linkers, several; together they are one symmetric
 //! segment with holes.
+//!
+//! Constants are in the other pages of the executable. Each PE has a copy of its own, which no PE
+//! can change. The copies are equal, except for those that contain addresses: the dynamic linker
+//! relocates them in the pages that it then makes read-only.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
+
+/// The type (`NT_GNU_BUILD_ID`, on machines of little-endian order) and the owner of the note by
+/// which a linker identifies a build.
+const BUILD_ID: &[u8] = b"\x03\0\0\0GNU\0";
 
 /// The static data of the program in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +22,24 @@ pub struct Statics {
     load_address: usize,
     pub(super) start: usize,
     pub(super) parts: Vec<ProgramPart>,
+    /// The addresses of the segments that are never written.
+    constants: Vec<Range<usize>>,
+    /// The addresses of the pages that the dynamic linker makes read-only after it has relocated
+    /// them.
+    relocated: Range<usize>,
+    /// The addresses of the notes of the linker.
+    notes: Vec<Range<usize>>,
     fingerprint: Vec<u64>,
     has_linker: bool,
+}
+
+/// The memory of a constant of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConstantMemory {
+    /// Bytes that are the same in all processes of the executable.
+    Equal,
+    /// Bytes that may contain addresses, which differ from process to process.
+    Relocated,
 }
 
 /// A run of pages with variables, without holes.
@@ -113,10 +137,32 @@ impl Statics {
             .collect();
         let has_linker = headers.iter().any(|header| header.kind == libc::PT_INTERP);
         let start = load_address.wrapping_add(first);
+        let loaded = |range: Range<usize>| {
+            load_address.wrapping_add(range.start)..load_address.wrapping_add(range.end)
+        };
+        let constants: Vec<Range<usize>> = headers
+            .iter()
+            .filter(|header| header.kind == libc::PT_LOAD && header.flags & libc::PF_W == 0)
+            .map(|header| loaded(header.address..header.address + header.nbytes))
+            .collect();
+        let is_loaded = |range: &Range<usize>| {
+            let holds =
+                |segment: &Range<usize>| segment.start <= range.start && range.end <= segment.end;
+            constants.iter().any(holds)
+        };
+        let notes = headers
+            .iter()
+            .filter(|header| header.kind == libc::PT_NOTE)
+            .map(|header| loaded(header.address..header.address + header.nbytes))
+            .filter(is_loaded)
+            .collect();
         Statics {
             load_address,
             start,
             parts,
+            constants,
+            relocated: loaded(protected),
+            notes,
             fingerprint,
             has_linker,
         }
@@ -156,6 +202,35 @@ impl Statics {
     /// Returns true if the program was linked statically, so that it cannot open shared libraries.
     pub fn of_static_program(&self) -> bool {
         !self.has_linker
+    }
+
+    /// Returns the kind of the constant memory that contains the `nbytes` bytes at `addr`; `None`
+    /// if they are not within constant memory of the program.
+    pub fn constant_at(&self, addr: usize, nbytes: usize) -> Option<ConstantMemory> {
+        let holds = |range: &Range<usize>| range.contains(&addr) && nbytes <= range.end - addr;
+        if self.constants.iter().any(holds) {
+            return Some(ConstantMemory::Equal);
+        }
+        holds(&self.relocated).then_some(ConstantMemory::Relocated)
+    }
+
+    /// Returns bytes that differ if the constants of the program differ: the notes of the linker if
+    /// they identify the build, otherwise the constants.
+    pub fn identity_of_constants(&self) -> impl Iterator<Item = u8> {
+        let bytes = |ranges: &[Range<usize>]| {
+            let addresses = ranges.to_vec().into_iter().flatten();
+            // SAFETY: an address in a segment of the program, which is readable and never written.
+            addresses.map(|at| unsafe { std::ptr::with_exposed_provenance::<u8>(at).read() })
+        };
+        let notes: Vec<u8> = bytes(&self.notes).collect();
+        let is_identified = notes
+            .windows(BUILD_ID.len())
+            .any(|window| window == BUILD_ID);
+        bytes(if is_identified {
+            &self.notes
+        } else {
+            &self.constants
+        })
     }
 
     /// Returns numbers that differ if the layout of the program differs.

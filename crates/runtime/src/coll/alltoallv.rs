@@ -9,7 +9,7 @@ use crate::call::{Call, fail};
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
 use crate::job::digest;
-use crate::memory::range::symmetric;
+use crate::memory::range::{symmetric, symmetric_source};
 use crate::sync::backoff;
 use crate::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
 use crate::sync::team_signals::OngoingCollective;
@@ -203,7 +203,7 @@ fn deliver(
         }
         let to = target.target.wrapping_add(offset);
         let to = symmetric(call, "target", to, nbytes);
-        symmetric(call, "source", from, nbytes).copy_to(pe, to);
+        symmetric_source(call, from, nbytes).copy_to(pe, to);
     };
     for step in pairwise::all_to_all(executor.n(), executor.me()) {
         match step {

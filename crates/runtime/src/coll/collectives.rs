@@ -15,7 +15,7 @@ use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
 use crate::job;
 use crate::job::handle::TeamHandle;
 use crate::memory::checks;
-use crate::memory::range::{SymmetricRange, symmetric};
+use crate::memory::range::{SymmetricRange, symmetric, symmetric_source};
 use crate::net::contexts::DefaultContext;
 use crate::net::order;
 use crate::observers::FollowedMembers;
@@ -130,7 +130,7 @@ pub unsafe fn broadcast(
         );
     }
     let dest = symmetric(call, "dest", dest, nbytes);
-    let source = symmetric(call, "source", source, nbytes);
+    let source = symmetric_source(call, source, nbytes);
     entry.require_same_arrays(dest, source, nbytes, &[("PE_root", root as u64)]);
     entry.show_followed(FollowedMembers::Member, root as u32);
     let is_on_set = executor.collective.team.is_active_set();
@@ -191,7 +191,7 @@ pub unsafe fn collect_within(
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric(call, "source", source, nbytes);
+    let source = symmetric_source(call, source, nbytes);
     entry.require_same(&[]);
     let own = nbytes as u64 | if in_place { IN_PLACE } else { 0 };
     let short = executor.gather_slots(own, source);
@@ -282,7 +282,7 @@ pub unsafe fn fcollect(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let total = nbytes.saturating_mul(executor.n() as usize);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric(call, "source", source, nbytes);
+    let source = symmetric_source(call, source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
     entry.require_same_arrays(dest, source, nbytes, &[]);
     entry.check_apart(source, dest);
@@ -314,7 +314,7 @@ pub unsafe fn alltoall(
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let total = nbytes.saturating_mul(executor.n() as usize);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric(call, "source", source, total);
+    let source = symmetric_source(call, source, total);
     let dest = symmetric(call, "dest", dest, total);
     entry.require_same_arrays(dest, source, nbytes, &[]);
     entry.check_apart(source, dest);
@@ -372,7 +372,7 @@ pub unsafe fn alltoalls(
     };
     let in_place = is_in_place(dest, source, nelems);
     let dest = symmetric(call, "dest", dest, span("dst", dst));
-    let source = symmetric(call, "source", source, span("sst", sst));
+    let source = symmetric_source(call, source, span("sst", sst));
     let nbytes = nelems.saturating_mul(elem_bytes);
     entry.require_same_arrays(
         dest,

@@ -117,7 +117,9 @@ pub(crate) fn scan(
     op: &Combine,
     exclusive: bool,
 ) {
-    let is_mapped = members.world_pes().all(|pe| source.image(pe).is_some());
+    let is_mapped = members
+        .world_pes()
+        .all(|pe| source.image(pe).is_some() && dest.image(pe).is_some());
     for at in (0..source.nbytes()).step_by(SCRATCH) {
         let nbytes = SCRATCH.min(source.nbytes() - at);
         let (source, dest) = (source.part(at, nbytes), dest.part(at, nbytes));

@@ -8,7 +8,7 @@ use crate::coll::requests;
 use crate::job::caller::{self, warn_once};
 use crate::job::handle::TeamHandle;
 use crate::job::{self, Job};
-use crate::memory::range::{SymmetricRange, symmetric};
+use crate::memory::range::{SymmetricRange, symmetric, symmetric_source};
 use crate::net::{endpoints, network};
 use crate::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use crate::teams::active_set;
@@ -266,7 +266,7 @@ impl<'a> CollectiveEntry<'a> {
     ) -> Vectors {
         let (call, nbytes) = (self.collective.call, nelems.saturating_mul(op.elem_bytes()));
         let dest = symmetric(call, "dest", dest, nbytes);
-        let source = symmetric(call, "source", source, nbytes);
+        let source = symmetric_source(call, source, nbytes);
         self.require_same_arrays(dest, source, nbytes, &[]);
         require_disjoint(call, self.job, source, dest);
         Vectors { source, dest, op }

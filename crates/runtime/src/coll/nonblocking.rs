@@ -9,7 +9,7 @@ use crate::coll::{collectives, requests};
 use crate::job;
 use crate::job::caller;
 use crate::job::handle::{RequestHandle, TeamHandle};
-use crate::memory::range::symmetric;
+use crate::memory::range::{symmetric, symmetric_source};
 use crate::teams::registry;
 use core::ffi::c_int;
 
@@ -86,7 +86,7 @@ pub unsafe fn start(
     let nbytes = collective.nbytes(n);
     let is_known = !matches!(collective, NonblockingCollective::Collect { .. });
     symmetric(call, "dest", dest, if is_known { nbytes } else { 0 });
-    symmetric(call, "source", source, nbytes);
+    symmetric_source(call, source, nbytes);
     let work = Work {
         collective,
         dest,

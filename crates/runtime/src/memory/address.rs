@@ -410,7 +410,8 @@ pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<Re
     })
 }
 
+/// Returns true if there is a PE `pe`.
 #[inline(always)]
-fn is_pe(pe: c_int) -> bool {
+pub(super) fn is_pe(pe: c_int) -> bool {
     (pe as u32 as usize) < MAP.n_pes.load(Relaxed)
 }

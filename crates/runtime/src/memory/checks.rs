@@ -9,7 +9,7 @@
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
 use crate::memory::accessible::{LocalAccess, require_accessible};
-use crate::memory::{address, shortage, statics};
+use crate::memory::{address, constants, shortage, statics};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
 use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
@@ -126,6 +126,9 @@ pub(crate) fn refuse(
             "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
              program ({static_bytes} bytes at {first:#x}); check the count"
         );
+    }
+    if let Some(why) = constants::refusal(call, job, argument, addr, nbytes) {
+        fail!(call, "argument {argument}: {addr:#x} {why}");
     }
     let declare = match call.is_fortran() {
         true => "give it the attribute SAVE",

@@ -8,7 +8,8 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use crate::memory::{address, checks};
+use crate::job;
+use crate::memory::{address, checks, constants, statics};
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -21,18 +22,28 @@ pub(crate) const SCRATCH: usize = 8 << 10;
 /// peer's memory (an [`image`](SymmetricRange::image)).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SymmetricRange {
-    /// `None` for private memory and for an image, which have no image on other PEs.
-    segment: Option<Segment>,
-    /// Bytes from the segment's start. Has no meaning without a segment.
+    home: Home,
+    /// Bytes from the segment's start, or for a constant from the program's load address. Has no
+    /// meaning for private memory.
     offset: usize,
     start: *mut u8,
     nbytes: usize,
 }
 
+/// The kind of memory that a range is in, which decides where its image on another PE is.
+#[derive(Clone, Copy, Debug)]
+enum Home {
+    Segment(Segment),
+    /// A constant of the program, which is its own image: it is equal on all PEs.
+    Constant,
+    /// Private memory, or an image on another PE. It has no image.
+    Private,
+}
+
 impl SymmetricRange {
     /// A range of no bytes.
     pub(crate) const EMPTY: SymmetricRange = SymmetricRange {
-        segment: Some(Segment::Internal),
+        home: Home::Segment(Segment::Internal),
         offset: 0,
         start: std::ptr::null_mut(),
         nbytes: 0,
@@ -49,7 +60,7 @@ impl SymmetricRange {
         nbytes: usize,
     ) -> SymmetricRange {
         SymmetricRange {
-            segment: Some(segment),
+            home: Home::Segment(segment),
             offset,
             start,
             nbytes,
@@ -64,7 +75,7 @@ impl SymmetricRange {
         // SAFETY: the source is a range that is mapped here; the private array is at least as long.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(start, self.start, self.nbytes) };
         f(SymmetricRange {
-            segment: None,
+            home: Home::Private,
             offset: 0,
             start,
             nbytes: self.nbytes,
@@ -77,7 +88,7 @@ impl SymmetricRange {
         let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
         assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");
         f(SymmetricRange {
-            segment: None,
+            home: Home::Private,
             offset: 0,
             start: scratch.as_mut_ptr().cast(),
             nbytes,
@@ -88,7 +99,7 @@ impl SymmetricRange {
     pub(crate) fn of_private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
         let nbytes = memory.len();
         SymmetricRange {
-            segment: None,
+            home: Home::Private,
             offset: 0,
             start: memory.as_mut_ptr().cast(),
             nbytes,
@@ -113,10 +124,10 @@ impl SymmetricRange {
     /// Returns the image on `pe` as a range to read from, if it is mapped here.
     ///
     /// # Panics
-    /// If the range has no segment: private memory or an image.
+    /// If the range is private memory or an image.
     pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
         self.on(pe).map(|start| SymmetricRange {
-            segment: None,
+            home: Home::Private,
             offset: 0,
             start,
             ..self
@@ -209,15 +220,18 @@ impl SymmetricRange {
     /// Returns a pointer to the image on `pe`, if it is mapped here.
     ///
     /// # Panics
-    /// If the range has no segment: private memory or an image.
+    /// If the range is private memory or an image.
     pub(crate) fn on(self, pe: Pe) -> Option<*mut u8> {
+        if let Home::Constant = self.home {
+            return Some(self.start);
+        }
         address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
     /// Returns the location of byte `at` for a transport, the same on every PE.
     ///
     /// # Panics
-    /// If the range has no segment: private memory or an image.
+    /// If the range has no segment.
     pub(crate) fn remote(self, at: usize) -> RemoteAddr {
         RemoteAddr {
             segment: self.segment(),
@@ -226,7 +240,10 @@ impl SymmetricRange {
     }
 
     fn segment(self) -> Segment {
-        self.segment.expect("private memory has no image elsewhere")
+        match self.home {
+            Home::Segment(segment) => segment,
+            Home::Constant | Home::Private => panic!("a range without an image elsewhere"),
+        }
     }
 }
 
@@ -247,6 +264,23 @@ pub(crate) fn symmetric(
         .unwrap_or_else(|| checks::require_symmetric(call, argument, addr, nbytes, 0));
     // SAFETY: the bytes were just located in the segment.
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
+}
+
+/// Works as [`symmetric`] for an argument that the routine only reads, which may be a constant.
+pub(crate) fn symmetric_source(call: Call, address: *const u8, nbytes: usize) -> SymmetricRange {
+    let addr = address.addr();
+    let is_constant = nbytes > 0
+        && address::locate_unobserved(addr, nbytes).is_none()
+        && constants::are_equal(job::require(call), addr, nbytes);
+    if !is_constant {
+        return symmetric(call, "source", address, nbytes);
+    }
+    SymmetricRange {
+        home: Home::Constant,
+        offset: addr - statics::own().load_address(),
+        start: address.cast_mut(),
+        nbytes,
+    }
 }
 
 /// Prints the number of bytes, the address of the first one, and the address behind the last one.

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::job::handle::ContextHandle;
 use crate::memory::accessible::LocalAccess;
 use crate::memory::visibility::release;
-use crate::memory::{address, checks};
+use crate::memory::{address, checks, constants};
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network};
 use crate::observers::{
@@ -548,18 +548,19 @@ fn resolve_others(
     pe: c_int,
     (is_open, is_by_cpu): (bool, bool),
 ) -> RemoteBytes {
+    let argument = argument.name();
     match address::reachable(addr, nbytes, pe).filter(|_| is_by_cpu) {
         Some(here) => RemoteBytes::Cpu(here),
-        None => {
-            let argument = argument.name();
-            RemoteBytes::Network(checks::require_remote(
-                call,
-                argument,
-                addr,
-                nbytes,
-                (pe, is_open),
-            ))
+        None if constants::can_read(call, argument, addr, nbytes, pe) => {
+            RemoteBytes::Cpu(std::ptr::with_exposed_provenance_mut(addr))
         }
+        None => RemoteBytes::Network(checks::require_remote(
+            call,
+            argument,
+            addr,
+            nbytes,
+            (pe, is_open),
+        )),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::call::{Call, fail};
 use crate::job;
 use crate::job::caller;
 use crate::memory::accessible::LocalAccess;
-use crate::memory::checks;
+use crate::memory::{checks, constants};
 use core::ffi::c_int;
 use rushmem_transport::LocalBuf;
 
@@ -100,7 +100,10 @@ fn check_unknown(
         checks::check_local(call, accessed, local);
     }
     // Without bytes there is nothing to check; the access itself checks the PE.
-    if nbytes > 0 && !checks::is_known_object(addr, nbytes) {
+    if nbytes > 0
+        && !checks::is_known_object(addr, nbytes)
+        && !constants::can_read(call, argument, addr, nbytes, pe)
+    {
         checks::require_bytes(call, argument, addr, nbytes, pe);
     }
 }

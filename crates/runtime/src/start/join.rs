@@ -17,8 +17,8 @@ use crate::diagnosis::status;
 use crate::end::leave;
 use crate::job::CurrentTable;
 use crate::job::Job;
-use crate::job::digest;
 use crate::job::members::Members;
+use crate::job::{digest, digest_of_bytes};
 use crate::memory::address;
 use crate::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
 use crate::memory::{huge_pages, shortage, statics};
@@ -198,6 +198,7 @@ impl Identified {
             cpus: locality::usable_cpus(),
             thread_level: self.thread_level,
             statics: digest(statics::own().fingerprint()),
+            constants: digest_of_bytes(statics::own().identity_of_constants()),
             statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
             statics_start: record::prints_addresses().then(|| statics::own().start()),
             reserved: reserved.iter().map(Reservation::slice).collect(),
@@ -553,7 +554,9 @@ impl Published {
             node_members(&pe.machines, me),
         ];
         registry::set(Teams::new(me, &pe.nodes, predefined));
-        let stack = records[me.0].stack;
+        let StartupRecord {
+            stack, constants, ..
+        } = records[me.0];
         Job {
             me,
             n_pes,
@@ -566,6 +569,9 @@ impl Published {
             is_oversubscribed: cpus_per_pe == 0,
             is_oversubscribed_somewhere,
             has_equal_heap_addresses,
+            has_equal_constants: records
+                .position(|record| record.constants != constants)
+                .is_none(),
             thread_level: pe.thread_level,
             has_threads_somewhere,
             secret: records[0].secret.unwrap_or_default(),

@@ -43,6 +43,8 @@ pub(super) struct StartupRecord {
     pub(super) thread_level: c_int,
     /// A digest of the layout of the program's static data.
     pub(super) statics: u64,
+    /// A digest that differs if the program's constants differ.
+    pub(super) constants: u64,
     /// The start of the PE's static data in its slot of the node's memory, or in its file; `None`
     /// if they are not in shared memory.
     pub(super) statics_in_slot: Option<u64>,

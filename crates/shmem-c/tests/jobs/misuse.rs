@@ -36,7 +36,38 @@ fn run(job: Job) -> Outcome {
 fn addresses_that_are_not_symmetric() {
     for (how, words) in [
         ("put_stack_dest", ["PE 1", "shmem_int_put", "dest"]),
-        ("put_library_dest", ["PE 1", "shmem_putmem", "dest"]),
+        (
+            "put_library_dest",
+            [
+                "PE 1",
+                "shmem_putmem: argument dest",
+                "libc.so.6, whose variables are not symmetric",
+            ],
+        ),
+        (
+            "put_constant_dest",
+            [
+                "PE 1",
+                "shmem_int_put: argument dest",
+                "is constant; remove const",
+            ],
+        ),
+        (
+            "get_relocated_source",
+            [
+                "PE 1",
+                "shmem_getmem: argument source",
+                "contains addresses, which differ from PE to PE; remove const",
+            ],
+        ),
+        (
+            "get_beyond_constants",
+            [
+                "PE 1",
+                "shmem_getmem: argument source",
+                "fewer than 1048576 bytes of constants",
+            ],
+        ),
         (
             "put_beyond_statics",
             ["PE 1", "shmem_putmem", "beyond the static data"],
@@ -91,6 +122,15 @@ fn memory_that_is_not_allocated() {
     }
 }
 
+#[test]
+fn a_block_beside_a_damaged_part_of_the_heap() {
+    misuse("free_damaged").assert_fails(&[
+        "PE",
+        "shmem_free: the symmetric heap is damaged beside the block of 100 bytes",
+        "SHMEM_CHECK=1",
+    ]);
+}
+
 /// Between PEs that share memory, this is found even without SHMEM_CHECK, since later blocks of the
 /// heap would have different addresses.
 #[test]
@@ -122,15 +162,6 @@ fn arguments_without_a_meaning() {
         ("destroy_world", ["PE", "shmem_team_destroy", "predefined"]),
         ("broadcast_root_n", ["PE", "shmem_int_broadcast", "PE_root"]),
         ("barrier_beyond_n", ["PE", "shmem_barrier", "PE_size"]),
-#[test]
-fn a_block_beside_a_damaged_part_of_the_heap() {
-    misuse("free_damaged").assert_fails(&[
-        "PE",
-        "shmem_free: the symmetric heap is damaged beside the block of 100 bytes",
-        "SHMEM_CHECK=1",
-    ]);
-}
-
     ] {
         misuse(how).assert_fails(&words);
     }

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 static int static_word = 5, static_source = 6;
+static const int constant = 1;
+/* In a program at any address, it is relocated. */
+static const int *const relocated[] = {&constant, &static_word};
 static long static_sync[SHMEM_SYNC_SIZE];
 static int static_work[SHMEM_REDUCE_MIN_WRKDATA_SIZE];
 
@@ -169,9 +172,6 @@ static int of_cray(const char *how, int *heap) {
     return 1;
 }
 
-/* Misuses by all PEs. Returns false if only one PE makes the misuse. */
-static int collective(const char *how, int *heap) {
-    int on_stack = 5;
 static void free_damaged(void) {
     char *one = shmem_malloc(100), *other = shmem_malloc(100);
     for (int i = 0; i < 110; i++)
@@ -180,17 +180,20 @@ static void free_damaged(void) {
     shmem_free(one);
 }
 
+/* Misuses by all PEs. Returns false if only one PE makes the misuse. */
+static int collective(const char *how, int *heap) {
+    int on_stack = 5;
     if (is(how, "broadcast_stack_dest"))
         shmem_int_broadcast(SHMEM_TEAM_WORLD, &on_stack, heap, 1, 0);
     else if (is(how, "reduce_stack_source"))
         shmem_int_max_reduce(SHMEM_TEAM_WORLD, heap, &on_stack, 1);
     else if (is(how, "free_twice"))
         shmem_free(heap), shmem_free(heap);
+    else if (is(how, "free_damaged"))
+        free_damaged();
     else if (is(how, "free_foreign"))
         shmem_free(&static_word);
     else if (is(how, "free_inside"))
-    else if (is(how, "free_damaged"))
-        free_damaged();
         shmem_free(heap + 1);
     else if (is(how, "reduce_invalid_team"))
         shmem_int_max_reduce(SHMEM_TEAM_INVALID, heap, heap + 1, 1);
@@ -386,6 +389,12 @@ static void alone(const char *how, int *heap) {
         shmem_int_put(&on_stack, heap, 1, 0);
     else if (is(how, "put_library_dest"))
         shmem_putmem(stdin, heap, 1, 0);
+    else if (is(how, "put_constant_dest"))
+        shmem_int_put((int *)&constant, heap, 1, 0);
+    else if (is(how, "get_relocated_source"))
+        shmem_getmem(heap, relocated, sizeof relocated, 0);
+    else if (is(how, "get_beyond_constants"))
+        shmem_getmem(heap, &constant, (size_t)1 << 20, 0);
     else if (is(how, "put_beyond_statics"))
         shmem_putmem(&static_word, heap, (size_t)1 << 30, 0);
     else if (is(how, "get_stack_source"))

@@ -82,3 +82,37 @@ fn a_static_of_this_program_is_among_them() {
     let local = 5u64;
     assert!(!statics.contains((&raw const local).addr().wrapping_sub(statics.start()), 8));
 }
+
+#[test]
+fn constants_are_in_segments_that_are_never_written() {
+    let headers = [
+        load(libc::PF_R, 0, 0x600, 0x600),
+        load(libc::PF_R | libc::PF_X, 0x1000, 0x500, 0x500),
+        load(RW, 0x3dd0, 0x250, 0x9000),
+        relro(0x3dd0, 0x230),
+    ];
+    let statics = Statics::of_headers(0x10000, &headers, 4096);
+    assert_eq!(
+        statics.constant_at(0x10100, 0x500),
+        Some(ConstantMemory::Equal)
+    );
+    assert_eq!(
+        statics.constant_at(0x13e00, 8),
+        Some(ConstantMemory::Relocated)
+    );
+    for (addr, nbytes) in [(0x10100, 0x501), (0x14000, 1), (0x100, 1), (0x1f000, 1)] {
+        assert_eq!(statics.constant_at(addr, nbytes), None, "{addr:#x}");
+    }
+}
+
+static CONSTANT: u64 = 0x1234_5678_9abc_def0;
+
+#[test]
+fn constants_of_this_program_are_identified() {
+    let own = Statics::of_program();
+    let at = (&raw const CONSTANT).expose_provenance();
+    assert_eq!(own.constant_at(at, 8), Some(ConstantMemory::Equal));
+    let identity = || own.identity_of_constants();
+    assert!(identity().count() >= BUILD_ID.len());
+    assert!(identity().eq(identity()));
+}

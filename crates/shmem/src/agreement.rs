@@ -1,5 +1,5 @@
-//! The steps that all PEs must take together for memory to be safe: to allocate an object, to drop
-//! it, and to finalize.
+//! The steps that all PEs must take together for memory to be safe: to free the objects that were
+//! dropped, to allocate an object, and to finalize.
 //!
 //! If one PE had freed an object that another PE can still name, the other PE could write into the
 //! heap's own records, or, after the next initialization, into another object. The barrier in each
@@ -25,8 +25,9 @@ pub(crate) enum AgreementStep {
     /// Allocates a block: the offset in the heap, the size and the alignment in bytes, and a hash
     /// of the type and number of its elements.
     Allocate([u64; 4]),
-    /// Drops the block at this offset in the heap.
-    Drop(u64),
+    /// Frees the blocks that were dropped since the last allocation: their number, and a digest of
+    /// their offsets in the heap.
+    Free([u64; 2]),
     /// Finalizes the library, which was initialized this number of times.
     Finalize(u32),
 }
@@ -52,19 +53,22 @@ impl EnteredStep {
         EnteredStep { call, number }
     }
 
-    /// Ends the job with the message `mistake` unless the next PE takes the same step. After the
-    /// barrier that the caller enters next, all PEs have compared, so all take the same step.
-    pub(crate) fn compare(self, step: AgreementStep, mistake: &str) {
+    /// Ends the job with a message unless the next PE takes the same step: with `differs` if that PE
+    /// takes a step of this kind with other values, otherwise with `is_elsewhere`. After the barrier
+    /// that the caller enters next, all PEs have compared, so all take the same step.
+    pub(crate) fn compare(self, step: AgreementStep, differs: &str, is_elsewhere: &str) {
         let EnteredStep { call, number } = self;
         let own = match step {
             AgreementStep::Allocate([offset, nbytes, alignment, digest]) => {
                 [number, 0, offset, nbytes, alignment, digest]
             }
-            AgreementStep::Drop(offset) => [number, 1, offset, 0, 0, 0],
+            AgreementStep::Free([n, digest]) => [number, 1, n, digest, 0, 0],
             AgreementStep::Finalize(inits) => [number, 2, inits.into(), 0, 0, 0],
         };
         let (next, other) = step::exchange(call, number, &own);
         if other != own {
+            let is_of_kind = other[..2] == own[..2];
+            let mistake = if is_of_kind { differs } else { is_elsewhere };
             call.fail(format_args!("PE {next} {mistake}"));
         }
     }
@@ -94,7 +98,7 @@ impl Barrier {
         // SAFETY: the same contract.
         if let Err(pe) = unsafe { step::wait(call, flag, value, self.0) } {
             call.fail(format_args!(
-                "PE {pe} allocates or drops something meanwhile; all PEs enter and leave an epoch together"
+                "PE {pe} allocates something or finalizes meanwhile; all PEs enter and leave an epoch together"
             ));
         }
     }

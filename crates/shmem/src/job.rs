@@ -4,6 +4,7 @@
 use crate::agreement::{AgreementStep, EnteredStep};
 use crate::context::{Context, DefaultContext};
 use crate::panics;
+use crate::symmetric::block;
 use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
 use rushmem_providers::ALL;
@@ -21,9 +22,11 @@ use std::thread::{self, ThreadId};
 /// A handle of the initialized library (§9.1). Everything that needs the library borrows the
 /// handle.
 ///
-/// Dropping a handle is collective over all PEs, and dropping the last one finalizes the library
-/// (`shmem_finalize`, §9.1.4). The job ends with a message if another PE allocates or drops a
-/// symmetric object instead. A later [`init`] initializes the library again.
+/// After all handles are dropped, the library is finalized (`shmem_finalize`, §9.1.4) when the
+/// process exits, or initializes the library again. Both are collective over all PEs: the job ends
+/// with a message if another PE allocates a symmetric object instead. The drop itself waits for no
+/// PE, so a program may return an error from `main` at any time: the error is printed, and the job
+/// ends with its exit status. [`finalize`](Shmem::finalize) finalizes the library at once.
 ///
 /// The handle dereferences to the default [`Context`], so `shmem.put(...)` is a put on that
 /// context.
@@ -121,6 +124,7 @@ pub(crate) fn enter<L: ThreadLevel>(
     by: Option<(u32, u32, &[u8; setup::UNIQUE_ID_BYTES])>,
 ) -> Result<Shmem<L>, ThreadLevelError> {
     let mut single = single();
+    setup::finalize_due();
     let refuse = |provided| ThreadLevelError {
         requested: L::LEVEL,
         provided,
@@ -160,7 +164,8 @@ pub(crate) fn enter<L: ThreadLevel>(
         Some(provided) => {
             // An earlier initialization had another level, which remains. This one is undone, since
             // there is no handle whose drop would finalize it.
-            finalize(call);
+            agree_to_finalize(call);
+            setup::finalize(call);
             Err(refuse(provided))
         }
         None => unreachable!("{} is a level of the standard", L::LEVEL),
@@ -238,6 +243,21 @@ impl<L: ThreadLevel> Shmem<L> {
         heap::info(call!("Shmem::heap_info"))
     }
 
+    /// Finalizes the library, if this is the last handle (`shmem_finalize`, §9.1.4). Collective over
+    /// all PEs, and completes the operations of all.
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let n = shmem.n_pes();
+    /// shmem.finalize();
+    /// // No other PE accesses the memory of this one any more.
+    /// # assert!(n > 0);
+    /// ```
+    pub fn finalize(self) {
+        drop(self);
+        setup::finalize_due();
+    }
+
     /// Ends the job with an exit status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
     pub fn global_exit(&self, status: i32) -> ! {
         setup::global_exit(call!("Shmem::global_exit"), status)
@@ -253,25 +273,28 @@ impl<L: ThreadLevel> Deref for Shmem<L> {
 }
 
 impl<L: ThreadLevel> Drop for Shmem<L> {
-    /// Finalizes the library if this is the last handle (`shmem_finalize`, §9.1.4).
+    /// Has the library finalized when the process exits.
     fn drop(&mut self) {
         end_if_panicking();
         let mut single = single();
-        finalize(call!("Shmem::drop"));
+        setup::finalize_at_exit(call!("Shmem::finalize"), agree_to_finalize);
         if is_of_one_thread(L::LEVEL) {
             *single = single.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
         }
     }
 }
 
-/// Finalizes the library, after a check that all PEs do so: objects of a PE that does not would be
-/// in the heap of the next initialization.
-fn finalize(call: Call) {
+/// Ends the job with a message unless all PEs finalize the library: objects of a PE that does not
+/// would be in the heap of the next initialization.
+fn agree_to_finalize(call: Call) {
     if let Some(inits) = setup::inits_in_force() {
         let mistake = "does not drop its handle of the library; all PEs drop as many in the same order as other objects";
-        EnteredStep::new(call).compare(AgreementStep::Finalize(inits), mistake);
+        block::compare_dropped(call, mistake);
+        EnteredStep::new(call).compare(AgreementStep::Finalize(inits), mistake, mistake);
+        if inits == 1 {
+            block::forget_dropped();
+        }
     }
-    setup::finalize(call);
 }
 
 /// The exit status of a Rust program that panicked.

@@ -10,7 +10,7 @@
 //! println!("PE {} heard from PE {}", shmem.my_pe(), inbox.load(0));
 //! ```
 //!
-//! [`init`] returns a [`Shmem`], whose drop finalizes the library. Everything else borrows it:
+//! [`init`] returns a [`Shmem`]. After its drop, the exit finalizes the library. All else borrows it:
 //! symmetric objects ([`SymBox`], [`SymArray`], [`SymStatic`]), teams ([`Team`]) and contexts
 //! ([`Context`]). A `Shmem` is also the default context, so operations are its methods.
 //!

@@ -5,7 +5,7 @@
 //! `view`, or in an `epoch` by a reference.
 
 pub(crate) mod array;
-mod block;
+pub(crate) mod block;
 pub(crate) mod boxed;
 mod epoch;
 pub(crate) mod statics;

@@ -1,7 +1,7 @@
 //! Finalization and global exit (OpenSHMEM 1.6, §9.1.4 and §9.1.6).
 #![allow(unsafe_code)]
 
-use super::{job_trace, leave, statistics};
+use super::{at_exit, job_trace, leave, statistics};
 use crate::api::ctx;
 use crate::api::lock;
 use crate::call::call;
@@ -51,7 +51,8 @@ pub(crate) fn close(call: Call) {
     let is_last = process::inits() == 1;
     let counted = statistics::encode(job).filter(|_| is_last);
     if is_last {
-        leave::count_end();
+        at_exit::count_end();
+        at_exit::forget_due();
         mpi::warn_if_alone(job);
         requests::complete_all(call, job);
         lock::finalize(call);

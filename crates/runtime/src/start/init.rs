@@ -8,7 +8,7 @@ use crate::call::{Call, call, fail, thread};
 use crate::coll::collectives::barrier_all;
 use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::diagnosis::{machine, status, watchdog};
-use crate::end::{crash, finalize, job_trace, leave, statistics, threads};
+use crate::end::{at_exit, crash, job_trace, statistics, threads};
 use crate::job::{self, Job, caller, mpi};
 use crate::memory::{address, statics};
 use crate::net::flags;
@@ -16,7 +16,7 @@ use crate::observers::races;
 use crate::observers::{self, Observer, writes};
 use crate::process;
 use crate::settings::{Checks, Statistics};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use rushmem_explain::status::Stage;
 use rushmem_heap::Allocator;
 use rushmem_transport::Provider;
@@ -61,12 +61,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
         return;
     }
     enter(call, providers, SHMEM_THREAD_SINGLE, None);
-    extern "C" fn finalize_at_exit(status: c_int, _: *mut c_void) {
-        if leave::reach_exit(status) {
-            finalize::close(call!("start_pes (at exit)"));
-        }
-    }
-    leave::count_start(finalize_at_exit);
+    at_exit::finalize_at_exit(call!("start_pes (at exit)"), |_| {});
 }
 
 /// Counts an init. The first one joins the job; the first one after the last finalize returns to

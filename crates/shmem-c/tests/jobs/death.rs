@@ -230,8 +230,8 @@ fn a_pe_that_fails_after_start_pes_ends_the_job() {
             Job::run_sleepers(ways.iter().map(|how| job(how).env("SHMEM_ONNODE", onnode)))
         {
             let words = [
-                "PE 1: exited with status 3 after start_pes",
-                "shmem_finalize",
+                "PE 1: exited with status 3 while other PEs go on",
+                "finalize the library before",
             ];
             outcome.assert_fails(&words);
             assert_eq!(outcome.code(), 3, "{outcome}");

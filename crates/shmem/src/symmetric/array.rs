@@ -11,10 +11,10 @@ use std::fmt;
 use std::ops::RangeBounds;
 
 /// Elements in the symmetric heap (§9.3), the same number on each PE. All PEs allocate and drop
-/// their arrays in the same order, since both are collective. Dropping an array completes the
-/// operations that this PE has issued, waits for all PEs and frees the memory (`shmem_free`,
-/// §9.3.2). The job ends with a message if another PE allocates or drops something else, or
-/// finalizes.
+/// their arrays in the same order. To allocate is collective; to drop is not. The next allocation
+/// completes the operations on the arrays that were dropped, and frees their memory (`shmem_free`,
+/// §9.3.2). The job ends with a message if another PE allocates something else, finalizes, or has
+/// dropped other arrays.
 pub struct SymArray<'s, T: Symmetric> {
     pub(crate) block: SymBlock<'s>,
     data: *mut T,
@@ -130,8 +130,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         self.block.barrier(call);
         let (to, from) = (block.data::<Plain<T>>(), self.data.cast::<Plain<T>>());
         // SAFETY: both blocks have at least this number of elements. No PE has a view of either
-        // block: each has borrowed the array exclusively, until all have dropped the old block
-        // below.
+        // block: each has borrowed the array exclusively, and no view outlives that.
         unsafe { local::copy_elements::<local::AtomicLoads, _>(to, from, len.min(self.len)) };
         (self.data, self.len) = (block.data(), len);
         drop(std::mem::replace(&mut self.block, block));

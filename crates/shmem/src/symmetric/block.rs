@@ -1,7 +1,9 @@
 //! A block of the symmetric heap: a header, which only this crate accesses, and the elements.
 //!
-//! All PEs allocate and free the same blocks in the same order, which `agreement` checks. The
-//! header has the flags of the barriers around an epoch. Each object has flags of its own: a PE in
+//! All PEs allocate and drop the same blocks in the same order, which `agreement` checks. A drop
+//! waits for no PE: a program may drop its objects when it returns from `main` because of an error,
+//! while the other PEs are in another call. So the next allocation frees the blocks that were
+//! dropped. The header has the flags of the barriers around an epoch. Each object has flags of its own: a PE in
 //! a barrier of another object must not count as one in this barrier.
 #![allow(unsafe_code)]
 
@@ -11,11 +13,17 @@ use crate::job::end_if_panicking;
 use rushmem_runtime::{Call, DefaultContext, collectives, heap, order, requests, setup, signal};
 use std::any::type_name;
 use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What another PE does that is not in the same allocation.
+const ALLOCATES_ELSE: &str = "allocates something else; all PEs allocate objects of the same type and length, in the \
+    same order";
 
 /// The minimum alignment of elements: a cache line, so that no two objects share one.
 const LINE: usize = 64;
 
-/// A block, which is freed when it is dropped. It stays on its thread, which may call the library.
+/// A block, which the next allocation after its drop frees. It stays on its thread, which may call the library.
 pub(crate) struct SymBlock<'s> {
     /// The flags: one for each round of a dissemination barrier.
     header: *mut u64,
@@ -38,6 +46,7 @@ impl<'s> SymBlock<'s> {
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
         let nbytes = size_of::<T>().checked_mul(len)?;
         let block_bytes = nbytes.checked_add(header_bytes)?;
+        free_dropped(call, ALLOCATES_ELSE);
         let entered = EnteredStep::new(call);
         let start = heap::zeroed(call, alignment, block_bytes);
         if start.is_null() {
@@ -58,10 +67,8 @@ impl<'s> SymBlock<'s> {
             alignment as u64,
             digest::<T>(len),
         ];
-        entered.compare(
-            AgreementStep::Allocate(layout),
-            "allocates something else; all PEs allocate objects of the same type and length, in the same order",
-        );
+        let step = AgreementStep::Allocate(layout);
+        entered.compare(step, ALLOCATES_ELSE, ALLOCATES_ELSE);
         collectives::barrier_all(call);
         Some(block)
     }
@@ -77,19 +84,11 @@ impl<'s> SymBlock<'s> {
         heap::offset(call!("offset of an object"), self.header.cast())
     }
 
-    /// Completes what this PE has issued: the non-blocking collectives on this block, of any team,
-    /// and all operations of any context. Usually they are complete already, but the program may
-    /// have leaked the object whose drop completes them.
-    fn complete(&self, call: Call) {
-        let start = self.data.addr();
-        requests::complete_on(start..start + self.nbytes);
-        order::local_complete(call);
-    }
-
     /// Completes the operations that this PE has issued on any context, and waits until all PEs
     /// have called this for the same block.
     pub(crate) fn barrier(&mut self, call: Call) {
-        self.complete(call);
+        let start = self.data.addr();
+        complete(call, start..start + self.nbytes);
         order::quiet(call, DefaultContext);
         self.barriers += 1;
         let barrier = Barrier::enter();
@@ -108,17 +107,73 @@ impl<'s> SymBlock<'s> {
 impl Drop for SymBlock<'_> {
     fn drop(&mut self) {
         end_if_panicking();
-        let call = call!("drop of a symmetric object");
-        let entered = EnteredStep::new(call);
-        self.complete(call);
-        let mistake = "does not drop the same object; all PEs drop their objects in the same order";
-        entered.compare(AgreementStep::Drop(self.offset()), mistake);
-        let start = self.header;
-        // SAFETY: the start of a block that `allocate` has returned, which is freed once. This call
-        // begins with a barrier, after which all PEs have compared their steps, so all drop this
-        // block. A block that is dropped has no views, and the operations on it are complete.
-        unsafe { heap::free(call, start.cast()) };
+        let dropped = DroppedBlock {
+            start: self.header.expose_provenance(),
+            data: self.data.addr(),
+            nbytes: self.nbytes,
+        };
+        lock(&DROPPED).push(dropped);
     }
+}
+
+/// A block that was dropped, and is not yet freed.
+struct DroppedBlock {
+    /// The address of the header.
+    start: usize,
+    /// The address and the number of the bytes of the elements.
+    data: usize,
+    nbytes: usize,
+}
+
+/// The blocks that this PE has dropped and not yet freed, in the order of the drops.
+static DROPPED: Mutex<Vec<DroppedBlock>> = Mutex::new(Vec::new());
+
+/// Ends the job with a message unless all PEs have dropped the same objects since the last
+/// allocation. Collective. `is_elsewhere` says what a PE does that does not compare its objects.
+pub(crate) fn compare_dropped(call: Call, is_elsewhere: &str) {
+    let entered = EnteredStep::new(call);
+    let dropped: Vec<u64> = lock(&DROPPED)
+        .iter()
+        .map(|block| {
+            complete(call, block.data..block.data + block.nbytes);
+            heap::offset(call, std::ptr::without_provenance(block.start))
+        })
+        .collect();
+    entered.compare(
+        AgreementStep::Free([dropped.len() as u64, fnv1a(dropped)]),
+        "has not dropped the same objects; all PEs drop their objects in the same order",
+        is_elsewhere,
+    );
+}
+
+/// Frees the objects that all PEs have dropped. Collective.
+fn free_dropped(call: Call, is_elsewhere: &str) {
+    compare_dropped(call, is_elsewhere);
+    for block in std::mem::take(&mut *lock(&DROPPED)) {
+        let start = std::ptr::with_exposed_provenance_mut(block.start);
+        // SAFETY: the start of a block that `allocate` has returned, which is freed once. This call
+        // begins with a barrier, after which all PEs have compared what they have dropped, so all
+        // have dropped this block. Such a block has no views, and the operations on it are
+        // complete.
+        unsafe { heap::free(call, start) };
+    }
+}
+
+/// Forgets the objects that were dropped, since the library is finalized and frees the whole heap.
+pub(crate) fn forget_dropped() {
+    lock(&DROPPED).clear();
+}
+
+/// Completes what this PE has issued: the non-blocking collectives on these addresses, of any team,
+/// and all operations of any context. Usually they are complete already, but the program may have
+/// leaked the object whose drop completes them.
+fn complete(call: Call, elements: Range<usize>) {
+    requests::complete_on(elements);
+    order::local_complete(call);
+}
+
+fn lock(dropped: &'static Mutex<Vec<DroppedBlock>>) -> MutexGuard<'static, Vec<DroppedBlock>> {
+    dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the number of rounds of a dissemination barrier.
@@ -129,9 +184,12 @@ fn rounds(n_pes: u32) -> u32 {
 /// Returns a hash of the type and the number of a block's elements.
 fn digest<T>(len: usize) -> u64 {
     let name = type_name::<T>().bytes().map(u64::from);
-    // FNV-1a.
-    name.chain([size_of::<T>() as u64, len as u64])
-        .fold(0xcbf2_9ce4_8422_2325, |hash, part| {
-            (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+    fnv1a(name.chain([size_of::<T>() as u64, len as u64]))
+}
+
+/// Returns a hash of numbers (FNV-1a, a number at a time).
+fn fnv1a(parts: impl IntoIterator<Item = u64>) -> u64 {
+    parts.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, part| {
+        (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }

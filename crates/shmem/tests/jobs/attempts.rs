@@ -115,6 +115,20 @@ shmem::test!(
     }
 );
 
+shmem::test!(an_object_that_one_pe_has_dropped_stays, pes = 2, |shmem| {
+    let array = shmem.array::<u64>(63);
+    if shmem.my_pe() == 0 {
+        drop(array);
+        shmem.barrier_all();
+    } else {
+        shmem.barrier_all();
+        shmem.put(&array, &[17; 63], 0);
+        drop(array);
+    }
+    let fresh = shmem.array::<u64>(63);
+    assert_eq!(fresh.to_vec(), [0; 63]);
+});
+
 shmem::test!(epochs_are_nested_and_allocate, pes = 2, |shmem| {
     let (mut one, mut other) = (shmem.array::<u64>(4), shmem.array::<u64>(4));
     let sum = one.epoch(|own| {

@@ -83,7 +83,7 @@ shmem::test!(a_subscriber_set_before_init_gets_no_event, pes = 2, || {
     let shmem = shmem::init();
     tracing::info!("of the program");
     communicate(&shmem);
-    drop(shmem);
+    shmem.finalize();
     written.has_only_the_event_of_the_program();
 });
 
@@ -94,7 +94,7 @@ shmem::test!(
         let written = Written::set_global();
         tracing::info!("of the program");
         communicate(&shmem);
-        drop(shmem);
+        shmem.finalize();
         written.has_only_the_event_of_the_program();
     }
 );
@@ -106,7 +106,7 @@ shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
     communicate(&shmem);
     let me = shmem.my_pe();
     drop(shmem.world().split_strided(1, -1, 2).expect("a team"));
-    drop(shmem);
+    shmem.finalize();
     let text = written.text();
     for part in [
         "rushmem_bootstrap::session",

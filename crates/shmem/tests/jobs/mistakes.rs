@@ -45,19 +45,13 @@ mistakes! {
         |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u64>(1)) } else { drop(shmem.array::<i64>(1)) };
     pes_allocate_other_alignments, "allocates something else",
         |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u128>(64)) } else { drop(shmem.array::<[u8; 16]>(64)) };
-    one_pe_drops_an_object, "PE 1 does not drop the same object; all PEs drop their objects in the same order",
+    one_pe_drops_an_object, "has not dropped the same objects; all PEs drop their objects in the same order",
         |shmem| {
             let array = shmem.array::<u64>(63);
-            if shmem.my_pe() == 0 {
-                drop(array);
-            } else {
-                shmem.barrier_all();
-                shmem.barrier_all();
-                // This put would write into the block that PE 0 has freed.
-                shmem.put(&array, &[17; 63], 0);
-            }
+            if shmem.my_pe() == 0 { drop(array) } else { std::mem::forget(array) }
+            shmem.array::<u64>(1)
         };
-    pes_drop_objects_in_another_order, "does not drop the same object",
+    pes_drop_objects_in_another_order, "has not dropped the same objects",
         |shmem| {
             let (one, other) = (shmem.boxed(1u64), shmem.boxed(2u64));
             if shmem.my_pe() == 0 { drop((one, other)) } else { drop((other, one)) }
@@ -66,7 +60,7 @@ mistakes! {
         |shmem| {
             if shmem.my_pe() == 0 {
                 std::mem::forget(shmem.array::<u64>(1000));
-                drop(shmem);
+                shmem.finalize();
                 // This array would be at the address of the array of PE 1.
                 return shmem::init().array::<u64>(1000).fill(0);
             }
@@ -75,7 +69,7 @@ mistakes! {
             array.fill(17);
         };
     one_pe_finalizes_while_another_allocates, "does not drop its handle",
-        |shmem| if shmem.my_pe() == 0 { return drop(shmem) } else { shmem.array::<u64>(1) };
+        |shmem| if shmem.my_pe() == 0 { return shmem.finalize() } else { shmem.array::<u64>(1) };
     one_pe_drops_one_handle_of_two, "does not drop its handle",
         |shmem| {
             if shmem.my_pe() == 1 {
@@ -140,23 +134,23 @@ mistakes! {
             let _guard = shmem.lock(&lock);
             let _other = shmem.lock(&lock);
         };
-    one_pe_allocates_during_an_epoch, "PE 1 allocates or drops something meanwhile; all PEs enter and leave an epoch",
+    one_pe_allocates_during_an_epoch, "PE 1 allocates something or finalizes meanwhile; all PEs enter and leave an epoch",
         |shmem| {
             let mut array = shmem.array::<u64>(1);
             if shmem.my_pe() == 0 { array.epoch(|_| ()) } else { drop(shmem.boxed(1u64)) }
         };
-    one_pe_drops_in_an_epoch, "PE 0 allocates or drops something meanwhile",
+    one_pe_drops_in_an_epoch, "has not dropped the same objects",
         |shmem| {
             let (mut array, other) = (shmem.array::<u64>(1), shmem.boxed(1u64));
             (0..10).for_each(|_| array.epoch(|own| own[0] += 1));
             array.epoch(|_| if shmem.my_pe() == 0 { drop(other) } else { std::mem::forget(other) });
         };
-    one_pe_finalizes_during_an_epoch, "PE 1 allocates or drops something meanwhile",
+    one_pe_finalizes_during_an_epoch, "PE 1 allocates something or finalizes meanwhile",
         |shmem| {
             let mut array = shmem.array::<u64>(1);
             if shmem.my_pe() == 1 {
                 std::mem::forget(array);
-                return drop(shmem);
+                return shmem.finalize();
             }
             array.epoch(|_| ());
         };

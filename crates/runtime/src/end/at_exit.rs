@@ -1,0 +1,147 @@
+//! The finalize that the library makes itself when the process exits: after `start_pes`, and for
+//! handles of Rust that were dropped. An init that follows makes it, too.
+//!
+//! So a program may return from `main` early because of an error. A PE that exits with another
+//! status than 0 waits until the others have reached their exit or finalize, for [`grace`] at most,
+//! since they may wait for it in a collective. If they have not, this PE has failed, which ends the
+//! job.
+
+use super::{finalize, leave};
+use crate::call::Call;
+use crate::job::{self, Job, caller};
+use crate::net::flags;
+use crate::process;
+use core::ffi::{c_int, c_void};
+use rushmem_transport::Pe;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, Once};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time between two reads of the number of PEs that have reached their exit.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A finalize that is due.
+#[derive(Clone, Copy)]
+struct DueFinalize {
+    call: Call,
+    /// Is called before the library is finalized.
+    prepare: fn(Call),
+}
+
+/// The finalizes that are due.
+static DUE: Mutex<Vec<DueFinalize>> = Mutex::new(Vec::new());
+
+/// The number of times that a finalize became due while none was.
+static STARTED: AtomicU64 = AtomicU64::new(0);
+/// The value of [`STARTED`] when this PE was last counted on PE 0.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+/// The number of times that this PE was counted.
+static COUNTED: AtomicU64 = AtomicU64::new(0);
+
+/// Finalizes the library by `call` when the process exits, or when [`finalize_due`] is called
+/// before. `prepare` is called first. An exit with another status than 0 does not finalize the
+/// library if other PEs go on.
+pub fn finalize_at_exit(call: Call, prepare: fn(Call)) {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| leave::register(at_exit));
+    let mut due = process::lock(&DUE);
+    if due.is_empty() {
+        STARTED.fetch_add(1, Relaxed);
+    }
+    due.push(DueFinalize { call, prepare });
+}
+
+/// Makes the finalizes that are due, as a part of the calling thread's next init or of its exit.
+pub fn finalize_due() {
+    let due = std::mem::take(&mut *process::lock(&DUE));
+    if due.is_empty() {
+        return;
+    }
+    // Another thread may have initialized the library.
+    caller::record_initializer();
+    for DueFinalize { call, prepare } in due {
+        prepare(call);
+        finalize::finalize(call);
+    }
+}
+
+/// Forgets the finalizes that are due, since the program has finalized the library itself.
+pub(crate) fn forget_due() {
+    process::lock(&DUE).clear();
+}
+
+extern "C" fn at_exit(status: c_int, _: *mut c_void) {
+    let is_due = !process::lock(&DUE).is_empty();
+    if is_due && reach_exit(status) {
+        finalize_due();
+    }
+}
+
+/// Counts this PE on PE 0 as one that has reached finalize or its exit, if a finalize has become
+/// due since this PE was last counted.
+pub(crate) fn count_end() {
+    let started = STARTED.load(Relaxed);
+    if ENDED.swap(started, Relaxed) < started {
+        COUNTED.fetch_add(1, Relaxed);
+        let [at, by_network] = flags::area().areas().exits();
+        flags::area().count(Pe(0), at, by_network);
+    }
+}
+
+/// Returns the time that a PE which exits with another status than 0 waits for the others: 1.5 s by
+/// default, since the failure of a PE must end the job within 2 s.
+fn grace(job: &Job) -> Duration {
+    job.settings.host_limit * 3 / 20
+}
+
+/// Returns true if this PE must finalize the library at its exit; returns false at once if the
+/// library is not initialized or an exit ends the job. Counts the end of this PE. If its status is
+/// not 0, waits for the time of [`grace`] until the other PEs have reached their exit or finalize;
+/// if they have not, ends the job with this status.
+fn reach_exit(status: c_int) -> bool {
+    let is_initialized = process::inits() > 0 && process::is_this_process() && !leave::is_exiting();
+    let Some(job) = job::known().filter(|_| is_initialized) else {
+        return false;
+    };
+    count_end();
+    // The part of the status that a launcher sees.
+    let status = status & 0xff;
+    if status == 0 || await_all_ends(job) {
+        return true;
+    }
+    let me = job.me.0;
+    let message = format!(
+        "PE {me}: exited with status {status} while other PEs go on; a PE that has not failed must exit with \
+         status 0 or finalize the library before"
+    );
+    leave::begin_exit();
+    process::flush_output();
+    if let Some(aborter) = process::aborter() {
+        aborter.abort(status, &message);
+    }
+    false
+}
+
+/// Returns true if every PE reaches its exit or finalize within [`grace`].
+fn await_all_ends(job: &Job) -> bool {
+    let area = flags::area();
+    let ended = || {
+        area.areas()
+            .exits()
+            .iter()
+            .flat_map(|at| area.words_of(std::iter::once(Pe(0)), *at))
+            .sum::<u64>()
+    };
+    let _waits = leave::show_exit();
+    // Each PE is counted once for each end. Every earlier end was a barrier, so all were counted.
+    let all = u64::from(job.n_pes) * COUNTED.load(Relaxed);
+    let end = Instant::now() + grace(job);
+    while ended() < all {
+        if Instant::now() > end {
+            return false;
+        }
+        thread::sleep(PAUSE);
+    }
+    true
+}

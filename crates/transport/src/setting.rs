@@ -9,6 +9,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A setting: an environment variable that the library reads.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +162,11 @@ pub fn environment(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }
 
+/// The environments that [`replace_environment`] has made, each a list of strings. They are never freed,
+/// since a thread may go on reading one that was replaced. The list keeps LeakSanitizer from
+/// reporting them.
+static OURS: Mutex<Vec<Box<[AtomicPtr<c_char>]>>> = Mutex::new(Vec::new());
+
 /// Sets environment variables that are not set, as defaults of a C library. Each of `ours` is
 /// `NAME=value`. The variables stay in the environment: libraries read some of them again for each
 /// endpoint.
@@ -208,11 +214,14 @@ fn replace_environment(changed: impl Fn(&[&'static CStr]) -> Option<Vec<&'static
             return;
         };
         let strings = entries.iter().map(|entry| entry.as_ptr().cast_mut());
-        let list: Box<[*mut c_char]> = strings.chain([null_mut()]).collect();
-        // Never freed, since a thread may go on reading it.
-        let list = Box::leak(list).as_mut_ptr();
-        match environ.compare_exchange(before, list, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return,
+        let list: Box<[AtomicPtr<c_char>]> =
+            strings.chain([null_mut()]).map(AtomicPtr::new).collect();
+        let start = list.as_ptr().cast::<*mut c_char>().cast_mut();
+        match environ.compare_exchange(before, start, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
+                return ours.push(list);
+            }
             // Another thread has set a variable meanwhile.
             Err(now) => before = now,
         }

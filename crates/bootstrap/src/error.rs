@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::env;
 use crate::proto::FrameError;
 use crate::records::MAX_RECORD;
+use crate::refused;
 
 /// Why a session could not be opened or used.
 #[derive(Debug, thiserror::Error)]
@@ -275,14 +276,12 @@ fn process(pe: &Option<u32>) -> String {
 
 /// Returns the remedy or the reason for a failed system call, as the end of a sentence; empty if
 /// neither is known.
-fn after_local_failure(cause: &io::Error) -> &'static str {
+fn after_local_failure(cause: &io::Error) -> String {
     match cause.kind() {
-        _ if is_short_of_descriptors(cause) => DESCRIPTORS,
-        io::ErrorKind::AddrInUse => ": another process has the same number",
-        io::ErrorKind::PermissionDenied => {
-            ": a sandbox or container refuses it; permit memfd_create in its filter of system calls, or update its runtime"
-        }
-        _ => "",
+        _ if is_short_of_descriptors(cause) => DESCRIPTORS.to_owned(),
+        io::ErrorKind::AddrInUse => ": another process has the same number".to_owned(),
+        io::ErrorKind::PermissionDenied => format!(": {}", refused::remedy("the call")),
+        _ => String::new(),
     }
 }
 

@@ -25,6 +25,7 @@ pub mod meeting;
 pub mod nodes;
 pub mod proto;
 mod records;
+pub mod refused;
 pub mod server;
 mod session;
 pub mod time_limit;

@@ -6,6 +6,8 @@ use std::process::exit;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use rushmem_bootstrap::refused;
+
 /// Time limit for the start of processes, also from a file system that hangs for a while. One
 /// second is added for each PE.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -57,10 +59,8 @@ pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let remedy = match error.raw_os_error() {
-        Some(libc::EPERM) => {
-            " (a sandbox or container refuses it: permit clone3 and memfd_create in its filter of system calls, or update \
-             its runtime)"
-        }
+        // Of the calls that a filter may refuse, only the one that starts a thread is not tried.
+        Some(libc::EPERM) => return format!("{text} ({})", refused::remedy("clone3")),
         Some(libc::EMFILE) => " (raise ulimit -n)",
         Some(libc::ENFILE) => " (raise the sysctl fs.file-max)",
         Some(libc::EAGAIN) => {

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -317,6 +318,8 @@ impl Supervisor {
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
     // The event loop needs descriptors, too.
     limits::raise_descriptor_limit()?;
+    // The runtime panics if it cannot make one.
+    UnixStream::pair().map_err(|error| cannot("make a pair of sockets", &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

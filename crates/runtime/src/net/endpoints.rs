@@ -119,7 +119,11 @@ fn use_existing(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
         // and threads of the library do not use the endpoint of a context.
         return unsafe { entry.endpoint(None) };
     }
-    entry.use_with_lock(ctx)
+    let used = entry.use_with_lock(ctx);
+    if used.is_some() && !contexts::are_threads_at_once() {
+        set_call(call);
+    }
+    used
 }
 
 /// Calls `verb` with the endpoint of a context, unless it has none. Ends the job with an error if
@@ -315,7 +319,7 @@ fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
         .chain([&ENDPOINTS[LIBRARY_INDEX]])
 }
 
-/// The last call that used a context's own endpoint or completed all operations, for the status of
+/// The last call that used the endpoint of a context or completed all operations, for the status of
 /// a PE that waits in an operation. It is valid only where no two threads are in the library at
 /// once: otherwise the calls of threads could not be distinguished, and all would write to one
 /// cache line.

@@ -182,11 +182,11 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
     }
 }
 
-/// Reads one element as [`load`], but by one instruction even if it is not aligned, where there is
-/// [`ANY_ALIGNMENT`].
+/// Reads one element, by one instruction even if it is not aligned, where there is
+/// [`ANY_ALIGNMENT`]. Other elements are read by volatile loads, since the memory may be read-only.
 ///
 /// # Safety
-/// As [`load`].
+/// `source` is valid for reads of a `T`; a peer may have written it.
 #[inline(always)]
 pub(super) unsafe fn load_opaque<T: Element>(source: *const T) -> T {
     macro_rules! word {
@@ -202,8 +202,8 @@ pub(super) unsafe fn load_opaque<T: Element>(source: *const T) -> T {
         2 if ANY_ALIGNMENT => word!(u16),
         4 if ANY_ALIGNMENT => word!(u32),
         8 if ANY_ALIGNMENT => word!(u64),
-        // SAFETY: the source is valid for reads and writes, by contract.
-        _ => unsafe { load(source) },
+        // SAFETY: the source is valid for reads, by contract.
+        _ => unsafe { load_by::<VolatileLoads, T>(source) },
     }
 }
 

@@ -35,7 +35,7 @@ pub struct OneLane<T>(T);
 impl<T: Element> Lanes for OneLane<T> {
     #[inline(always)]
     unsafe fn load(source: *const u8) -> Self {
-        // SAFETY: valid for reads by contract; symmetric memory is valid for writes, too.
+        // SAFETY: valid for reads by contract.
         Self(unsafe { load_opaque(source.cast()) })
     }
 

@@ -39,7 +39,7 @@ pub enum Kind {
     NotStarted,
     /// PEs sleep outside the library.
     Sleeps,
-    /// PEs compute.
+    /// PEs compute, or repeat a call.
     Computes,
     /// PEs are on other hosts, and nothing is known of them.
     Elsewhere,
@@ -86,13 +86,14 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
 }
 
 /// Finds PEs for which others wait, and that do not just wait in the library: they are before the
-/// end of `shmem_init`, sleep, compute (perhaps while another thread waits), or are on other hosts.
+/// end of `shmem_init`, sleep, compute (perhaps while another thread waits), repeat a call, or are on
+/// other hosts.
 pub fn outside(graph: &Graph) -> Vec<Cause> {
-    use Situation::{Computes, Elsewhere, NoStatus, Sleeps, Starting, Uninitialized};
+    use Situation::{Computes, Elsewhere, NoStatus, Polls, Sleeps, Starting, Uninitialized};
     let kind = |of: &Pe| match of.situation {
         NoStatus | Uninitialized | Starting => Some(Kind::NotStarted),
         Sleeps => Some(Kind::Sleeps),
-        Computes => Some(Kind::Computes),
+        Computes | Polls(_) => Some(Kind::Computes),
         Elsewhere => Some(Kind::Elsewhere),
         _ => of.is_busy().then_some(Kind::Computes),
     };

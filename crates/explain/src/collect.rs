@@ -7,11 +7,19 @@ use crate::status::{self, STATUS_BYTES, Status, SymmetricLocation, Word};
 use crate::status_slot;
 use crate::symbols;
 use crate::writes::{self, LastWrite, RING_BYTES};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// The time between two reads of the state of a process, which show whether it uses CPU time.
 pub const PAUSE: Duration = Duration::from_millis(200);
+
+/// The time within which a PE that polls repeats its call, and the time within which it finds the
+/// location of the call.
+const REPEATED_WITHIN: Duration = Duration::from_millis(300);
+const PLACED_WITHIN: Duration = Duration::from_secs(3);
+/// The time between two reads of the status of a PE that was asked.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// The memory that the PEs of a node share.
 pub trait SharedMemory {
@@ -71,10 +79,51 @@ impl<M: SharedMemory> Collector<M> {
             snapshot.process = process::between(before, after);
         }
         if pause.is_some() {
+            self.find_polls(pes, &mut snapshots);
             let pids = looks.iter().map(|look| look.as_ref().map(|(pid, _)| *pid));
             symbols::add(snapshots.iter_mut().zip(pids));
         }
         snapshots
+    }
+
+    /// Asks the PEs that use CPU time, but do not wait, for the calls that they repeat, and adds
+    /// these to the snapshots. Only a PE that computes gets the signal, which may end the sleep of
+    /// a thread.
+    fn find_polls(&self, pes: &[LocalPe], snapshots: &mut [PeSnapshot]) {
+        let asked_at = now();
+        let mut asked = Vec::new();
+        for (pe, snapshot) in pes.iter().zip(snapshots) {
+            let Some(status) = &mut snapshot.status else {
+                continue;
+            };
+            status.poll = None;
+            let is_busy = matches!(snapshot.process, ProcessState::Runs { .. });
+            if !(is_busy && status.finds_polls && status.waits.is_empty()) {
+                continue;
+            }
+            let process = pe
+                .process(Some(status))
+                .and_then(|pid| Pid::from_raw(pid as i32));
+            if process.is_some_and(|pid| kill_process(pid, Signal::URG).is_ok()) {
+                asked.push((pe.local, status));
+            }
+        }
+        let found = |local| {
+            let poll = self.status(local)?.poll;
+            poll.filter(|poll| poll.at >= asked_at)
+        };
+        let mut waited = Duration::ZERO;
+        while !asked.is_empty() && waited < PLACED_WITHIN {
+            std::thread::sleep(GLANCE);
+            waited += GLANCE;
+            asked.retain_mut(|(local, status)| {
+                status.poll = found(*local);
+                match &status.poll {
+                    Some(poll) => !poll.is_searched,
+                    None => waited < REPEATED_WITHIN,
+                }
+            });
+        }
     }
 
     /// Returns the waits of these PEs that have lasted at least `limit`.

@@ -2,7 +2,7 @@
 
 use crate::ranges;
 use crate::snapshot::{PeSnapshot, ProcessState};
-use crate::status::{self, Stage, Subject, SymmetricLocation, Wait};
+use crate::status::{self, Poll, Stage, Subject, SymmetricLocation, Wait};
 use std::collections::{BTreeMap, HashMap};
 
 /// The duration in nanoseconds from which on a wait is long. Shorter waits may end while the
@@ -73,6 +73,8 @@ pub enum Situation<'a> {
     Sleeps,
     /// It uses CPU time and does not wait in the library.
     Computes,
+    /// It repeats a call of the library.
+    Polls(&'a Poll),
     /// It waits in the library.
     Waits(&'a [Wait]),
 }
@@ -118,7 +120,7 @@ impl<'a> Job<'a> {
         let of = |pe: u32| &self.pes[pe as usize];
         let does = |pe: u32| match of(pe).situation {
             Situation::Waits(_) => self.waits(pe, Detail::Peers),
-            situation => situation.predicate(1),
+            _ => self.activity(pe, 1),
         };
         let mut groups = ranges::fold(pes, |pe| (does(pe), of(pe).is_busy()));
         let rest = groups.split_off(NAMED.min(groups.len()));
@@ -159,12 +161,7 @@ impl<'a> Job<'a> {
 
     /// Returns the predicate of a sentence about PEs in the same situation.
     pub fn predicate(&self, pes: &[u32]) -> String {
-        let of = |pe: &u32| &self.pes[*pe as usize];
-        format!(
-            "{}{}",
-            of(&pes[0]).situation.predicate(pes.len()),
-            self.cpu_time(pes)
-        )
+        format!("{}{}", self.activity(pes[0], pes.len()), self.cpu_time(pes))
     }
 
     /// Returns the share of a CPU that PEs use, in parentheses; empty unless they compute.
@@ -255,7 +252,13 @@ impl<'a> Situation<'a> {
             (_, Some(Stage::Starting)) => Situation::Starting,
             (_, Some(Stage::Uninitialized)) => Situation::Uninitialized,
             (_, None) => Situation::NoStatus,
-            (ProcessState::Runs { .. }, _) => Situation::Computes,
+            (ProcessState::Runs { .. }, _) => {
+                let poll = snapshot
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.poll.as_ref());
+                poll.map_or(Situation::Computes, Situation::Polls)
+            }
             (ProcessState::Sleeps, _) => Situation::Sleeps,
         }
     }
@@ -302,6 +305,9 @@ impl<'a> Situation<'a> {
             Situation::Starting => format!("{is} in shmem_init"),
             Situation::Sleeps => verb("sleeps", "sleep") + " outside the library",
             Situation::Computes => verb("computes", "compute"),
+            Situation::Polls(poll) => {
+                format!("{} {} again and again", verb("calls", "call"), poll.call)
+            }
             Situation::Waits(_) => verb("waits", "wait"),
         }
     }

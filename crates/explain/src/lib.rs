@@ -95,7 +95,7 @@ fn text(job: &Job, pe: u32, detail: Detail) -> String {
             job.waits(pe, detail) + ", while other threads compute"
         }
         Situation::Waits(_) => job.waits(pe, detail),
-        situation => situation.predicate(2),
+        _ => job.activity(pe, 2),
     }
 }
 

@@ -34,6 +34,36 @@ pub struct Status {
     pub in_flight: Option<InFlight>,
     /// The collectives that the PE has entered, while it is in finalize; `None` at other times.
     pub finalizing: Option<Finalizing>,
+    /// True if the PE looks for a call that it repeats when it gets the signal SIGURG.
+    pub finds_polls: bool,
+    /// The call that it has found last.
+    pub poll: Option<Poll>,
+}
+
+/// A call that a thread repeats, on the same word, instead of a call that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Poll {
+    /// The function as the user called it, such as `shmem_long_test`.
+    pub call: String,
+    /// The location of the call in the program, if it was found.
+    pub called_at: Option<String>,
+    /// True once the search for that location has ended.
+    pub is_searched: bool,
+    /// When the call was repeated: nanoseconds of `CLOCK_MONOTONIC` of the host.
+    pub at: u64,
+    /// The location of the word, or of the first of several words.
+    pub word: SymmetricLocation,
+    /// The object of which the word is.
+    pub of: PolledObject,
+}
+
+/// The object of a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PolledObject {
+    /// The memory of this world PE.
+    MemoryOf(u32),
+    /// A lock.
+    Lock,
 }
 
 /// The part of the status of a PE in finalize that does not change before all PEs are in finalize.
@@ -254,6 +284,8 @@ impl Status {
             held_locks: Vec::new(),
             in_flight: None,
             finalizing: None,
+            finds_polls: false,
+            poll: None,
         }
     }
 

@@ -58,6 +58,10 @@ fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
             Subject::Lock { lock, .. } => add(lock, LOCK_BYTES),
             _ => {}
         });
+        status
+            .poll
+            .iter()
+            .for_each(|poll| add(&poll.word, WORD_BYTES));
     }
     for write in snapshot.writes.iter().flatten() {
         add(&write.location, write.nbytes.min(WORD_BYTES));

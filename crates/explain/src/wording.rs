@@ -1,10 +1,10 @@
 //! Writes the parts of sentences about waits: calls, durations, ordinals, and awaited words with
 //! their locations and values.
 
-use crate::job::{Detail, Job};
+use crate::job::{Detail, Job, Situation};
 use crate::ranges::{self, enumerate_once};
 use crate::snapshot::PeSnapshot;
-use crate::status::{Collective, Subject, SymmetricLocation, Wait, Words, number};
+use crate::status::{Collective, PolledObject, Subject, SymmetricLocation, Wait, Words, number};
 
 /// Maximum number of columns of a line of an explanation, to which oshrun adds its name.
 pub const COLUMNS: usize = 100 - "oshrun: ".len();
@@ -32,6 +32,34 @@ impl Job<'_> {
             true => enumerate_once(of.waits().map(text), of.further_waits()),
             false => "in shmem_init".to_owned(),
         }
+    }
+
+    /// Returns the predicate of a sentence about a PE that does not wait, and about `n` PEs in the
+    /// same situation: `computes`, or the call that it repeats and who may change its word.
+    pub fn activity(&self, pe: u32, n: usize) -> String {
+        let of = &self.pes[pe as usize];
+        let predicate = of.situation.predicate(n);
+        let (Situation::Polls(poll), Some(snapshot)) = (of.situation, of.snapshot) else {
+            return predicate;
+        };
+        let place = poll
+            .called_at
+            .as_ref()
+            .map_or_else(String::new, |place| format!(" ({place})"));
+        let word = location(snapshot, &poll.word);
+        let object = match poll.of {
+            PolledObject::Lock => match self.holder(&poll.word) {
+                Some(holder) => format!("{word}, a lock that PE {holder} holds"),
+                None => format!("{word}, a lock"),
+            },
+            PolledObject::MemoryOf(owner) if owner == pe => {
+                format!("{word}, which another PE must change")
+            }
+            PolledObject::MemoryOf(owner) => {
+                format!("{word} of PE {owner}, which that PE or another one must change")
+            }
+        };
+        format!("{predicate}{place} on {object}")
     }
 
     fn object(

@@ -19,7 +19,7 @@ pub const JOB: Format = format("job protocol", 10);
 /// The record that each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 12);
 /// The activity of a PE, for processes that explain why a job hangs.
-pub const STATUS: Format = format("status of a PE", 9);
+pub const STATUS: Format = format("status of a PE", 10);
 /// What a PE has found of each transport, before one is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// The parts of a transport that fit on a PE.

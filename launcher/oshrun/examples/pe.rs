@@ -215,6 +215,8 @@ impl Pe {
             held_locks: Vec::new(),
             in_flight: None,
             finalizing: None,
+            finds_polls: false,
+            poll: None,
         };
         let memory = self.memory.get_or_insert_with(|| {
             std::fs::File::from(session.take_node_memory().expect("node memory"))

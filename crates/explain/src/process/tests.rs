@@ -134,6 +134,8 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
         held_locks,
         in_flight,
         finalizing,
+        finds_polls: false,
+        poll: None,
     }
 }
 

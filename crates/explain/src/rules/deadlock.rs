@@ -165,9 +165,7 @@ fn of_words(graph: &Graph, pes: &[u32]) -> Description {
         .filter(|pe| pes.binary_search(pe).is_err())
         .collect();
     let is_waiting = |pe: &u32| graph.job.pes[*pe as usize].is_waiting();
-    let groups = ranges::fold(&others, |pe| {
-        [1, 2].map(|n| graph.job.pes[pe as usize].situation.predicate(n))
-    });
+    let groups = ranges::fold(&others, |pe| [1, 2].map(|n| graph.job.activity(pe, n)));
     let why = match &groups[..] {
         [] if pes.len() == 1 => "there is no other PE".to_owned(),
         [] => "all PEs wait for such words".to_owned(),

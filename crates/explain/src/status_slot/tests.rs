@@ -57,6 +57,8 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         finalizing: Some(Finalizing {
             entered: vec![(u64::MAX, u64::MAX); 64],
         }),
+        finds_polls: true,
+        poll: None,
     }
 }
 

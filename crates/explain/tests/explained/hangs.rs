@@ -2,7 +2,7 @@
 
 use crate::jobs::{TestJob, team, world};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{Stage, Subject, SymmetricLocation};
+use rushmem_explain::status::{PolledObject, Stage, Subject, SymmetricLocation};
 
 /// Checks that the conclusion for the hang has these sentences in jobs of 4 and of 64 PEs. `{last}`
 /// stands for the last PE, and `{rest}` for all PEs but 3.
@@ -176,6 +176,38 @@ fn a_pe_computes_while_the_others_wait() {
         |n| TestJob::new(n).barrier_all(others(n, &[3])),
         &["PE 3 computes (99 % of a CPU).", REST_WAITS],
     );
+}
+
+#[test]
+fn a_pe_repeats_a_call_while_the_others_wait() {
+    let polls = |call: &'static str, of| {
+        move |n| {
+            TestJob::new(n)
+                .barrier_all(others(n, &[3]))
+                .holds(1, 0x40)
+                .polls(3, call, of, 0x40)
+        }
+    };
+    for (call, of, on) in [
+        (
+            "shmem_long_test",
+            PolledObject::MemoryOf(3),
+            "flag[2], which another PE must change.",
+        ),
+        (
+            "shmem_long_g",
+            PolledObject::MemoryOf(1),
+            "flag[2] of PE 1, which that PE or another one must change.",
+        ),
+        (
+            "shmem_test_lock",
+            PolledObject::Lock,
+            "heap offset 0x40, a lock that PE 1 holds.",
+        ),
+    ] {
+        let sentence = format!("PE 3 calls {call} again and again (ring.c:12 in exchange) on {on}");
+        check(polls(call, of), &[&sentence, REST_WAITS]);
+    }
 }
 
 #[test]

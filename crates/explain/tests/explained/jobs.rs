@@ -2,7 +2,8 @@
 
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState};
 use rushmem_explain::status::{
-    Collective, InFlight, Members, Stage, Status, Subject, SymmetricLocation, Wait, Word, Words,
+    Collective, InFlight, Members, Poll, PolledObject, Stage, Status, Subject, SymmetricLocation,
+    Wait, Word, Words,
 };
 use rushmem_explain::writes::LastWrite;
 use std::collections::HashSet;
@@ -136,6 +137,26 @@ impl TestJob {
         self
     }
 
+    /// Lets a PE repeat a call on `flag[2]` of a PE, or on the lock at an offset of the heap.
+    pub fn polls(mut self, pe: u32, call: &str, of: PolledObject, lock: u64) -> TestJob {
+        let snapshot = &mut self.0[pe as usize];
+        snapshot.symbols.push((0x4010, "flag[2]".into()));
+        let word = match of {
+            PolledObject::MemoryOf(_) => SymmetricLocation::Static { address: 0x4010 },
+            PolledObject::Lock => location(lock),
+        };
+        let status = snapshot.status.as_mut().expect("a status");
+        status.poll = Some(Poll {
+            call: call.to_owned(),
+            called_at: Some("ring.c:12 in exchange".into()),
+            is_searched: true,
+            at: NOW,
+            word,
+            of,
+        });
+        self
+    }
+
     /// Lets PEs wait for a lock for 20 s.
     pub fn set_lock(
         self,
@@ -185,6 +206,8 @@ fn snapshot(pe: u32) -> PeSnapshot {
         held_locks: vec![],
         in_flight: None,
         finalizing: None,
+        finds_polls: false,
+        poll: None,
     };
     let process = ProcessState::Runs {
         cpu_ms: 99,

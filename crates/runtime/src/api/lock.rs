@@ -27,6 +27,7 @@ pub use word::LockWord;
 use crate::call::warning::warning;
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_THREAD_MULTIPLE;
+use crate::diagnosis::polls;
 use crate::diagnosis::status::{LongWait, WaitDescription};
 use crate::job::caller;
 use crate::job::{self, Job};
@@ -38,7 +39,7 @@ use crate::net::{network, order};
 use crate::observers::{self, Action, Event};
 use crate::sync::backoff;
 use core::ffi::{c_int, c_long};
-use rushmem_explain::status::{Subject, SymmetricLocation};
+use rushmem_explain::status::{PolledObject, Subject, SymmetricLocation};
 use rushmem_transport::Pe;
 use std::ops::Range;
 use turns::TurnResult;
@@ -275,6 +276,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     let lock = LockHandle::new(call, lock);
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
     network::count_test(is_taken);
+    polls::count(call, lock.word.addr(), PolledObject::Lock);
     c_int::from(!is_taken)
 }
 

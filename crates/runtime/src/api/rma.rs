@@ -6,12 +6,14 @@
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
+use crate::diagnosis::polls;
 use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use crate::net::contexts::Context;
 use crate::net::network;
 use crate::net::remote::{self, Access};
 use crate::observers::Argument;
 use core::ffi::c_int;
+use rushmem_explain::status::PolledObject;
 use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;
@@ -181,6 +183,7 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
             // SAFETY: `from` is mapped for an element.
             let value = unsafe { mem::load(from) };
             network::count_read();
+            polls::count(call, source.addr(), PolledObject::MemoryOf(pe as u32));
             value
         }
         None => {

@@ -9,6 +9,7 @@ use crate::call::{Call, fail};
 use crate::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
+use crate::diagnosis::polls;
 use crate::diagnosis::status::WaitDescription;
 use crate::job::{self, Job};
 use crate::memory::checks::require_aligned;
@@ -17,7 +18,7 @@ use crate::memory::symmetric_location;
 use crate::observers::{self, Action, Event};
 use crate::sync::backoff;
 use core::ffi::c_int;
-use rushmem_explain::status::{self, MAX_LISTED, Subject, Words};
+use rushmem_explain::status::{self, MAX_LISTED, PolledObject, Subject, Words};
 pub use rushmem_transport::mem::WaitWord;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -132,6 +133,7 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
     if !is_seen || job.settings.checks() {
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
+    polls::count(call, ivar.addr(), PolledObject::MemoryOf(job.me.0));
     if is_seen {
         report_seen(call, ivar);
     }
@@ -202,6 +204,12 @@ impl<T: WaitWord> WaitSet<T> {
                 "argument {argument} is a null pointer, but it must have room for {nelems} elements"
             );
         }
+    }
+
+    /// Counts a test of the set, which a program may repeat.
+    fn count_poll(&self, job: &Job) {
+        let own = PolledObject::MemoryOf(job.me.0);
+        polls::count(self.call, self.ivars.addr(), own);
     }
 
     /// Returns true if word `i` is in the set.
@@ -433,6 +441,7 @@ sets! {
     fn test_all() -> c_int = |job, set| {
         // SAFETY: the caller promises that the arrays are valid.
         let is_seen = backoff::test(|| unsafe { set.all() });
+        set.count_poll(job);
         if is_seen {
             // SAFETY: the caller promises that the arrays are valid.
             unsafe { set.report_all() };
@@ -449,6 +458,7 @@ sets! {
             found = unsafe { set.any() };
             found.is_some()
         });
+        set.count_poll(job);
         set.report(found);
         found.unwrap_or(usize::MAX)
     };
@@ -462,6 +472,7 @@ sets! {
             found = unsafe { set.some(indices) };
             found > 0
         });
+        set.count_poll(job);
         // SAFETY: `some` has written `found` indices.
         set.report((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
         found

@@ -21,7 +21,7 @@ use crate::process;
 use crate::process::time::nanoseconds;
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
-    Finalizing, InFlight, MAX_LISTED, Search, Stage, Status, Subject, SymmetricLocation, Wait,
+    Finalizing, InFlight, MAX_LISTED, Poll, Search, Stage, Status, Subject, SymmetricLocation, Wait,
 };
 use rushmem_explain::status_slot;
 use rushmem_transport::Pe;
@@ -58,6 +58,8 @@ struct StatusContent {
     /// The operations in flight over the network, if they are known.
     in_flight: Option<InFlight>,
     finalizing: Option<Finalizing>,
+    finds_polls: bool,
+    poll: Option<Poll>,
     /// Returns the locks that this PE holds.
     held_locks: fn() -> Vec<SymmetricLocation>,
 }
@@ -69,6 +71,8 @@ static WRITTEN: Mutex<StatusContent> = Mutex::new(StatusContent {
     count: 0,
     in_flight: None,
     finalizing: None,
+    finds_polls: false,
+    poll: None,
     held_locks: Vec::new,
 });
 
@@ -90,6 +94,26 @@ pub(crate) fn enter(stage: Stage) {
 /// `None` when all PEs have entered finalize.
 pub(crate) fn set_finalizing(finalizing: Option<Finalizing>) {
     change(|written| written.finalizing = finalizing);
+}
+
+/// Writes to the status that this PE looks for a call that it repeats when it is asked to.
+pub(crate) fn set_finds_polls() {
+    change(|written| written.finds_polls = true);
+}
+
+/// Writes to the status a call that this PE repeats.
+pub(crate) fn set_poll(poll: Poll) {
+    change(|written| written.poll = Some(poll));
+}
+
+/// Adds the place of the call that was found at this time.
+pub(crate) fn add_place_of_poll(at: u64, place: Option<String>) {
+    change(|written| {
+        if let Some(poll) = written.poll.as_mut().filter(|poll| poll.at == at) {
+            poll.called_at = place;
+            poll.is_searched = true;
+        }
+    });
 }
 
 fn change<R>(change: impl FnOnce(&mut StatusContent) -> R) -> R {
@@ -116,6 +140,8 @@ fn write(written: &StatusContent) {
         held_locks,
         in_flight,
         finalizing: written.finalizing.clone(),
+        finds_polls: written.finds_polls,
+        poll: written.poll.clone(),
     };
     flags::area().write_status(&status_slot::encode(&status));
 }

@@ -207,6 +207,11 @@ pub(crate) fn set_polls_counted(count: bool) {
     POLLS_ARE_COUNTED.store(count, Relaxed);
 }
 
+/// Makes the table that [`set_polls_counted`] needs, so that a signal handler may call it.
+pub(crate) fn prepare_to_count_polls() {
+    none_mapped();
+}
+
 static POLLS_ARE_COUNTED: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if accesses by which a program may poll take the cold path.

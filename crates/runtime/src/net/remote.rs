@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
+use crate::diagnosis::polls;
 use crate::job::handle::ContextHandle;
 use crate::memory::accessible::LocalAccess;
 use crate::memory::visibility::release;
@@ -17,6 +18,7 @@ use crate::observers::{
     self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,
 };
 use core::ffi::c_int;
+use rushmem_explain::status::PolledObject;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{AddAmo, Amo};
 use rushmem_transport::{
@@ -111,6 +113,7 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
         }
     };
     let from = access.resolve(source, nbytes);
+    polls::count(call, source, PolledObject::MemoryOf(pe as u32));
     observers::access(describe, from.is_mapped(), move |_| {
         // SAFETY: the caller's promise about `dest`.
         unsafe { access.get_bytes(dest, from, nbytes, completion) }
@@ -327,6 +330,10 @@ impl Access {
             self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
         };
         let word = self.resolve(dest, width.nbytes());
+        // A test of a lock is counted as one.
+        if self.word != WordKind::Lock {
+            polls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
+        }
         observers::access(describe, word.is_mapped(), move |has_written| {
             let old = match word {
                 RemoteBytes::Cpu(at) => {

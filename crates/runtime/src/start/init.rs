@@ -7,7 +7,7 @@ use super::{connect, join};
 use crate::call::{Call, call, fail, thread};
 use crate::coll::collectives::barrier_all;
 use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
-use crate::diagnosis::{machine, status, watchdog};
+use crate::diagnosis::{machine, polls, status, watchdog};
 use crate::end::{at_exit, crash, job_trace, statistics, threads};
 use crate::job::{self, Job, caller, mpi};
 use crate::memory::{address, statics};
@@ -139,6 +139,7 @@ fn open(
             }
             let job = job::set(join::join(call, providers, thread_level, by_id));
             machine::begin(job);
+            polls::begin();
             watchdog::start(job);
             job
         }

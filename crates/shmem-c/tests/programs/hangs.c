@@ -36,6 +36,25 @@ static void *lock_again(void *lock) {
     return NULL;
 }
 
+/* Repeats a call that does not wait, forever. */
+static void poll_word(void) {
+    if (is("polls_test"))
+        while (!shmem_long_test(&flag[2], SHMEM_CMP_GE, 8))
+            ;
+    else if (is("polls_any"))
+        while (shmem_long_test_any(words + 1, 3, NULL, SHMEM_CMP_EQ, 1) == SIZE_MAX)
+            ;
+    else if (is("polls_get"))
+        while (shmem_long_g(&flag[2], 0) < 8)
+            ;
+    else if (is("polls_fetch"))
+        while (shmem_long_atomic_fetch(&flag[2], 0) < 8)
+            ;
+    else if (is("polls_lock"))
+        while (shmem_test_lock(locks))
+            ;
+}
+
 /* Activities of PE 1 while the others wait in the barrier. */
 static void of_pe_1(void) {
     shmem_team_t other;
@@ -51,6 +70,8 @@ static void of_pe_1(void) {
         shmem_signal_wait_until(&sig, SHMEM_CMP_EQ, 5);
     else if (is("computes") || is("late"))
         compute_row();
+    else if (strncmp(how, "polls_", 6) == 0)
+        poll_word();
     else if (is("sleeps"))
         sleep(1000);
     else if (is("own_lock")) {
@@ -88,6 +109,10 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
             shmem_set_lock(locks);
         shmem_barrier_all();
         me == 1 ? compute_row() : shmem_set_lock(locks);
+    } else if (is("polls_lock")) {
+        if (me == 0)
+            shmem_set_lock(locks);
+        shmem_barrier_all();
     } else if (is("request")) {
         shmemx_req_t request;
         if (me == 1)

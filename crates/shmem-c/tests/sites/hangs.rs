@@ -64,6 +64,43 @@ const HANGS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "polls_test",
+        &[
+            "PE 1 calls shmem_long_test again and again (",
+            "hangs.c:",
+            "on flag[2], which another PE must change.",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
+    (
+        "polls_any",
+        &[
+            "PE 1 calls shmem_long_test_any again and again",
+            "on words[1], which another PE must change.",
+        ],
+    ),
+    (
+        "polls_get",
+        &[
+            "PE 1 calls shmem_long_g again and again",
+            "on flag[2] of PE 0, which that PE or another one must change.",
+        ],
+    ),
+    (
+        "polls_fetch",
+        &[
+            "PE 1 calls shmem_long_atomic_fetch again and again",
+            "on flag[2] of PE 0, which that PE or another one must change.",
+        ],
+    ),
+    (
+        "polls_lock",
+        &[
+            "PE 1 calls shmem_test_lock again and again",
+            "on locks[0], a lock that PE 0 holds.",
+        ],
+    ),
+    (
         "late",
         &[
             "PE 1 computes (",
@@ -399,7 +436,7 @@ fn on_a_node() {
 
 fn over_tcp() {
     hangs(
-        selected_hangs(&["word", "locks", "teams"]),
+        selected_hangs(&["word", "locks", "teams", "polls_get"]),
         4,
         &[&[OFF, TCP]],
     );

@@ -208,9 +208,22 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Returns true if all operations are complete. Begins to complete those that are not.
+    /// Returns true if all operations are complete. Begins to complete those that are not, unless
+    /// the window of requests to a PE is full: a program may repeat the test between operations that
+    /// are batched. Acknowledgments that make room in the window were requested before.
     pub(super) fn is_quiet(&mut self, network: &W::Network) -> Result<bool, Error> {
-        self.begin_quiet_of_all(network)?;
+        for i in 0..self.active.len() {
+            let pe = self.active[i];
+            if !self.issued.is_full(pe) {
+                self.begin_quiet(network, pe)?;
+            }
+        }
+        for i in 0..self.issued.awaiting_ack().len() {
+            let pe = self.issued.awaiting_ack()[i];
+            if !self.issued.is_full(pe) {
+                self.ask_for_ack(network, pe)?;
+            }
+        }
         self.advance(network, true)?;
         let is_acked = self
             .issued

@@ -587,6 +587,25 @@ fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
 }
 
 #[test]
+fn tests_for_quiet_between_batched_operations_stay_within_the_window() {
+    let (network, mut origin) = origin();
+    origin.batches = true;
+    origin.batcher.session(true);
+    let window = origin.caps.window;
+    for _ in 0..window + 20 {
+        // SAFETY: a static source.
+        let done = unsafe { origin.put(&network, PEER, &put(1, Completion::AtQuiet)) };
+        assert_eq!(done, Ok(()));
+        assert_eq!(
+            origin.is_quiet(&network),
+            Ok(false),
+            "nothing is acknowledged"
+        );
+    }
+    assert_eq!(origin.issued.unacked(PEER), window);
+}
+
+#[test]
 fn the_message_of_a_signal_follows_the_writes_before_it() {
     let (network, mut origin) = origin();
     signal_after_all(&mut origin, &network);

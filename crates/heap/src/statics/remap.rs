@@ -201,7 +201,11 @@ impl Statics {
         }
     }
 
-    fn copy_and_map(
+    /// Copies the static data to offset `at` of `memory` and maps that in their place.
+    ///
+    /// # Errors
+    /// When the kernel refuses. Then no part is shared memory.
+    pub(super) fn copy_and_map(
         &self,
         memory: BorrowedFd<'_>,
         at: u64,
@@ -215,30 +219,48 @@ impl Statics {
         for part in &self.parts {
             self.copy(memory, at, page, pagemap, part)?;
         }
-        for ProgramPart {
+        for (i, part) in self.parts.iter().enumerate() {
+            if let Err(refused) = self.map(memory, at, part, MapFlags::SHARED) {
+                // Without the handlers of `fork`, no part may stay shared. The file has the contents
+                // of those that are, and no other process uses this place in it.
+                for part in &self.parts[..i] {
+                    self.map(memory, at, part, MapFlags::PRIVATE)?;
+                }
+                return Err(refused);
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps the file in place of a part.
+    fn map(
+        &self,
+        memory: BorrowedFd<'_>,
+        at: u64,
+        ProgramPart {
             pages, executable, ..
-        } in &self.parts
-        {
-            let mut protection = ProtFlags::READ | ProtFlags::WRITE;
-            protection.set(ProtFlags::EXEC, *executable);
-            let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
-            // SAFETY: a range of whole pages of the program. Its contents are in the file, and no
-            // thread has written to it since.
-            unsafe {
-                rustix::mm::mmap(
-                    start,
-                    pages.len(),
-                    protection,
-                    MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE,
-                    memory,
-                    at + pages.start as u64,
-                )
-            }
-            .map_err(|e| NotRemapped::Refused("mapping shared memory", e))?;
-            if pages.len() >= HUGE {
-                // SAFETY: the advice changes no contents. A kernel without huge pages refuses it.
-                let _ = unsafe { rustix::mm::madvise(start, pages.len(), Advice::LinuxHugepage) };
-            }
+        }: &ProgramPart,
+        sharing: MapFlags,
+    ) -> Result<(), NotRemapped> {
+        let mut protection = ProtFlags::READ | ProtFlags::WRITE;
+        protection.set(ProtFlags::EXEC, *executable);
+        let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
+        // SAFETY: a range of whole pages of the program. Its contents are in the file, and no thread
+        // has written to it since.
+        unsafe {
+            rustix::mm::mmap(
+                start,
+                pages.len(),
+                protection,
+                sharing | MapFlags::FIXED | MapFlags::NORESERVE,
+                memory,
+                at + pages.start as u64,
+            )
+        }
+        .map_err(|e| NotRemapped::Refused("mapping shared memory", e))?;
+        if pages.len() >= HUGE {
+            // SAFETY: the advice changes no contents. A kernel without huge pages refuses it.
+            let _ = unsafe { rustix::mm::madvise(start, pages.len(), Advice::LinuxHugepage) };
         }
         Ok(())
     }

@@ -1,6 +1,11 @@
 //! Tests with program headers as different linkers write them.
+#![allow(unsafe_code)]
 
 use super::*;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::pread;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use std::os::fd::AsFd;
 
 const RW: u32 = libc::PF_R | libc::PF_W;
 
@@ -115,4 +120,35 @@ fn constants_of_this_program_are_identified() {
     let identity = || own.identity_of_constants();
     assert!(identity().count() >= BUILD_ID.len());
     assert!(identity().eq(identity()));
+}
+
+/// The second part does not begin at a page, so the kernel does not map it.
+#[test]
+fn a_part_that_cannot_be_mapped_leaves_no_other_shared() {
+    const PAGE: usize = 4096;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address that the kernel chooses.
+    let variables = unsafe {
+        mmap_anonymous(
+            std::ptr::null_mut(),
+            4 * PAGE,
+            protection,
+            MapFlags::PRIVATE,
+        )
+    };
+    let variables: *mut u8 = variables.expect("memory").cast();
+    // SAFETY: the first byte of the mapping.
+    unsafe { variables.write_volatile(7) };
+    let headers = [load(RW, 0, PAGE, PAGE), load(RW, 2 * PAGE + 16, PAGE, PAGE)];
+    let statics = Statics::of_headers(variables.expose_provenance(), &headers, 16);
+    let memory = memfd_create("test", MemfdFlags::CLOEXEC).expect("a memfd");
+    let moved = statics.copy_and_map(memory.as_fd(), 0, PAGE, None);
+    assert!(moved.is_err());
+    // SAFETY: as above.
+    assert_eq!(unsafe { variables.read_volatile() }, 7);
+    // SAFETY: as above.
+    unsafe { variables.write_volatile(8) };
+    let mut in_file = [0; 1];
+    assert_eq!(pread(&memory, &mut in_file, 0), Ok(1));
+    assert_eq!(in_file, [7]);
 }

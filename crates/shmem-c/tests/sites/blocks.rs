@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use testkit::{Job, Outcome, absent, every_size, program};
+use testkit::{Job, Outcome, absent, every_size, has_library, program};
 
 /// Accesses of calls, with the start of the message and words of it.
 const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
@@ -272,6 +272,25 @@ fn address_sanitizer_reports_the_program_s_own_accesses() {
     assert!(outcome.stderr.is_empty(), "{outcome}");
 }
 
+/// The library keeps what it has allocated for the life of the process where LeakSanitizer finds it.
+fn leak_sanitizer_reports_nothing_of_the_library() {
+    with_address_sanitizer();
+    let program = program!("contexts.c", "-fsanitize=address", "-g");
+    for (transport, library) in [("ucx", "libucp.so.0"), ("ofi", "libfabric.so.1")] {
+        if !has_library(library) {
+            println!("left out: {library} is not here");
+            continue;
+        }
+        let outcome = Job::new(&program)
+            .n(2)
+            .env("SHMEM_ONNODE", "off")
+            .env("SHMEM_TRANSPORT", transport)
+            .run();
+        outcome.assert_ok(2);
+        assert!(outcome.stderr.is_empty(), "{outcome}");
+    }
+}
+
 fn valgrind(how: &str) -> Outcome {
     if Command::new("valgrind").arg("--version").output().is_err() {
         absent("valgrind is not here");
@@ -310,5 +329,6 @@ testkit::module_tests! {
     stripped_programs,
     all_pes_check,
     address_sanitizer_reports_the_program_s_own_accesses,
+    leak_sanitizer_reports_nothing_of_the_library,
     valgrind_reports_the_program_s_own_accesses,
 }

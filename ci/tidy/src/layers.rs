@@ -12,12 +12,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/explain", &["crates/locate", "crates/wire"]),
     ("crates/log", &[]),
     ("crates/interfaces", &[]),
+    ("crates/connect", &[]),
     ("crates/trace", &[]),
     ("crates/transport", &["crates/log"]),
     (
         "crates/transport-tcp",
         &[
             "crates/transport",
+            "crates/connect",
             "crates/interfaces",
             "crates/wire",
             "crates/log",
@@ -27,6 +29,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crates/transport-ucx",
         &[
             "crates/transport",
+            "crates/connect",
             "crates/interfaces",
             "crates/wire",
             "crates/log",
@@ -37,6 +40,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crates/transport-ofi",
         &[
             "crates/transport",
+            "crates/connect",
             "crates/interfaces",
             "crates/wire",
             "crates/log",
@@ -47,6 +51,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "crates/bootstrap",
         &[
+            "crates/connect",
             "crates/explain",
             "crates/interfaces",
             "crates/wire",

@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::env;
+use crate::meeting::Taken;
 use crate::proto::FrameError;
 use crate::records::MAX_RECORD;
 use crate::refused;
@@ -202,6 +203,20 @@ pub enum Error {
         /// The error of the operating system.
         #[source]
         cause: io::Error,
+    },
+    /// Another process has an address of the place that the user has named for the meeting.
+    #[error(
+        "PE 0 cannot listen at SHMEM_JOB={place}: {taken}, and has for {} s; name a port that is free at all addresses \
+         of its host, or end that process",
+        limit.as_secs_f64()
+    )]
+    MeetingTaken {
+        /// Host and port.
+        place: String,
+        /// The address, and who has it.
+        taken: Taken,
+        /// The time for which PE 0 has tried.
+        limit: Duration,
     },
     /// No process serves the meeting at the addresses of the unique id.
     #[error(

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
+use rushmem_connect::sealed::{Opener, Sealer, Session};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,16 +21,20 @@ use crate::proto::{self, Decoder};
 #[derive(Debug)]
 pub(crate) struct Sender {
     stream: OwnedFd,
-    /// Locked while a frame is sent, so that frames of several threads are not mixed.
-    sending: Mutex<()>,
+    /// What seals the frames of a session. Locked while a frame is sent, so that frames of several
+    /// threads are not mixed.
+    sealer: Mutex<Option<Sealer>>,
 }
 
 impl Sender {
     /// Sends one message, as [`send_all`] does.
     pub(crate) fn send<M: Serialize>(&self, message: &M) -> io::Result<()> {
         let frame = proto::encode(message);
-        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        send_all(&self.stream, &frame)
+        let mut sealer = self.sealer.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *sealer {
+            Some(sealer) => send_all(&self.stream, &sealer.seal(&frame)),
+            None => send_all(&self.stream, &frame),
+        }
     }
 }
 
@@ -49,18 +54,30 @@ pub(crate) fn send_all(socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Link {
     sender: Arc<Sender>,
+    opener: Option<Opener>,
     decoder: Decoder,
     received: u64,
 }
 
 impl Link {
     pub(crate) fn new(stream: impl Into<OwnedFd>) -> Link {
+        Link::of(stream.into(), None)
+    }
+
+    /// Returns the end of a connection whose frames are sealed.
+    pub(crate) fn sealed(stream: impl Into<OwnedFd>, session: Session) -> Link {
+        Link::of(stream.into(), Some(session))
+    }
+
+    fn of(stream: OwnedFd, session: Option<Session>) -> Link {
+        let (sealer, opener) = session.map(Session::split).unzip();
         let sender = Arc::new(Sender {
-            stream: stream.into(),
-            sending: Mutex::new(()),
+            stream,
+            sealer: Mutex::new(sealer),
         });
         Link {
             sender,
+            opener,
             decoder: Decoder::new(proto::MAX_FROM_LAUNCHER),
             received: 0,
         }
@@ -90,11 +107,25 @@ impl Link {
                 Ok(0) => return Err(Error::Lost(ErrorKind::UnexpectedEof.into())),
                 Ok(nbytes) => {
                     self.received += nbytes as u64;
-                    self.decoder.push(&bytes[..nbytes]);
+                    self.push(&bytes[..nbytes])?;
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(Error::Lost(error.into())),
             }
         }
+    }
+
+    /// Opens bytes that have arrived, if they are sealed, and decodes them.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let Some(opener) = &mut self.opener else {
+            self.decoder.push(bytes);
+            return Ok(());
+        };
+        opener.received(bytes);
+        let forged = |forged| Error::Lost(io::Error::other(forged));
+        while let Some(piece) = opener.take().map_err(forged)? {
+            self.decoder.push(&piece);
+        }
+        Ok(())
     }
 }

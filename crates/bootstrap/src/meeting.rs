@@ -2,7 +2,8 @@
 //! or the variables `SHMEM_JOB`, `SHMEM_RANK` and `SHMEM_SIZE`.
 //!
 //! One process serves the meeting, from a thread: the one that made the id, or PE 0. The others
-//! connect to it over TCP, prove that they know the secret, and report which PE they are. Once all
+//! connect to it over TCP, prove that they know the secret, and report which PE they are. All that
+//! follows is sealed, so that a process in between learns nothing and changes nothing. Once all
 //! PEs have joined, the meeting has the role of `oshrun`, with the same protocol and the same
 //! rules. It cannot kill the processes, so each PE has a thread that ends its process when the
 //! meeting requests that, or when the connection to the meeting is lost before the last finalize.
@@ -11,27 +12,44 @@
 //! node find each other by `managed::rendezvous`.
 
 pub(crate) mod attendance;
+mod connections;
 mod gathering;
-mod handshake;
+mod listeners;
 mod member;
+mod place;
+mod reach;
 pub(crate) mod variables;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use rushmem_connect::handshake::Protocol;
+use rushmem_connect::{Secret, nonce};
 use rushmem_interfaces::{INTERFACES, Need, PORTS, PortRange, Selection, addresses};
 
 use crate::error::Error;
 
 pub use attendance::{
-    Attendance, JobSecret, LIMIT_DEFAULT, LIMIT_VARIABLE, MeetingAddress, MeetingLimits, UniqueId,
+    Attendance, LIMIT_DEFAULT, LIMIT_VARIABLE, MeetingAddress, MeetingLimits, UniqueId,
 };
 use attendance::{MeetingSource, SECRET};
 use gathering::Gathering;
 use member::Member;
+pub use place::Taken;
 pub use variables::{GivenVariable, NamedJob, forgotten_job_hint, given};
+
+/// The handshake of a process with the meeting of its job. Its proofs are not bound to an address,
+/// since the name of a meeting may denote that of a router; the session keeps out a process in
+/// between.
+const HANDSHAKE: Protocol = Protocol {
+    magic: *b"rushjob",
+    version: rushmem_wire::JOB.version,
+};
+
+/// The number of the meeting in the handshake, which is that of no PE.
+const MEETING: u32 = u32::MAX;
 
 /// The process ID of the process that serves these meetings, and the meetings. A forked child
 /// inherits the value, but serves none.
@@ -52,18 +70,17 @@ pub(crate) fn is_attended() -> bool {
 /// If the process has no address, no descriptor or no thread for it, or a setting for addresses or
 /// ports is invalid.
 pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
-    let mut secret = [0; SECRET];
-    getrandom::fill(&mut secret)
-        .map_err(|error| Error::Random(io::Error::other(error.to_string())))?;
+    let random = nonce().map_err(Error::Random)?;
+    let secret = random.first_chunk::<SECRET>().expect("a nonce is longer");
     let listeners = listen()?;
     let at: Result<Vec<SocketAddr>, io::Error> =
         listeners.iter().map(TcpListener::local_addr).collect();
     let at = at.map_err(Error::Serving)?;
-    let id = UniqueId::new(&secret, &at);
+    let id = UniqueId::new(secret, &at);
     rushmem_log::debug!(?at, "serves the meeting of a unique id");
     serve(
         listeners,
-        JobSecret::new(secret),
+        Secret::new(secret),
         limits,
         MeetingSource::UniqueId,
     )?;
@@ -72,7 +89,7 @@ pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
 
 fn serve(
     listeners: Vec<TcpListener>,
-    secret: JobSecret,
+    secret: Secret,
     limits: MeetingLimits,
     source: MeetingSource,
 ) -> Result<(), Error> {
@@ -80,22 +97,28 @@ fn serve(
     let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
     let own = std::process::id();
     match &mut *served {
-        Some((process, gatherings)) if *process == own => gatherings.push(gathering),
-        // In a forked child, the copies of the parent's listeners are closed.
-        _ => *served = Some((own, vec![gathering])),
+        Some((process, gatherings)) if *process == own => {
+            gatherings.retain(|gathering| !gathering.is_closed());
+            gatherings.push(gathering);
+        }
+        of_parent => {
+            let copies = of_parent.replace((own, vec![gathering]));
+            let (_, copies) = copies.unwrap_or_default();
+            copies.iter().for_each(Gathering::forget);
+        }
     }
     Ok(())
 }
 
 /// Returns the meeting with this secret, if this process serves it.
-fn served(secret: &JobSecret) -> Option<Gathering> {
+fn served(secret: &Secret) -> Option<Gathering> {
     let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
     let (process, gatherings) = served.as_ref()?;
     if *process != std::process::id() {
         // No thread accepts connections in a child. Without its copies of the listeners, the kernel
         // refuses connections when the parent ends.
         let (_, gatherings) = served.take()?;
-        gatherings.into_iter().for_each(Gathering::forget);
+        gatherings.iter().for_each(Gathering::forget);
         return None;
     }
     gatherings
@@ -129,35 +152,13 @@ pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<M
 
 /// Serves the meeting at a host and port that the user has named, as PE 0. Returns the addresses at
 /// which this process reaches it itself.
-fn serve_at(at: &str, secret: &JobSecret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
-    let refuse = |cause: io::Error| Error::MeetingAddress {
-        address: at.to_owned(),
-        cause,
-    };
-    let resolved: Vec<SocketAddr> = at.to_socket_addrs().map_err(refuse)?.collect();
-    let port = resolved.first().map(SocketAddr::port).unwrap_or_default();
-    let mut refused = None;
-    let mut listeners = Vec::new();
-    for address in resolved {
-        match TcpListener::bind(address) {
-            Ok(listener) => listeners.push(listener),
-            // The name may denote an address of a router in front of this host.
-            Err(error) => refused = Some(error),
-        }
-    }
-    if listeners.is_empty() {
-        match refused {
-            Some(error) if error.kind() != io::ErrorKind::AddrNotAvailable => {
-                return Err(refuse(error));
-            }
-            _ => listeners = listen_at(port).map_err(refuse)?,
-        }
-    }
+fn serve_at(at: &str, secret: &Secret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
+    let listeners = place::listen(at, limits.join)?;
     let own: Result<Vec<SocketAddr>, io::Error> = listeners
         .iter()
         .map(|listener| listener.local_addr().map(reachable))
         .collect();
-    let own = own.map_err(refuse)?;
+    let own = own.map_err(Error::Serving)?;
     serve(listeners, secret.clone(), limits, MeetingSource::Variables)?;
     Ok(own)
 }
@@ -185,14 +186,6 @@ fn listen() -> Result<Vec<TcpListener>, Error> {
     }
 }
 
-/// Listens at a port of every address.
-fn listen_at(port: u16) -> io::Result<Vec<TcpListener>> {
-    let any = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port));
-    Ok(vec![any.or_else(|_| {
-        TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
-    })?])
-}
-
 /// Returns the address at which this process reaches its own listener.
 fn reachable(listener: SocketAddr) -> SocketAddr {
     let ip = match listener.ip() {
@@ -201,4 +194,10 @@ fn reachable(listener: SocketAddr) -> SocketAddr {
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
     SocketAddr::new(ip, listener.port())
+}
+
+/// Returns the name of this host, as it is in messages.
+fn host_name() -> String {
+    let names = rustix::system::uname();
+    names.nodename().to_string_lossy().into_owned()
 }

@@ -144,6 +144,8 @@ pub enum FromLauncher {
     End {
         /// Exit status of the job.
         status: i32,
+        /// The reason, if this process is to print it.
+        message: Option<String>,
     },
 }
 

@@ -15,6 +15,7 @@ use crate::settings::{DESCRIPTORS, ENDPOINTS, MIN_DESCRIPTORS, OF_ENDPOINT, Tuni
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use libfabric_sys as fi;
+use rushmem_connect::Secret;
 use rushmem_transport::engine::{Issuing, Origin, WireEndpoint, WireNetwork};
 use rushmem_transport::machine::host_name;
 use rushmem_transport::progress::events::AwaitedWord;
@@ -35,10 +36,11 @@ struct Ofi {
     thread: ServiceThread<Progress>,
 }
 
-/// Returns the first two words of the job's secret: the tag of messages, and the random number from
-/// which the keys of registrations start.
+/// Returns two words that are derived from the job's secret: the tag of messages, and the random number
+/// from which the keys of registrations start. They are sent, and do not reveal the secret.
 fn words(secret: &[u8; 32]) -> [u64; 2] {
-    let (words, _) = secret.as_chunks::<8>();
+    let derived = Secret::from(*secret).derive("libfabric", &[]);
+    let (words, _) = derived.bytes().as_chunks::<8>();
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
 }
 

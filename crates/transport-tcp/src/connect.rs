@@ -2,12 +2,13 @@
 //! failure.
 
 use crate::addresses::{self, Address};
-use crate::proto::{ANSWER, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation};
+use crate::proto::HANDSHAKE;
 use crate::settings::{DESCRIPTORS, Tuning};
-use crate::socket::{nonce, prepare};
+use crate::socket::prepare;
+use rushmem_connect::handshake::{ANSWER, Answer, CLAIM, Connector, GREETING, Violation};
+use rushmem_connect::{Attempts, Secret, nonce};
 use rushmem_transport::Pe;
 use rushmem_transport::machine::descriptors::ran_out;
-use rushmem_transport::peers::Attempts;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -34,7 +35,7 @@ pub(crate) enum ConnectRefusal {
 /// Why an attempt failed.
 enum ConnectFailure {
     Socket(io::Error),
-    Peer(HandshakeViolation),
+    Peer(Violation),
     /// The host has accepted the connection, but the PE does not answer: it may be stopped.
     Silent,
 }
@@ -91,8 +92,8 @@ impl From<io::Error> for ConnectFailure {
     }
 }
 
-impl From<HandshakeViolation> for ConnectFailure {
-    fn from(violation: HandshakeViolation) -> ConnectFailure {
+impl From<Violation> for ConnectFailure {
+    fn from(violation: Violation) -> ConnectFailure {
         ConnectFailure::Peer(violation)
     }
 }
@@ -135,7 +136,7 @@ fn explained(error: &io::Error) -> String {
 /// `None` if the target defers, since it connects itself or has no directory yet, or if `may_stop`
 /// returns true after a round.
 pub(crate) fn connect(
-    secret: [u8; 32],
+    secret: &Secret,
     me: Pe,
     target: Pe,
     address: &Address,
@@ -200,7 +201,7 @@ pub(crate) fn connect(
 }
 
 fn attempt(
-    secret: [u8; 32],
+    secret: &Secret,
     me: Pe,
     target: Pe,
     socket: SocketAddr,
@@ -211,14 +212,15 @@ fn attempt(
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(limit))?;
     stream.set_write_timeout(Some(limit))?;
-    let mut connector = Connector::new(secret, me.0, target.0, nonce()?);
+    let connector = Connector::new(HANDSHAKE, secret, me.0, target.0, nonce()?);
+    let mut connector = connector.bound_to(socket);
     let mut greeting = [0; GREETING];
     stream.read_exact(&mut greeting).map_err(or_silent)?;
     let claim: [u8; CLAIM] = connector.claim(&greeting)?;
     stream.write_all(&claim)?;
     let mut answer = [0; ANSWER];
     stream.read_exact(&mut answer).map_err(or_silent)?;
-    if connector.check(&answer)? == HandshakeAnswer::Deferral {
+    if connector.check(&answer)? == Answer::Deferral {
         return Ok(None);
     }
     prepare(&stream, tuning)?;
@@ -236,7 +238,7 @@ fn or_silent(error: io::Error) -> ConnectFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::Acceptor;
+    use rushmem_connect::handshake::Acceptor;
     use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
     use std::cell::Cell;
     use std::net::TcpListener;
@@ -260,7 +262,7 @@ mod tests {
                 }
             });
             let tried = attempt(
-                [7; 32],
+                &Secret::from([7; 32]),
                 Pe(1),
                 Pe(0),
                 socket,
@@ -297,7 +299,14 @@ mod tests {
     fn a_refused_peer_is_tried_again_with_pauses() {
         let (_bound, address) = bound();
         let refused = |tuning: &Tuning, may_stop: &dyn Fn() -> bool| {
-            let tried = connect([7; 32], Pe(1), Pe(0), &address, tuning, may_stop);
+            let tried = connect(
+                &Secret::from([7; 32]),
+                Pe(1),
+                Pe(0),
+                &address,
+                tuning,
+                may_stop,
+            );
             let Err(ConnectRefusal::Peer(why)) = tried else {
                 panic!("{tried:?}")
             };
@@ -317,7 +326,14 @@ mod tests {
             sockets: vec![address.sockets[0], elsewhere],
             ..address.clone()
         };
-        let tried = connect([7; 32], Pe(1), Pe(0), &several, &tuning(1, 30), || false);
+        let tried = connect(
+            &Secret::from([7; 32]),
+            Pe(1),
+            Pe(0),
+            &several,
+            &tuning(1, 30),
+            || false,
+        );
         let Err(ConnectRefusal::Peer(why)) = tried else {
             panic!("{tried:?}")
         };
@@ -331,7 +347,14 @@ mod tests {
         assert_eq!(why.matches("refused").count(), 1, "{why}");
         let rounds = Cell::new(0);
         let stops_late = || rounds.replace(rounds.get() + 1) == 10;
-        let late = connect([7; 32], Pe(1), Pe(0), &address, &tuning(30, 30), stops_late);
+        let late = connect(
+            &Secret::from([7; 32]),
+            Pe(1),
+            Pe(0),
+            &address,
+            &tuning(30, 30),
+            stops_late,
+        );
         assert!(matches!(late, Ok(None)), "{late:?}");
         assert_eq!(rounds.get(), 11);
     }
@@ -339,13 +362,14 @@ mod tests {
     /// Lets in one PE, as PE 0 does.
     fn welcome(listener: &TcpListener) {
         let (mut stream, _) = listener.accept().expect("a connection");
-        let mut acceptor = Acceptor::new([7; 32], 0, 2, [1; 32]);
+        let mut acceptor = Acceptor::new(HANDSHAKE, &Secret::from([7; 32]), 0, [1; 32])
+            .bound_to(listener.local_addr().expect("bound"));
         stream.write_all(&acceptor.greeting()).expect("room for it");
         let mut claim = [0; CLAIM];
         stream.read_exact(&mut claim).expect("a claim");
         assert_eq!(acceptor.check(&claim).expect("the secret of the job"), 1);
         stream
-            .write_all(&acceptor.answer(HandshakeAnswer::Welcome))
+            .write_all(&acceptor.answer(Answer::Welcome))
             .expect("room for it");
     }
 
@@ -365,7 +389,7 @@ mod tests {
                 false
             };
             let tried = connect(
-                [7; 32],
+                &Secret::from([7; 32]),
                 Pe(1),
                 Pe(0),
                 &address,

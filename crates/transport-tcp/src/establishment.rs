@@ -8,7 +8,7 @@
 //! connection is open here, too. A deferred PE waits for the connection of the other one, and
 //! claims again if none comes: the other PE may have ended.
 
-use crate::proto::HandshakeAnswer;
+use rushmem_connect::handshake::Answer;
 use rushmem_transport::Pe;
 use std::time::Instant;
 
@@ -40,12 +40,12 @@ impl Establishment {
     }
 
     /// Decides on the claim of PE `peer` at PE `me`.
-    pub(crate) fn answer(&mut self, me: Pe, peer: Pe) -> HandshakeAnswer {
+    pub(crate) fn answer(&mut self, me: Pe, peer: Pe) -> Answer {
         if self.is_connecting && me < peer {
-            return HandshakeAnswer::Deferral;
+            return Answer::Deferral;
         }
         self.is_reserved = true;
-        HandshakeAnswer::Welcome
+        Answer::Welcome
     }
 
     /// Releases the reservation for a peer, since the reserved connection was closed or failed.

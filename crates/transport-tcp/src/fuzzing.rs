@@ -8,11 +8,12 @@
 
 use crate::addresses::{Address, MAX_ADDRESSES};
 use crate::proto::{
-    ANSWER, Acceptor, CLAIM, Connector, ExpectedReply, Frame, GREETING, Ledger, Piece, Reader,
-    ReplyFrame, RequestFrame,
+    ExpectedReply, Frame, HANDSHAKE, Ledger, Piece, Reader, ReplyFrame, RequestFrame,
 };
 use crate::receiving::ReceivingPe;
 use crate::target::Target;
+use rushmem_connect::Secret;
+use rushmem_connect::handshake::{ANSWER, Acceptor, CLAIM, Connector, GREETING};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{LocalBuf, Pe, Segment};
 
@@ -160,15 +161,17 @@ fn feed(
 
 /// Checks that forged messages of a handshake are refused, and that addresses decode as encoded.
 fn unauthenticated(input: &[u8]) {
-    let (secret, nonce) = ([1; 32], [2; 32]);
+    let (secret, nonce) = (Secret::from([1; 32]), [2; 32]);
     if let Some(claim) = input.first_chunk::<CLAIM>() {
         assert!(
-            Acceptor::new(secret, 0, 4, nonce).check(claim).is_err(),
+            Acceptor::new(HANDSHAKE, &secret, 0, nonce)
+                .check(claim)
+                .is_err(),
             "a forged claim"
         );
     }
     if let Some((greeting, rest)) = input.split_first_chunk::<GREETING>() {
-        let mut connector = Connector::new(secret, 1, 0, nonce);
+        let mut connector = Connector::new(HANDSHAKE, &secret, 1, 0, nonce);
         if connector.claim(greeting).is_ok()
             && let Some(welcome) = rest.first_chunk::<ANSWER>()
         {

@@ -15,13 +15,12 @@
 //! - `connection` is one end of a connection: `requests` has the requests of this PE, `target`
 //!   carries out those of the peer, `send_queue` has the data to send, and `low_water` sets how
 //!   much must arrive before a sleeping thread wakes;
-//! - `unauthenticated` is a connection whose other end has not proved its identity yet, and
-//!   `socket` sets the options of connections after their handshake;
+//! - `socket` sets the options of connections after their handshake;
 //! - `proto` is the wire format and its state machines, without I/O;
 //! - `addresses` has the addresses of this PE and orders those of a peer; `settings` has the limits
 //!   and variables, `sys` the system calls.
 //!
-//! Limits: connections are not encrypted, and only the handshake is signed. A connection that
+//! Limits: connections are not encrypted, and only the handshake is signed (`rushmem-connect`). A connection that
 //! breaks ends the job. The kernel's zero-copy sends are not used. A child of `fork` that executes
 //! no other program inherits the sockets: it must not use the library, and while it lives only the
 //! launcher reports its parent's death to peers.
@@ -46,7 +45,6 @@ mod socket;
 mod sys;
 mod target;
 mod transport;
-mod unauthenticated;
 mod wire;
 
 pub use settings::Tuning;

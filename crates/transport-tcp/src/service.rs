@@ -6,29 +6,27 @@
 //! takes longer than to read one. This module does not decide which thread polls.
 
 use crate::expected::Expected;
-use crate::proto::{Acceptor, HandshakeAnswer};
-use crate::settings::DESCRIPTORS;
+use crate::proto::HANDSHAKE;
+use crate::settings::{DESCRIPTORS, Tuning};
 use crate::shared::{PeerLink, SharedState, Token};
-use crate::socket::{is_of_peer, nonce, prepare};
+use crate::socket::{is_of_peer, prepare};
 use crate::sys;
-use crate::unauthenticated::{Claim, Unauthenticated};
+use rushmem_connect::handshake::{Acceptor, Answer};
+use rushmem_connect::nonce;
+use rushmem_connect::strangers::{Claim, Proven, Shortage, StrangerLimits, Strangers, number_of};
 use rushmem_transport::engine::{NetworkPe, WireNetwork};
 use rushmem_transport::progress::service_thread::Served;
-use rushmem_transport::progress::timer::{sleep_on, timespec};
+use rushmem_transport::progress::timer::timespec;
 use rushmem_transport::thread::try_lock;
 use rushmem_transport::{Error, Pe, Segment};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Maximum number of connections accepted in one turn.
-const ACCEPTS: usize = 16;
 /// Maximum number of events handled in one turn.
 const EVENTS: usize = 64;
 
@@ -86,10 +84,7 @@ pub(crate) struct Service {
     /// The listeners are not watched: at the start, and from a failure to accept until the next
     /// round.
     is_muted: bool,
-    /// The time since which accepting has failed although a connection waits.
-    refusing_since: Option<Instant>,
-    /// Connections in their handshake, by the numbers of their descriptors.
-    unauthenticated: HashMap<u32, Unauthenticated>,
+    strangers: Strangers,
     reserved: HashMap<u32, Reserved>,
     expected: Expected,
 }
@@ -100,18 +95,16 @@ struct Reserved {
     pe: Pe,
 }
 
-/// Returns the number of a socket's descriptor.
-fn number_of(socket: &TcpStream) -> u32 {
-    socket.as_raw_fd().cast_unsigned()
-}
-
 impl Service {
-    pub(crate) fn new(listeners: Vec<TcpListener>) -> Service {
+    pub(crate) fn new(listeners: Vec<TcpListener>, tuning: &Tuning) -> Service {
+        let limits = StrangerLimits {
+            time: tuning.handshake_limit,
+            n: tuning.max_unauthenticated,
+        };
         Service {
             listeners,
             is_muted: true,
-            refusing_since: None,
-            unauthenticated: HashMap::new(),
+            strangers: Strangers::new(limits),
             reserved: HashMap::new(),
             expected: Expected::default(),
         }
@@ -147,7 +140,7 @@ impl Service {
                     self.accept(shared, listener);
                     true
                 }
-                Token::Unauthenticated(number) => {
+                Token::Stranger(number) => {
                     self.read_claim(shared, number);
                     true
                 }
@@ -180,99 +173,49 @@ impl Service {
     }
 
     fn accept(&mut self, shared: &SharedState, number: u32) {
-        for _ in 0..ACCEPTS {
-            match self.listeners[number as usize].accept() {
-                Ok((socket, _)) => {
-                    self.refusing_since = None;
-                    self.greet(shared, socket);
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                Err(e)
-                    if matches!(
-                        e.kind(),
-                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
-                    ) => {}
-                Err(e) => {
-                    // No descriptor or memory is left. The kernel may report this although no
-                    // connection waits.
-                    if !is_waiting(&self.listeners[number as usize]) {
-                        self.refusing_since = None;
-                        return;
-                    }
-                    // Make room, and do not try again at once.
-                    self.drop_oldest_if_older(shared.tuning.round);
-                    self.mute(shared);
-                    let since = *self.refusing_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() > shared.tuning.refuse_limit {
-                        let why = DESCRIPTORS.explain(&e);
-                        shared
-                            .local()
-                            .loss
-                            .of_self(&format!("it can accept no connection of a peer: {why}"));
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    fn greet(&mut self, shared: &SharedState, socket: TcpStream) {
-        if self.unauthenticated.len() >= shared.tuning.max_unauthenticated {
-            self.drop_oldest_if_older(Duration::ZERO);
-        }
-        let Ok(nonce) = nonce() else {
-            return;
+        let acceptor = |socket: &TcpStream| {
+            let acceptor = Acceptor::new(HANDSHAKE, &shared.secret, shared.local().me.0, nonce()?);
+            Ok(acceptor.bound_to(socket.local_addr()?))
         };
-        let n_pes = shared.peers.n_pes() as u32;
-        let acceptor = Acceptor::new(shared.secret, shared.local().me.0, n_pes, nonce);
-        // A peer to which the greeting cannot be sent is gone.
-        if let Ok(connection) = Unauthenticated::greet(socket, acceptor) {
-            let number = number_of(&connection.socket);
-            let token = EventData::new_u64(Token::Unauthenticated(number).into());
-            if epoll::add(&shared.epoll, &connection.socket, token, EventFlags::IN).is_ok() {
-                self.unauthenticated.insert(number, connection);
+        let watch = |socket: &TcpStream| {
+            let token = EventData::new_u64(Token::Stranger(number_of(socket)).into());
+            epoll::add(&shared.epoll, socket, token, EventFlags::IN).is_ok()
+        };
+        let accept = |listener: &TcpListener| listener.accept().map(|(socket, _)| socket);
+        let listener = &self.listeners[number as usize];
+        let accepted = self.strangers.accept(listener, accept, acceptor, watch);
+        if let Err(Shortage { error, lasts }) = accepted {
+            self.mute(shared);
+            if lasts > shared.tuning.refuse_limit {
+                let why = DESCRIPTORS.explain(&error);
+                shared
+                    .local()
+                    .loss
+                    .of_self(&format!("it can accept no connection of a peer: {why}"));
             }
-        }
-    }
-
-    /// Drops the oldest unauthenticated connection, if it is older than `age`.
-    fn drop_oldest_if_older(&mut self, age: Duration) {
-        let all = self
-            .unauthenticated
-            .iter()
-            .map(|(number, connection)| (connection.since, *number));
-        if let Some((since, number)) = all.min()
-            && since.elapsed() > age
-        {
-            self.unauthenticated.remove(&number);
         }
     }
 
     fn read_claim(&mut self, shared: &SharedState, number: u32) {
-        let Some(connection) = self.unauthenticated.get_mut(&number) else {
-            return;
-        };
-        let claim = connection.read_claim();
-        if matches!(claim, Claim::Incomplete) {
-            return;
-        }
-        let connection = self.unauthenticated.remove(&number);
-        if let (Claim::Peer(pe), Some(connection)) = (claim, connection) {
-            self.answer(shared, Pe(pe), connection);
+        if let Claim::Right(proven) = self.strangers.read_claim(number)
+            && (proven.from as usize) < shared.peers.n_pes()
+        {
+            self.answer(shared, proven);
         }
     }
 
     /// Answers a peer that has proved its identity.
-    fn answer(&mut self, shared: &SharedState, pe: Pe, connection: Unauthenticated) {
+    fn answer(&mut self, shared: &SharedState, proven: Proven) {
+        let pe = Pe(proven.from);
         let Some(answer) = shared.answer(pe) else {
             return;
         };
-        let is_reserved = answer == HandshakeAnswer::Welcome;
+        let is_reserved = answer == Answer::Welcome;
         if is_reserved {
             // A peer that claims again has given up its last connection.
             self.reserved.retain(|_, reserved| reserved.pe != pe);
         }
-        let answered = connection.answer(answer).and_then(|socket| {
+        let answered = proven.answer(answer).and_then(|socket| {
             prepare(&socket, &shared.tuning)?;
             Ok(socket)
         });
@@ -333,14 +276,12 @@ impl Service {
         Ok(())
     }
 
-    /// Drops unauthenticated connections whose time is over, watches muted listeners again, and
+    /// Drops strangers whose time is over, watches muted listeners again, and
     /// reports the loss of PEs on silent hosts. Called at most once per
     /// [`round`](crate::Tuning::round).
     pub(crate) fn check_limits(&mut self, shared: &SharedState) {
         let now = Instant::now();
-        let limit = shared.tuning.handshake_limit;
-        self.unauthenticated
-            .retain(|_, connection| now.duration_since(connection.since) <= limit);
+        self.strangers.expire();
         // If it fails, the next round tries again.
         let _ = self.unmute(shared);
         for (pe, peer) in shared.peers.iter() {
@@ -362,16 +303,9 @@ impl Service {
     /// Ends the acceptance of connections, and drops those that are not open yet.
     pub(crate) fn leave(&mut self) {
         self.listeners.clear();
-        self.unauthenticated.clear();
+        self.strangers.clear();
         self.reserved.clear();
     }
-}
-
-/// Returns true if a connection waits to be accepted.
-fn is_waiting(listener: &TcpListener) -> bool {
-    let mut fds = [PollFd::new(listener, PollFlags::IN)];
-    sleep_on(&mut fds, Duration::ZERO);
-    !fds[0].revents().is_empty()
 }
 
 /// After an error on a connection that is not open yet: reports that this PE cannot use its

@@ -9,9 +9,10 @@ use crate::addresses::Address;
 use crate::connect::{self, ConnectRefusal};
 use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
-use crate::proto::HandshakeAnswer;
 use crate::receiving::ReceivingPe;
 use crate::settings::{DESCRIPTORS, Tuning};
+use rushmem_connect::Secret;
+use rushmem_connect::handshake::Answer;
 use rushmem_transport::engine::NetworkPe;
 use rushmem_transport::peers::{Peers, damaged};
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
@@ -89,7 +90,7 @@ impl PeerLink {
 
 /// The peers of this PE and the connections to them.
 pub(crate) struct SharedState {
-    pub(crate) secret: [u8; 32],
+    pub(crate) secret: Secret,
     pub(crate) tuning: Tuning,
     /// The address of this PE. Error messages contain the host name in it.
     pub(crate) address: Address,
@@ -106,7 +107,7 @@ pub(crate) struct SharedState {
 impl SharedState {
     pub(crate) fn new(open: &Open, tuning: Tuning, address: Address) -> io::Result<SharedState> {
         Ok(SharedState {
-            secret: open.secret,
+            secret: open.secret.into(),
             tuning,
             receiving: ReceivingPe::new(open, address.host.clone())?,
             address,
@@ -165,7 +166,7 @@ impl SharedState {
         };
         let address = address_of(pe, self.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connected = connect::connect(
-            self.secret,
+            &self.secret,
             self.local().me,
             pe,
             &address,
@@ -205,14 +206,14 @@ impl SharedState {
 
     /// Returns the answer to a connecting peer that has proved to be PE `pe`; `None` if there will
     /// be no connection to it any more.
-    pub(crate) fn answer(&self, pe: Pe) -> Option<HandshakeAnswer> {
+    pub(crate) fn answer(&self, pe: Pe) -> Option<Answer> {
         // Before this PE has the directory, the peer must try again.
         let Ok(peer) = self.peers.get(pe) else {
-            return Some(HandshakeAnswer::Deferral);
+            return Some(Answer::Deferral);
         };
         match &mut *lock(&peer.link) {
             PeerLink::Unconnected(establishment) => Some(establishment.answer(self.local().me, pe)),
-            PeerLink::Open(_) => Some(HandshakeAnswer::Deferral),
+            PeerLink::Open(_) => Some(Answer::Deferral),
             PeerLink::Closed { .. } => None,
         }
     }
@@ -446,7 +447,7 @@ impl SharedState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Listener(u32),
-    Unauthenticated(u32),
+    Stranger(u32),
     /// A connection that was reserved for a peer.
     Reserved(u32),
     Link(u32),
@@ -456,7 +457,7 @@ impl From<Token> for u64 {
     fn from(token: Token) -> u64 {
         let (kind, number) = match token {
             Token::Listener(number) => (0, number),
-            Token::Unauthenticated(number) => (1, number),
+            Token::Stranger(number) => (1, number),
             Token::Reserved(number) => (2, number),
             Token::Link(number) => (3, number),
         };
@@ -469,7 +470,7 @@ impl From<u64> for Token {
         let number = token as u32;
         match token >> 32 {
             0 => Token::Listener(number),
-            1 => Token::Unauthenticated(number),
+            1 => Token::Stranger(number),
             2 => Token::Reserved(number),
             _ => Token::Link(number),
         }

@@ -1,5 +1,4 @@
-//! The options of the sockets of connections, the causes of their errors, and random bytes for
-//! handshakes.
+//! The options of the sockets of connections, and the causes of their errors.
 
 use crate::settings::Tuning;
 use rustix::net::sockopt;
@@ -63,13 +62,6 @@ pub(crate) fn is_of_peer(error: &io::Error) -> bool {
     error
         .raw_os_error()
         .is_none_or(|code| OF_THE_PEER.contains(&code))
-}
-
-/// Returns random bytes for a handshake.
-pub(crate) fn nonce() -> io::Result<[u8; 32]> {
-    let mut nonce = [0; 32];
-    getrandom::fill(&mut nonce).map_err(|e| io::Error::other(e.to_string()))?;
-    Ok(nonce)
 }
 
 #[cfg(test)]

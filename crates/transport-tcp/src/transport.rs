@@ -68,7 +68,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         sockets,
     };
     let shared = SharedState::new(open, tuning, address).map_err(refused)?;
-    let mut service = Service::new(listeners);
+    let mut service = Service::new(listeners, &shared.tuning);
     service.unmute(&shared).map_err(|e| refused(e.into()))?;
     let network = Network {
         shared,

@@ -14,12 +14,13 @@ use crate::ucp::{
     UcpAtomic, UcpContext, UcpEndpoint, UcpRequest, Worker, callback_params, plain_params, started,
     status_string,
 };
+use rushmem_connect::Attempts;
 use rushmem_transport::engine::message::{REQUEST, Request};
 use rushmem_transport::engine::{
     Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
     WriteEnd,
 };
-use rushmem_transport::peers::{Attempts, damaged};
+use rushmem_transport::peers::damaged;
 use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, PeMap, RemoteAddr, Segment,

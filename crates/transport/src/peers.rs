@@ -1,6 +1,5 @@
 //! The table of peers: a provider's entry for each PE, made at the first use of that PE from its
-//! record in the job's directory. Also the checks of remote addresses, and repeated attempts to
-//! connect.
+//! record in the job's directory. Also the checks of remote addresses.
 
 pub(crate) mod directory;
 pub mod loss;
@@ -8,7 +7,6 @@ pub mod loss;
 use crate::thread::lock;
 use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr, SharedPeMap};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
 
 /// The function that makes the entry of a PE from its record.
 type Find<T> = Box<dyn Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync>;
@@ -153,68 +151,6 @@ pub fn damaged(pe: Pe, what: &str) -> Error {
     Error::Invalid(format!("the {what} of PE {pe} is damaged"))
 }
 
-/// The first pause between attempts. Each is twice as long as the one before, up to
-/// [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest pause between attempts.
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-
-/// Attempts to connect to one PE that were refused. They are repeated, with pauses, for some time:
-/// where many PEs connect over one NIC at once, some attempts fail.
-pub struct Attempts {
-    first: Instant,
-    n: u32,
-    pause: Duration,
-    next: Instant,
-}
-
-impl Attempts {
-    /// Returns a record without attempts.
-    pub fn new(now: Instant) -> Attempts {
-        Attempts {
-            first: now,
-            n: 0,
-            pause: FIRST_PAUSE,
-            next: now,
-        }
-    }
-
-    /// Records a refusal, and sets the time of the next attempt. Returns false if `limit` has
-    /// passed since the first one, so that no other attempt is to be made.
-    pub fn record_refusal(&mut self, now: Instant, limit: Duration) -> bool {
-        self.n += 1;
-        self.next = now + self.pause;
-        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
-        now.duration_since(self.first) < limit
-    }
-
-    /// Returns the time of the next attempt.
-    pub fn next(&self) -> Instant {
-        self.next
-    }
-
-    /// Returns how many attempts were refused.
-    pub fn n(&self) -> u32 {
-        self.n
-    }
-
-    /// Returns the clause of a message of loss that says how often PE `me` has tried, and for how
-    /// long, with a remedy.
-    pub fn tried(&self, me: Pe) -> String {
-        format!(
-            "PE {me} has tried {} times within {:.1} s; if the PE still runs there, set SHMEM_HOST_LIMIT \
-             to a longer time",
-            self.n,
-            self.elapsed().as_secs_f64()
-        )
-    }
-
-    /// Returns the time since the first attempt began.
-    pub fn elapsed(&self) -> Duration {
-        self.first.elapsed()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,20 +231,5 @@ mod tests {
         }
         assert_eq!(check_aligned(Pe(1), at(20), AmoWidth::Four), Ok(()));
         assert!(check_aligned(Pe(1), at(20), AmoWidth::Eight).is_err());
-    }
-
-    #[test]
-    fn pauses_grow_and_attempts_end() {
-        let (limit, start) = (Duration::from_secs(2), Instant::now());
-        let mut attempts = Attempts::new(start);
-        let (mut now, mut pauses) = (start, Vec::new());
-        while attempts.record_refusal(now, limit) {
-            pauses.push(attempts.next() - now);
-            now = attempts.next();
-        }
-        assert!(now - start >= limit && now - start <= limit + LONGEST_PAUSE);
-        assert!(pauses.is_sorted() && pauses[0] == FIRST_PAUSE);
-        assert_eq!(pauses.last(), Some(&LONGEST_PAUSE));
-        assert_eq!(attempts.n() as usize, pauses.len() + 1);
     }
 }

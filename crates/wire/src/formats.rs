@@ -15,7 +15,7 @@ const fn format(name: &'static str, version: u8) -> Format {
 }
 
 /// Frames between PEs, daemons and `oshrun`.
-pub const JOB: Format = format("job protocol", 10);
+pub const JOB: Format = format("job protocol", 11);
 /// The record that each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 12);
 /// The activity of a PE, for processes that explain why a job hangs.
@@ -31,7 +31,7 @@ pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
 /// The counters of a PE, sent to PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.
-pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 6);
+pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 7);
 /// The address on which a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// The address of a PE over UCX, and the messages between PEs.
@@ -39,6 +39,6 @@ pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 7);
 /// The key and the extent of a segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 3);
 /// The address of a PE over libfabric, and the messages between PEs.
-pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 7);
+pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 8);
 /// The key and the extent of a segment of a PE over libfabric.
 pub const OFI_KEY: Format = format("key of a segment over libfabric", 4);

@@ -4,13 +4,9 @@
 //! of the job. The key is derived from that secret and the identity of the machine. The name of a
 //! PE's socket is derived from the key, and does not reveal the names of other sockets.
 
-use std::fmt;
-use std::io;
-
-use hmac::{Hmac, KeyInit, Mac};
+use rushmem_connect::Secret;
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
-use sha2::Sha256;
 
 use super::manager::Manager;
 use crate::error::Error;
@@ -22,47 +18,32 @@ pub(super) const SECRET: &str = "rushmem-secret";
 pub(super) const PROOF: usize = 32;
 
 /// The key of one job on one machine.
-#[derive(Clone)]
-pub(crate) struct NodeKey([u8; 32]);
-
-impl fmt::Debug for NodeKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NodeKey")
-    }
-}
+#[derive(Clone, Debug)]
+pub(crate) struct NodeKey(Secret);
 
 impl NodeKey {
     /// Returns the key of this job on this machine. Each PE of the job calls this function, which
     /// includes one fence.
     pub(super) fn agree(manager: &mut dyn Manager) -> Result<NodeKey, Error> {
         if manager.pe() == 0 {
-            let mut secret = [0; 32];
-            getrandom::fill(&mut secret)
-                .map_err(|error| Error::Random(io::Error::other(error.to_string())))?;
-            manager.put(SECRET, &secret)?;
+            let secret = Secret::random().map_err(Error::Random)?;
+            manager.put(SECRET, secret.bytes())?;
         }
         manager.fence()?;
-        let secret = manager.get(0, SECRET)?;
+        let secret = Secret::new(&manager.get(0, SECRET)?);
         // This value is the same for all processes of the machine. If it cannot be read, the secret
         // alone is the key.
         let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         Ok(NodeKey::new(&secret, &machine))
     }
 
-    pub(crate) fn new(secret: &[u8], machine: &[u8]) -> NodeKey {
-        NodeKey(
-            mac(secret, &[b"machine", machine])
-                .finalize()
-                .into_bytes()
-                .into(),
-        )
+    pub(crate) fn new(secret: &Secret, machine: &[u8]) -> NodeKey {
+        NodeKey(secret.derive("machine", &[machine]))
     }
 
     /// Returns the address of the socket of PE `pe`.
     pub(crate) fn name(&self, pe: u32) -> Result<SocketAddrUnix, Errno> {
-        let digest = mac(&self.0, &[b"name", &pe.to_le_bytes()])
-            .finalize()
-            .into_bytes();
+        let digest = self.0.tag("name", &[&pe.to_le_bytes()]);
         let hex: String = digest[..16]
             .iter()
             .map(|byte| format!("{byte:02x}"))
@@ -72,23 +53,15 @@ impl NodeKey {
 
     /// Returns the proof of PE `from` to PE `to` that it belongs to the job.
     pub(super) fn proof(&self, from: u32, to: u32) -> [u8; PROOF] {
-        self.proves(from, to).finalize().into_bytes().into()
+        self.0
+            .tag("proof", &[&from.to_le_bytes(), &to.to_le_bytes()])
     }
 
     /// Returns true if `proof` is the one of PE `from` to PE `to`.
     pub(super) fn is_proof(&self, from: u32, to: u32, proof: &[u8]) -> bool {
-        self.proves(from, to).verify_slice(proof).is_ok()
+        let about: [&[u8]; 2] = [&from.to_le_bytes(), &to.to_le_bytes()];
+        self.0.is_tag("proof", &about, proof)
     }
-
-    fn proves(&self, from: u32, to: u32) -> Hmac<Sha256> {
-        mac(&self.0, &[b"proof", &from.to_le_bytes(), &to.to_le_bytes()])
-    }
-}
-
-fn mac(key: &[u8], words: &[&[u8]]) -> Hmac<Sha256> {
-    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("HMAC takes any key");
-    words.iter().for_each(|word| mac.update(word));
-    mac
 }
 
 #[cfg(test)]
@@ -97,11 +70,9 @@ mod tests {
 
     #[test]
     fn names_and_proofs_are_of_one_job_one_machine_and_one_pe() {
-        let key = NodeKey::new(b"secret", b"machine");
-        let others = [
-            NodeKey::new(b"secret", b"another"),
-            NodeKey::new(b"another", b"machine"),
-        ];
+        let new = |secret: &[u8], machine| NodeKey::new(&Secret::new(secret), machine);
+        let key = new(b"secret", b"machine");
+        let others = [new(b"secret", b"another"), new(b"another", b"machine")];
         let name = |key: &NodeKey, pe| key.name(pe).expect("a short name");
         assert_eq!(name(&key, 3), name(&key.clone(), 3));
         assert_ne!(name(&key, 3), name(&key, 4));

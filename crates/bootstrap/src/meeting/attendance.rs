@@ -9,6 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
+use rushmem_connect::Secret;
+
 use crate::base64;
 use crate::time_limit;
 
@@ -50,27 +52,6 @@ impl Default for MeetingLimits {
     }
 }
 
-/// The secret of a job, which only its PEs know.
-#[derive(Clone, PartialEq, Eq)]
-pub struct JobSecret(Vec<u8>);
-
-impl JobSecret {
-    /// Creates a secret of these bytes.
-    pub fn new(bytes: impl Into<Vec<u8>>) -> JobSecret {
-        JobSecret(bytes.into())
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for JobSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JobSecret")
-    }
-}
-
 /// The address of a meeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MeetingAddress {
@@ -86,7 +67,7 @@ pub struct Attendance {
     /// The address of the meeting.
     pub address: MeetingAddress,
     /// The secret that proves the membership.
-    pub secret: JobSecret,
+    pub secret: Secret,
     /// The number of this PE.
     pub pe: u32,
     /// The number of PEs.
@@ -105,7 +86,7 @@ pub(crate) enum MeetingSource {
 pub struct UniqueId {
     text: String,
     addresses: Vec<SocketAddr>,
-    secret: JobSecret,
+    secret: Secret,
 }
 
 impl UniqueId {
@@ -129,7 +110,7 @@ impl UniqueId {
         UniqueId {
             text,
             addresses: held,
-            secret: JobSecret::new(*secret),
+            secret: Secret::new(secret),
         }
     }
 
@@ -186,7 +167,7 @@ impl FromStr for UniqueId {
                 addresses.push(SocketAddr::new(ip, u16::from_be_bytes(*port)));
                 rest = others;
             }
-            let secret = JobSecret::new(*secret);
+            let secret = Secret::new(secret);
             (!addresses.is_empty()).then(|| UniqueId {
                 text: text.to_owned(),
                 addresses,

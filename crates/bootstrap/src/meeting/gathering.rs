@@ -4,24 +4,27 @@
 //! The thread blocks only to wait for the next event, so that one member cannot delay the others;
 //! at the end of the job, also until the bytes of the end are sent to the members, for twice
 //! [`END_LIMIT`] at most.
-#![allow(unsafe_code)]
+//!
+//! A meeting that is over stops listening: its address may be that of the next job.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, ErrorKind, Read, Write};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rushmem_connect::handshake::{Acceptor, Answer};
+use rushmem_connect::strangers::{Claim, Proven, Shortage, StrangerLimits, Strangers};
+use rushmem_connect::{Secret, nonce};
 use rushmem_explain::ranges;
 use rushmem_explain::status::Stage;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::time::Timespec;
+use rustix::event::epoll::EventFlags;
 
-use super::attendance::{JobSecret, LIMIT_VARIABLE, MeetingLimits, MeetingSource};
-use super::handshake::{CLAIM, Handshake, prepare};
+use super::attendance::{LIMIT_VARIABLE, MeetingLimits, MeetingSource};
+use super::connections::{Connections, Source, Watch, prepare};
+use super::listeners::{self, Listeners};
+use super::{HANDSHAKE, MEETING, host_name};
 use crate::exit::Exit;
 use crate::managed::without_signals;
 use crate::nodes::NodeMap;
@@ -43,11 +46,15 @@ const MAX_STRANGERS: usize = 256;
 /// one in this process.
 const END_LIMIT: Duration = Duration::from_secs(1);
 
+/// Maximum number of missing PEs that are listed. The others are counted, since the number of PEs may
+/// be a mistake.
+const MAX_LISTED: usize = 10_000;
+
 /// A meeting that this process serves.
 #[derive(Clone, Debug)]
 pub(crate) struct Gathering {
-    secret: JobSecret,
-    listeners: Arc<Vec<TcpListener>>,
+    secret: Secret,
+    listeners: Listeners,
     /// True when all members except the one in this process have finalized or ended.
     others_are_done: Arc<(Mutex<bool>, Condvar)>,
 }
@@ -55,33 +62,23 @@ pub(crate) struct Gathering {
 impl Gathering {
     /// Starts the thread that serves a meeting at these sockets.
     pub(super) fn start(
-        listeners: Vec<TcpListener>,
-        secret: JobSecret,
+        sockets: Vec<TcpListener>,
+        secret: Secret,
         limits: MeetingLimits,
         source: MeetingSource,
     ) -> io::Result<Gathering> {
-        listeners
-            .iter()
-            .try_for_each(|listener| listener.set_nonblocking(true))?;
         let gathering = Gathering {
             secret,
-            listeners: Arc::new(listeners),
+            listeners: Listeners::new(sockets)?,
             others_are_done: Arc::new((Mutex::new(false), Condvar::new())),
         };
-        let mut server = MeetingServer {
-            gathering: gathering.clone(),
-            limits,
-            source,
-            connections: Vec::new(),
-            members: BTreeMap::new(),
-            n_pes: 0,
-            waited: Duration::ZERO,
-            job: None,
-            over: None,
-        };
+        let mut server = MeetingServer::new(gathering.clone(), limits, source)?;
         let run = move || {
-            server.run();
-            server.gathering.refuse();
+            // The connections end with the thread, and with them the members.
+            if let Err(error) = server.run() {
+                rushmem_log::debug!(%error, "the meeting cannot be served");
+            }
+            server.gathering.listeners.close();
         };
         without_signals(|| {
             thread::Builder::new()
@@ -91,26 +88,18 @@ impl Gathering {
         Ok(gathering)
     }
 
-    pub(super) fn is_of(&self, secret: &JobSecret) -> bool {
+    pub(super) fn is_of(&self, secret: &Secret) -> bool {
         self.secret == *secret
     }
 
-    /// Refuses connections from now on.
-    fn refuse(&self) {
-        for listener in &*self.listeners {
-            // If this fails, a process that connects gets no answer.
-            let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
-        }
+    /// Returns true once processes can no longer join.
+    pub(super) fn is_closed(&self) -> bool {
+        self.listeners.with(<[TcpListener]>::is_empty)
     }
 
     /// Closes the listeners in a child of the process that serves the meeting.
-    pub(super) fn forget(self) {
-        for listener in &*self.listeners {
-            // SAFETY: the descriptor is open and is closed only here: the thread with the other
-            // reference does not exist in this process, and this reference is never dropped.
-            unsafe { libc::close(listener.as_raw_fd()) };
-        }
-        std::mem::forget(self);
+    pub(super) fn forget(&self) {
+        self.listeners.forget();
     }
 
     /// Waits until the other members have finalized or ended, at most for `limit`.
@@ -122,34 +111,22 @@ impl Gathering {
     }
 }
 
-/// A connection of a process to the meeting.
+/// How far a process that knows the secret has come.
 #[derive(Debug)]
-struct Connection {
-    stream: TcpStream,
-    stage: ConnectionStage,
-    /// When it was accepted or refused.
-    since: Instant,
-    /// Bytes for the process that the socket has not accepted yet, the oldest first.
-    unsent: VecDeque<u8>,
-}
-
-#[derive(Debug)]
-enum ConnectionStage {
-    /// The claim, which proves that the process knows the secret, is being received.
-    Claims(Handshake, Vec<u8>),
-    /// The claim was right; the message with the number of the PE is being received.
+enum Joining {
+    /// The message with the number of the PE is being received.
     Proven(Decoder),
     /// The process is this PE.
     Member(u32),
     /// The process has been refused, and reads the reason.
     Refused,
-    /// The connection will be removed.
-    Closed,
 }
 
 /// A process that has joined.
 #[derive(Clone, Debug)]
 struct Attendee {
+    /// The number of its connection, as long as there is one.
+    connection: Option<u32>,
     pid: u32,
     host: String,
     /// True if it is this process.
@@ -162,12 +139,24 @@ impl Attendee {
     }
 }
 
+/// Why no process can join any more, and since when.
+struct Over {
+    why: String,
+    since: Instant,
+}
+
 /// The state of the thread.
 struct MeetingServer {
     gathering: Gathering,
     limits: MeetingLimits,
     source: MeetingSource,
-    connections: Vec<Connection>,
+    watch: Watch,
+    /// Since when the listeners are not watched, because no descriptor is left.
+    muted: Option<Instant>,
+    strangers: Strangers,
+    connections: Connections,
+    /// How far the process of each connection has come.
+    joining: BTreeMap<u32, Joining>,
     members: BTreeMap<u32, Attendee>,
     /// The number of PEs, which the first one has reported.
     n_pes: u32,
@@ -175,145 +164,174 @@ struct MeetingServer {
     waited: Duration,
     /// The job, once all PEs have joined.
     job: Option<Server>,
-    /// The reason for which no process can join any more, once that is so.
-    over: Option<String>,
+    over: Option<Over>,
 }
 
 impl MeetingServer {
-    fn run(&mut self) {
-        while self.is_needed() {
-            let timed = self.is_timed();
+    fn new(
+        gathering: Gathering,
+        limits: MeetingLimits,
+        source: MeetingSource,
+    ) -> io::Result<MeetingServer> {
+        let strangers = StrangerLimits {
+            time: HANDSHAKE_LIMIT,
+            n: MAX_STRANGERS,
+        };
+        let mut server = MeetingServer {
+            gathering,
+            limits,
+            source,
+            watch: Watch::new()?,
+            muted: None,
+            strangers: Strangers::new(strangers),
+            connections: Connections::default(),
+            joining: BTreeMap::new(),
+            members: BTreeMap::new(),
+            n_pes: 0,
+            waited: Duration::ZERO,
+            job: None,
+            over: None,
+        };
+        server.listen()?;
+        Ok(server)
+    }
+
+    /// Serves the meeting until it is over and its members have ended.
+    fn run(&mut self) -> io::Result<()> {
+        loop {
+            if !self.is_open() {
+                self.gathering.listeners.close();
+                if self.connections.is_empty() {
+                    return Ok(());
+                }
+            }
+            if self.muted.is_some_and(|since| since.elapsed() >= SLICE) {
+                self.listen()?;
+            }
+            let is_timed = self.is_timed();
             let begin = Instant::now();
-            let Some((incoming, ready)) = self.wait(timed.then_some(SLICE)) else {
-                return;
-            };
-            for (index, events) in ready.into_iter().enumerate() {
-                if events.intersects(PollFlags::OUT) {
-                    self.flush(index);
-                }
-                if events.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                    self.read(index);
-                }
+            for (source, events) in self.watch.wait(is_timed.then_some(SLICE))? {
+                self.handle(source, events);
             }
-            for listener in incoming {
-                self.accept(listener);
-            }
-            if timed {
+            if is_timed {
                 self.check_limits(begin.elapsed().min(SLICE));
             }
-            self.connections
-                .retain(|one| !matches!(one.stage, ConnectionStage::Closed));
             self.report_progress();
         }
     }
 
-    /// Returns false once the job has begun and no connection is left.
-    fn is_needed(&self) -> bool {
-        self.job.is_none() || !self.connections.is_empty()
-    }
-
-    /// Returns true while a time limit runs: that of all PEs, or that of a connection.
-    fn is_timed(&self) -> bool {
-        let awaits_pes = self.job.is_none() && self.over.is_none() && !self.members.is_empty();
-        awaits_pes
-            || self
-                .connections
-                .iter()
-                .any(|one| !matches!(one.stage, ConnectionStage::Member(_)))
-    }
-
-    /// Waits for events. Returns the indices of listeners with new connections, and the events of
-    /// each connection; `None` if poll fails.
-    fn wait(&self, slice: Option<Duration>) -> Option<(Vec<usize>, Vec<PollFlags>)> {
-        let listeners = &*self.gathering.listeners;
-        let mut fds: Vec<PollFd<'_>> = listeners
-            .iter()
-            .map(|listener| PollFd::new(listener, PollFlags::IN))
-            .collect();
-        fds.extend(self.connections.iter().map(|one| {
-            let out = if one.unsent.is_empty() {
-                PollFlags::empty()
-            } else {
-                PollFlags::OUT
-            };
-            PollFd::new(&one.stream, PollFlags::IN | out)
-        }));
-        let slice = slice.map(|slice| Timespec::try_from(slice).expect("a slice is short"));
-        match poll(&mut fds, slice.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return None,
+    /// Returns true while processes that connect get an answer: until all PEs have finalized, and
+    /// after a job that has failed for the time within which its PEs may come.
+    fn is_open(&self) -> bool {
+        match (&self.over, &self.job) {
+            (Some(over), _) => over.since.elapsed() < self.limits.join,
+            (None, Some(_)) => !self.members.keys().all(|&pe| self.has_finalized(pe)),
+            (None, None) => true,
         }
-        let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
-        let (of_listeners, of_connections) = events.split_at(listeners.len());
-        let incoming = (0..listeners.len())
-            .filter(|&at| !of_listeners[at].is_empty())
-            .collect();
-        Some((incoming, of_connections.to_vec()))
     }
 
-    fn accept(&mut self, listener: usize) {
-        while let Ok((stream, _)) = self.gathering.listeners[listener].accept() {
-            let strangers: Vec<usize> = (0..self.connections.len())
-                .filter(|&at| matches!(self.connections[at].stage, ConnectionStage::Claims(..)))
-                .collect();
-            if strangers.len() >= MAX_STRANGERS {
-                self.connections.remove(strangers[0]);
+    fn has_finalized(&self, pe: u32) -> bool {
+        let job = self.job.as_ref();
+        job.is_some_and(|job| job.progress(pe).1 == Stage::Finalized)
+    }
+
+    /// Returns true while a time limit runs: that of all PEs, that of a connection, or that of a
+    /// meeting that is over.
+    fn is_timed(&self) -> bool {
+        let awaits_pes = self.job.is_none() && !self.members.is_empty();
+        let is_joining = |one: &Joining| !matches!(one, Joining::Member(_));
+        awaits_pes
+            || self.over.is_some()
+            || self.muted.is_some()
+            || !self.strangers.is_empty()
+            || self.joining.values().any(is_joining)
+    }
+
+    /// Watches the listeners.
+    fn listen(&mut self) -> io::Result<()> {
+        self.muted = None;
+        let watch = &self.watch;
+        self.gathering.listeners.with(|all| {
+            let mut all = all.iter().enumerate();
+            all.try_for_each(|(number, listener)| watch.listen(number, listener))
+        })
+    }
+
+    fn handle(&mut self, source: Source, events: EventFlags) {
+        match source {
+            Source::Listener(number) => self.accept(number as usize),
+            Source::Stranger(number) => {
+                if let Claim::Right(proven) = self.strangers.read_claim(number) {
+                    self.answer(proven);
+                }
             }
-            let mut nonce = [0; 32];
-            if getrandom::fill(&mut nonce).is_err() || stream.set_nonblocking(true).is_err() {
-                continue;
+            Source::Connection(number) => {
+                if events.contains(EventFlags::OUT) {
+                    self.connections.flush(&self.watch, number);
+                }
+                if events.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+                    self.read(number);
+                }
             }
-            prepare(&stream, self.limits.silence);
-            let handshake = Handshake::new(&self.gathering.secret, nonce);
-            let unsent = handshake.greeting().to_vec().into();
-            let stage = ConnectionStage::Claims(handshake, Vec::new());
-            self.connections.push(Connection {
-                stream,
-                stage,
-                since: Instant::now(),
-                unsent,
-            });
-            self.flush(self.connections.len() - 1);
+        }
+    }
+
+    fn accept(&mut self, number: usize) {
+        let (secret, silence) = (&self.gathering.secret, self.limits.silence);
+        let acceptor = |socket: &TcpStream| {
+            prepare(socket, silence);
+            Ok(Acceptor::new(HANDSHAKE, secret, MEETING, nonce()?))
+        };
+        let (strangers, watch) = (&mut self.strangers, &self.watch);
+        let accepted = self.gathering.listeners.with(|all| {
+            let greet = |socket: &TcpStream| watch.greet(socket);
+            match all.get(number) {
+                Some(listener) => strangers.accept(listener, listeners::accept, acceptor, greet),
+                None => Ok(()),
+            }
+        });
+        let Err(Shortage { error, lasts }) = accepted else {
+            return;
+        };
+        self.muted = Some(Instant::now());
+        let listeners = &self.gathering.listeners;
+        listeners.with(|all| all.iter().for_each(|listener| watch.ignore(listener)));
+        // By then no stranger has a descriptor any more.
+        if lasts > HANDSHAKE_LIMIT && self.job.is_none() && self.over.is_none() {
+            self.fail(listeners::shortage(&error, self.n_pes));
+        }
+    }
+
+    /// Answers a process that knows the secret.
+    fn answer(&mut self, proven: Proven) {
+        // If one PE has finalized, all are about to, so this process may be one of the next job.
+        let is_ending = self.members.keys().any(|&pe| self.has_finalized(pe));
+        if is_ending && matches!(self.source, MeetingSource::Variables) {
+            // If this fails, the process tries again as well.
+            let _ = proven.answer(Answer::Deferral);
+            return;
+        }
+        if let Ok((stream, session)) = proven.welcome() {
+            let number = self.connections.add(&self.watch, stream, session);
+            let decoder = Decoder::new(proto::MAX_FROM_PE);
+            self.joining.insert(number, Joining::Proven(decoder));
         }
     }
 
     /// Reads and handles the bytes that have arrived on a connection.
-    fn read(&mut self, index: usize) {
-        let mut bytes = [0; 16 * 1024];
-        loop {
-            let one = &mut self.connections[index];
-            match one.stream.read(&mut bytes) {
-                Ok(nbytes @ 1..) => self.received(index, &bytes[..nbytes]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => return self.ended(index),
-            }
-            if matches!(self.connections[index].stage, ConnectionStage::Closed) {
-                return;
-            }
+    fn read(&mut self, number: u32) {
+        let (bytes, is_over) = self.connections.read(number);
+        if !bytes.is_empty() {
+            self.received(number, &bytes);
+        }
+        if is_over {
+            self.ended(number);
         }
     }
 
-    fn received(&mut self, index: usize, bytes: &[u8]) {
-        let one = &mut self.connections[index];
-        match &mut one.stage {
-            ConnectionStage::Claims(handshake, claim) => {
-                claim.extend_from_slice(bytes);
-                let Some((claim, rest)) = claim.split_first_chunk::<CLAIM>() else {
-                    return;
-                };
-                let Some(answer) = handshake.answer(claim) else {
-                    rushmem_log::debug!("a connection to the meeting does not know the secret");
-                    one.stage = ConnectionStage::Closed;
-                    return;
-                };
-                let rest = rest.to_vec();
-                one.unsent.extend(answer);
-                one.stage = ConnectionStage::Proven(Decoder::new(proto::MAX_FROM_PE));
-                self.flush(index);
-                self.received(index, &rest);
-            }
-            ConnectionStage::Proven(decoder) => {
+    fn received(&mut self, number: u32, bytes: &[u8]) {
+        match self.joining.get_mut(&number) {
+            Some(Joining::Proven(decoder)) => {
                 decoder.push(bytes);
                 match decoder.take() {
                     Ok(None) => {}
@@ -324,66 +342,80 @@ impl MeetingServer {
                         host,
                         serves,
                     })) => {
-                        self.join(index, pe, n_pes, Attendee { pid, host, serves });
+                        let attendee = Attendee {
+                            connection: Some(number),
+                            pid,
+                            host,
+                            serves,
+                        };
+                        self.join(number, pe, n_pes, attendee);
                     }
-                    Ok(Some(_)) | Err(_) => one.stage = ConnectionStage::Closed,
+                    Ok(Some(_)) | Err(_) => self.close(number),
                 }
             }
-            ConnectionStage::Member(pe) => {
+            Some(Joining::Member(pe)) => {
                 let pe = *pe;
                 if let Some(job) = &mut self.job {
                     let decisions = job.received(pe, bytes);
                     self.execute(decisions);
                 }
             }
-            ConnectionStage::Refused | ConnectionStage::Closed => {}
+            Some(Joining::Refused) | None => {}
         }
     }
 
     /// Handles the request of a process to join as PE `pe`.
-    fn join(&mut self, index: usize, pe: u32, n_pes: u32, attendee: Attendee) {
-        let known = self
-            .members
-            .first_key_value()
-            .map(|(pe, attendee)| attendee.name(*pe));
-        let refusal = match (&self.over, self.members.get(&pe), known) {
-            (Some(why), ..) => Some(why.clone()),
-            (None, Some(other), _) if self.job.is_some() => Some(format!(
-                "the job runs already, and {} is one of its processes; make another id for another job",
-                other.name(pe)
-            )),
-            (None, Some(other), _) => Some(format!(
-                "two processes are PE {pe}: pid {} on host {} and pid {} on host {}; give each \
-                 process a rank of its own",
-                other.pid, other.host, attendee.pid, attendee.host
-            )),
-            (None, None, Some(known)) if n_pes != self.n_pes => Some(format!(
-                "{} expects {n_pes} PEs, but {known} expects {}; give all processes the same number",
-                attendee.name(pe),
-                self.n_pes
-            )),
-            (None, None, _) if pe >= n_pes => Some(format!(
-                "its rank is {pe}, but the {n_pes} PEs are numbered from 0"
-            )),
-            _ => None,
-        };
-        if let Some(why) = refusal {
+    fn join(&mut self, connection: u32, pe: u32, n_pes: u32, attendee: Attendee) {
+        if let Some(why) = self.refusal(pe, n_pes, &attendee) {
             // The process prints the reason, as do those that connect later.
-            self.send(index, &FromLauncher::Refused { why: why.clone() });
-            self.connections[index].stage = ConnectionStage::Refused;
-            self.connections[index].since = Instant::now();
+            let refused = proto::encode(&FromLauncher::Refused { why: why.clone() });
+            self.connections.send(&self.watch, connection, &refused);
+            self.joining.insert(connection, Joining::Refused);
             if self.job.is_none() && self.over.is_none() {
-                self.end(1, None, why);
+                let message = Some(format!("{SPEAKER}: {why}"));
+                self.end(1, message, why, Some(attendee.host));
             }
             return;
         }
-        rushmem_log::debug!(pe, n_pes, pid = attendee.pid, host = %attendee.host, "a PE has joined");
+        let Attendee { pid, host, .. } = &attendee;
+        rushmem_log::debug!(pe, n_pes, pid, %host, "a PE has joined");
         self.n_pes = n_pes;
         self.members.insert(pe, attendee);
-        self.connections[index].stage = ConnectionStage::Member(pe);
+        self.joining.insert(connection, Joining::Member(pe));
         if self.members.len() == n_pes as usize {
             self.begin();
         }
+    }
+
+    /// Returns the reason for which a process cannot join.
+    fn refusal(&self, pe: u32, n_pes: u32, attendee: &Attendee) -> Option<String> {
+        if let Some(over) = &self.over {
+            return Some(over.why.clone());
+        }
+        if let Some(other) = self.members.get(&pe) {
+            return Some(match self.job {
+                Some(_) => format!(
+                    "the job runs already, and {} is one of its processes; make another id for another job",
+                    other.name(pe)
+                ),
+                None => format!(
+                    "two processes are PE {pe}: pid {} on host {} and pid {} on host {}; give each \
+                     process a rank of its own",
+                    other.pid, other.host, attendee.pid, attendee.host
+                ),
+            });
+        }
+        if let Some((&known, member)) = self.members.first_key_value()
+            && n_pes != self.n_pes
+        {
+            return Some(format!(
+                "{} expects {n_pes} PEs, but {} expects {}; give all processes the same number",
+                attendee.name(pe),
+                member.name(known),
+                self.n_pes
+            ));
+        }
+        (pe >= n_pes).then(|| format!("its rank is {pe}, but the {n_pes} PEs are numbered from 0"))
     }
 
     /// Begins the job, since all PEs have joined.
@@ -410,42 +442,37 @@ impl MeetingServer {
     fn execute(&mut self, decisions: Vec<Decision>) {
         for decision in decisions {
             match decision {
-                Decision::Send { pe, frame } => {
-                    if let Some(index) = self.connection(pe) {
-                        self.connections[index].unsent.extend(frame.iter());
-                        self.flush(index);
-                    }
-                }
+                Decision::Send { pe, frame } => self.send_frame(pe, &frame),
                 Decision::SendAll { frame, .. } => {
-                    for index in 0..self.connections.len() {
-                        if matches!(self.connections[index].stage, ConnectionStage::Member(_)) {
-                            self.connections[index].unsent.extend(frame.iter());
-                            self.flush(index);
-                        }
-                    }
+                    (0..self.n_pes).for_each(|pe| self.send_frame(pe, &frame));
                 }
                 Decision::EndJob { status, message } => {
                     let why = "the job has ended; make another id, or start all processes, for another job";
-                    self.end(status, message, why.to_owned());
+                    self.end(status, message, why.to_owned(), None);
                 }
                 Decision::Warn { message } => print_to_stderr(&message),
             }
         }
     }
 
-    /// Returns the index of the connection of a PE.
-    fn connection(&self, pe: u32) -> Option<usize> {
-        let is_of =
-            |one: &Connection| matches!(one.stage, ConnectionStage::Member(member) if member == pe);
-        self.connections.iter().position(is_of)
+    /// Ends the job for a reason that the meeting has found.
+    fn fail(&mut self, why: String) {
+        self.end(1, Some(format!("{SPEAKER}: {why}")), why, None);
     }
 
     /// Ends the processes of all members: this process last, since this thread ends with it.
     /// Processes that connect later are refused with the reason `why`.
-    fn end(&mut self, status: i32, message: Option<String>, why: String) {
-        self.over = Some(why);
-        if let Some(message) = message {
-            print_to_stderr(&message);
+    ///
+    /// One process on each host prints the message, since hosts such as the pods of Kubernetes may
+    /// have outputs of their own. On the host `printed`, a process has done so.
+    fn end(&mut self, status: i32, message: Option<String>, why: String, printed: Option<String>) {
+        self.over = Some(Over {
+            why,
+            since: Instant::now(),
+        });
+        let mut told: BTreeSet<String> = printed.into_iter().collect();
+        if let Some(message) = message.as_ref().filter(|_| told.insert(host_name())) {
+            print_to_stderr(message);
         }
         let (own, others): (Vec<u32>, Vec<u32>) = self
             .members
@@ -454,9 +481,10 @@ impl MeetingServer {
             .partition(|pe| self.members[pe].serves);
         for pes in [others, own] {
             for pe in pes {
-                if let Some(index) = self.connection(pe) {
-                    self.send(index, &FromLauncher::End { status });
-                }
+                let is_first = told.insert(self.members[&pe].host.clone());
+                let message = message.clone().filter(|_| is_first);
+                let end = FromLauncher::End { status, message };
+                self.send_frame(pe, &proto::encode(&end));
             }
             self.flush_all();
         }
@@ -465,50 +493,48 @@ impl MeetingServer {
     /// Sends all pending bytes, at most for [`END_LIMIT`].
     fn flush_all(&mut self) {
         let end = Instant::now() + END_LIMIT;
-        while Instant::now() < end {
-            let mut fds: Vec<PollFd<'_>> = self
-                .connections
-                .iter()
-                .filter(|one| !one.unsent.is_empty())
-                .map(|one| PollFd::new(&one.stream, PollFlags::OUT))
-                .collect();
-            if fds.is_empty() {
-                return;
+        while self.connections.have_unsent() && Instant::now() < end {
+            // Without events, the time is used up.
+            let events = self.watch.wait(Some(SLICE)).unwrap_or_default();
+            let mut is_ready = false;
+            for (source, events) in events {
+                if let (Source::Connection(number), true) =
+                    (source, events.contains(EventFlags::OUT))
+                {
+                    self.connections.flush(&self.watch, number);
+                    is_ready = true;
+                }
             }
-            let slice = Timespec::try_from(SLICE).expect("a slice is short");
-            // An interrupted wait is repeated.
-            let _ = poll(&mut fds, Some(&slice));
-            (0..self.connections.len()).for_each(|index| self.flush(index));
+            // Other events are handled later, and are reported until then.
+            if !is_ready {
+                thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 
-    fn send(&mut self, index: usize, message: &FromLauncher) {
-        self.connections[index]
-            .unsent
-            .extend(proto::encode(message));
-        self.flush(index);
+    /// Sends a frame to a PE, unless its connection has ended.
+    fn send_frame(&mut self, pe: u32, frame: &[u8]) {
+        if let Some(connection) = self.members[&pe].connection {
+            self.connections.send(&self.watch, connection, frame);
+        }
     }
 
-    /// Sends as many pending bytes as the connection accepts. The next read detects a failed
-    /// connection.
-    fn flush(&mut self, index: usize) {
-        let one = &mut self.connections[index];
-        while !one.unsent.is_empty() {
-            match one.stream.write(one.unsent.as_slices().0) {
-                Ok(nbytes) => drop(one.unsent.drain(..nbytes)),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => one.unsent.clear(),
-            }
-        }
+    fn close(&mut self, number: u32) {
+        self.joining.remove(&number);
+        self.connections.close(number);
     }
 
     /// Handles the end of a connection.
-    fn ended(&mut self, index: usize) {
-        let stage = std::mem::replace(&mut self.connections[index].stage, ConnectionStage::Closed);
-        let ConnectionStage::Member(pe) = stage else {
+    fn ended(&mut self, number: u32) {
+        let joining = self.joining.remove(&number);
+        self.connections.close(number);
+        let Some(Joining::Member(pe)) = joining else {
             return;
         };
+        // Another connection may get its number.
+        self.members
+            .entry(pe)
+            .and_modify(|member| member.connection = None);
         match &mut self.job {
             Some(job) => {
                 let exit = match job.progress(pe).1 {
@@ -520,8 +546,9 @@ impl MeetingServer {
             }
             None if self.over.is_none() => {
                 let name = self.members[&pe].name(pe);
-                let why = format!("{name} ended while the other PEs of its job were awaited");
-                self.end(1, Some(format!("{SPEAKER}: {why}")), why);
+                self.fail(format!(
+                    "{name} ended while the other PEs of its job were awaited"
+                ));
             }
             None => {}
         }
@@ -531,49 +558,61 @@ impl MeetingServer {
     /// PEs are missing for longer than the limit. `time` is the duration of the last wait, at most
     /// [`SLICE`].
     fn check_limits(&mut self, time: Duration) {
-        for one in &mut self.connections {
-            let is_late = one.since.elapsed() > HANDSHAKE_LIMIT;
-            if is_late && !matches!(one.stage, ConnectionStage::Member(_)) {
-                one.stage = ConnectionStage::Closed;
-            }
-        }
+        self.strangers.expire();
+        let is_late = |number: u32| {
+            let age = self.connections.age(number);
+            age.is_some_and(|age| age > HANDSHAKE_LIMIT)
+        };
+        let late: Vec<u32> = self
+            .joining
+            .iter()
+            .filter(|(number, one)| !matches!(one, Joining::Member(_)) && is_late(**number))
+            .map(|(number, _)| *number)
+            .collect();
+        late.into_iter().for_each(|number| self.close(number));
         if self.job.is_some() || self.over.is_some() || self.members.is_empty() {
             return;
         }
         self.waited += time;
-        if self.waited < self.limits.join {
-            return;
+        if self.waited >= self.limits.join {
+            self.fail(self.who_is_missing());
         }
-        let missing: Vec<u32> = (0..self.n_pes)
+    }
+
+    /// Returns the message that PEs are missing.
+    fn who_is_missing(&self) -> String {
+        let listed: Vec<u32> = (0..self.n_pes)
             .filter(|pe| !self.members.contains_key(pe))
+            .take(MAX_LISTED)
             .collect();
-        let (verb, pes) = (
-            if missing.len() == 1 { "has" } else { "have" },
-            ranges::pes(&missing),
-        );
+        let missing = self.n_pes as usize - self.members.len();
+        let pes = match missing - listed.len() {
+            0 => ranges::pes(&listed),
+            more => format!("{} and {more} more", ranges::pes(&listed)),
+        };
+        let verb = if missing == 1 { "has" } else { "have" };
         let how = match self.source {
             MeetingSource::UniqueId => "by its unique id",
             MeetingSource::Variables => "that SHMEM_JOB names",
         };
-        let why = format!(
+        format!(
             "of the {} PEs of the job {how}, {pes} {verb} not joined within {} s; start all of them, or raise \
              {LIMIT_VARIABLE}",
             self.n_pes,
             self.limits.join.as_secs_f64()
-        );
-        self.end(1, Some(format!("{SPEAKER}: {why}")), why);
+        )
     }
 
     /// Reports to the member in this process whether all other members have finalized or ended.
     fn report_progress(&mut self) {
         let Some(job) = &self.job else { return };
-        let is_done = |one: &Connection| match one.stage {
-            ConnectionStage::Member(pe) => {
-                self.members[&pe].serves || job.progress(pe).1 == Stage::Finalized
+        let is_done = |one: &Joining| match one {
+            Joining::Member(pe) => {
+                self.members[pe].serves || job.progress(*pe).1 == Stage::Finalized
             }
             _ => true,
         };
-        let are_done = self.connections.iter().all(is_done);
+        let are_done = self.joining.values().all(is_done);
         let (done, change) = &*self.gathering.others_are_done;
         *done.lock().unwrap_or_else(PoisonError::into_inner) = are_done;
         if are_done {

@@ -5,7 +5,9 @@
 
 use std::fs;
 
-use super::attendance::{Attendance, JobSecret, MeetingAddress, UniqueId};
+use rushmem_connect::Secret;
+
+use super::attendance::{Attendance, MeetingAddress, UniqueId};
 use crate::env;
 use crate::error::Error;
 
@@ -182,7 +184,7 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
 }
 
 /// Returns the secret in the variable, or in the file that the variable names.
-fn secret(lookup: Lookup<'_>) -> Result<JobSecret, Error> {
+fn secret(lookup: Lookup<'_>) -> Result<Secret, Error> {
     let text = match lookup(env::JOB_SECRET) {
         Some(value) => match value.strip_prefix('@') {
             Some(file) => fs::read_to_string(file).map_err(|error| {
@@ -200,7 +202,7 @@ fn secret(lookup: Lookup<'_>) -> Result<JobSecret, Error> {
              know, or to @ and the name of a file that holds one"
                 .to_owned(),
         )),
-        text => Ok(JobSecret::new(text)),
+        text => Ok(Secret::new(text.as_bytes())),
     }
 }
 

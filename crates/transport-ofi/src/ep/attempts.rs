@@ -1,7 +1,7 @@
 //! Refused attempts to reach PEs: the codes after which an attempt is repeated, and for how long.
 
 use libfabric_sys as fi;
-use rushmem_transport::peers::Attempts;
+use rushmem_connect::Attempts;
 use std::time::{Duration, Instant};
 
 /// The codes that mean that a connection was not made.

@@ -11,7 +11,7 @@ enum Stage {
     /// The claim is in flight.
     Claimed,
     /// The answer is in flight.
-    Answered(HandshakeAnswer),
+    Answered(Answer),
     /// The PE that made the connection has opened it, and its first request is in flight.
     Used,
     /// The PE that made the connection was welcomed, but has closed it before it was used.
@@ -55,8 +55,8 @@ impl Pair {
             // The peer finds the connection closed when the claim is delivered.
             (1, Some(at)) => {
                 self.made[at].1 = match self.made[at].1 {
-                    Some(Stage::Claimed | Stage::Answered(HandshakeAnswer::Deferral)) => None,
-                    Some(Stage::Answered(HandshakeAnswer::Welcome)) => Some(Stage::GivenUp),
+                    Some(Stage::Claimed | Stage::Answered(Answer::Deferral)) => None,
+                    Some(Stage::Answered(Answer::Welcome)) => Some(Stage::GivenUp),
                     _ => return,
                 };
                 self.made.push((side, Some(Stage::Claimed)));
@@ -80,9 +80,9 @@ impl Pair {
                 } = &mut self.sides[other];
                 let answer = match open {
                     None => establishment.answer(Pe(other as u32), Pe(maker as u32)),
-                    Some(_) => HandshakeAnswer::Deferral,
+                    Some(_) => Answer::Deferral,
                 };
-                if answer == HandshakeAnswer::Welcome {
+                if answer == Answer::Welcome {
                     // An older connection of this side was reserved, and is dropped.
                     for (_, stage) in self.made.iter_mut().filter(|(by, _)| *by == maker) {
                         stage.take_if(|stage| *stage == Stage::GivenUp);
@@ -97,11 +97,11 @@ impl Pair {
                 } = &mut self.sides[maker];
                 establishment.defer(now);
                 match answer {
-                    HandshakeAnswer::Welcome => {
+                    Answer::Welcome => {
                         assert_eq!(open.replace(at), None, "{self:?}");
                         Some(Stage::Used)
                     }
-                    HandshakeAnswer::Deferral => None,
+                    Answer::Deferral => None,
                 }
             }
             Stage::Used => {

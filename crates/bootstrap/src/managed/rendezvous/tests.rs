@@ -5,6 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
+use rushmem_connect::Secret;
 use rustix::process::Uid;
 
 use super::*;
@@ -14,10 +15,8 @@ use crate::time_limit::ANSWER;
 fn new_key() -> NodeKey {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    NodeKey::new(
-        format!("test-{}-{number}", std::process::id()).as_bytes(),
-        b"",
-    )
+    let secret = format!("test-{}-{number}", std::process::id());
+    NodeKey::new(&Secret::new(secret.as_bytes()), b"")
 }
 
 /// Runs `body` in a thread for each of these PEs of a node. A PE passes the result of `file` to the

@@ -1,0 +1,218 @@
+//! The connections of a meeting to processes that know its secret: what they send and receive, sealed
+//! and without blocking.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rushmem_connect::sealed::Session;
+use rushmem_connect::strangers::number_of;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use rustix::time::Timespec;
+
+/// Maximum number of events of one wait.
+const EVENTS: usize = 256;
+
+/// The socket of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Listener(u32),
+    /// A connection in its handshake, with the number of its descriptor.
+    Stranger(u32),
+    /// A connection of a process that knows the secret.
+    Connection(u32),
+}
+
+impl Source {
+    fn data(self) -> EventData {
+        let (kind, number) = match self {
+            Source::Listener(number) => (0, number),
+            Source::Stranger(number) => (1, number),
+            Source::Connection(number) => (2, number),
+        };
+        EventData::new_u64(kind << 32 | u64::from(number))
+    }
+
+    fn of(data: EventData) -> Source {
+        let number = data.u64() as u32;
+        match data.u64() >> 32 {
+            0 => Source::Listener(number),
+            1 => Source::Stranger(number),
+            _ => Source::Connection(number),
+        }
+    }
+}
+
+/// Watches the sockets of a meeting. Unlike poll, epoll watches more than the soft limit of
+/// descriptors.
+#[derive(Debug)]
+pub(super) struct Watch(OwnedFd);
+
+impl Watch {
+    pub(super) fn new() -> io::Result<Watch> {
+        Ok(Watch(epoll::create(epoll::CreateFlags::CLOEXEC)?))
+    }
+
+    /// Waits for events, at most for `limit`.
+    ///
+    /// # Errors
+    /// Those of epoll_wait, except that a signal counts as no event.
+    pub(super) fn wait(&self, limit: Option<Duration>) -> io::Result<Vec<(Source, EventFlags)>> {
+        let none = Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        };
+        let mut events = [none; EVENTS];
+        let limit = limit.map(|limit| Timespec::try_from(limit).expect("a slice is short"));
+        match epoll::wait(&self.0, &mut events[..], limit.as_ref()) {
+            Ok(n) => Ok(events[..n]
+                .iter()
+                .map(|event| (Source::of(event.data), event.flags))
+                .collect()),
+            Err(Errno::INTR) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Watches a listener.
+    pub(super) fn listen(&self, number: usize, listener: &TcpListener) -> io::Result<()> {
+        let data = Source::Listener(number as u32).data();
+        Ok(epoll::add(&self.0, listener, data, EventFlags::IN)?)
+    }
+
+    /// Ends the watch of a listener.
+    pub(super) fn ignore(&self, listener: &TcpListener) {
+        // This fails only for one that is not watched.
+        let _ = epoll::delete(&self.0, listener);
+    }
+
+    /// Watches a connection in its handshake. Returns false if that fails.
+    pub(super) fn greet(&self, socket: &TcpStream) -> bool {
+        let data = Source::Stranger(number_of(socket)).data();
+        epoll::add(&self.0, socket, data, EventFlags::IN).is_ok()
+    }
+
+    /// Watches a connection for data, and for room to send if some are unsent.
+    fn watch(&self, connection: &Connection) {
+        let mut flags = EventFlags::IN;
+        flags.set(EventFlags::OUT, !connection.unsent.is_empty());
+        let data = Source::Connection(number_of(&connection.stream)).data();
+        // The socket was watched as that of a stranger.
+        let _ = epoll::modify(&self.0, &connection.stream, data, flags);
+    }
+}
+
+/// The connections, by the numbers of their descriptors.
+#[derive(Debug, Default)]
+pub(super) struct Connections(BTreeMap<u32, Connection>);
+
+/// A connection of a process to the meeting.
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    session: Session,
+    since: Instant,
+    /// Sealed bytes that the socket has not accepted yet, the oldest first.
+    unsent: VecDeque<u8>,
+}
+
+impl Connections {
+    /// Adds the connection of a process that was welcomed. Returns its number.
+    pub(super) fn add(&mut self, watch: &Watch, stream: TcpStream, session: Session) -> u32 {
+        let number = number_of(&stream);
+        let connection = Connection {
+            stream,
+            session,
+            since: Instant::now(),
+            unsent: VecDeque::new(),
+        };
+        watch.watch(&connection);
+        self.0.insert(number, connection);
+        number
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Closes a connection.
+    pub(super) fn close(&mut self, number: u32) {
+        self.0.remove(&number);
+    }
+
+    /// Returns the time since the connection was added.
+    pub(super) fn age(&self, number: u32) -> Option<Duration> {
+        self.0.get(&number).map(|one| one.since.elapsed())
+    }
+
+    /// Returns what has arrived, and true if that is all of it: the connection has ended, or what
+    /// arrived is not what its other end has sealed.
+    pub(super) fn read(&mut self, number: u32) -> (Vec<u8>, bool) {
+        let (mut opened, mut bytes) = (Vec::new(), [0; 16 * 1024]);
+        let Some(one) = self.0.get_mut(&number) else {
+            return (opened, false);
+        };
+        loop {
+            match one.stream.read(&mut bytes) {
+                Ok(nbytes @ 1..) => one.session.received(&bytes[..nbytes]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return (opened, false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => return (opened, true),
+            }
+            loop {
+                match one.session.take() {
+                    Ok(Some(piece)) => opened.extend(piece),
+                    Ok(None) => break,
+                    Err(_) => return (opened, true),
+                }
+            }
+        }
+    }
+
+    /// Sends bytes, or queues those for which the socket has no room.
+    pub(super) fn send(&mut self, watch: &Watch, number: u32, bytes: &[u8]) {
+        if let Some(one) = self.0.get_mut(&number) {
+            one.unsent.extend(one.session.seal(bytes));
+            self.flush(watch, number);
+        }
+    }
+
+    /// Sends as many queued bytes as the socket accepts. The next read detects a failed connection.
+    pub(super) fn flush(&mut self, watch: &Watch, number: u32) {
+        let Some(one) = self.0.get_mut(&number) else {
+            return;
+        };
+        while !one.unsent.is_empty() {
+            match one.stream.write(one.unsent.as_slices().0) {
+                Ok(nbytes) => drop(one.unsent.drain(..nbytes)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => one.unsent.clear(),
+            }
+        }
+        watch.watch(one);
+    }
+
+    /// Returns true if queued bytes wait for room in a socket.
+    pub(super) fn have_unsent(&self) -> bool {
+        self.0.values().any(|one| !one.unsent.is_empty())
+    }
+}
+
+/// Sets the options of a connection: small messages are sent immediately, and a host that is silent
+/// for `silence` is detected. The kernel of the other host answers even if the process there is
+/// stopped.
+pub(super) fn prepare(stream: &TcpStream, silence: Duration) {
+    let interval = (silence / 4).max(Duration::from_secs(1));
+    // If an option cannot be set, messages are slower, or a lost host is detected later.
+    let _ = stream.set_nodelay(true);
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, interval);
+    let _ = sockopt::set_tcp_keepintvl(stream, interval);
+    let _ = sockopt::set_tcp_keepcnt(stream, 3);
+    let _ = sockopt::set_tcp_user_timeout(stream, silence.as_millis().try_into().unwrap_or(0));
+}

@@ -1,0 +1,279 @@
+//! The sockets at which PE 0 serves a meeting whose host and port the user has named.
+//!
+//! PE 0 listens at all addresses of the name that this machine has, or at none. If another process
+//! held one of them, members would reach that process there, and it could pass on, drop or delay
+//! what they send.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use rushmem_connect::Attempts;
+use rustix::io::Errno;
+
+use super::reach::notice_after;
+use crate::error::Error;
+
+/// An address at which another process listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    address: SocketAddr,
+    /// The user of that process, if the kernel lists its socket.
+    uid: Option<u32>,
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.uid {
+            Some(uid) => write!(
+                f,
+                "a process of uid {uid} listens at {} already",
+                self.address
+            ),
+            None => write!(f, "another process has {} already", self.address),
+        }
+    }
+}
+
+/// Why this process does not listen at a place.
+enum Refusal {
+    Taken(Taken),
+    Other(io::Error),
+}
+
+/// Listens at the addresses of `place`, a host and a port. While another process has one of them,
+/// tries again for the time `limit`, since that may be the last job with this place.
+///
+/// # Errors
+/// If the address is taken all that time, or this process cannot listen for another reason.
+pub(super) fn listen(place: &str, limit: Duration) -> Result<Vec<TcpListener>, Error> {
+    let mut attempts = Attempts::new(Instant::now());
+    let mut has_noticed = false;
+    loop {
+        let taken = match try_listen(place) {
+            Ok(listeners) => return Ok(listeners),
+            Err(Refusal::Taken(taken)) => taken,
+            Err(Refusal::Other(cause)) => {
+                return Err(Error::MeetingAddress {
+                    address: place.to_owned(),
+                    cause,
+                });
+            }
+        };
+        if !attempts.record_refusal(Instant::now(), limit) {
+            return Err(Error::MeetingTaken {
+                place: place.to_owned(),
+                taken,
+                limit,
+            });
+        }
+        if !has_noticed && attempts.elapsed() >= notice_after(limit) {
+            has_noticed = true;
+            // A PE may have no stderr.
+            let _ = writeln!(
+                io::stderr(),
+                "PE 0 has waited {} s to serve the job at SHMEM_JOB={place} ({taken}), and tries again until \
+                 SHMEM_JOIN_LIMIT ({} s)",
+                notice_after(limit).as_secs_f64(),
+                limit.as_secs_f64()
+            );
+        }
+        attempts.pause();
+    }
+}
+
+/// Listens at the addresses of a host and a port once.
+fn try_listen(place: &str) -> Result<Vec<TcpListener>, Refusal> {
+    let resolved: Vec<SocketAddr> = place.to_socket_addrs().map_err(Refusal::Other)?.collect();
+    let port = resolved.first().map(SocketAddr::port).unwrap_or_default();
+    let mut listeners = match is_known_elsewhere(place, &resolved) {
+        true => Vec::new(),
+        false => listen_at_all(&resolved)?,
+    };
+    if listeners.is_empty() {
+        listeners.push(listen_everywhere(port)?);
+    }
+    Ok(listeners)
+}
+
+/// Returns true if other machines know the host of a place by other addresses than these: Debian and
+/// Ubuntu give a machine's own name an address of loopback in its /etc/hosts, 127.0.1.1.
+fn is_known_elsewhere(place: &str, resolved: &[SocketAddr]) -> bool {
+    let is_address = place.parse::<SocketAddr>().is_ok();
+    let is_loopback = ["localhost", "loopback"]
+        .iter()
+        .any(|name| place.contains(name));
+    !is_address && !is_loopback && resolved.iter().all(|address| address.ip().is_loopback())
+}
+
+/// Listens at those of these addresses that this machine has. Closes all sockets if one of the
+/// addresses is taken: until PE 0 has all, members find nobody and try again. Returns none if the
+/// addresses are those of a router in front of this host.
+fn listen_at_all(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, Refusal> {
+    let mut listeners = Vec::new();
+    for (at, &address) in addresses.iter().enumerate() {
+        // The C library may return an address of /etc/hosts twice.
+        if !addresses[..at].contains(&address) {
+            listeners.extend(bind(address)?);
+        }
+    }
+    Ok(listeners)
+}
+
+/// Listens at a port of every address of this machine.
+fn listen_everywhere(port: u16) -> Result<TcpListener, Refusal> {
+    for any in [
+        IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        Ipv4Addr::UNSPECIFIED.into(),
+    ] {
+        if let Some(listener) = bind(SocketAddr::new(any, port))? {
+            return Ok(listener);
+        }
+    }
+    Err(Refusal::Other(ErrorKind::AddrNotAvailable.into()))
+}
+
+/// Listens at an address. Returns `None` if this machine lacks the address or its family.
+fn bind(address: SocketAddr) -> Result<Option<TcpListener>, Refusal> {
+    match TcpListener::bind(address) {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if error.kind() == ErrorKind::AddrNotAvailable => Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let lists = ["/proc/net/tcp", "/proc/net/tcp6"];
+            let sockets = lists.map(|list| fs::read_to_string(list).unwrap_or_default());
+            let uid = holder(&sockets.concat(), address);
+            Err(Refusal::Taken(Taken { address, uid }))
+        }
+        Err(error) => Err(Refusal::Other(error)),
+    }
+}
+
+/// Returns the user of the process that keeps others from listening at `address`, as the kernel
+/// lists the sockets of TCP in proc_net_tcp(5).
+fn holder(sockets: &str, address: SocketAddr) -> Option<u32> {
+    sockets.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, _, LISTENS, _, _, _, uid, ..] = words[..] else {
+            return None;
+        };
+        let (ip, port) = local.split_once(':')?;
+        let has_port = u16::from_str_radix(port, 16) == Ok(address.port());
+        (has_port && overlap(listed(ip)?, address.ip())).then(|| uid.parse().ok())?
+    })
+}
+
+/// The state of a socket that listens, in the kernel's list.
+const LISTENS: &str = "0A";
+
+/// Returns the address that the kernel lists as words of 4 bytes in the byte order of the machine.
+fn listed(hex: &str) -> Option<IpAddr> {
+    let words: Option<Vec<[u8; 4]>> = (0..hex.len() / 8)
+        .map(|at| u32::from_str_radix(hex.get(8 * at..8 * at + 8)?, 16).ok())
+        .map(|word| word.map(u32::to_ne_bytes))
+        .collect();
+    match words?[..] {
+        [ip] => Some(IpAddr::from(ip)),
+        [a, b, c, d] => {
+            let ip: [u8; 16] = [a, b, c, d].concat().try_into().ok()?;
+            Some(IpAddr::from(ip).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if no two processes can listen at these addresses with the same port. An
+/// unspecified address stands for all; that of IPv6 also for those of IPv4.
+fn overlap(one: IpAddr, other: IpAddr) -> bool {
+    one == other || one.is_unspecified() || other.is_unspecified()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const LIST: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+        0: 0100007F:1388 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 1 1 0 100 0 0 10 0\n   \
+        1: 0200007F:1389 00000000:0000 01 00000000:00000000 00:00000000 00000000  1002        0 2 1 0 100 0 0 10 0\n   \
+        0: 00000000000000000000000001000000:138A 00000000000000000000000000000000:0000 0A 00000000:00000000 \
+        00:00000000 00000000  1003        0 3 1 0 100 0 0 10 0\n   \
+        1: 00000000000000000000000000000000:138B 00000000000000000000000000000000:0000 0A 00000000:00000000 \
+        00:00000000 00000000  1004        0 4 1 0 100 0 0 10 0\n";
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn the_holder_of_an_address_is_named() {
+        let of = |address: &str| holder(LIST, address.parse().expect("an address"));
+        assert_eq!(of("127.0.0.1:5000"), Some(1001));
+        assert_eq!(of("0.0.0.0:5000"), Some(1001), "it has one of all");
+        assert_eq!(of("127.0.0.2:5000"), None, "another address");
+        assert_eq!(of("127.0.0.2:5001"), None, "it does not listen");
+        assert_eq!(of("[::1]:5002"), Some(1003));
+        assert_eq!(of("127.0.0.3:5003"), Some(1004), "it has all");
+    }
+
+    #[test]
+    fn a_taken_address_is_awaited_and_then_named() {
+        let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let place = holder.local_addr().expect("bound").to_string();
+        let refused = listen(&place, Duration::from_millis(300)).expect_err("it is taken");
+        let uid = rustix::process::geteuid().as_raw();
+        let words = format!("a process of uid {uid} listens at {place} already");
+        assert!(refused.to_string().contains(&words), "{refused}");
+        let freed = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(300));
+            drop(holder);
+        });
+        listen(&place, Duration::from_secs(60)).expect("it is free later");
+        freed.join().expect("no panic");
+    }
+
+    #[test]
+    fn all_addresses_are_free_until_none_is_taken() {
+        let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let held_at = held.local_addr().expect("bound");
+        let free = SocketAddr::new([127, 0, 0, 2].into(), held_at.port());
+        // As a relay would, another process listens at one address and not at the other.
+        for addresses in [[held_at, free], [free, held_at]] {
+            let Err(Refusal::Taken(taken)) = listen_at_all(&addresses) else {
+                panic!("one is taken")
+            };
+            assert_eq!(taken.address, held_at);
+            TcpListener::bind(free).expect("nobody listens there");
+        }
+        drop(held);
+        let all = listen_at_all(&[held_at, free, held_at]);
+        assert_eq!(all.map_err(drop).expect("both are free").len(), 2);
+    }
+
+    #[test]
+    fn a_name_that_is_loopback_only_here_stands_for_all_addresses() {
+        let at = |address: &str| [address.parse().expect("an address")];
+        let own = at("127.0.1.1:5000");
+        assert!(is_known_elsewhere("h1:5000", &own));
+        assert!(!is_known_elsewhere("h1:5000", &at("10.0.0.1:5000")));
+        for loopback in [
+            "127.0.1.1:5000",
+            "[::1]:5000",
+            "localhost:5000",
+            "ip6-loopback:5000",
+        ] {
+            assert!(!is_known_elsewhere(loopback, &own), "{loopback}");
+        }
+        let both = [own, at("10.0.0.1:5000")].concat();
+        assert!(!is_known_elsewhere("h1:5000", &both));
+    }
+
+    #[test]
+    fn an_address_that_is_not_here_is_passed_over() {
+        // An address for documentation, which no machine has (RFC 5737).
+        let elsewhere = listen("192.0.2.1:0", Duration::from_secs(60)).expect("all addresses");
+        let ips = elsewhere
+            .iter()
+            .map(|one| one.local_addr().expect("bound").ip());
+        assert!(ips.eq([IpAddr::from(Ipv6Addr::UNSPECIFIED)]) || elsewhere.len() == 1);
+    }
+}

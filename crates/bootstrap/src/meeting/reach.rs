@@ -1,0 +1,295 @@
+//! How a PE reaches the meeting of its job: tries the addresses, repeats attempts that may succeed
+//! later, and words the reason of a failure.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
+use std::time::{Duration, Instant};
+
+use rushmem_connect::handshake::{ANSWER, Answer, Connector, GREETING, Violation};
+use rushmem_connect::sealed::Session;
+use rushmem_connect::{Attempts, Secret, nonce};
+
+use super::attendance::MeetingAddress;
+use super::member::SLACK;
+use super::{HANDSHAKE, MEETING};
+use crate::error::Error;
+use crate::managed::NodeKey;
+
+/// Maximum time for one attempt to connect, and for each step of the handshake.
+const ATTEMPT: Duration = Duration::from_secs(5);
+
+/// Maximum time for each of the first attempts to connect if there are several addresses: one that
+/// does not answer must not delay the next.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
+
+/// Time after which a process that waits prints a notice. If half of the limit is shorter, that
+/// counts.
+const NOTICE: Duration = Duration::from_secs(10);
+
+/// Time for which a process at the place of the job may have another secret or version: it may be of
+/// an earlier job, which ends soon.
+const OTHER_JOB: Duration = Duration::from_secs(2);
+
+/// Returns the time after which a process that waits for at most `limit` prints a notice.
+pub(super) fn notice_after(limit: Duration) -> Duration {
+    NOTICE.min(limit / 2)
+}
+
+/// A connection to the meeting, which has proved that it is that of the job.
+pub(super) struct Reached {
+    pub(super) stream: TcpStream,
+    pub(super) session: Session,
+}
+
+/// Why an attempt at an address failed.
+enum NoConnection {
+    Socket(io::Error),
+    /// The process there has closed the connection before its answer.
+    HungUp,
+    /// The process there serves a job with this secret, but lets nobody in now.
+    Later,
+    Violation(Violation),
+}
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoConnection::Socket(error) => match error.kind() {
+                ErrorKind::ConnectionRefused => f.write_str("nobody listens there"),
+                ErrorKind::TimedOut | ErrorKind::WouldBlock => f.write_str("no answer"),
+                _ => error.fmt(f),
+            },
+            NoConnection::HungUp => f.write_str("it hung up without an answer"),
+            NoConnection::Later => f.write_str("an earlier job ends there"),
+            NoConnection::Violation(violation) => violation.fmt(f),
+        }
+    }
+}
+
+impl From<io::Error> for NoConnection {
+    fn from(error: io::Error) -> NoConnection {
+        match error.kind() {
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+                NoConnection::HungUp
+            }
+            _ => NoConnection::Socket(error),
+        }
+    }
+}
+
+impl From<Violation> for NoConnection {
+    fn from(violation: Violation) -> NoConnection {
+        NoConnection::Violation(violation)
+    }
+}
+
+/// The addresses that were tried in one round, and why each attempt failed.
+struct Round(Vec<(String, NoConnection)>);
+
+impl Round {
+    /// Returns true if another round may succeed, after this time of rounds without success.
+    fn may_succeed_later(&self, meeting: &MeetingAddress, elapsed: Duration) -> bool {
+        let mut failures = self.0.iter().map(|(_, failure)| failure);
+        match meeting {
+            // PE 0 may start later, or take a port that another process still has. It says itself
+            // if it does not get it.
+            MeetingAddress::Named(_) => {
+                let is_final = |failure: &NoConnection| {
+                    matches!(
+                        failure,
+                        NoConnection::Violation(Violation::Secret | Violation::Version(_))
+                    )
+                };
+                elapsed < OTHER_JOB || !failures.any(is_final)
+            }
+            // The process with these addresses has existed since they are known.
+            MeetingAddress::Addresses(_) => failures.any(|failure| match failure {
+                NoConnection::Socket(error) => error.kind() != ErrorKind::ConnectionRefused,
+                NoConnection::HungUp | NoConnection::Later => true,
+                NoConnection::Violation(_) => false,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (at, failure)) in self.0.iter().enumerate() {
+            let separator = if number > 0 { "; " } else { "" };
+            write!(f, "{separator}{at}: {failure}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Connects PE `pe` to the meeting of the job with this secret. Repeats attempts that may succeed
+/// later, for the time `limit` and a little more. One process of the job on this machine prints a
+/// notice meanwhile.
+///
+/// # Errors
+/// [`Error::NoMeeting`] or [`Error::NobodyServes`].
+pub(super) fn reach(
+    meeting: &MeetingAddress,
+    secret: &Secret,
+    pe: u32,
+    limit: Duration,
+) -> Result<Reached, Error> {
+    let mut attempts = Attempts::new(Instant::now());
+    let mut notice = None;
+    loop {
+        let round = match try_all(meeting, secret, pe, attempts.n() == 0) {
+            Ok(reached) => return Ok(reached),
+            Err(round) => round,
+        };
+        let is_in_time = attempts.record_refusal(Instant::now(), limit + SLACK);
+        let tried = round.to_string();
+        if !is_in_time || !round.may_succeed_later(meeting, attempts.elapsed()) {
+            return Err(match meeting {
+                MeetingAddress::Addresses(_) => Error::NoMeeting { tried },
+                MeetingAddress::Named(_) => Error::NobodyServes { tried, limit },
+            });
+        }
+        if notice.is_none() && attempts.elapsed() >= notice_after(limit) {
+            notice = Some(Notice::print(secret, || {
+                waiting(meeting, pe, limit, &tried)
+            }));
+        }
+        attempts.pause();
+    }
+}
+
+/// Tries each address of the meeting once.
+fn try_all(
+    meeting: &MeetingAddress,
+    secret: &Secret,
+    pe: u32,
+    is_first_round: bool,
+) -> Result<Reached, Round> {
+    let addresses = match meeting {
+        MeetingAddress::Addresses(at) => at.clone(),
+        MeetingAddress::Named(at) => match at.to_socket_addrs() {
+            Ok(addresses) => addresses.collect(),
+            // The name of a host that is starting may not be resolvable yet.
+            Err(error) => {
+                return Err(Round(vec![(at.clone(), NoConnection::Socket(error))]));
+            }
+        },
+    };
+    let is_short = is_first_round && addresses.len() > 1;
+    let limit = if is_short { FIRST_ATTEMPT } else { ATTEMPT };
+    let mut round = Vec::new();
+    for address in addresses {
+        match attempt(address, secret, pe, limit) {
+            Ok(reached) => return Ok(reached),
+            Err(failure) => round.push((address.to_string(), failure)),
+        }
+    }
+    Err(Round(round))
+}
+
+/// Connects to an address within the time `limit`, and does the handshake.
+fn attempt(
+    address: SocketAddr,
+    secret: &Secret,
+    pe: u32,
+    limit: Duration,
+) -> Result<Reached, NoConnection> {
+    let mut stream = TcpStream::connect_timeout(&address, limit)?;
+    stream.set_read_timeout(Some(ATTEMPT))?;
+    let mut connector = Connector::new(HANDSHAKE, secret, pe, MEETING, nonce()?);
+    let mut greeting = [0; GREETING];
+    stream.read_exact(&mut greeting)?;
+    stream.write_all(&connector.claim(&greeting)?)?;
+    let mut answer = [0; ANSWER];
+    stream.read_exact(&mut answer)?;
+    if connector.check(&answer)? == Answer::Deferral {
+        return Err(NoConnection::Later);
+    }
+    stream.set_read_timeout(None)?;
+    let session = connector.session();
+    Ok(Reached { stream, session })
+}
+
+/// Returns the notice of a process that has not reached the meeting for a while.
+fn waiting(meeting: &MeetingAddress, pe: u32, limit: Duration, tried: &str) -> String {
+    let what = match meeting {
+        MeetingAddress::Addresses(_) => {
+            "to reach the process that made the unique id of its job".to_owned()
+        }
+        MeetingAddress::Named(at) => format!("for PE 0 to serve the job at SHMEM_JOB={at}"),
+    };
+    format!(
+        "PE {pe} has waited {} s {what} ({tried}), and tries again until SHMEM_JOIN_LIMIT ({} s)",
+        notice_after(limit).as_secs_f64(),
+        limit.as_secs_f64()
+    )
+}
+
+/// The right to print the notice, which one process of a job on this machine can have at a time: a
+/// socket with a name that only one can have.
+struct Notice {
+    _socket: Option<UnixDatagram>,
+}
+
+impl Notice {
+    /// Prints the notice unless another process of the job on this machine has the right.
+    fn print(secret: &Secret, text: impl FnOnce() -> String) -> Notice {
+        let claim = || {
+            let name = NodeKey::new(secret, b"notice").name(0).ok()?;
+            let name = UnixAddress::from_abstract_name(name.abstract_name()?).ok()?;
+            UnixDatagram::bind_addr(&name).ok()
+        };
+        let socket = claim();
+        if socket.is_some() {
+            // A PE may have no stderr.
+            let _ = writeln!(io::stderr(), "{}", text());
+        }
+        Notice { _socket: socket }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(failures: Vec<NoConnection>) -> Round {
+        Round(
+            failures
+                .into_iter()
+                .map(|failure| ("at".to_owned(), failure))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn what_may_change_is_tried_again() {
+        let named = MeetingAddress::Named("h1:5000".to_owned());
+        let by_id = MeetingAddress::Addresses(Vec::new());
+        let refused = || NoConnection::Socket(ErrorKind::ConnectionRefused.into());
+        let late = OTHER_JOB;
+        for failure in [refused(), NoConnection::HungUp, NoConnection::Later] {
+            assert!(round(vec![failure]).may_succeed_later(&named, late));
+        }
+        assert!(!round(vec![refused()]).may_succeed_later(&by_id, late));
+        assert!(round(vec![refused(), NoConnection::HungUp]).may_succeed_later(&by_id, late));
+        for violation in [Violation::Secret, Violation::Version(1)] {
+            let of_another = || round(vec![refused(), violation.into()]);
+            assert!(of_another().may_succeed_later(&named, Duration::ZERO));
+            assert!(!of_another().may_succeed_later(&named, late));
+            assert!(!of_another().may_succeed_later(&by_id, Duration::ZERO));
+        }
+        // PE 0 waits until another program gives it the port, and says so if that is too late.
+        assert!(round(vec![Violation::Greeting.into()]).may_succeed_later(&named, late));
+    }
+
+    #[test]
+    fn the_end_of_a_connection_is_no_wrong_secret() {
+        for kind in [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset] {
+            let failure = NoConnection::from(io::Error::from(kind));
+            assert_eq!(failure.to_string(), "it hung up without an answer");
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The connections whose other end has not proved yet that it belongs to the job.
+//!
+//! The other end receives a greeting and may send one message of fixed size within a time limit.
+//! The number of such connections is limited: the oldest is dropped for a new one, so that clients
+//! that connect and send nothing cannot keep a process of the job out. That proves its identity at
+//! once, or connects again.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::handshake::{Acceptor, Answer, CLAIM, REFUSAL};
+use crate::sealed::Session;
+
+/// Maximum number of connections accepted in one turn.
+const AT_ONCE: usize = 16;
+
+/// The age from which a stranger is dropped if the process runs short of descriptors.
+const OLD: Duration = Duration::from_secs(1);
+
+/// The limits of strangers.
+#[derive(Clone, Copy, Debug)]
+pub struct StrangerLimits {
+    /// The time within which a stranger must have proved its identity.
+    pub time: Duration,
+    /// The maximum number of strangers.
+    pub n: usize,
+}
+
+/// The strangers of a process, by the numbers of their descriptors.
+#[derive(Debug)]
+pub struct Strangers {
+    limits: StrangerLimits,
+    all: HashMap<u32, Stranger>,
+    /// The time since which no connection was accepted although one waits.
+    short_since: Option<Instant>,
+}
+
+/// A connection in its handshake.
+#[derive(Debug)]
+struct Stranger {
+    socket: TcpStream,
+    acceptor: Acceptor,
+    claim: [u8; CLAIM],
+    have: usize,
+    since: Instant,
+}
+
+/// A connection waits, but this process cannot accept it: no descriptor or memory is left. It should
+/// not try again at once.
+#[derive(Debug)]
+pub struct Shortage {
+    /// The error of accept.
+    pub error: io::Error,
+    /// The time for which this lasts already.
+    pub lasts: Duration,
+}
+
+/// The claim of a stranger.
+#[derive(Debug)]
+pub enum Claim {
+    /// It has not arrived completely.
+    Incomplete,
+    /// It is wrong, or the stranger has closed the connection.
+    Refused,
+    /// It is right.
+    Right(Proven),
+}
+
+/// The connection of a process that has proved that it belongs to the job, and awaits an answer.
+#[derive(Debug)]
+pub struct Proven {
+    /// The number of the process.
+    pub from: u32,
+    socket: TcpStream,
+    acceptor: Acceptor,
+}
+
+impl Proven {
+    /// Answers the claim. Returns the socket, which does not block.
+    ///
+    /// # Errors
+    /// Those of write.
+    pub fn answer(self, answer: Answer) -> io::Result<TcpStream> {
+        (&self.socket).write_all(&self.acceptor.answer(answer))?;
+        Ok(self.socket)
+    }
+
+    /// Welcomes the process to a session. Returns the socket, which does not block.
+    ///
+    /// # Errors
+    /// Those of write.
+    pub fn welcome(self) -> io::Result<(TcpStream, Session)> {
+        let session = self.acceptor.session();
+        Ok((self.answer(Answer::Welcome)?, session))
+    }
+}
+
+/// Returns the number of a socket's descriptor.
+pub fn number_of(socket: &TcpStream) -> u32 {
+    socket.as_raw_fd().cast_unsigned()
+}
+
+impl Strangers {
+    /// Returns a process without strangers.
+    pub fn new(limits: StrangerLimits) -> Strangers {
+        Strangers {
+            limits,
+            all: HashMap::new(),
+            short_since: None,
+        }
+    }
+
+    /// Accepts connections that wait at a listener, which must not block, by `accept`, and greets
+    /// them as `acceptor` says. A connection is dropped if `watch` returns false for its socket.
+    ///
+    /// # Errors
+    /// [`Shortage`].
+    pub fn accept(
+        &mut self,
+        listener: &TcpListener,
+        accept: impl Fn(&TcpListener) -> io::Result<TcpStream>,
+        acceptor: impl Fn(&TcpStream) -> io::Result<Acceptor>,
+        watch: impl Fn(&TcpStream) -> bool,
+    ) -> Result<(), Shortage> {
+        for _ in 0..AT_ONCE {
+            let socket = match accept(listener) {
+                Ok(socket) => socket,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => break,
+                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => continue,
+                    _ => return self.make_room(listener, error),
+                },
+            };
+            self.short_since = None;
+            if self.all.len() >= self.limits.n {
+                self.drop_oldest(Duration::ZERO);
+            }
+            // One to which the greeting cannot be sent is gone.
+            let greeted = acceptor(&socket).and_then(|acceptor| Stranger::greet(socket, acceptor));
+            if let Ok(stranger) = greeted
+                && watch(&stranger.socket)
+            {
+                self.all.insert(number_of(&stranger.socket), stranger);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a stranger, since no descriptor is left for another one.
+    fn make_room(&mut self, listener: &TcpListener, error: io::Error) -> Result<(), Shortage> {
+        // The kernel may report this although no connection waits.
+        if !is_waiting(listener) {
+            self.short_since = None;
+            return Ok(());
+        }
+        self.drop_oldest(OLD);
+        let lasts = self.short_since.get_or_insert_with(Instant::now).elapsed();
+        Err(Shortage { error, lasts })
+    }
+
+    /// Drops the oldest stranger, if it is older than `age`.
+    fn drop_oldest(&mut self, age: Duration) {
+        let all = self.all.iter();
+        let oldest = all
+            .map(|(number, stranger)| (stranger.since, *number))
+            .min();
+        if let Some((since, number)) = oldest
+            && since.elapsed() > age
+        {
+            self.all.remove(&number);
+        }
+    }
+
+    /// Reads what has arrived from the stranger with this number, and checks its claim once that is
+    /// complete. The stranger is none any more unless the claim is incomplete.
+    pub fn read_claim(&mut self, number: u32) -> Claim {
+        let Some(stranger) = self.all.get_mut(&number) else {
+            return Claim::Refused;
+        };
+        let checked = stranger.read_claim();
+        if matches!(checked, Ok(None)) {
+            return Claim::Incomplete;
+        }
+        let stranger = self.all.remove(&number);
+        match (checked, stranger) {
+            (
+                Ok(Some(from)),
+                Some(Stranger {
+                    socket, acceptor, ..
+                }),
+            ) => Claim::Right(Proven {
+                from,
+                socket,
+                acceptor,
+            }),
+            _ => Claim::Refused,
+        }
+    }
+
+    /// Drops the strangers whose time is over.
+    pub fn expire(&mut self) {
+        let limit = self.limits.time;
+        self.all
+            .retain(|_, stranger| stranger.since.elapsed() <= limit);
+    }
+
+    /// Drops all strangers.
+    pub fn clear(&mut self) {
+        self.all.clear();
+    }
+
+    /// Returns true if there is no stranger.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+impl Stranger {
+    fn greet(socket: TcpStream, acceptor: Acceptor) -> io::Result<Stranger> {
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        // The buffer of a new socket has room for the greeting.
+        (&socket).write_all(&acceptor.greeting())?;
+        Ok(Stranger {
+            socket,
+            acceptor,
+            claim: [0; CLAIM],
+            have: 0,
+            since: Instant::now(),
+        })
+    }
+
+    /// Returns the number in a right claim, and `None` as long as it has not arrived.
+    fn read_claim(&mut self) -> io::Result<Option<u32>> {
+        while self.have < CLAIM {
+            match (&self.socket).read(&mut self.claim[self.have..]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(nbytes) => self.have += nbytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Ok(from) = self.acceptor.check(&self.claim) else {
+            (&self.socket).write_all(&REFUSAL)?;
+            return Err(ErrorKind::PermissionDenied.into());
+        };
+        // A process that has stopped waiting may have closed this connection and claimed on another
+        // one.
+        match self.socket.peek(&mut [0]) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(Some(from)),
+        }
+    }
+}
+
+/// Returns true if a connection waits to be accepted.
+fn is_waiting(listener: &TcpListener) -> bool {
+    let mut fds = [PollFd::new(listener, PollFlags::IN)];
+    // An error counts as none; accept reports it again.
+    let _ = poll(&mut fds, Some(&Timespec::default()));
+    !fds[0].revents().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handshake::{ANSWER, Connector, GREETING, Protocol};
+    use crate::secret::Secret;
+
+    const PROTOCOL: Protocol = Protocol {
+        magic: *b"testing",
+        version: 3,
+    };
+
+    fn strangers(n: usize, time: Duration) -> (TcpListener, Strangers) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("an open socket");
+        (listener, Strangers::new(StrangerLimits { time, n }))
+    }
+
+    fn accept(strangers: &mut Strangers, listener: &TcpListener) -> Result<(), Shortage> {
+        let secret = Secret::new(b"secret");
+        strangers.accept(
+            listener,
+            |listener| listener.accept().map(|(socket, _)| socket),
+            |_| Ok(Acceptor::new(PROTOCOL, &secret, 0, [1; 32])),
+            |_| true,
+        )
+    }
+
+    fn client(listener: &TcpListener) -> TcpStream {
+        TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens")
+    }
+
+    /// Sends the claim of a process with this secret, and waits until the other end has it.
+    fn claim(client: &mut TcpStream, secret: &[u8]) -> Connector {
+        let mut connector = Connector::new(PROTOCOL, &Secret::new(secret), 7, 0, [2; 32]);
+        let mut greeting = [0; GREETING];
+        client.read_exact(&mut greeting).expect("a greeting");
+        let claim = connector.claim(&greeting).expect("of this version");
+        client.write_all(&claim).expect("room");
+        connector
+    }
+
+    fn read(strangers: &mut Strangers) -> Claim {
+        let number = *strangers.all.keys().next().expect("one stranger");
+        loop {
+            match strangers.read_claim(number) {
+                Claim::Incomplete => std::thread::yield_now(),
+                claim => return claim,
+            }
+        }
+    }
+
+    #[test]
+    fn who_knows_the_secret_is_no_stranger() {
+        let (listener, mut strangers) = strangers(4, Duration::from_secs(60));
+        let mut client = client(&listener);
+        accept(&mut strangers, &listener).expect("descriptors");
+        let connector = claim(&mut client, b"secret");
+        let Claim::Right(proven) = read(&mut strangers) else {
+            panic!("the claim is right")
+        };
+        assert!(strangers.is_empty());
+        assert_eq!(proven.from, 7);
+        proven.answer(Answer::Deferral).expect("room");
+        let mut answer = [0; ANSWER];
+        client.read_exact(&mut answer).expect("an answer");
+        assert_eq!(connector.check(&answer), Ok(Answer::Deferral));
+    }
+
+    #[test]
+    fn others_are_told_that_they_are_refused() {
+        let (listener, mut strangers) = strangers(4, Duration::from_secs(60));
+        let mut client = client(&listener);
+        accept(&mut strangers, &listener).expect("descriptors");
+        claim(&mut client, b"another");
+        assert!(matches!(read(&mut strangers), Claim::Refused));
+        assert!(strangers.is_empty());
+        let mut answer = [1; ANSWER];
+        client.read_exact(&mut answer).expect("an answer");
+        assert_eq!(answer, REFUSAL);
+    }
+
+    #[test]
+    fn the_oldest_goes_for_a_new_one_and_all_in_time() {
+        let (listener, mut strangers) = strangers(2, Duration::ZERO);
+        let clients: Vec<TcpStream> = (0..3).map(|_| client(&listener)).collect();
+        accept(&mut strangers, &listener).expect("descriptors");
+        assert_eq!(strangers.all.len(), 2);
+        std::thread::sleep(Duration::from_millis(2));
+        strangers.expire();
+        assert!(strangers.is_empty());
+        drop(clients);
+    }
+
+    #[test]
+    fn a_shortage_is_reported_while_someone_waits() {
+        let (listener, mut strangers) = strangers(2, Duration::from_secs(60));
+        let none = |_: &TcpListener| Err(io::Error::from_raw_os_error(24));
+        let accept = |strangers: &mut Strangers| {
+            let nobody = |_: &TcpStream| unreachable!("nobody is accepted");
+            strangers.accept(&listener, none, nobody, |_| true)
+        };
+        accept(&mut strangers).expect("nobody waits");
+        let _client = client(&listener);
+        let first = accept(&mut strangers).expect_err("one waits");
+        assert_eq!(first.error.raw_os_error(), Some(24));
+        std::thread::sleep(Duration::from_millis(2));
+        let later = accept(&mut strangers).expect_err("it still waits");
+        assert!(later.lasts > first.lasts);
+    }
+}

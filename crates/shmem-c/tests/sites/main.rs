@@ -14,6 +14,7 @@ mod hosts;
 mod huge_pages;
 mod launchers;
 mod local_memory;
+mod meetings;
 mod mpi;
 mod namespaces;
 mod recipes;
@@ -43,6 +44,7 @@ fn main() -> std::process::ExitCode {
             huge_pages::tests(),
             launchers::tests(),
             local_memory::tests(),
+            meetings::tests(),
             recipes::tests(),
             refused::tests(),
             scale::tests(),

@@ -1,6 +1,10 @@
 //! Several hosts on one machine, for tests of any launcher.
 
+use std::os::fd::AsFd;
 use std::process::Command;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Network namespaces whose interfaces `w` are on one network: host 0 has the address 10.77.0.1,
 /// host 1 has 10.77.0.2, and so on.
@@ -51,6 +55,18 @@ impl Hosts {
     /// Returns the namespace of a host.
     pub fn host(&self, number: u32) -> String {
         format!("{}{number}", self.prefix())
+    }
+
+    /// Calls `work` in a thread that is on a host, and so are the threads that it starts.
+    pub fn on<T: Send>(&self, number: u32, work: impl FnOnce() -> T + Send) -> T {
+        let namespace = format!("/run/netns/{}", self.host(number));
+        let namespace = std::fs::File::open(namespace).expect("ip has made it");
+        let enter = || {
+            let kind = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), kind).expect("root may");
+            work()
+        };
+        thread::scope(|scope| scope.spawn(enter).join().expect("no panic"))
     }
 
     fn network(&self) -> String {

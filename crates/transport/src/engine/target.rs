@@ -42,7 +42,7 @@ pub trait Serving {
 }
 
 /// A request that has arrived, and where its reply is sent.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Incoming<T> {
     /// The request, without its data or batch.
     pub request: Request,
@@ -59,12 +59,14 @@ pub enum IncomingData<'a, R> {
 }
 
 /// A request that has arrived before one that it must follow.
+#[derive(Debug)]
 struct EarlyRequest<T, R> {
     incoming: Incoming<T>,
     data: EarlyData<R>,
 }
 
 /// The data of an early request: copied if they have arrived with it.
+#[derive(Debug)]
 enum EarlyData<R> {
     Data(Vec<u8>),
     Batch(Vec<u8>),
@@ -84,6 +86,7 @@ impl<R> EarlyData<R> {
 /// The requests of all peers to this PE. One thread at a time uses it. It is not borrowed while
 /// [`Serving::reply`] or [`Serving::fetch`] runs, so that `fetch` may call
 /// [`finish`](RequestTarget::finish).
+#[derive(Debug)]
 pub struct RequestTarget<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
 
 impl<T: Copy, R> RequestTarget<T, R> {

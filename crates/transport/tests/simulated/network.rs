@@ -4,10 +4,12 @@
 use crate::clock;
 use crate::kinds::WireKind;
 use crate::memory::{self, Memory, at, local_bytes, set_local};
+use crate::model::Model;
 use crate::operation::{Fetch, Work};
 use crate::wire::SimulatedWire;
 use crate::world::{self, Event, World};
-use rushmem_transport::engine::message::{Reply, Request};
+use rushmem_transport::engine::batch::{self, BatchEntry};
+use rushmem_transport::engine::message::{Reply, Request, Update};
 use rushmem_transport::engine::target::{Body, Incoming, IncomingData, Serving};
 use rushmem_transport::engine::{
     Issuers, Issuing, NetworkPe, PollingThread, ReplyTable, WireNetwork,
@@ -15,7 +17,7 @@ use rushmem_transport::engine::{
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::segments::Segments;
-use rushmem_transport::{Error, Host, LocalBuf, Open, Pe, Proxy, Segment};
+use rushmem_transport::{AmoOp, Error, Host, LocalBuf, Open, Pe, Proxy, Segment};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +27,7 @@ use std::time::Duration;
 /// that a wait takes does not either.
 static LIMITS: WaitLimits = WaitLimits {
     spins: 0,
-    sleep: Duration::from_millis(300),
+    sleep: Duration::from_millis(1100),
     often: Duration::ZERO,
     often_oversubscribed: Duration::ZERO,
     min_polls: 1,
@@ -288,6 +290,15 @@ pub fn take_request(operation: usize) {
                 request.position.number.into(),
             ],
         );
+        if let Some(ack) = request.ack {
+            let mut of_target = world.wires.iter_mut().filter(|wire| wire.pe == pe);
+            let acked = of_target.nth(ack.origin as usize);
+            let link = &mut acked.expect("an origin").links[request.stream.pe.index()];
+            link.acked = link.acked.max(ack.count);
+        }
+        if matches!(work, Work::Request { is_batch: true, .. }) {
+            world.check_batch(pe, &bytes);
+        }
         let service = Service(Arc::clone(&world.pes[pe.index()]));
         Some((
             service,
@@ -381,6 +392,9 @@ pub fn take_reply(wire: usize, bytes: &[u8], answers: Vec<u8>) {
             return None;
         }
         let slot = reply.old.map_or(u64::MAX, |(slot, _)| slot.into());
+        let link = &mut state.links[reply.pe.index()];
+        link.acked = link.acked.max(reply.ack.count);
+        state.unanswered -= usize::from(reply.old.is_some());
         world.log("answer", [wire as u64, slot, reply.ack.count.into()]);
         if world.kind.passes_replies {
             return Some(Arc::clone(&world.pes[pe.index()]));
@@ -411,7 +425,7 @@ pub fn die(pe: Pe) {
         {
             let delay = world.delay();
             world.schedule(delay, 0, Event::Notice { pe: other });
-            world.schedule(10_000_000_000 + delay, 0, Event::Learn { pe: other });
+            world.schedule(4_000_000_000 + delay, 0, Event::Learn { pe: other });
         }
         Arc::clone(&world.pes[pe.index()])
     });
@@ -431,6 +445,33 @@ pub fn learn_of_death(pe: Pe) {
 }
 
 impl World {
+    /// Checks that no batch for a PE has a signal before its data.
+    fn check_batch(&self, pe: Pe, mut batch: &[u8]) {
+        let mut signals = Vec::new();
+        while let Some((entry, place)) = batch::next(&mut batch) {
+            let target = if place == 0 { pe } else { Pe(place.into()) };
+            match entry {
+                BatchEntry::Update(Update { op, dest, .. })
+                    if matches!(op, AmoOp::Set | AmoOp::Add) =>
+                {
+                    signals.push((target, dest));
+                }
+                BatchEntry::Put(dest, data) => {
+                    let mut of_target = self.models.iter().filter(|model| model.pe == target);
+                    let is_late = |model: &Model| {
+                        let mut earlier = signals.iter().filter(|(pe, _)| *pe == target);
+                        earlier.any(|(_, signal)| model.follows(*signal, dest, data))
+                    };
+                    assert!(
+                        !of_target.any(is_late),
+                        "a signal is batched before its data"
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Checks what each actor has issued to a PE whose memory has changed, or to another one of its
     /// node.
     pub fn check_memory(&mut self, pe: Pe) {

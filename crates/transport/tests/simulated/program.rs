@@ -47,6 +47,7 @@ fn perform(actor: usize, name: &'static str, call: Call) {
         let of = &mut world.actors[actor];
         of.is_in_call = false;
         of.endpoint = Some(ManuallyDrop::into_inner(endpoint));
+        world.check_sent(actor);
         let result = done.as_ref().map_or(u64::MAX, |done| *done);
         world.log("returns", [actor as u64, result, 0]);
         match done {
@@ -66,7 +67,7 @@ fn perform(actor: usize, name: &'static str, call: Call) {
     });
 }
 
-/// Calls the engine. Returns the value that the call returns, as a number.
+/// Calls the engine. Returns the value that the call returns, as a number: of PEs, a bit for each.
 fn issue(endpoint: &mut WireEndpoint<SimulatedPe>, call: &Call) -> Result<u64, Error> {
     match *call {
         // SAFETY: the actor keeps the source.
@@ -90,7 +91,8 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedPe>, call: &Call) -> Result<u64, E
         Call::InFlight => {
             let in_flight = endpoint.in_flight()?.expect("the engine knows");
             assert!(in_flight.iter().all(|(_, n)| *n > 0), "{in_flight:?}");
-            return Ok(in_flight.len() as u64);
+            let bits = in_flight.iter().map(|(pe, _)| 1 << pe.0);
+            return Ok(bits.sum());
         }
         Call::Session { is_open } => endpoint.session(is_open)?,
         Call::Invalid { pe, is_amo } => {
@@ -156,8 +158,24 @@ impl World {
             Call::QuietOfPe { pe } => self.check_quiet(actor, name, Some(pe)),
             Call::IsQuiet if value == 1 => self.check_quiet(actor, name, None),
             Call::InFlight if value == 0 => self.check_quiet(actor, name, None),
+            Call::InFlight if !self.kind.proxies => {
+                for to in (0..self.pes.len()).filter(|to| value >> to & 1 == 0) {
+                    let model = actor * self.pes.len() + to;
+                    assert!(!self.models[model].is_pending(), "PE {to} is not listed");
+                }
+            }
             _ => {}
         }
+    }
+
+    /// Checks that the call of an actor has sent what it meant to send with its next operation.
+    fn check_sent(&self, actor: usize) {
+        let wire = &self.wires[self.actors[actor].wire];
+        let waits = wire.links.iter().any(|link| link.sends_next);
+        assert!(
+            !waits || self.dead.is_some(),
+            "a call ends before it sends a write"
+        );
     }
 
     fn release_last_source(&mut self, actor: usize) {

@@ -7,7 +7,7 @@ use crate::kinds::{Flush, Sending, WireKind};
 use crate::memory::{BLOCK, local_bytes};
 use crate::operation::{Operation, Work};
 use crate::world::{Event, Symptom, World};
-use rushmem_transport::engine::message::Reply;
+use rushmem_transport::engine::message::{Reply, Request};
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr, Segment};
 use std::collections::VecDeque;
 
@@ -43,6 +43,10 @@ pub struct Link {
     pub flushing: u64,
     pub flushed: u64,
     pub in_flight: usize,
+    /// The number of requests that the PE has acknowledged.
+    pub acked: u32,
+    /// A write was started that is to be sent with the next operation.
+    pub sends_next: bool,
     /// Writes were started that no read has followed.
     pub is_unflushed: bool,
     pub known_blocks: u32,
@@ -60,6 +64,8 @@ pub struct WireState {
     /// Replies that the next poll finds.
     pub replies: Vec<(Reply, Vec<u8>)>,
     pub in_flight: usize,
+    /// The number of requests whose answers have not arrived.
+    pub unanswered: usize,
     /// The wire takes nothing before this time.
     pub full_until: u64,
     pub expected: Option<Pe>,
@@ -77,6 +83,7 @@ impl WireState {
             ended_flushes: Vec::new(),
             replies: Vec::new(),
             in_flight: 0,
+            unanswered: 0,
             full_until: 0,
             expected: None,
             broke: false,
@@ -203,6 +210,7 @@ impl World {
     /// Lets what a wire collects for a PE leave.
     pub fn release(&mut self, wire: usize, pe: Pe) {
         let link = &mut self.wires[wire].links[pe.index()];
+        link.sends_next = false;
         for _ in 0..std::mem::take(&mut link.n_collected) {
             let delay = self.rng.u64(..2_000);
             self.schedule(delay, 0, Event::Leave { wire, pe });
@@ -224,6 +232,39 @@ impl World {
         wires
             .flat_map(|wire| &wire.links)
             .any(|link| link.n_collected > 0)
+    }
+
+    /// Checks that a request respects the limits of its wire.
+    pub fn check_limits(
+        &mut self,
+        wire: usize,
+        pe: Pe,
+        request: &Request,
+        data: usize,
+        batch: usize,
+    ) {
+        let caps = &self.kind.caps;
+        let (normal, session) = caps.longest_batch;
+        assert!(
+            data <= caps.longest_signaled,
+            "{data} bytes of data in a message"
+        );
+        assert!(batch <= normal.max(session), "a batch of {batch} bytes");
+        let state = &self.wires[wire];
+        let unacked = request
+            .position
+            .number
+            .wrapping_sub(state.links[pe.index()].acked);
+        assert!(
+            request.position.asks || unacked <= caps.window,
+            "{unacked} unacknowledged requests in a window of {}",
+            caps.window
+        );
+        let unanswered = state.unanswered + usize::from(request.slot.is_some());
+        assert!(
+            unanswered <= caps.max_unanswered,
+            "{unanswered} requests without an answer"
+        );
     }
 
     /// Records the end of a flush.

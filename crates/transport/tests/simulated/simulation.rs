@@ -235,6 +235,14 @@ fn check_end() {
         for wire in &world.wires {
             assert!(wire.is_idle(), "a wire is not idle: {wire:?}");
         }
+        for target in &world.targets {
+            let streams = format!("{target:?}");
+            for table in ["beyond: [", "early: ["] {
+                let (all, empty) = (table.to_owned(), format!("{table}]"));
+                let n_filled = streams.matches(&all).count() - streams.matches(&empty).count();
+                assert_eq!(n_filled, 0, "requests are left: {streams}");
+            }
+        }
         for pe in &world.pes {
             let left = pe.issuers.are_any_unfinished();
             assert!(!left, "an issuer is unfinished: {:?}", world.wires);
@@ -258,12 +266,12 @@ fn check_memory_at_end(world: &World, pe: Pe, memory: &Memory) {
         expected.set(counter.word, &bytes[..counter.width.nbytes()]);
     }
     for segment in Segment::ALL {
-        let whole = (at(segment, 0), memory::nbytes(segment));
-        let (found, expected) = (
-            memory.bytes(whole.0, whole.1),
-            expected.bytes(whole.0, whole.1),
-        );
-        let wrong = (0..found.len()).find(|at| found[*at] != expected[*at]);
-        assert_eq!(wrong, None, "a byte of the segment {segment:?} of PE {pe}");
+        let (start, nbytes) = (at(segment, 0), memory::nbytes(segment));
+        let (found, expected) = (memory.bytes(start, nbytes), expected.bytes(start, nbytes));
+        if found == expected {
+            continue;
+        }
+        let wrong = (0..nbytes).find(|at| found[*at] != expected[*at]);
+        panic!("byte {wrong:?} of the segment {segment:?} of PE {pe} has another value");
     }
 }

@@ -171,7 +171,9 @@ impl Wire for SimulatedWire {
             self.in_state(|state| state.count(pe, 1));
             match end.sent {
                 WriteSent::Now => self.release_if(pe, true),
-                WriteSent::WithNext => {}
+                WriteSent::WithNext => {
+                    self.in_state(|state| state.links[pe.index()].sends_next = true);
+                }
                 WriteSent::WithOthers => self.release_if(pe, !copies),
             }
         }
@@ -258,7 +260,10 @@ impl Wire for SimulatedWire {
             Payload::Batch(batch) => (LocalBuf::source(batch.as_ptr(), batch.len()), true),
             Payload::Data(data) => (*data, false),
         };
-        assert!(request.slot.is_none() || request.position.number > 0);
+        let lengths = match is_batch {
+            true => (0, data.nbytes),
+            false => (data.nbytes, 0),
+        };
         let copies = is_batch || self.is_tcp() || data.nbytes <= self.kind.copies_up_to;
         let is_fetched = self.kind.fetches && !copies && request.update.is_some();
         let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
@@ -273,6 +278,10 @@ impl Wire for SimulatedWire {
         let PostOutcome::Pending(operation) = posted else {
             return Ok(posted);
         };
+        world::with(|world| {
+            world.check_limits(self.number, pe, request, lengths.0, lengths.1);
+            world.wires[self.number].unanswered += usize::from(request.slot.is_some());
+        });
         if let Payload::Batch(batch) = payload {
             // The buffer of another batch.
             *batch = vec![0xEE; batch.len() / 2];

@@ -31,7 +31,7 @@ const HORIZON: u64 = 3_000_000;
 const DEADLOCK: u64 = 60_000_000_000;
 /// The longest sleep of a service thread that must poll, and the time without progress after which
 /// it polls no more.
-const LONGEST_SLEEP: u64 = 500_000_000;
+const LONGEST_SLEEP: u64 = 2_000_000_000;
 const LAST_LOOK: u64 = 5_000_000_000;
 /// Calls of wires without an event after which a call will never end.
 const LIVELOCK: u32 = 200_000;
@@ -158,8 +158,11 @@ pub struct World {
     /// The PE that died.
     pub dead: Option<Pe>,
     pub symptom: Symptom,
-    /// One in this number of delays is long.
+    /// One in this number of delays is longer than most.
     pub haste: u32,
+    /// Some delays are so long that threads sleep. In few worlds, since each sleep of the engine
+    /// begins with yields, which take long on a busy machine.
+    has_long_delays: bool,
     events: BinaryHeap<Reverse<Scheduled>>,
     n_events: u64,
     /// The time of the last event that was more than a look of a service thread.
@@ -204,6 +207,7 @@ impl World {
         World {
             symptom: symptoms[rng.usize(..3)],
             haste: [3, 10, 30][rng.usize(..3)],
+            has_long_delays: rng.u32(..8) == 0,
             kind,
             log: Vec::new(),
             memories: Vec::new(),
@@ -251,8 +255,8 @@ impl World {
     /// Draws the time that something takes on the network.
     pub fn delay(&mut self) -> u64 {
         match self.rng.u32(..1000) {
-            0 => 1_500_000_000,
-            1..10 => self.rng.u64(100_000..2_500_000),
+            0..2 if self.has_long_delays => 1_500_000_000,
+            0..10 => self.rng.u64(100_000..2_500_000),
             n if n.is_multiple_of(self.haste) => self.rng.u64(5_000..100_000),
             _ => self.rng.u64(100..5_000),
         }

@@ -55,11 +55,10 @@ impl Attempts {
     }
 
     /// Returns the clause of a message of loss that says how often PE `me` has tried, and for how
-    /// long, with a remedy.
+    /// long.
     pub fn tried(&self, me: impl Display) -> String {
         format!(
-            "PE {me} has tried {} times within {:.1} s; if the PE still runs there, set SHMEM_HOST_LIMIT \
-             to a longer time",
+            "PE {me} has tried {} times within {:.1} s",
             self.n,
             self.elapsed().as_secs_f64()
         )

@@ -357,7 +357,7 @@ impl WireNetwork for SharedState {
             .map_or("an unknown address".to_owned(), Address::shown);
         let why = format!(
             "{why} (provider {}, from {} to {shown}); see what PE {pe} said last, and whether both hosts let such \
-             connections through (firewall, SHMEM_OFI_PROVIDER)",
+             connections through (firewall, SHMEM_TCP_INTERFACE, SHMEM_OFI_PROVIDER)",
             own.provider,
             own.shown()
         );

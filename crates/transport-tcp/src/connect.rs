@@ -190,7 +190,11 @@ pub(crate) fn connect(
         if !attempts.record_refusal(now, longest) {
             return Err(match refusal(round, &address.sockets) {
                 ConnectRefusal::Peer(why) => {
-                    ConnectRefusal::Peer(format!("{why}; {}", attempts.tried(me)))
+                    let tried = attempts.tried(me);
+                    ConnectRefusal::Peer(format!(
+                        "{why}; {tried}; if the PE still runs there, set SHMEM_HOST_LIMIT to a \
+                         longer time"
+                    ))
                 }
                 own => own,
             });

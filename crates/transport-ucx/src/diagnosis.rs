@@ -23,7 +23,7 @@ const RESTRICTIONS: &[(&str, &[&str])] = &[
 const CONNECTIONLESS: [&str; 5] = ["dc", "ud", "posix", "sysv", "cma"];
 
 /// The transport that reaches only the process itself.
-const ITSELF: &str = "self";
+pub(crate) const ITSELF: &str = "self";
 
 /// Describes each transport that UCX may use here; or UCX alone, with the reason, if it is absent
 /// or cannot be used.

@@ -4,6 +4,7 @@
 //! Locking: the lock of the service is only tried.
 
 use crate::connect::{self, Peer};
+use crate::diagnosis::ITSELF;
 use crate::service::Service;
 use crate::settings::{self, Tuning};
 use crate::ucp::{UcpContext, Worker};
@@ -50,20 +51,29 @@ impl SharedState {
         })
     }
 
-    /// Reports the loss of a PE that has not answered for too long, for the reason `why`. The
-    /// message names UCX's devices, since users cannot read its addresses.
+    /// Reports the loss of a PE that has not answered for too long, for the reason `why`.
     pub(crate) fn give_up(&self, pe: Pe, why: &str) {
+        self.lose(pe, &format!("{why} {}", self.ways()));
+    }
+
+    /// Returns a clause for the message about a PE that is not reached: UCX's devices, since users
+    /// cannot read its addresses, and how to name others.
+    pub(crate) fn ways(&self) -> String {
         let resources = self.context.resources();
         let used: Vec<String> = resources
             .iter()
+            .filter(|(t, _)| t != ITSELF)
             .map(|(t, device)| format!("{t} on {device}"))
             .collect();
-        let why = format!(
-            "{why} (UCX with {}); see whether both hosts let such connections through, or name other devices or \
-             transports (UCX_NET_DEVICES, SHMEM_UCX_TLS)",
+        let interfaces = match self.context.uses_sockets() {
+            true => "interfaces, devices or transports (SHMEM_TCP_INTERFACE, ",
+            false => "devices or transports (",
+        };
+        format!(
+            "(UCX with {}); see whether both hosts let such connections through, or name other \
+             {interfaces}UCX_NET_DEVICES, SHMEM_UCX_TLS)",
             used.join(", ")
-        );
-        self.lose(pe, &why);
+        )
     }
 
     /// Serves peers on behalf of a thread that waits, if no other thread does. Returns true if

@@ -71,6 +71,8 @@ fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
     for words in [
         "from PE 0 on here to PE 1 on here",
         " times within 1.",
+        "(UCX with tcp on lo",
+        "name other interfaces, devices or transports (SHMEM_TCP_INTERFACE, ",
         "SHMEM_HOST_LIMIT",
     ] {
         assert!(why.contains(words), "{words}: {why}");

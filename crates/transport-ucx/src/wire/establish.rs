@@ -51,7 +51,10 @@ impl UcxWire {
             Attempted::Failed(why) => {
                 let attempts = &mut connecting.attempts;
                 if !attempts.record_refusal(Instant::now(), shared.tuning.connect_limit) {
-                    let why = format!("{why}; {}", attempts.tried(shared.local.me));
+                    let tried = attempts.tried(shared.local.me);
+                    let ways = shared.ways();
+                    let why =
+                        format!("{why}; {tried} {ways}, or set SHMEM_HOST_LIMIT to a longer time");
                     return Err(shared.lose(pe, &why));
                 }
                 rushmem_log::debug!(peer = pe.0, "{why}: connects once more");

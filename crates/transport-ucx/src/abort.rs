@@ -7,7 +7,7 @@ use libc::siginfo_t;
 use rushmem_transport::Pe;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, transmute};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -17,10 +17,14 @@ thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The time for which an abort by UCX waits, and the message that it prints after that.
+/// What happens at an abort.
 struct Last {
+    /// The time for which an abort by UCX waits.
     wait: libc::timespec,
+    /// The message that it prints after that.
     words: String,
+    /// The action of before, for all other aborts.
+    before: libc::sigaction,
 }
 
 static LAST: OnceLock<Last> = OnceLock::new();
@@ -35,8 +39,9 @@ pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
 }
 
 /// Installs a handler of SIGABRT that makes aborts by UCX wait and then print a message that names
-/// this PE, `me`. Installs none if the program handles or ignores the signal. Only the first call
-/// of the process has an effect.
+/// this PE, `me`. For other aborts it calls the handler of before, which may be that of the
+/// library's reports of crashes or the program's. Installs none if the program ignores the signal.
+/// Only the first call of the process has an effect.
 pub(crate) fn guard(me: Pe, wait: Duration) {
     let words = format!(
         "PE {me}: UCX ended this process, as it may when another PE has ended; see what UCX printed, and what other PEs \
@@ -46,22 +51,26 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
         tv_sec: wait.as_secs() as libc::time_t,
         tv_nsec: wait.subsec_nanos().into(),
     };
-    if LAST.set(Last { wait, words }).is_err() {
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: room for what the call writes.
+    let known = unsafe { libc::sigaction(libc::SIGABRT, std::ptr::null(), before.as_mut_ptr()) };
+    // SAFETY: written by the call, or zeros, which is a valid value of this structure.
+    let before = unsafe { before.assume_init() };
+    let last = Last {
+        wait,
+        words,
+        before,
+    };
+    if LAST.set(last).is_err() || known != 0 || before.sa_sigaction == libc::SIG_IGN {
         return;
     }
-    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: room for what the call writes.
-    let known = unsafe { libc::sigaction(libc::SIGABRT, std::ptr::null(), now.as_mut_ptr()) } == 0;
-    // SAFETY: written by the call, or zeros, which is a valid value of this structure.
-    let mut action = unsafe { now.assume_init() };
-    if known && action.sa_sigaction == libc::SIG_DFL {
-        let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = aborted;
-        action.sa_sigaction = handler as usize;
-        action.sa_flags |= libc::SA_SIGINFO;
-        // SAFETY: a handler of three arguments, as the flag says, that calls only what a handler
-        // may call.
-        unsafe { libc::sigaction(libc::SIGABRT, &action, null_mut()) };
-    }
+    let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = aborted;
+    let mut action = before;
+    action.sa_sigaction = handler as usize;
+    action.sa_flags |= libc::SA_SIGINFO;
+    // SAFETY: a handler of three arguments, as the flag says, that calls only what a handler may
+    // call, and the handler of before.
+    unsafe { libc::sigaction(libc::SIGABRT, &action, null_mut()) };
 }
 
 /// Returns true if a thread of this process has sent the signal, as `abort` does. A signal from
@@ -71,24 +80,61 @@ fn is_own(info: &siginfo_t) -> bool {
     info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } == std::process::id().cast_signed()
 }
 
-extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
+extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes the description of the signal, which lives through this call.
-    let is_own = is_own(unsafe { &*info });
-    if let Some(Last { wait, words }) = LAST.get().filter(|_| is_own && WITHIN.get()) {
-        let mut wait = *wait;
-        let left = &raw mut wait;
-        // SAFETY: both point to a time that lives here, and may be the same; a signal that is
-        // handled ends a sleep early.
-        while unsafe { libc::nanosleep(left, left) } != 0 {}
-        // SAFETY: the bytes of a text that lives as long as the process. If stderr is closed,
-        // nothing is printed.
-        unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
+    let is_ucx = WITHIN.get() && is_own(unsafe { &*info });
+    match LAST.get() {
+        Some(last) if is_ucx => announce(last),
+        // SAFETY: the arguments are those of the kernel.
+        Some(last) if unsafe { call(&last.before, signal, info, context) } => return,
+        _ => {}
     }
     // SAFETY: the arguments are numbers, and a handler may call this function.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // SAFETY: the argument is a number, and a handler may call this function. The signal is blocked
     // while its handler runs, and ends the process when this function returns.
     unsafe { libc::raise(signal) };
+}
+
+/// Waits, and prints the message.
+fn announce(Last { wait, words, .. }: &Last) {
+    let mut wait = *wait;
+    let left = &raw mut wait;
+    // SAFETY: both point to a time that lives here, and may be the same; a signal that is handled
+    // ends a sleep early.
+    while unsafe { libc::nanosleep(left, left) } != 0 {}
+    // SAFETY: the bytes of a text that lives as long as the process. If stderr is closed, nothing
+    // is printed.
+    unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
+}
+
+/// Calls the handler of an action. Returns false if it has none.
+///
+/// # Safety
+/// The arguments are those that the kernel passes to a handler.
+unsafe fn call(
+    action: &libc::sigaction,
+    signal: c_int,
+    info: *mut siginfo_t,
+    context: *mut c_void,
+) -> bool {
+    type WithInfo = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+    type Plain = extern "C" fn(c_int);
+
+    let handler = action.sa_sigaction;
+    if [libc::SIG_DFL, libc::SIG_IGN].contains(&handler) {
+        return false;
+    }
+    if action.sa_flags & libc::SA_SIGINFO != 0 {
+        // SAFETY: the flag says that it is a handler of three arguments.
+        let handler = unsafe { transmute::<usize, WithInfo>(handler) };
+        handler(signal, info, context);
+    } else {
+        // SAFETY: without the flag it is a handler of one argument.
+        let handler = unsafe { transmute::<usize, Plain>(handler) };
+        handler(signal);
+    }
+    true
 }
 
 #[cfg(test)]
@@ -99,11 +145,22 @@ mod tests {
 
     const HOW: &str = "RUSHMEM_TEST_ABORTS";
 
+    extern "C" fn report_of_a_crash(signal: c_int) {
+        eprintln!("the handler of before");
+        // SAFETY: the arguments are numbers.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+
     /// Ends the process of the test below.
     fn end(how: &str) -> ! {
+        if how.contains("_with_a_handler") {
+            let handler: extern "C" fn(c_int) = report_of_a_crash;
+            // SAFETY: a handler of one argument.
+            unsafe { libc::signal(libc::SIGABRT, handler as usize) };
+        }
         guard(Pe(3), Duration::from_millis(1));
         match how {
-            "within" => within(|| abort()),
+            "within" | "within_with_a_handler" => within(|| abort()),
             "from_outside" => within(|| send(std::process::id())),
             _ => abort(),
         }
@@ -125,7 +182,9 @@ mod tests {
         let this = std::env::current_exe().expect("a test program knows its path");
         for (how, says_so) in [
             ("within", true),
+            ("within_with_a_handler", true),
             ("elsewhere", false),
+            ("elsewhere_with_a_handler", false),
             ("from_outside", false),
         ] {
             let test = "abort::tests::an_abort_within_ucx_waits_and_names_the_pe";
@@ -138,6 +197,11 @@ mod tests {
                 stderr.contains("PE 3: UCX ended this process"),
                 says_so,
                 "{stderr}"
+            );
+            assert_eq!(
+                stderr.contains("the handler of before"),
+                how == "elsewhere_with_a_handler",
+                "{how}: {stderr}"
             );
         }
     }

@@ -4,7 +4,7 @@
 use crate::fabric;
 use crate::info::{ANY_REGISTRATION, FiInfo, InfoList, installed};
 use crate::quirks::{self, Quirk};
-use crate::settings::{DOMAIN, FABRIC, PROVIDER};
+use crate::settings::{DOMAIN, FABRIC, PORT_RANGE, PROVIDER};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_interfaces::{INTERFACES, PORTS, PortRange, Selection, interface_names};
@@ -40,8 +40,8 @@ impl Request {
     fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Result<Request, String> {
         let variable = |name| host.variable(name).unwrap_or_default();
         if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
-            setting::set_default("FI_TCP_PORT_LOW_RANGE", &first.to_string());
-            setting::set_default("FI_TCP_PORT_HIGH_RANGE", &last.to_string());
+            setting::set_default(PORT_RANGE.0, &first.to_string());
+            setting::set_default(PORT_RANGE.1, &last.to_string());
         }
         let interfaces = match Selection::parse(&variable(INTERFACES))? {
             Some(selection) => Some((interface_names(&selection)?, selection.text().to_owned())),

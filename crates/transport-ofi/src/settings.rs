@@ -17,6 +17,9 @@ pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
 /// The variable that names libfabric's fabric.
 pub(crate) const FABRIC: &str = "SHMEM_OFI_FABRIC";
 
+/// libfabric's variables for the first and the last port at which its sockets listen.
+pub(crate) const PORT_RANGE: (&str, &str) = ("FI_TCP_PORT_LOW_RANGE", "FI_TCP_PORT_HIGH_RANGE");
+
 /// The variable that sets the number of endpoints.
 pub(crate) const ENDPOINTS: &str = "SHMEM_OFI_ENDPOINTS";
 

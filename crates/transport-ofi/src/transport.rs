@@ -11,7 +11,7 @@ use crate::native::Native;
 use crate::progress::Progress;
 use crate::quirks::Quirk;
 use crate::service::{SENDS, Service};
-use crate::settings::{DESCRIPTORS, ENDPOINTS, MIN_DESCRIPTORS, OF_ENDPOINT, Tuning};
+use crate::settings::{DESCRIPTORS, ENDPOINTS, MIN_DESCRIPTORS, OF_ENDPOINT, PORT_RANGE, Tuning};
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use libfabric_sys as fi;
@@ -20,6 +20,7 @@ use rushmem_transport::engine::{Issuing, Origin, WireEndpoint, WireNetwork};
 use rushmem_transport::machine::host_name;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::ServiceThread;
+use rushmem_transport::setting::environment;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
@@ -42,6 +43,20 @@ fn words(secret: &[u8; 32]) -> [u64; 2] {
     let derived = Secret::from(*secret).derive("libfabric", &[]);
     let (words, _) = derived.bytes().as_chunks::<8>();
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
+}
+
+/// Returns libfabric's reason for refusing an endpoint, with the range of ports if that may be too
+/// short.
+fn refused_endpoint(library: &fi::Libfabric, code: i32) -> String {
+    let why = library.strerror(code);
+    let has_no_port = [fi::FI_EADDRINUSE, fi::FI_EADDRNOTAVAIL].contains(&code.abs());
+    match environment(PORT_RANGE.0).zip(environment(PORT_RANGE.1)) {
+        Some((first, last)) if has_no_port => format!(
+            "{why}; all ports of SHMEM_TCP_PORTS ({first}-{last}) may be taken: give a wider range, \
+             or end what listens there (`ss -tlnp`)"
+        ),
+        _ => why,
+    }
 }
 
 /// An opened provider: its domain and the service's ep.
@@ -96,7 +111,12 @@ fn open_entry(
     }
     let n_pes = args.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, info, first_key, n_pes)?);
-    let refused = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
+    let refused = |code| {
+        format!(
+            "an endpoint was refused: {}",
+            refused_endpoint(fabric.library, code)
+        )
+    };
     let Tuning {
         receives,
         longest_message,
@@ -454,7 +474,7 @@ impl Ofi {
             )
         });
         ep.map_err(|code| {
-            let why = shared.fabric.library.strerror(code);
+            let why = refused_endpoint(shared.fabric.library, code);
             Error::Unavailable(format!("libfabric refused one more endpoint: {why}"))
         })
     }

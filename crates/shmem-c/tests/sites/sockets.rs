@@ -197,6 +197,20 @@ fn ucx_is_given_no_range_without_a_free_port() {
     }
 }
 
+fn libfabric_without_a_free_port_names_the_range() {
+    if !has_library("libfabric.so.1") {
+        absent("libfabric is not installed");
+    }
+    let hosts = Hosts::new("f", 1);
+    let job = at_ports(&hosts, 2, (50000, 50001), 0).env("SHMEM_TRANSPORT", "ofi");
+    let job = job.env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
+    let outcome = job.env("SHMEM_TCP_PORTS", "50000-50001").run();
+    words_of_failure(
+        &outcome,
+        &["all ports of SHMEM_TCP_PORTS (50000-50001) may be taken: give a wider range"],
+    );
+}
+
 fn by_id(host: &str, variables: &[(&str, &str)]) -> Outcome {
     let job = Job::direct(program!("by_id.c"))
         .arg(4)
@@ -278,12 +292,25 @@ fn addresses_that_do_not_answer_are_passed_over_or_all_named() {
     );
 }
 
+fn sockets_that_do_not_reach_the_other_host_name_the_variable() {
+    let hosts = Hosts::new("v", 2);
+    with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
+    for transport in transports().filter(|transport| *transport != "tcp") {
+        let job = across(&hosts, "docker0").env("SHMEM_TRANSPORT", transport);
+        let job = job.env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
+        let outcome = job.env("SHMEM_HOST_LIMIT", "2s").run();
+        words_of_failure(&outcome, &["SHMEM_TCP_INTERFACE, "]);
+    }
+}
+
 testkit::module_tests! {
     lists_select_interfaces,
     lists_that_select_nothing_are_explained,
     sockets_listen_at_the_ports_of_the_range,
     taken_ports_are_one_message,
     ucx_is_given_no_range_without_a_free_port,
+    libfabric_without_a_free_port_names_the_range,
+    sockets_that_do_not_reach_the_other_host_name_the_variable,
     a_meeting_listens_as_the_settings_say,
     a_machine_may_have_only_the_loopback_of_ipv6,
     addresses_that_do_not_answer_are_passed_over_or_all_named,

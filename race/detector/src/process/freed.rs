@@ -62,15 +62,16 @@ impl ProcessDetector {
     /// accesses to the memory are then forgotten, since the next owner has no part in this race.
     /// Does nothing if Rushmem, UCX or libfabric makes the call, since what they free is theirs.
     pub fn report_freed(&self, call: &'static str, used: UsedMemory) {
-        if sites::is_called_by_library() {
-            return;
-        }
         let UsedMemory {
             freed,
             addr,
             operation,
         } = used;
         self.with_accessing(|thread| {
+            // Not before: the look at the stack may allocate a block in the memory, and free it.
+            if sites::is_called_by_library() {
+                return;
+            }
             let access = AccessSite {
                 kind: ShadowKind::STORE,
                 site: sites::of_call(&self.areas, call),

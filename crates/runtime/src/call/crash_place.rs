@@ -23,7 +23,10 @@ pub(crate) enum CrashPlace {
     /// In a service thread of the library, outside any call of the program.
     InService,
     /// No function of the program is found, usually for lack of debug information.
-    Unknown,
+    Unknown {
+        /// The routine of the library that the program has called.
+        routine: Option<String>,
+    },
 }
 
 /// A function outside the program.
@@ -45,12 +48,21 @@ impl CrashPlace {
         let stack = Stack::capture_interrupted();
         // The files are read anew: another thread may have held the lock of those that were read.
         let frames = Symbols::default().frames(&stack);
-        CrashPlace::of_stack(&frames).unwrap_or(CrashPlace::Unknown)
+        CrashPlace::of_stack(&frames)
     }
 
-    /// Returns the place of a crash in the innermost function of a stack; `None` if no function of
-    /// the program on it has a line.
-    fn of_stack(frames: &[Frame]) -> Option<CrashPlace> {
+    /// Returns the place of a crash in the innermost function of a stack.
+    fn of_stack(frames: &[Frame]) -> CrashPlace {
+        CrashPlace::in_program(frames).unwrap_or_else(|| {
+            let routine = frames.iter().rev().find_map(Frame::routine);
+            CrashPlace::Unknown {
+                routine: routine.map(str::to_owned),
+            }
+        })
+    }
+
+    /// Returns the place of a crash in the program; `None` if no function of it has a line.
+    fn in_program(frames: &[Frame]) -> Option<CrashPlace> {
         let at = frames.iter().position(Frame::is_located)?;
         let function = with_line(&frames[at])?;
         let below = &frames[..at];
@@ -90,6 +102,7 @@ impl CrashPlace {
                 callee: Callee::Routine(_),
                 ..
             }
+            | CrashPlace::Unknown { routine: Some(_) }
             | CrashPlace::InService
                 if !checks =>
             {
@@ -124,7 +137,10 @@ impl fmt::Display for CrashPlace {
             CrashPlace::InService => f.write_str(
                 "in a service thread of the library, which moves data for operations of the program",
             ),
-            CrashPlace::Unknown => f.write_str("(compile with -g to see where)"),
+            CrashPlace::Unknown { routine: Some(name) } => {
+                write!(f, "in {name} (compile with -g to see where it is called)")
+            }
+            CrashPlace::Unknown { routine: None } => f.write_str("(compile with -g to see where)"),
         }
     }
 }
@@ -177,19 +193,21 @@ pub(super) mod tests {
         ]
     }
 
-    fn text(stack: &[Frame]) -> Option<String> {
-        CrashPlace::of_stack(stack).map(|place| place.to_string())
+    fn text(stack: &[Frame]) -> String {
+        CrashPlace::of_stack(stack).to_string()
     }
 
     #[test]
     fn a_crash_is_in_the_program_or_in_what_it_calls() {
         let stack = crash_below(frame("pshmem_int_put", Owner::Library));
         let in_put = "in shmem_int_put, called by work (/b/work.c:42)";
-        assert_eq!(text(&stack).as_deref(), Some(in_put));
+        assert_eq!(text(&stack), in_put);
         let in_work = "in work (/b/work.c:42), called by main (/b/work.c:50)";
-        assert_eq!(text(&stack[2..]).as_deref(), Some(in_work));
-        assert_eq!(text(&stack[4..]).as_deref(), Some("in main (/b/work.c:50)"));
-        assert_eq!(text(&stack[..2]), None);
+        assert_eq!(text(&stack[2..]), in_work);
+        assert_eq!(text(&stack[4..]), "in main (/b/work.c:50)");
+        let unknown = "in shmem_int_put (compile with -g to see where it is called)";
+        assert_eq!(text(&stack[..2]), unknown);
+        assert_eq!(text(&stack[..1]), "(compile with -g to see where)");
     }
 
     /// The debug information has another name for the routine than the symbol table.
@@ -200,14 +218,14 @@ pub(super) mod tests {
             ..frame("pshmem_int_put", Owner::Library)
         };
         let in_put = "in shmem_int_put, called by work (/b/work.c:42)";
-        assert_eq!(text(&crash_below(body)).as_deref(), Some(in_put));
+        assert_eq!(text(&crash_below(body)), in_put);
         let nameless = Frame {
             name: None,
             symbol: None,
             ..frame("", Owner::Library)
         };
         let in_library = "in a routine of the library, called by work (/b/work.c:42)";
-        assert_eq!(text(&crash_below(nameless)).as_deref(), Some(in_library));
+        assert_eq!(text(&crash_below(nameless)), in_library);
     }
 
     #[test]
@@ -216,13 +234,13 @@ pub(super) mod tests {
             frame("core::ptr::write_volatile", Owner::Language),
             located("act", "/b/crash.rs", 16),
         ];
-        assert_eq!(text(&stack).as_deref(), Some("in act (/b/crash.rs:16)"));
+        assert_eq!(text(&stack), "in act (/b/crash.rs:16)");
     }
 
     #[test]
     fn the_remedy_depends_on_what_the_program_has_called() {
         let remedy = |called, checks| {
-            let place = CrashPlace::of_stack(&crash_below(called)).expect("it has a line");
+            let place = CrashPlace::of_stack(&crash_below(called));
             place.remedy(checks)
         };
         let put = || frame("pshmem_int_put", Owner::Library);

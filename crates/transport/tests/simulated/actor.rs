@@ -18,6 +18,8 @@ pub struct Actor {
     pub endpoint: Option<WireEndpoint<SimulatedPe>>,
     /// The number of calls that it is still to make.
     pub left: u32,
+    /// It has made no call. Many begin with a session.
+    pub is_new: bool,
     /// The number of fences.
     pub epoch: u32,
     pub is_in_call: bool,
@@ -98,6 +100,7 @@ impl Actor {
             wire,
             endpoint: Some(endpoint),
             left,
+            is_new: true,
             epoch: 1,
             is_in_call: false,
             call: "",

@@ -199,7 +199,11 @@ impl World {
                 _ => ("get", self.draw_constant_get(actor, to)),
             });
         }
-        let kind = self.habits.kind(&mut self.rng);
+        let is_first = std::mem::take(&mut self.actors[actor].is_new);
+        let kind = match is_first && self.rng.u32(..3) == 0 {
+            true => Kind::Session,
+            false => self.habits.kind(&mut self.rng),
+        };
         let call = match kind {
             Kind::Put => self.draw_put(actor, to),
             Kind::PutStrided => self.draw_put_strided(actor, to),
@@ -308,6 +312,12 @@ impl World {
     fn draw_put_signal(&mut self, actor: usize, to: Pe) -> Option<Call> {
         let signal = self.draw_cell(actor, to, |cell| cell.is_word(AmoWidth::Eight))?;
         let data = self.draw_cell(actor, to, |cell| cell.is_bytes() && cell.blocks.len() == 1);
+        // The data may be the word of the signal itself, of which both make a version.
+        let data = if self.rng.u32(..4) == 0 {
+            Some(signal)
+        } else {
+            data
+        };
         let data = data.filter(|_| self.rng.u32(..4) > 0);
         let completion = self.draw_completion();
         let (dest, source, follows_data) = match data {

@@ -304,19 +304,6 @@ impl Model {
         self.pending.retain(|of| cells[of.cell].oldest < of.version);
     }
 
-    /// Returns true if a signal that memory may not show yet follows these data at an address.
-    pub fn follows(&self, signal: RemoteAddr, dest: RemoteAddr, data: &[u8]) -> bool {
-        let signals = self.pending.iter();
-        let mut signals = signals.filter(|of| self.cells[of.cell].blocks[0] == signal);
-        signals.any(|of| {
-            let follows = of.follows.and_then(|follows| follows.data);
-            follows.is_some_and(|(cell, version)| {
-                let cell = &self.cells[cell];
-                cell.blocks[0] == dest && cell.bytes(version) == data
-            })
-        })
-    }
-
     /// Returns true if memory may not show everything that was issued.
     pub fn is_pending(&self) -> bool {
         !self.pending.is_empty()

@@ -4,20 +4,18 @@
 use crate::clock;
 use crate::kinds::WireKind;
 use crate::memory::{self, Memory, at, local_bytes, set_local};
-use crate::model::Model;
 use crate::operation::{Fetch, Work};
 use crate::wire::SimulatedWire;
 use crate::world::{self, Event, World};
-use rushmem_transport::engine::batch::{self, BatchEntry};
-use rushmem_transport::engine::message::{Reply, Request, Update};
+use rushmem_transport::engine::message::{Reply, Request};
 use rushmem_transport::engine::target::{Body, Incoming, IncomingData, Serving};
 use rushmem_transport::engine::{
-    Issuers, Issuing, NetworkPe, PollingThread, ReplyTable, WireNetwork,
+    Issuers, Issuing, NetworkPe, PollingThread, ReplyTable, StreamOrder, WireNetwork,
 };
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::segments::Segments;
-use rushmem_transport::{AmoOp, Error, Host, LocalBuf, Open, Pe, Proxy, Segment};
+use rushmem_transport::{Error, Host, LocalBuf, Open, Pe, Proxy, Segment};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -296,8 +294,14 @@ pub fn take_request(operation: usize) {
             let link = &mut acked.expect("an origin").links[request.stream.pe.index()];
             link.acked = link.acked.max(ack.count);
         }
-        if matches!(work, Work::Request { is_batch: true, .. }) {
-            world.check_batch(pe, &bytes);
+        if world.kind.caps.order == StreamOrder::Everything {
+            let wire = world.operations[operation].wire;
+            let received = &mut world.wires[wire].links[pe.index()].received;
+            *received += 1;
+            assert_eq!(
+                request.position.number, *received,
+                "a request overtakes another one"
+            );
         }
         let service = Service(Arc::clone(&world.pes[pe.index()]));
         Some((
@@ -445,33 +449,6 @@ pub fn learn_of_death(pe: Pe) {
 }
 
 impl World {
-    /// Checks that no batch for a PE has a signal before its data.
-    fn check_batch(&self, pe: Pe, mut batch: &[u8]) {
-        let mut signals = Vec::new();
-        while let Some((entry, place)) = batch::next(&mut batch) {
-            let target = if place == 0 { pe } else { Pe(place.into()) };
-            match entry {
-                BatchEntry::Update(Update { op, dest, .. })
-                    if matches!(op, AmoOp::Set | AmoOp::Add) =>
-                {
-                    signals.push((target, dest));
-                }
-                BatchEntry::Put(dest, data) => {
-                    let mut of_target = self.models.iter().filter(|model| model.pe == target);
-                    let is_late = |model: &Model| {
-                        let mut earlier = signals.iter().filter(|(pe, _)| *pe == target);
-                        earlier.any(|(_, signal)| model.follows(*signal, dest, data))
-                    };
-                    assert!(
-                        !of_target.any(is_late),
-                        "a signal is batched before its data"
-                    );
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Checks what each actor has issued to a PE whose memory has changed, or to another one of its
     /// node.
     pub fn check_memory(&mut self, pe: Pe) {

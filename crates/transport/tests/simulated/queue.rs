@@ -43,6 +43,8 @@ pub struct Link {
     pub flushing: u64,
     pub flushed: u64,
     pub in_flight: usize,
+    /// The number of requests that have arrived.
+    pub received: u32,
     /// The number of requests that the PE has acknowledged.
     pub acked: u32,
     /// A write was started that is to be sent with the next operation.

@@ -45,7 +45,9 @@ pub fn run(seed: u64, kind: fn(&mut Rng) -> WireKind) -> Vec<Entry> {
 
 /// Adds PEs, their contexts, and the memory that their programs change.
 fn populate() {
-    let (kind, n_pes) = world::with(|world| (world.kind, world.rng.u32(2..=4)));
+    let kind = world::with(|world| world.kind);
+    let fewest = if kind.proxies { 3 } else { 2 };
+    let n_pes = world::with(|world| world.rng.u32(fewest..=4));
     world::with(|world| {
         let pes = || (0..n_pes).map(Pe);
         world.memories = pes().map(Memory::new).collect();

@@ -44,6 +44,7 @@ const BUILDS: [FuzzBuild; 2] = [
             ("trace", 512),
             ("settings", 64),
             ("records", 256),
+            ("sealed", 512),
         ],
     },
 ];

@@ -20,7 +20,7 @@ use clap::Parser;
 use task_support::task;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(bin_name = "cargo xtask")]
 enum Task {
     /// Count instructions of short routines, on a node and over a network
     Counts(counts::CountsFlags),

@@ -30,7 +30,7 @@ use packages::Packages;
 use release::{GLIBC, VERSION, complete, done, empty_dir};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(bin_name = "cargo xtask")]
 enum Task {
     /// Make the files of a release: an archive, a Python wheel, the sources, checksums
     Dist(DistFlags),

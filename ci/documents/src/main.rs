@@ -11,7 +11,7 @@ use clap::Parser;
 use task_support::task;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(bin_name = "cargo xtask")]
 enum Task {
     /// Make the documentation one site, under target/book
     Book,

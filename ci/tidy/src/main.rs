@@ -22,7 +22,7 @@ use task_support::workspace::Workspace;
 use tree::{Tree, read};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(bin_name = "cargo xtask")]
 enum Task {
     /// Check the structure of the repository
     Tidy,

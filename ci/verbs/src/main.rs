@@ -33,7 +33,7 @@ use jobs::{GuestJob, Libraries};
 const LONGEST: Duration = Duration::from_secs(5400);
 
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(bin_name = "cargo xtask")]
 enum Task {
     /// Test the networks over verbs, in virtual machines
     Verbs(VerbsFlags),

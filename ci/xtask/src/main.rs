@@ -25,7 +25,7 @@ use task_support::task;
 
 /// Run a task of this repository
 #[derive(Parser)]
-#[command(name = "cargo xtask", disable_help_subcommand = true)]
+#[command(bin_name = "cargo xtask", disable_help_subcommand = true)]
 struct Xtask {
     #[command(subcommand)]
     task: Task,

@@ -33,8 +33,8 @@ fn a_rust_file_begins_with_its_reason() {
 }
 
 #[test]
-fn a_rust_file_has_at_most_700_lines() {
-    let text = format!("//! Why.\n{}", "\n".repeat(699));
+fn the_length_of_a_rust_file_is_limited() {
+    let text = format!("//! Why.\n{}", "\n".repeat(LONGEST - 1));
     assert!(check(&tree(&[("ci/a.rs", &text)])).is_empty());
     assert_eq!(check(&tree(&[("ci/a.rs", &(text + "\n"))])).len(), 1);
 }

@@ -275,8 +275,8 @@ impl Joined<'_> {
     pub fn path(&self) -> Option<String> {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.path)() };
-        // SAFETY: the text is null or a string that is valid until the end of the process.
         (!text.is_null()).then(|| {
+            // SAFETY: the text is a string that is valid until the end of the process.
             unsafe { CStr::from_ptr(text) }
                 .to_string_lossy()
                 .into_owned()

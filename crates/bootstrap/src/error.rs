@@ -5,7 +5,6 @@ use std::io;
 use std::time::Duration;
 
 use crate::env;
-use crate::meeting::Taken;
 use crate::proto::FrameError;
 use crate::records::MAX_RECORD;
 use crate::refused;
@@ -214,7 +213,7 @@ pub enum Error {
         /// Host and port.
         place: String,
         /// The address, and who has it.
-        taken: Taken,
+        taken: String,
         /// The time for which PE 0 has tried.
         limit: Duration,
     },

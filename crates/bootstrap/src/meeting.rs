@@ -25,7 +25,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rushmem_connect::handshake::Protocol;
 use rushmem_connect::{Secret, nonce};
 use rushmem_interfaces::{INTERFACES, Need, PORTS, PortRange, Selection, addresses};
 
@@ -37,19 +36,7 @@ pub use attendance::{
 use attendance::{MeetingSource, SECRET};
 use gathering::Gathering;
 use member::Member;
-pub use place::Taken;
 pub use variables::{GivenVariable, NamedJob, forgotten_job_hint, given};
-
-/// The handshake of a process with the meeting of its job. Its proofs are not bound to an address,
-/// since the name of a meeting may denote that of a router; the session keeps out a process in
-/// between.
-const HANDSHAKE: Protocol = Protocol {
-    magic: *b"rushjob",
-    version: rushmem_wire::JOB.version,
-};
-
-/// The number of the meeting in the handshake, which is that of no PE.
-const MEETING: u32 = u32::MAX;
 
 /// The process ID of the process that serves these meetings, and the meetings. A forked child
 /// inherits the value, but serves none.
@@ -194,10 +181,4 @@ fn reachable(listener: SocketAddr) -> SocketAddr {
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
     SocketAddr::new(ip, listener.port())
-}
-
-/// Returns the name of this host, as it is in messages.
-fn host_name() -> String {
-    let names = rustix::system::uname();
-    names.nodename().to_string_lossy().into_owned()
 }

@@ -7,12 +7,24 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use rushmem_connect::handshake::Protocol;
 use rushmem_connect::sealed::Session;
 use rushmem_connect::strangers::number_of;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::time::Timespec;
+
+/// The handshake of a process with the meeting of its job. Its proofs are not bound to an address,
+/// since the name of a meeting may denote that of a router; the session keeps out a process in
+/// between.
+pub(super) const HANDSHAKE: Protocol = Protocol {
+    magic: *b"rushjob",
+    version: rushmem_wire::JOB.version,
+};
+
+/// The number of the meeting in the handshake, which is that of no PE.
+pub(super) const MEETING: u32 = u32::MAX;
 
 /// Maximum number of events of one wait.
 const EVENTS: usize = 256;
@@ -215,4 +227,10 @@ pub(super) fn prepare(stream: &TcpStream, silence: Duration) {
     let _ = sockopt::set_tcp_keepintvl(stream, interval);
     let _ = sockopt::set_tcp_keepcnt(stream, 3);
     let _ = sockopt::set_tcp_user_timeout(stream, silence.as_millis().try_into().unwrap_or(0));
+}
+
+/// Returns the name of this host, as it is in messages.
+pub(super) fn host_name() -> String {
+    let names = rustix::system::uname();
+    names.nodename().to_string_lossy().into_owned()
 }

@@ -22,9 +22,8 @@ use rushmem_explain::status::Stage;
 use rustix::event::epoll::EventFlags;
 
 use super::attendance::{LIMIT_VARIABLE, MeetingLimits, MeetingSource};
-use super::connections::{Connections, Source, Watch, prepare};
+use super::connections::{Connections, HANDSHAKE, MEETING, Source, Watch, host_name, prepare};
 use super::listeners::{self, Listeners};
-use super::{HANDSHAKE, MEETING, host_name};
 use crate::exit::Exit;
 use crate::managed::without_signals;
 use crate::nodes::NodeMap;

@@ -15,19 +15,14 @@ use std::time::{Duration, Instant};
 use rushmem_connect::Secret;
 
 use super::attendance::{MeetingAddress, MeetingLimits};
-use super::connections::prepare;
+use super::connections::{host_name, prepare};
 use super::gathering::Gathering;
-use super::host_name;
-use super::reach::{Reached, reach};
+use super::reach::{Reached, SLACK, reach};
 use crate::error::Error;
 use crate::link::{Link, Sender};
 use crate::managed::{Ender, Manager, without_signals};
 use crate::proto::{FromLauncher, FromPe, Receivers};
 use crate::records::Records;
-
-/// Additional time for which a member waits, so that the meeting can report first which PEs are
-/// missing.
-pub(super) const SLACK: Duration = Duration::from_secs(5);
 
 /// Maximum time for which a process that has requested the end of the job waits until the meeting,
 /// which it serves itself, ends it.

@@ -18,7 +18,7 @@ use crate::error::Error;
 
 /// An address at which another process listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+struct Taken {
     address: SocketAddr,
     /// The user of that process, if the kernel lists its socket.
     uid: Option<u32>,
@@ -65,7 +65,7 @@ pub(super) fn listen(place: &str, limit: Duration) -> Result<Vec<TcpListener>, E
         if !attempts.record_refusal(Instant::now(), limit) {
             return Err(Error::MeetingTaken {
                 place: place.to_owned(),
-                taken,
+                taken: taken.to_string(),
                 limit,
             });
         }

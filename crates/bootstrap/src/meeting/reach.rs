@@ -13,8 +13,7 @@ use rushmem_connect::sealed::Session;
 use rushmem_connect::{Attempts, Secret, nonce};
 
 use super::attendance::MeetingAddress;
-use super::member::SLACK;
-use super::{HANDSHAKE, MEETING};
+use super::connections::{HANDSHAKE, MEETING};
 use crate::error::Error;
 use crate::managed::NodeKey;
 
@@ -28,6 +27,10 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 /// Time after which a process that waits prints a notice. If half of the limit is shorter, that
 /// counts.
 const NOTICE: Duration = Duration::from_secs(10);
+
+/// Additional time for which a member waits, so that the meeting can report first which PEs are
+/// missing.
+pub(super) const SLACK: Duration = Duration::from_secs(5);
 
 /// Time for which a process at the place of the job may have another secret or version: it may be of
 /// an earlier job, which ends soon.

@@ -14,6 +14,7 @@ use crate::settings::{DESCRIPTORS, Tuning};
 use rushmem_connect::Secret;
 use rushmem_connect::handshake::Answer;
 use rushmem_transport::engine::NetworkPe;
+use rushmem_transport::machine::descriptors::made_by;
 use rushmem_transport::peers::{Peers, damaged};
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::flush_list::FlushList;
@@ -112,7 +113,7 @@ impl SharedState {
             receiving: ReceivingPe::new(open, address.host.clone())?,
             address,
             peers: Peers::new(open.n_pes),
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            epoll: made_by("epoll_create1", epoll::create(epoll::CreateFlags::CLOEXEC))?,
             unsent: FlushList::default(),
         })
     }

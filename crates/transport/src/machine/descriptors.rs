@@ -4,9 +4,10 @@
 //! A provider states how many descriptors it needs for each peer, and for each endpoint that issues
 //! operations.
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Descriptors for the program, the library and the connections that are being made.
@@ -168,6 +169,24 @@ impl PerPeer {
     }
 }
 
+/// Returns the descriptor that a system call has made.
+///
+/// # Errors
+/// That of the call. The kernel does not name a call that a filter of system calls refuses, so the
+/// error does.
+pub fn made_by(call: &str, made: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
+    made.map_err(|error| match error {
+        Errno::PERM => io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{call} is refused by a sandbox or container: permit it in its filter of system calls, or update \
+                 its runtime"
+            ),
+        ),
+        error => error.into(),
+    })
+}
+
 /// Returns true if this error says that no descriptors are left.
 pub fn ran_out(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
@@ -203,6 +222,14 @@ impl DescriptorWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_a_filter_refuses_is_named() {
+        let refused = made_by("eventfd2", Err(Errno::PERM)).expect_err("it is refused");
+        assert!(refused.to_string().starts_with("eventfd2 is refused by"));
+        let exhausted = made_by("eventfd2", Err(Errno::MFILE)).expect_err("it fails");
+        assert!(ran_out(&exhausted));
+    }
 
     #[test]
     fn the_limit_is_raised_where_it_is_too_low() {

@@ -7,6 +7,7 @@
 //! one of these has changed, so that most events wake few threads.
 
 use super::timer::timespec;
+use crate::machine::descriptors::made_by;
 use crate::thread::lock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::thread::futex;
@@ -108,7 +109,10 @@ impl Events {
             count: AtomicU64::new(0),
             n_sleepers: AtomicUsize::new(0),
             sleepers: Mutex::default(),
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            bell: made_by(
+                "eventfd2",
+                eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK),
+            )?,
         })
     }
 

@@ -1,5 +1,6 @@
 //! Timers with a descriptor, and sleeps on descriptors.
 
+use crate::machine::descriptors::made_by;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
@@ -18,7 +19,8 @@ impl Timer {
     /// When the kernel refuses.
     pub fn new() -> io::Result<Timer> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags)?))
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags);
+        made_by("timerfd_create", timer).map(Timer)
     }
 
     /// Sets the timer to ring after this time; an earlier setting is dropped.

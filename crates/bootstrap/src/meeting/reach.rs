@@ -33,7 +33,7 @@ const NOTICE: Duration = Duration::from_secs(10);
 pub(super) const SLACK: Duration = Duration::from_secs(5);
 
 /// Time for which a process at the place of the job may have another secret or version: it may be of
-/// an earlier job, which ends soon.
+/// an earlier job, which ends soon. If half of the limit is shorter, that counts.
 const OTHER_JOB: Duration = Duration::from_secs(2);
 
 /// Returns the time after which a process that waits for at most `limit` prints a notice.
@@ -93,8 +93,9 @@ impl From<Violation> for NoConnection {
 struct Round(Vec<(String, NoConnection)>);
 
 impl Round {
-    /// Returns true if another round may succeed, after this time of rounds without success.
-    fn may_succeed_later(&self, meeting: &MeetingAddress, elapsed: Duration) -> bool {
+    /// Returns true if another round may succeed. `is_early` is true while another job may still end
+    /// at the place.
+    fn may_succeed_later(&self, meeting: &MeetingAddress, is_early: bool) -> bool {
         let mut failures = self.0.iter().map(|(_, failure)| failure);
         match meeting {
             // PE 0 may start later, or take a port that another process still has. It says itself
@@ -106,7 +107,7 @@ impl Round {
                         NoConnection::Violation(Violation::Secret | Violation::Version(_))
                     )
                 };
-                elapsed < OTHER_JOB || !failures.any(is_final)
+                is_early || !failures.any(is_final)
             }
             // The process with these addresses has existed since they are known.
             MeetingAddress::Addresses(_) => failures.any(|failure| match failure {
@@ -149,7 +150,8 @@ pub(super) fn reach(
         };
         let is_in_time = attempts.record_refusal(Instant::now(), limit + SLACK);
         let tried = round.to_string();
-        if !is_in_time || !round.may_succeed_later(meeting, attempts.elapsed()) {
+        let is_early = attempts.elapsed() < OTHER_JOB.min(limit / 2);
+        if !is_in_time || !round.may_succeed_later(meeting, is_early) {
             return Err(match meeting {
                 MeetingAddress::Addresses(_) => Error::NoMeeting { tried },
                 MeetingAddress::Named(_) => Error::NobodyServes { tried, limit },
@@ -272,7 +274,7 @@ mod tests {
         let named = MeetingAddress::Named("h1:5000".to_owned());
         let by_id = MeetingAddress::Addresses(Vec::new());
         let refused = || NoConnection::Socket(ErrorKind::ConnectionRefused.into());
-        let late = OTHER_JOB;
+        let (early, late) = (true, false);
         for failure in [refused(), NoConnection::HungUp, NoConnection::Later] {
             assert!(round(vec![failure]).may_succeed_later(&named, late));
         }
@@ -280,9 +282,9 @@ mod tests {
         assert!(round(vec![refused(), NoConnection::HungUp]).may_succeed_later(&by_id, late));
         for violation in [Violation::Secret, Violation::Version(1)] {
             let of_another = || round(vec![refused(), violation.into()]);
-            assert!(of_another().may_succeed_later(&named, Duration::ZERO));
+            assert!(of_another().may_succeed_later(&named, early));
             assert!(!of_another().may_succeed_later(&named, late));
-            assert!(!of_another().may_succeed_later(&by_id, Duration::ZERO));
+            assert!(!of_another().may_succeed_later(&by_id, early));
         }
         // PE 0 waits until another program gives it the port, and says so if that is too late.
         assert!(round(vec![Violation::Greeting.into()]).may_succeed_later(&named, late));

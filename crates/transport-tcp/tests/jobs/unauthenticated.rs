@@ -113,7 +113,12 @@ fn failed_put(transport: &dyn Transport) -> String {
 /// Checks that a program that is no part of the job cannot connect.
 fn impostor(address: &[u8]) {
     let why = failed_put(&*outsider(address));
-    assert!(why.contains("it does not know the secret"), "{why}");
+    // Among many strangers, it may be dropped before it is refused.
+    let words = [
+        "it does not know the secret",
+        "it hung up during the handshake",
+    ];
+    assert!(words.iter().any(|words| why.contains(words)), "{why}");
 }
 
 /// A PE whose host accepts the connection, but that sends nothing, is waited for without a

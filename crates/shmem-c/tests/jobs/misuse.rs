@@ -428,7 +428,7 @@ fn what_is_no_block() {
             [
                 "shmem_realloc: argument ptr: 0x",
                 "is static data of the program",
-                "(called at misuse.c:",
+                "misuse.c:",
             ],
         ),
         (
@@ -436,7 +436,7 @@ fn what_is_no_block() {
             [
                 "shmem_free: argument ptr: 0x",
                 "is static data of the program",
-                "(called at misuse.c:",
+                "misuse.c:",
             ],
         ),
         (
@@ -444,7 +444,7 @@ fn what_is_no_block() {
             [
                 "shmem_free: argument ptr: 0x",
                 "is not in the symmetric heap",
-                "(called at misuse.c:",
+                "misuse.c:",
             ],
         ),
         (
@@ -452,7 +452,7 @@ fn what_is_no_block() {
             [
                 "shmem_free: argument ptr: 0x",
                 "is inside the block of 16 bytes at 0x",
-                "(called at misuse.c:",
+                "misuse.c:",
             ],
         ),
         (
@@ -460,7 +460,7 @@ fn what_is_no_block() {
             [
                 "shmem_free: argument ptr: 0x",
                 "shmem_free has freed the block of 16",
-                "(called at misuse.c:",
+                "misuse.c:",
             ],
         ),
     ] {

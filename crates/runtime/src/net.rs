@@ -9,6 +9,7 @@ pub(crate) mod endpoints;
 pub(crate) mod flags;
 pub(crate) mod network;
 pub mod order;
+pub(crate) mod polls;
 pub(crate) mod process_host;
 pub(crate) mod remote;
 pub(crate) mod strided;

@@ -3,7 +3,7 @@
 
 use crate::agreement::{AgreementStep, EnteredStep};
 use crate::context::{Context, DefaultContext};
-use crate::panics;
+use crate::panics::{self, end_if_panicking};
 use crate::symmetric::block;
 use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
@@ -164,8 +164,7 @@ pub(crate) fn enter<L: ThreadLevel>(
         Some(provided) => {
             // An earlier initialization had another level, which remains. This one is undone, since
             // there is no handle whose drop would finalize it.
-            agree_to_finalize(call);
-            setup::finalize(call);
+            finalize(call);
             Err(refuse(provided))
         }
         None => unreachable!("{} is a level of the standard", L::LEVEL),
@@ -277,16 +276,16 @@ impl<L: ThreadLevel> Drop for Shmem<L> {
     fn drop(&mut self) {
         end_if_panicking();
         let mut single = single();
-        setup::finalize_at_exit(call!("Shmem::finalize"), agree_to_finalize);
+        setup::finalize_at_exit(call!("Shmem::finalize"), finalize);
         if is_of_one_thread(L::LEVEL) {
             *single = single.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
         }
     }
 }
 
-/// Ends the job with a message unless all PEs finalize the library: objects of a PE that does not
-/// would be in the heap of the next initialization.
-fn agree_to_finalize(call: Call) {
+/// Finalizes the library, after a check that all PEs do so: objects of a PE that does not would be
+/// in the heap of the next initialization.
+fn finalize(call: Call) {
     if let Some(inits) = setup::inits_in_force() {
         let mistake = "does not drop its handle of the library; all PEs drop as many in the same order as other objects";
         block::compare_dropped(call, mistake);
@@ -295,17 +294,7 @@ fn agree_to_finalize(call: Call) {
             block::forget_dropped();
         }
     }
-}
-
-/// The exit status of a Rust program that panicked.
-const PANICKED: i32 = 101;
-
-/// Ends the job if the calling thread panics: the PE will not take part in the collective calls for
-/// which the others wait.
-pub(crate) fn end_if_panicking() {
-    if thread::panicking() {
-        setup::global_exit(call!("panic"), PANICKED);
-    }
+    setup::finalize(call);
 }
 
 impl<L: ThreadLevel> fmt::Debug for Shmem<L> {

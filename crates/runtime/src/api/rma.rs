@@ -6,10 +6,10 @@
 #![allow(unsafe_code)]
 
 use crate::call::{Call, fail};
-use crate::diagnosis::polls;
 use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use crate::net::contexts::Context;
 use crate::net::network;
+use crate::net::polls;
 use crate::net::remote::{self, Access};
 use crate::observers::Argument;
 use core::ffi::c_int;

@@ -9,12 +9,12 @@ use crate::call::{Call, fail};
 use crate::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use crate::diagnosis::polls;
 use crate::diagnosis::status::WaitDescription;
 use crate::job::{self, Job};
 use crate::memory::checks::require_aligned;
 use crate::memory::range::symmetric;
 use crate::memory::symmetric_location;
+use crate::net::polls;
 use crate::observers::{self, Action, Event};
 use crate::sync::backoff;
 use core::ffi::c_int;

@@ -4,43 +4,20 @@
 //!
 //! A reader of the statuses sends SIGURG to a PE that uses CPU time, as Go's runtime does to its
 //! threads: the signal has no effect by default, and programs that handle it expect it at any time.
-//! From then on, the accesses by which a program may poll take the cold path, which counts them
-//! here, until one was repeated often. Its place in the program is found, and published in the
-//! status.
+//! From then on, `net::polls` counts the accesses by which a program may poll, until one was
+//! repeated often. Its place in the program is found, and published in the status.
 #![allow(unsafe_code)]
 
-use crate::call::Call;
 use crate::call::location::{self, CapturedCall};
 use crate::diagnosis::status;
 use crate::job;
-use crate::memory::{address, symmetric_location};
+use crate::memory::symmetric_location;
+use crate::net::polls::{self, PolledCall};
 use crate::process::time::nanoseconds;
 use core::ffi::c_int;
-use rushmem_explain::status::{Poll, PolledObject};
+use rushmem_explain::status::Poll;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// The number of equal calls from which on they count as a loop.
-const REPEATS: u32 = 100;
-/// Maximum number of different calls that are counted. A program that makes more does not poll.
-const DIFFERENT: usize = 64;
-
-/// True while calls are counted.
-static COUNTS: AtomicBool = AtomicBool::new(false);
-
-/// A call by which a program may poll.
-#[derive(Clone, Copy, PartialEq)]
-struct PolledCall {
-    call: Call,
-    /// The address of the word in this PE.
-    word: usize,
-    of: PolledObject,
-}
-
-/// The calls since [`COUNTS`] was set, each with their number.
-static CALLS: Mutex<Vec<(PolledCall, u32)>> = Mutex::new(Vec::new());
 
 /// Installs the handler of the signal, unless the program handles it.
 pub(crate) fn begin() {
@@ -53,7 +30,7 @@ pub(crate) fn begin() {
     if !is_known || action.sa_sigaction != libc::SIG_DFL {
         return;
     }
-    address::prepare_to_count_polls();
+    polls::prepare(publish);
     action.sa_sigaction = start_counting as extern "C" fn(c_int) as usize;
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler has the type that the flags require, and only stores to atomic variables.
@@ -63,50 +40,7 @@ pub(crate) fn begin() {
 }
 
 extern "C" fn start_counting(_: c_int) {
-    address::set_polls_counted(true);
-    COUNTS.store(true, Relaxed);
-}
-
-fn stop_counting() {
-    COUNTS.store(false, Relaxed);
-    let job = job::known();
-    address::set_polls_counted(job.is_some_and(|job| job.is_oversubscribed));
-}
-
-/// Counts a call by which a program may poll the word at an address of this PE.
-#[inline(always)]
-pub(crate) fn count(call: Call, word: usize, of: PolledObject) {
-    if COUNTS.load(Relaxed) {
-        count_call(PolledCall { call, word, of });
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn count_call(polled: PolledCall) {
-    // Another thread may count now, or this is a signal handler that has interrupted it.
-    let Ok(mut calls) = CALLS.try_lock() else {
-        return;
-    };
-    let is_over = match calls.iter().position(|(other, _)| *other == polled) {
-        Some(i) => {
-            calls[i].1 += 1;
-            calls[i].1 >= REPEATS
-        }
-        None => {
-            calls.push((polled, 1));
-            calls.len() > DIFFERENT
-        }
-    };
-    if is_over {
-        let is_loop = calls.iter().any(|(_, n)| *n >= REPEATS);
-        calls.clear();
-        drop(calls);
-        stop_counting();
-        if is_loop {
-            publish(polled);
-        }
-    }
+    polls::start_counting();
 }
 
 /// Publishes a call that is repeated. Another thread adds its place in the program.

@@ -6,7 +6,7 @@
 //! since they may wait for it in a collective. If they have not, this PE has failed, which ends the
 //! job.
 
-use super::{finalize, leave};
+use super::leave;
 use crate::call::Call;
 use crate::job::{self, Job, caller};
 use crate::net::flags;
@@ -25,8 +25,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy)]
 struct DueFinalize {
     call: Call,
-    /// Is called before the library is finalized.
-    prepare: fn(Call),
+    finalize: fn(Call),
 }
 
 /// The finalizes that are due.
@@ -39,17 +38,17 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 /// The number of times that this PE was counted.
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
-/// Finalizes the library by `call` when the process exits, or when [`finalize_due`] is called
-/// before. `prepare` is called first. An exit with another status than 0 does not finalize the
+/// Calls `finalize`, which finalizes the library by `call`, when the process exits, or when
+/// [`finalize_due`] is called before. An exit with another status than 0 does not finalize the
 /// library if other PEs go on.
-pub fn finalize_at_exit(call: Call, prepare: fn(Call)) {
+pub fn finalize_at_exit(call: Call, finalize: fn(Call)) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| leave::register(at_exit));
     let mut due = process::lock(&DUE);
     if due.is_empty() {
         STARTED.fetch_add(1, Relaxed);
     }
-    due.push(DueFinalize { call, prepare });
+    due.push(DueFinalize { call, finalize });
 }
 
 /// Makes the finalizes that are due, as a part of the calling thread's next init or of its exit.
@@ -60,9 +59,8 @@ pub fn finalize_due() {
     }
     // Another thread may have initialized the library.
     caller::record_initializer();
-    for DueFinalize { call, prepare } in due {
-        prepare(call);
-        finalize::finalize(call);
+    for DueFinalize { call, finalize } in due {
+        finalize(call);
     }
 }
 

@@ -7,12 +7,12 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use crate::diagnosis::polls;
 use crate::job::handle::ContextHandle;
 use crate::memory::accessible::LocalAccess;
 use crate::memory::visibility::release;
 use crate::memory::{address, checks, constants};
 use crate::net::contexts::{self, Context};
+use crate::net::polls;
 use crate::net::{endpoints, network};
 use crate::observers::{
     self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,

@@ -8,7 +8,7 @@ use crate::call::{Call, call, fail, thread};
 use crate::coll::collectives::barrier_all;
 use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::diagnosis::{machine, polls, status, watchdog};
-use crate::end::{at_exit, crash, job_trace, statistics, threads};
+use crate::end::{at_exit, crash, finalize, job_trace, statistics, threads};
 use crate::job::{self, Job, caller, mpi};
 use crate::memory::{address, statics};
 use crate::net::flags;
@@ -61,7 +61,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
         return;
     }
     enter(call, providers, SHMEM_THREAD_SINGLE, None);
-    at_exit::finalize_at_exit(call!("start_pes (at exit)"), |_| {});
+    at_exit::finalize_at_exit(call!("start_pes (at exit)"), finalize::finalize);
 }
 
 /// Counts an init. The first one joins the job; the first one after the last finalize returns to

@@ -9,7 +9,7 @@
 
 use crate::agreement::{AgreementStep, Barrier, EnteredStep};
 use crate::element::Symmetric;
-use crate::job::end_if_panicking;
+use crate::panics::end_if_panicking;
 use rushmem_runtime::{Call, DefaultContext, collectives, heap, order, requests, setup, signal};
 use std::any::type_name;
 use std::marker::PhantomData;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::element::{PlainData, Symmetric};
-use crate::job::end_if_panicking;
+use crate::panics::end_if_panicking;
 use crate::symmetric::array::SymArray;
 
 impl<T: Symmetric> SymArray<'_, T> {

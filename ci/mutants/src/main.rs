@@ -10,13 +10,13 @@ mod mutant;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use task_support::process;
-use task_support::workspace::Workspace;
+use task_support::workspace::{self, Workspace};
+use task_support::{process, task};
 
 use mutant::Mutant;
 
@@ -25,28 +25,26 @@ const LIST: &str = include_str!("../engine.txt");
 /// The directory of the files that the list names.
 const ENGINE: &str = "crates/transport/src/engine";
 
-/// The package whose tests contain the simulator, and the filter that selects them.
-const SIMULATOR: [&str; 5] = ["-p", "rushmem-transport", "--lib", "--", "simulator"];
+/// The arguments of cargo that name the simulator.
+const SIMULATOR: [&str; 4] = ["-p", "rushmem-transport", "--test", "simulated"];
 
 /// A fault may make the simulator run for ever. Without one it takes 20 s.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Puts faults into the engine, one at a time, and fails if the simulator does not find one of them
 #[derive(Parser)]
-struct Arguments {
-    /// Only faults whose heading contains this text
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    only: String,
+#[command(name = "cargo xtask")]
+enum Task {
+    /// Put faults into the engine, and fail if its simulator does not find one of them
+    Mutants {
+        /// Only faults whose heading contains this text
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().only) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("mutants: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let Task::Mutants { only } = Task::parse();
+    task::end(run(&only))
 }
 
 fn run(only: &str) -> Result<()> {
@@ -141,19 +139,21 @@ impl Copy {
     /// # Errors
     /// When the copy does not compile: then nothing was shown.
     fn simulate(&self) -> Result<Verdict> {
-        let compiled = self
-            .cargo()
-            .args(["test", "-q", "--no-run"])
-            .args(&SIMULATOR[..3])
+        let target = self.root.join("target");
+        let compiled = workspace::cargo()
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &target)
+            .args(["test", "--quiet", "--no-run"])
+            .args(SIMULATOR)
             .status()?;
         if !compiled.success() {
             bail!("the copy in {} does not compile", self.root.display());
         }
 
-        let ran = process::limited(LIMIT, cargo_program())
+        let ran = process::limited(LIMIT, workspace::cargo().get_program())
             .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", self.root.join("target"))
-            .args(["test", "-q"])
+            .env("CARGO_TARGET_DIR", &target)
+            .args(["test", "--quiet"])
             .args(SIMULATOR)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -164,18 +164,6 @@ impl Copy {
             Verdict::Found
         })
     }
-
-    fn cargo(&self) -> Command {
-        let mut cargo = Command::new(cargo_program());
-        cargo
-            .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", self.root.join("target"));
-        cargo
-    }
-}
-
-fn cargo_program() -> std::ffi::OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// Copies a file unless the copy is the same, whose time then stays, so that cargo compiles little.

@@ -60,6 +60,9 @@ enum Task {
     /// Test the networks over verbs, in virtual machines
     #[command(disable_help_flag = true)]
     Verbs(Arguments),
+    /// Put faults into the engine, which its simulator must find
+    #[command(disable_help_flag = true)]
+    Mutants(Arguments),
     /// Count instructions of short routines, on a node and over a network
     #[command(disable_help_flag = true)]
     Counts(Arguments),
@@ -100,6 +103,7 @@ fn run(task: Task) -> Result<()> {
         Task::Book(arguments) => (programs::BOOK, arguments),
         Task::Dist(arguments) => (programs::DIST, arguments),
         Task::Verbs(arguments) => (programs::VERBS, arguments),
+        Task::Mutants(arguments) => (programs::MUTANTS, arguments),
         Task::Counts(arguments) => (programs::COUNTS, arguments),
         Task::BenchCrowded(arguments) => (programs::BENCH_CROWDED, arguments),
         Task::BenchPeer(arguments) => (programs::BENCH_PEER, arguments),

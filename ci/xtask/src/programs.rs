@@ -29,6 +29,7 @@ pub const BOOK: Program = program("documents", "book");
 pub const CODEGEN: Program = program("documents", "codegen");
 pub const COUNTS: Program = program("bench-driver", "counts");
 pub const DIST: Program = program("dist", "dist");
+pub const MUTANTS: Program = program("mutants", "mutants");
 pub const TIDY: Program = program("tidy", "tidy");
 pub const VERBS: Program = program("verbs", "verbs");
 

@@ -58,6 +58,7 @@ const FULL: &[TestStep] = &[
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
     step("fuzz", fuzz::decoders),
+    step("mutants", steps::mutants),
     step("verbs", steps::verbs),
     step("release", steps::release),
     step("book", steps::book),

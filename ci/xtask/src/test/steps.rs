@@ -311,6 +311,11 @@ fn over(session: &TestSession, library: &Need, setting: &str) -> Result<StepOutc
     }
 }
 
+/// Shows that the simulator of the engine finds faults.
+pub fn mutants(session: &TestSession) -> Result<StepOutcome> {
+    programs::step(session, &programs::MUTANTS, &[])
+}
+
 /// Tests the networks over verbs, in virtual machines.
 pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
     programs::step(session, &programs::VERBS, &[])

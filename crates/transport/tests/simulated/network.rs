@@ -395,6 +395,12 @@ pub fn take_reply(wire: usize, bytes: &[u8], answers: Vec<u8>) {
         if world.dead == Some(pe) {
             return None;
         }
+        let (normal, session) = world.kind.caps.longest_batch;
+        assert!(
+            answers.len() <= normal.max(session),
+            "{} bytes of results of a batch",
+            answers.len()
+        );
         let slot = reply.old.map_or(u64::MAX, |(slot, _)| slot.into());
         let link = &mut state.links[reply.pe.index()];
         link.acked = link.acked.max(reply.ack.count);

@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn names_and_lines_decide_in_a_program() {
-        let in_program = |name, line| owner("/home/user/program", name, line);
-        let line = Some("/home/user/program.rs");
+        let in_program = |name, line| owner("/data/user/program", name, line);
+        let line = Some("/data/user/program.rs");
         assert_eq!(in_program("work", line), Owner::Program);
         assert_eq!(in_program("work", None), Owner::Program);
         assert_eq!(in_program("shmem_of_a_tool", line), Owner::Program);
@@ -205,13 +205,13 @@ mod tests {
             in_program("memcpy", Some("./string/absent.c")),
             Owner::System
         );
-        let package = Some("/root/.cargo/registry/src/index-1/ndarray-0.16/src/lib.rs");
+        let package = Some("/data/user/.cargo/registry/src/index-1/ndarray-0.16/src/lib.rs");
         assert_eq!(in_program("sum", package), Owner::System);
     }
 
     #[test]
     fn the_file_decides_where_it_can() {
-        let line = Some("/root/.cargo/registry/src/index-1/rustix-1.1/src/reg.rs");
+        let line = Some("/data/user/.cargo/registry/src/index-1/rustix-1.1/src/reg.rs");
         let library = "/opt/rushmem/lib/librushmem.so.1";
         assert_eq!(owner(library, "is_in_range<u8>", line), Owner::Library);
         assert_eq!(owner("/usr/lib/libc.so.6", "abort", None), Owner::System);

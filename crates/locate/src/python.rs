@@ -187,11 +187,11 @@ impl<'a> Reference<'a> {
             .take_reference(unsafe { (self.0.PyUnicode_AsUTF8String)(self.1) })?;
         // SAFETY: a live object, and the thread holds the lock.
         let text = unsafe { (self.0.PyBytes_AsString)(bytes.1) };
+        if text.is_null() {
+            return None;
+        }
         // SAFETY: the string ends with a zero and lives as long as `bytes`.
-        (!text.is_null()).then(|| {
-            unsafe { CStr::from_ptr(text) }
-                .to_string_lossy()
-                .into_owned()
-        })
+        let text = unsafe { CStr::from_ptr(text) };
+        Some(text.to_string_lossy().into_owned())
     }
 }

@@ -263,9 +263,9 @@ impl Drop for InfoList {
 impl InfoList {
     /// Returns the entries that libfabric offers for these requirements; the list may be empty.
     pub(crate) fn of(library: &'static Libfabric, hints: &FiInfo) -> Result<InfoList, String> {
-        // SAFETY: null asks for an empty entry.
         let filled = InfoList {
             library,
+            // SAFETY: null asks for an empty entry.
             first: unsafe { library.dupinfo(std::ptr::null()) },
         };
         // SAFETY: the pointer is null, or to an entry that is owned here.

@@ -251,8 +251,8 @@ mod tests {
             base: words.as_mut_ptr().cast(),
             nbytes: 4096,
         };
-        // SAFETY: the vector outlives the segments.
         assert_eq!(
+            // SAFETY: the vector outlives the segments.
             unsafe { local.segments.register(Segment::Heap, memory, ()) },
             Ok(())
         );

@@ -131,8 +131,8 @@ mod tests {
             source: LocalBuf::EMPTY,
             completion: Completion::Now,
         };
-        // SAFETY: nothing is read for zero bytes.
         assert_eq!(
+            // SAFETY: nothing is read for zero bytes.
             unsafe { endpoint.put(Pe(1), put) },
             Err(Error::Unreachable(Pe(1)))
         );

@@ -192,8 +192,8 @@ mod tests {
             segments.bytes(at(0), 0).is_none(),
             "nothing is registered yet"
         );
-        // SAFETY: the memory outlives the table.
         assert_eq!(
+            // SAFETY: the memory outlives the table.
             unsafe { segments.register(Segment::Heap, whole, 'a') },
             Ok(())
         );

@@ -100,7 +100,7 @@ fn while_raised<T>(work: impl FnOnce(bool) -> T) -> T {
         current: usual.maximum,
         ..usual
     };
-    let is_raised = usual != raised && setrlimit(Resource::Nofile, raised.clone()).is_ok();
+    let is_raised = usual != raised && setrlimit(Resource::Nofile, raised).is_ok();
     let result = work(is_raised);
     // Another thread may have chosen another limit meanwhile, which stays.
     if is_raised && getrlimit(Resource::Nofile) == raised {

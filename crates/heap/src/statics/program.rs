@@ -217,16 +217,11 @@ impl Statics {
     /// Returns bytes that differ if the constants of the program differ: the notes of the linker if
     /// they identify the build, otherwise the constants.
     pub fn identity_of_constants(&self) -> impl Iterator<Item = u8> {
-        let bytes = |ranges: &[Range<usize>]| {
-            let addresses = ranges.to_vec().into_iter().flatten();
-            // SAFETY: an address in a segment of the program, which is readable and never written.
-            addresses.map(|at| unsafe { std::ptr::with_exposed_provenance::<u8>(at).read() })
-        };
-        let notes: Vec<u8> = bytes(&self.notes).collect();
+        let notes: Vec<u8> = constant_bytes(&self.notes).collect();
         let is_identified = notes
             .windows(BUILD_ID.len())
             .any(|window| window == BUILD_ID);
-        bytes(if is_identified {
+        constant_bytes(if is_identified {
             &self.notes
         } else {
             &self.constants
@@ -237,6 +232,13 @@ impl Statics {
     pub fn fingerprint(&self) -> &[u64] {
         &self.fingerprint
     }
+}
+
+/// Returns the bytes in these ranges of addresses, which are in read-only segments of the program.
+fn constant_bytes(ranges: &[Range<usize>]) -> impl Iterator<Item = u8> {
+    let addresses = ranges.iter().cloned().flatten();
+    // SAFETY: the segment is mapped as long as the program runs, readable, and never written.
+    addresses.map(|at| unsafe { std::ptr::with_exposed_provenance::<u8>(at).read() })
 }
 
 /// Returns the bytes of a page.

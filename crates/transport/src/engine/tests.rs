@@ -442,8 +442,8 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
         let (network, mut origin) = origin();
         origin.batches = true;
         (origin.caps.order, origin.caps.flushes_free) = (order, flushes_free);
-        // SAFETY: a static source.
         assert_eq!(
+            // SAFETY: a static source.
             unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
             Ok(())
         );
@@ -467,8 +467,8 @@ fn signal_after_all(origin: &mut Origin<TestWire>, network: &TestNetwork) {
         follows: Follows::All,
     };
     let put = put(64, Completion::AtQuiet);
-    // SAFETY: a static source.
     assert_eq!(
+        // SAFETY: a static source.
         unsafe { origin.put_signal(network, PEER, &put, &signal) },
         Ok(())
     );
@@ -514,8 +514,8 @@ fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything(
         origin.caps.order = order;
         origin.batches = true;
         origin.batcher.session(true);
-        // SAFETY: a static source.
         assert_eq!(
+            // SAFETY: a static source.
             unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
             Ok(())
         );
@@ -547,8 +547,8 @@ fn what_is_batched_leaves_before_another_pe_is_reached() {
 #[test]
 fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
     let (network, mut origin) = origin();
-    // SAFETY: a static source.
     assert_eq!(
+        // SAFETY: a static source.
         unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
         Ok(())
     );

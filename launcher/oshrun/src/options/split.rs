@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::usage;
 use crate::failure::StartFailure;
 use crate::spawn::program;
 
@@ -74,7 +73,9 @@ pub fn split(command: &clap::Command, words: Vec<OsString>) -> Result<CommandLin
         let word = match word.to_str() {
             Some(text) if is_long(text) => format!("-{text}").into(),
             Some(text) if !text.starts_with("--") && !is_group(text) => {
-                return Err(usage(&format!("unexpected argument '{text}' found")));
+                return Err(StartFailure::usage(format!(
+                    "unexpected argument '{text}' found; oshrun --help lists the options"
+                )));
             }
             _ => word,
         };

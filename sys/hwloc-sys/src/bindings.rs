@@ -537,20 +537,26 @@ impl Hwloc {
         let hwloc_topology_load = __library.get(b"hwloc_topology_load\0").map(|sym| *sym);
         let hwloc_topology_destroy = __library.get(b"hwloc_topology_destroy\0").map(|sym| *sym);
         let hwloc_get_type_depth = __library.get(b"hwloc_get_type_depth\0").map(|sym| *sym);
-        let hwloc_get_nbobjs_by_depth =
-            __library.get(b"hwloc_get_nbobjs_by_depth\0").map(|sym| *sym);
+        let hwloc_get_nbobjs_by_depth = __library
+            .get(b"hwloc_get_nbobjs_by_depth\0")
+            .map(|sym| *sym);
         let hwloc_get_obj_by_depth = __library.get(b"hwloc_get_obj_by_depth\0").map(|sym| *sym);
-        let hwloc_topology_set_synthetic =
-            __library.get(b"hwloc_topology_set_synthetic\0").map(|sym| *sym);
+        let hwloc_topology_set_synthetic = __library
+            .get(b"hwloc_topology_set_synthetic\0")
+            .map(|sym| *sym);
         let hwloc_topology_set_xml = __library.get(b"hwloc_topology_set_xml\0").map(|sym| *sym);
-        let hwloc_topology_set_components =
-            __library.get(b"hwloc_topology_set_components\0").map(|sym| *sym);
-        let hwloc_topology_is_thissystem =
-            __library.get(b"hwloc_topology_is_thissystem\0").map(|sym| *sym);
-        let hwloc_topology_set_io_types_filter =
-            __library.get(b"hwloc_topology_set_io_types_filter\0").map(|sym| *sym);
-        let hwloc_topology_get_allowed_cpuset =
-            __library.get(b"hwloc_topology_get_allowed_cpuset\0").map(|sym| *sym);
+        let hwloc_topology_set_components = __library
+            .get(b"hwloc_topology_set_components\0")
+            .map(|sym| *sym);
+        let hwloc_topology_is_thissystem = __library
+            .get(b"hwloc_topology_is_thissystem\0")
+            .map(|sym| *sym);
+        let hwloc_topology_set_io_types_filter = __library
+            .get(b"hwloc_topology_set_io_types_filter\0")
+            .map(|sym| *sym);
+        let hwloc_topology_get_allowed_cpuset = __library
+            .get(b"hwloc_topology_get_allowed_cpuset\0")
+            .map(|sym| *sym);
         Ok(Hwloc {
             __library,
             hwloc_bitmap_next,
@@ -574,40 +580,57 @@ impl Hwloc {
         bitmap: hwloc_const_bitmap_t,
         prev: ::std::os::raw::c_int,
     ) -> ::std::os::raw::c_int {
-        (self.hwloc_bitmap_next.as_ref().expect("Expected function, got error."))(bitmap, prev)
+        (self
+            .hwloc_bitmap_next
+            .as_ref()
+            .expect("Expected function, got error."))(bitmap, prev)
     }
     pub unsafe fn hwloc_get_api_version(&self) -> ::std::os::raw::c_uint {
-        (self.hwloc_get_api_version.as_ref().expect("Expected function, got error."))()
+        (self
+            .hwloc_get_api_version
+            .as_ref()
+            .expect("Expected function, got error."))()
     }
     pub unsafe fn hwloc_topology_init(
         &self,
         topologyp: *mut hwloc_topology_t,
     ) -> ::std::os::raw::c_int {
-        (self.hwloc_topology_init.as_ref().expect("Expected function, got error."))(topologyp)
+        (self
+            .hwloc_topology_init
+            .as_ref()
+            .expect("Expected function, got error."))(topologyp)
     }
     pub unsafe fn hwloc_topology_load(&self, topology: hwloc_topology_t) -> ::std::os::raw::c_int {
-        (self.hwloc_topology_load.as_ref().expect("Expected function, got error."))(topology)
+        (self
+            .hwloc_topology_load
+            .as_ref()
+            .expect("Expected function, got error."))(topology)
     }
     pub unsafe fn hwloc_topology_destroy(&self, topology: hwloc_topology_t) {
-        (self.hwloc_topology_destroy.as_ref().expect("Expected function, got error."))(topology)
+        (self
+            .hwloc_topology_destroy
+            .as_ref()
+            .expect("Expected function, got error."))(topology)
     }
     pub unsafe fn hwloc_get_type_depth(
         &self,
         topology: hwloc_topology_t,
         type_: hwloc_obj_type_t,
     ) -> ::std::os::raw::c_int {
-        (self.hwloc_get_type_depth.as_ref().expect("Expected function, got error."))(
-            topology, type_,
-        )
+        (self
+            .hwloc_get_type_depth
+            .as_ref()
+            .expect("Expected function, got error."))(topology, type_)
     }
     pub unsafe fn hwloc_get_nbobjs_by_depth(
         &self,
         topology: hwloc_topology_t,
         depth: ::std::os::raw::c_int,
     ) -> ::std::os::raw::c_uint {
-        (self.hwloc_get_nbobjs_by_depth.as_ref().expect("Expected function, got error."))(
-            topology, depth,
-        )
+        (self
+            .hwloc_get_nbobjs_by_depth
+            .as_ref()
+            .expect("Expected function, got error."))(topology, depth)
     }
     pub unsafe fn hwloc_get_obj_by_depth(
         &self,
@@ -615,28 +638,30 @@ impl Hwloc {
         depth: ::std::os::raw::c_int,
         idx: ::std::os::raw::c_uint,
     ) -> hwloc_obj_t {
-        (self.hwloc_get_obj_by_depth.as_ref().expect("Expected function, got error."))(
-            topology, depth, idx,
-        )
+        (self
+            .hwloc_get_obj_by_depth
+            .as_ref()
+            .expect("Expected function, got error."))(topology, depth, idx)
     }
     pub unsafe fn hwloc_topology_set_synthetic(
         &self,
         topology: hwloc_topology_t,
         description: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int {
-        (self.hwloc_topology_set_synthetic.as_ref().expect("Expected function, got error."))(
-            topology,
-            description,
-        )
+        (self
+            .hwloc_topology_set_synthetic
+            .as_ref()
+            .expect("Expected function, got error."))(topology, description)
     }
     pub unsafe fn hwloc_topology_set_xml(
         &self,
         topology: hwloc_topology_t,
         xmlpath: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int {
-        (self.hwloc_topology_set_xml.as_ref().expect("Expected function, got error."))(
-            topology, xmlpath,
-        )
+        (self
+            .hwloc_topology_set_xml
+            .as_ref()
+            .expect("Expected function, got error."))(topology, xmlpath)
     }
     pub unsafe fn hwloc_topology_set_components(
         &self,
@@ -644,34 +669,38 @@ impl Hwloc {
         flags: ::std::os::raw::c_ulong,
         name: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int {
-        (self.hwloc_topology_set_components.as_ref().expect("Expected function, got error."))(
-            topology, flags, name,
-        )
+        (self
+            .hwloc_topology_set_components
+            .as_ref()
+            .expect("Expected function, got error."))(topology, flags, name)
     }
     pub unsafe fn hwloc_topology_is_thissystem(
         &self,
         topology: hwloc_topology_t,
     ) -> ::std::os::raw::c_int {
-        (self.hwloc_topology_is_thissystem.as_ref().expect("Expected function, got error."))(
-            topology,
-        )
+        (self
+            .hwloc_topology_is_thissystem
+            .as_ref()
+            .expect("Expected function, got error."))(topology)
     }
     pub unsafe fn hwloc_topology_set_io_types_filter(
         &self,
         topology: hwloc_topology_t,
         filter: hwloc_type_filter_e,
     ) -> ::std::os::raw::c_int {
-        (self.hwloc_topology_set_io_types_filter.as_ref().expect("Expected function, got error."))(
-            topology, filter,
-        )
+        (self
+            .hwloc_topology_set_io_types_filter
+            .as_ref()
+            .expect("Expected function, got error."))(topology, filter)
     }
     pub unsafe fn hwloc_topology_get_allowed_cpuset(
         &self,
         topology: hwloc_topology_t,
     ) -> hwloc_const_cpuset_t {
-        (self.hwloc_topology_get_allowed_cpuset.as_ref().expect("Expected function, got error."))(
-            topology,
-        )
+        (self
+            .hwloc_topology_get_allowed_cpuset
+            .as_ref()
+            .expect("Expected function, got error."))(topology)
     }
 }
 pub use self::hwloc_obj_bridge_type_e as hwloc_obj_bridge_type_t;

@@ -963,8 +963,9 @@ impl Ucp {
         let ucp_worker_destroy = __library.get(b"ucp_worker_destroy\0").map(|sym| *sym);
         let ucp_worker_print_info = __library.get(b"ucp_worker_print_info\0").map(|sym| *sym);
         let ucp_worker_get_address = __library.get(b"ucp_worker_get_address\0").map(|sym| *sym);
-        let ucp_worker_release_address =
-            __library.get(b"ucp_worker_release_address\0").map(|sym| *sym);
+        let ucp_worker_release_address = __library
+            .get(b"ucp_worker_release_address\0")
+            .map(|sym| *sym);
         let ucp_worker_progress = __library.get(b"ucp_worker_progress\0").map(|sym| *sym);
         let ucp_worker_get_efd = __library.get(b"ucp_worker_get_efd\0").map(|sym| *sym);
         let ucp_worker_arm = __library.get(b"ucp_worker_arm\0").map(|sym| *sym);
@@ -977,8 +978,9 @@ impl Ucp {
         let ucp_rkey_buffer_release = __library.get(b"ucp_rkey_buffer_release\0").map(|sym| *sym);
         let ucp_ep_rkey_unpack = __library.get(b"ucp_ep_rkey_unpack\0").map(|sym| *sym);
         let ucp_rkey_destroy = __library.get(b"ucp_rkey_destroy\0").map(|sym| *sym);
-        let ucp_worker_set_am_recv_handler =
-            __library.get(b"ucp_worker_set_am_recv_handler\0").map(|sym| *sym);
+        let ucp_worker_set_am_recv_handler = __library
+            .get(b"ucp_worker_set_am_recv_handler\0")
+            .map(|sym| *sym);
         let ucp_am_send_nbx = __library.get(b"ucp_am_send_nbx\0").map(|sym| *sym);
         let ucp_am_recv_data_nbx = __library.get(b"ucp_am_recv_data_nbx\0").map(|sym| *sym);
         let ucp_put_nbx = __library.get(b"ucp_put_nbx\0").map(|sym| *sym);
@@ -1028,7 +1030,10 @@ impl Ucp {
         })
     }
     pub unsafe fn ucs_status_string(&self, status: ucs_status_t) -> *const ::std::os::raw::c_char {
-        (self.ucs_status_string.as_ref().expect("Expected function, got error."))(status)
+        (self
+            .ucs_status_string
+            .as_ref()
+            .expect("Expected function, got error."))(status)
     }
     pub unsafe fn ucp_config_read(
         &self,
@@ -1036,12 +1041,16 @@ impl Ucp {
         filename: *const ::std::os::raw::c_char,
         config_p: *mut *mut ucp_config_t,
     ) -> ucs_status_t {
-        (self.ucp_config_read.as_ref().expect("Expected function, got error."))(
-            env_prefix, filename, config_p,
-        )
+        (self
+            .ucp_config_read
+            .as_ref()
+            .expect("Expected function, got error."))(env_prefix, filename, config_p)
     }
     pub unsafe fn ucp_config_release(&self, config: *mut ucp_config_t) {
-        (self.ucp_config_release.as_ref().expect("Expected function, got error."))(config)
+        (self
+            .ucp_config_release
+            .as_ref()
+            .expect("Expected function, got error."))(config)
     }
     pub unsafe fn ucp_config_modify(
         &self,
@@ -1049,9 +1058,10 @@ impl Ucp {
         name: *const ::std::os::raw::c_char,
         value: *const ::std::os::raw::c_char,
     ) -> ucs_status_t {
-        (self.ucp_config_modify.as_ref().expect("Expected function, got error."))(
-            config, name, value,
-        )
+        (self
+            .ucp_config_modify
+            .as_ref()
+            .expect("Expected function, got error."))(config, name, value)
     }
     pub unsafe fn ucp_get_version(
         &self,
@@ -1059,14 +1069,18 @@ impl Ucp {
         minor_version: *mut ::std::os::raw::c_uint,
         release_number: *mut ::std::os::raw::c_uint,
     ) {
-        (self.ucp_get_version.as_ref().expect("Expected function, got error."))(
-            major_version,
-            minor_version,
-            release_number,
+        (self
+            .ucp_get_version
+            .as_ref()
+            .expect("Expected function, got error."))(
+            major_version, minor_version, release_number
         )
     }
     pub unsafe fn ucp_get_version_string(&self) -> *const ::std::os::raw::c_char {
-        (self.ucp_get_version_string.as_ref().expect("Expected function, got error."))()
+        (self
+            .ucp_get_version_string
+            .as_ref()
+            .expect("Expected function, got error."))()
     }
     pub unsafe fn ucp_init_version(
         &self,
@@ -1076,7 +1090,10 @@ impl Ucp {
         config: *const ucp_config_t,
         context_p: *mut ucp_context_h,
     ) -> ucs_status_t {
-        (self.ucp_init_version.as_ref().expect("Expected function, got error."))(
+        (self
+            .ucp_init_version
+            .as_ref()
+            .expect("Expected function, got error."))(
             api_major_version,
             api_minor_version,
             params,
@@ -1085,19 +1102,26 @@ impl Ucp {
         )
     }
     pub unsafe fn ucp_cleanup(&self, context_p: ucp_context_h) {
-        (self.ucp_cleanup.as_ref().expect("Expected function, got error."))(context_p)
+        (self
+            .ucp_cleanup
+            .as_ref()
+            .expect("Expected function, got error."))(context_p)
     }
     pub unsafe fn ucp_context_query(
         &self,
         context_p: ucp_context_h,
         attr: *mut ucp_context_attr_t,
     ) -> ucs_status_t {
-        (self.ucp_context_query.as_ref().expect("Expected function, got error."))(context_p, attr)
+        (self
+            .ucp_context_query
+            .as_ref()
+            .expect("Expected function, got error."))(context_p, attr)
     }
     pub unsafe fn ucp_context_print_info(&self, context: ucp_context_h, stream: *mut FILE) {
-        (self.ucp_context_print_info.as_ref().expect("Expected function, got error."))(
-            context, stream,
-        )
+        (self
+            .ucp_context_print_info
+            .as_ref()
+            .expect("Expected function, got error."))(context, stream)
     }
     pub unsafe fn ucp_worker_create(
         &self,
@@ -1105,17 +1129,22 @@ impl Ucp {
         params: *const ucp_worker_params_t,
         worker_p: *mut ucp_worker_h,
     ) -> ucs_status_t {
-        (self.ucp_worker_create.as_ref().expect("Expected function, got error."))(
-            context, params, worker_p,
-        )
+        (self
+            .ucp_worker_create
+            .as_ref()
+            .expect("Expected function, got error."))(context, params, worker_p)
     }
     pub unsafe fn ucp_worker_destroy(&self, worker: ucp_worker_h) {
-        (self.ucp_worker_destroy.as_ref().expect("Expected function, got error."))(worker)
+        (self
+            .ucp_worker_destroy
+            .as_ref()
+            .expect("Expected function, got error."))(worker)
     }
     pub unsafe fn ucp_worker_print_info(&self, worker: ucp_worker_h, stream: *mut FILE) {
-        (self.ucp_worker_print_info.as_ref().expect("Expected function, got error."))(
-            worker, stream,
-        )
+        (self
+            .ucp_worker_print_info
+            .as_ref()
+            .expect("Expected function, got error."))(worker, stream)
     }
     pub unsafe fn ucp_worker_get_address(
         &self,
@@ -1123,33 +1152,42 @@ impl Ucp {
         address_p: *mut *mut ucp_address_t,
         address_length_p: *mut usize,
     ) -> ucs_status_t {
-        (self.ucp_worker_get_address.as_ref().expect("Expected function, got error."))(
-            worker,
-            address_p,
-            address_length_p,
-        )
+        (self
+            .ucp_worker_get_address
+            .as_ref()
+            .expect("Expected function, got error."))(worker, address_p, address_length_p)
     }
     pub unsafe fn ucp_worker_release_address(
         &self,
         worker: ucp_worker_h,
         address: *mut ucp_address_t,
     ) {
-        (self.ucp_worker_release_address.as_ref().expect("Expected function, got error."))(
-            worker, address,
-        )
+        (self
+            .ucp_worker_release_address
+            .as_ref()
+            .expect("Expected function, got error."))(worker, address)
     }
     pub unsafe fn ucp_worker_progress(&self, worker: ucp_worker_h) -> ::std::os::raw::c_uint {
-        (self.ucp_worker_progress.as_ref().expect("Expected function, got error."))(worker)
+        (self
+            .ucp_worker_progress
+            .as_ref()
+            .expect("Expected function, got error."))(worker)
     }
     pub unsafe fn ucp_worker_get_efd(
         &self,
         worker: ucp_worker_h,
         fd: *mut ::std::os::raw::c_int,
     ) -> ucs_status_t {
-        (self.ucp_worker_get_efd.as_ref().expect("Expected function, got error."))(worker, fd)
+        (self
+            .ucp_worker_get_efd
+            .as_ref()
+            .expect("Expected function, got error."))(worker, fd)
     }
     pub unsafe fn ucp_worker_arm(&self, worker: ucp_worker_h) -> ucs_status_t {
-        (self.ucp_worker_arm.as_ref().expect("Expected function, got error."))(worker)
+        (self
+            .ucp_worker_arm
+            .as_ref()
+            .expect("Expected function, got error."))(worker)
     }
     pub unsafe fn ucp_ep_create(
         &self,
@@ -1157,21 +1195,30 @@ impl Ucp {
         params: *const ucp_ep_params_t,
         ep_p: *mut ucp_ep_h,
     ) -> ucs_status_t {
-        (self.ucp_ep_create.as_ref().expect("Expected function, got error."))(worker, params, ep_p)
+        (self
+            .ucp_ep_create
+            .as_ref()
+            .expect("Expected function, got error."))(worker, params, ep_p)
     }
     pub unsafe fn ucp_ep_close_nbx(
         &self,
         ep: ucp_ep_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self.ucp_ep_close_nbx.as_ref().expect("Expected function, got error."))(ep, param)
+        (self
+            .ucp_ep_close_nbx
+            .as_ref()
+            .expect("Expected function, got error."))(ep, param)
     }
     pub unsafe fn ucp_ep_flush_nbx(
         &self,
         ep: ucp_ep_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self.ucp_ep_flush_nbx.as_ref().expect("Expected function, got error."))(ep, param)
+        (self
+            .ucp_ep_flush_nbx
+            .as_ref()
+            .expect("Expected function, got error."))(ep, param)
     }
     pub unsafe fn ucp_mem_map(
         &self,
@@ -1179,10 +1226,16 @@ impl Ucp {
         params: *const ucp_mem_map_params_t,
         memh_p: *mut ucp_mem_h,
     ) -> ucs_status_t {
-        (self.ucp_mem_map.as_ref().expect("Expected function, got error."))(context, params, memh_p)
+        (self
+            .ucp_mem_map
+            .as_ref()
+            .expect("Expected function, got error."))(context, params, memh_p)
     }
     pub unsafe fn ucp_mem_unmap(&self, context: ucp_context_h, memh: ucp_mem_h) -> ucs_status_t {
-        (self.ucp_mem_unmap.as_ref().expect("Expected function, got error."))(context, memh)
+        (self
+            .ucp_mem_unmap
+            .as_ref()
+            .expect("Expected function, got error."))(context, memh)
     }
     pub unsafe fn ucp_rkey_pack(
         &self,
@@ -1191,15 +1244,16 @@ impl Ucp {
         rkey_buffer_p: *mut *mut ::std::os::raw::c_void,
         size_p: *mut usize,
     ) -> ucs_status_t {
-        (self.ucp_rkey_pack.as_ref().expect("Expected function, got error."))(
-            context,
-            memh,
-            rkey_buffer_p,
-            size_p,
-        )
+        (self
+            .ucp_rkey_pack
+            .as_ref()
+            .expect("Expected function, got error."))(context, memh, rkey_buffer_p, size_p)
     }
     pub unsafe fn ucp_rkey_buffer_release(&self, rkey_buffer: *mut ::std::os::raw::c_void) {
-        (self.ucp_rkey_buffer_release.as_ref().expect("Expected function, got error."))(rkey_buffer)
+        (self
+            .ucp_rkey_buffer_release
+            .as_ref()
+            .expect("Expected function, got error."))(rkey_buffer)
     }
     pub unsafe fn ucp_ep_rkey_unpack(
         &self,
@@ -1207,23 +1261,26 @@ impl Ucp {
         rkey_buffer: *const ::std::os::raw::c_void,
         rkey_p: *mut ucp_rkey_h,
     ) -> ucs_status_t {
-        (self.ucp_ep_rkey_unpack.as_ref().expect("Expected function, got error."))(
-            ep,
-            rkey_buffer,
-            rkey_p,
-        )
+        (self
+            .ucp_ep_rkey_unpack
+            .as_ref()
+            .expect("Expected function, got error."))(ep, rkey_buffer, rkey_p)
     }
     pub unsafe fn ucp_rkey_destroy(&self, rkey: ucp_rkey_h) {
-        (self.ucp_rkey_destroy.as_ref().expect("Expected function, got error."))(rkey)
+        (self
+            .ucp_rkey_destroy
+            .as_ref()
+            .expect("Expected function, got error."))(rkey)
     }
     pub unsafe fn ucp_worker_set_am_recv_handler(
         &self,
         worker: ucp_worker_h,
         param: *const ucp_am_handler_param_t,
     ) -> ucs_status_t {
-        (self.ucp_worker_set_am_recv_handler.as_ref().expect("Expected function, got error."))(
-            worker, param,
-        )
+        (self
+            .ucp_worker_set_am_recv_handler
+            .as_ref()
+            .expect("Expected function, got error."))(worker, param)
     }
     pub unsafe fn ucp_am_send_nbx(
         &self,
@@ -1235,7 +1292,10 @@ impl Ucp {
         count: usize,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self.ucp_am_send_nbx.as_ref().expect("Expected function, got error."))(
+        (self
+            .ucp_am_send_nbx
+            .as_ref()
+            .expect("Expected function, got error."))(
             ep,
             id,
             header,
@@ -1253,8 +1313,11 @@ impl Ucp {
         count: usize,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self.ucp_am_recv_data_nbx.as_ref().expect("Expected function, got error."))(
-            worker, data_desc, buffer, count, param,
+        (self
+            .ucp_am_recv_data_nbx
+            .as_ref()
+            .expect("Expected function, got error."))(
+            worker, data_desc, buffer, count, param
         )
     }
     pub unsafe fn ucp_put_nbx(
@@ -1266,13 +1329,11 @@ impl Ucp {
         rkey: ucp_rkey_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self.ucp_put_nbx.as_ref().expect("Expected function, got error."))(
-            ep,
-            buffer,
-            count,
-            remote_addr,
-            rkey,
-            param,
+        (self
+            .ucp_put_nbx
+            .as_ref()
+            .expect("Expected function, got error."))(
+            ep, buffer, count, remote_addr, rkey, param
         )
     }
     pub unsafe fn ucp_get_nbx(
@@ -1284,13 +1345,11 @@ impl Ucp {
         rkey: ucp_rkey_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self.ucp_get_nbx.as_ref().expect("Expected function, got error."))(
-            ep,
-            buffer,
-            count,
-            remote_addr,
-            rkey,
-            param,
+        (self
+            .ucp_get_nbx
+            .as_ref()
+            .expect("Expected function, got error."))(
+            ep, buffer, count, remote_addr, rkey, param
         )
     }
     pub unsafe fn ucp_atomic_op_nbx(
@@ -1303,7 +1362,10 @@ impl Ucp {
         rkey: ucp_rkey_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self.ucp_atomic_op_nbx.as_ref().expect("Expected function, got error."))(
+        (self
+            .ucp_atomic_op_nbx
+            .as_ref()
+            .expect("Expected function, got error."))(
             ep,
             opcode,
             buffer,
@@ -1317,13 +1379,22 @@ impl Ucp {
         &self,
         request: *mut ::std::os::raw::c_void,
     ) -> ucs_status_t {
-        (self.ucp_request_check_status.as_ref().expect("Expected function, got error."))(request)
+        (self
+            .ucp_request_check_status
+            .as_ref()
+            .expect("Expected function, got error."))(request)
     }
     pub unsafe fn ucp_request_free(&self, request: *mut ::std::os::raw::c_void) {
-        (self.ucp_request_free.as_ref().expect("Expected function, got error."))(request)
+        (self
+            .ucp_request_free
+            .as_ref()
+            .expect("Expected function, got error."))(request)
     }
     pub unsafe fn ucp_worker_fence(&self, worker: ucp_worker_h) -> ucs_status_t {
-        (self.ucp_worker_fence.as_ref().expect("Expected function, got error."))(worker)
+        (self
+            .ucp_worker_fence
+            .as_ref()
+            .expect("Expected function, got error."))(worker)
     }
 }
 pub use self::ucs_memory_type as ucs_memory_type_t;

@@ -1,7 +1,7 @@
 //! Installs what cargo has built as a prefix, a directory that can be moved.
 //!
-//! This file defines the contents of the prefix; [`files`] moves them there. `cargo xtask install`,
-//! the tests, the benchmarks and `cargo xtask dist` install by it.
+//! This file defines the contents of the prefix; the module `files` moves them there. The tasks
+//! `install` and `dist`, the tests and the benchmarks install by it.
 #![forbid(unsafe_code)]
 
 mod files;

@@ -17,6 +17,8 @@ pub mod handshake;
 pub mod sealed;
 mod secret;
 pub mod strangers;
+mod timed;
 
 pub use attempts::Attempts;
 pub use secret::{Secret, nonce};
+pub use timed::TimedReads;

@@ -95,27 +95,38 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
 }
 
 /// Returns a peer's addresses in the order to try them: first those on a network of this machine,
-/// then others with a route, and last those that this machine itself has, since many machines give
-/// the same address to a bridge for containers. Of several addresses, leaves out those without a
-/// route; does not check an only one.
+/// then others with a route. Those that this machine itself has are tried only if the peer has no
+/// others: then it is on this machine. Of several addresses, leaves out those without a route; does
+/// not check an only one.
 pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     if let [only] = peer {
         return vec![*only];
     }
     let own = get_if_addrs().unwrap_or_default();
-    let mut reachable: Vec<SocketAddr> = peer
-        .iter()
-        .copied()
-        .filter(|address| routed(*address))
-        .collect();
-    reachable.sort_by_key(|address| rank(&own, address.ip()));
-    reachable
+    let reachable = peer.iter().copied().filter(|address| routed(*address));
+    in_order(&own, reachable.collect())
 }
+
+/// Returns these addresses of a peer in the order to try them, given the interfaces of this machine.
+fn in_order(own: &[Interface], mut peer: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    peer.sort_by_key(|address| rank(own, address.ip()));
+
+    // Many machines give the same address to a bridge for containers. There a process of another
+    // user of this machine may listen, and the proof of a PE is about this address on both machines.
+    let is_elsewhere = peer.first().is_some_and(|near| rank(own, near.ip()) < OWN);
+    if is_elsewhere {
+        peer.retain(|address| rank(own, address.ip()) < OWN);
+    }
+    peer
+}
+
+/// The rank of an address of this machine.
+const OWN: u8 = 2;
 
 /// Returns the rank of an address; lower ranks are tried first.
 fn rank(own: &[Interface], peer: IpAddr) -> u8 {
     match own.iter().find(|i| on_link(i, peer)) {
-        _ if own.iter().any(|i| i.ip() == peer) => 2,
+        _ if own.iter().any(|i| i.ip() == peer) => OWN,
         Some(_) => 0,
         None => 1,
     }
@@ -169,17 +180,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_that_every_machine_has_comes_last() {
+    fn a_bridge_that_every_machine_has_is_no_way_to_another_one() {
         let own = [
             interface([172, 17, 0, 1], [255, 255, 0, 0]),
             interface([10, 1, 2, 3], [255, 255, 255, 0]),
         ];
-        let mut peer: Vec<IpAddr> = [[172, 17, 0, 1], [192, 0, 2, 9], [10, 1, 2, 4]]
-            .map(IpAddr::from)
-            .to_vec();
-        peer.sort_by_key(|ip| rank(&own, *ip));
-        let expected = [[10, 1, 2, 4], [192, 0, 2, 9], [172, 17, 0, 1]].map(IpAddr::from);
-        assert_eq!(peer, expected);
+        let at = |ip: [u8; 4]| SocketAddr::from((ip, 5000));
+        let bridge = at([172, 17, 0, 1]);
+        let far = at([192, 0, 2, 9]);
+        let near = at([10, 1, 2, 4]);
+        let this_host = at([10, 1, 2, 3]);
+
+        assert_eq!(in_order(&own, vec![bridge, far, near]), [near, far]);
+        assert_eq!(
+            in_order(&own, vec![bridge, this_host]),
+            [bridge, this_host],
+            "a peer on this machine has these alone"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::proto::HANDSHAKE;
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::prepare;
 use rushmem_connect::handshake::{ANSWER, Answer, CLAIM, Connector, GREETING, Violation};
-use rushmem_connect::{Attempts, Secret, nonce};
+use rushmem_connect::{Attempts, Secret, TimedReads, nonce};
 use rushmem_transport::Pe;
 use rushmem_transport::machine::descriptors::ran_out;
 use std::fmt;
@@ -212,18 +212,18 @@ fn attempt(
     limit: Duration,
     tuning: &Tuning,
 ) -> Result<Option<TcpStream>, ConnectFailure> {
-    let mut stream = TcpStream::connect_timeout(&socket, limit)?;
+    let stream = TcpStream::connect_timeout(&socket, limit)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(limit))?;
     stream.set_write_timeout(Some(limit))?;
+    let mut reads = TimedReads::new(&stream, limit);
     let connector = Connector::new(HANDSHAKE, secret, me.0, target.0, nonce()?);
     let mut connector = connector.bound_to(socket);
     let mut greeting = [0; GREETING];
-    stream.read_exact(&mut greeting).map_err(or_silent)?;
+    reads.read_exact(&mut greeting).map_err(or_silent)?;
     let claim: [u8; CLAIM] = connector.claim(&greeting)?;
-    stream.write_all(&claim)?;
+    (&stream).write_all(&claim)?;
     let mut answer = [0; ANSWER];
-    stream.read_exact(&mut answer).map_err(or_silent)?;
+    reads.read_exact(&mut answer).map_err(or_silent)?;
     if connector.check(&answer)? == Answer::Deferral {
         return Ok(None);
     }

@@ -33,7 +33,7 @@ const MIRI: &[&[&str]] = &[
 
 /// The time limit of each line of [`MIRI`]: the usual one, and that of `--full`, where tests run
 /// with all sizes.
-const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3600)];
+const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(1200), Duration::from_secs(3600)];
 
 /// The tools without which nothing can be tested.
 const FOR_ALL: &[&Need] = &[&C_COMPILER, &CXX_COMPILER, &BINUTILS];

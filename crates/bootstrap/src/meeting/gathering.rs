@@ -480,8 +480,10 @@ impl MeetingServer {
             .partition(|pe| self.members[pe].serves);
         for pes in [others, own] {
             for pe in pes {
-                let is_first = told.insert(self.members[&pe].host.clone());
-                let message = message.clone().filter(|_| is_first);
+                let member = &self.members[&pe];
+                // A member that is gone, perhaps the one that this is about, prints nothing.
+                let prints = member.connection.is_some() && told.insert(member.host.clone());
+                let message = message.clone().filter(|_| prints);
                 let end = FromLauncher::End { status, message };
                 self.send_frame(pe, &proto::encode(&end));
             }

@@ -78,7 +78,10 @@ impl Member {
             sender: link.sender().clone(),
             pe,
             serves: gathering.is_some(),
-            server: AtomicU32::new(NOBODY),
+            server: AtomicU32::new(match meeting {
+                MeetingAddress::Named(_) => 0,
+                MeetingAddress::Addresses(_) => NOBODY,
+            }),
             finalized: AtomicBool::new(false),
         });
         let join = FromPe::Join {

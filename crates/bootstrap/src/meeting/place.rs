@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rushmem_connect::Attempts;
 use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::reach::notice_after;
 use crate::error::Error;
@@ -135,9 +136,37 @@ fn listen_everywhere(port: u16) -> Result<TcpListener, Refusal> {
     Err(Refusal::Other(ErrorKind::AddrNotAvailable.into()))
 }
 
+/// Listens at an address. At the unspecified one of IPv6, this includes IPv4, whatever
+/// net.ipv6.bindv6only says: another process could have the port of an address of IPv4 otherwise.
+fn listener_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let SocketAddr::V6(everywhere) = address else {
+        return TcpListener::bind(address);
+    };
+    if !everywhere.ip().is_unspecified() {
+        return TcpListener::bind(address);
+    }
+
+    let socket = net::socket_with(
+        AddressFamily::INET6,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    // As the standard library does: connections of a meeting that is over keep the port otherwise.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_ipv6_v6only(&socket, false)?;
+    net::bind(&socket, &everywhere)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// The number of connections that the kernel holds until they are accepted, as in the standard
+/// library.
+const BACKLOG: i32 = 128;
+
 /// Listens at an address. Returns `None` if this machine lacks the address or its family.
 fn bind(address: SocketAddr) -> Result<Option<TcpListener>, Refusal> {
-    match TcpListener::bind(address) {
+    match listener_at(address) {
         Ok(listener) => Ok(Some(listener)),
         Err(error) if error.kind() == ErrorKind::AddrNotAvailable => Ok(None),
         Err(error) if error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => Ok(None),
@@ -213,6 +242,17 @@ mod tests {
         assert_eq!(of("127.0.0.2:5001"), None, "it does not listen");
         assert_eq!(of("[::1]:5002"), Some(1003));
         assert_eq!(of("127.0.0.3:5003"), Some(1004), "it has all");
+    }
+
+    #[test]
+    fn the_socket_for_all_addresses_has_those_of_ipv4() {
+        let listener = listen_everywhere(0).ok().expect("a port");
+        let address = listener.local_addr().expect("bound");
+        if address.is_ipv6() {
+            assert_eq!(sockopt::ipv6_v6only(&listener), Ok(false));
+        }
+        let by_ipv4 = (Ipv4Addr::LOCALHOST, address.port());
+        std::net::TcpStream::connect(by_ipv4).expect("the port has all addresses");
     }
 
     #[test]

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use rushmem_connect::handshake::{ANSWER, Answer, Connector, GREETING, Violation};
 use rushmem_connect::sealed::Session;
-use rushmem_connect::{Attempts, Secret, nonce};
+use rushmem_connect::{Attempts, Secret, TimedReads, nonce};
 
 use super::attendance::MeetingAddress;
 use super::connections::{HANDSHAKE, MEETING};
 use crate::error::Error;
 use crate::managed::NodeKey;
 
-/// Maximum time for one attempt to connect, and for each step of the handshake.
+/// Maximum time for one attempt to connect, and for the handshake.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
 /// Maximum time for each of the first attempts to connect if there are several addresses: one that
@@ -202,14 +202,14 @@ fn attempt(
     pe: u32,
     limit: Duration,
 ) -> Result<Reached, NoConnection> {
-    let mut stream = TcpStream::connect_timeout(&address, limit)?;
-    stream.set_read_timeout(Some(ATTEMPT))?;
+    let stream = TcpStream::connect_timeout(&address, limit)?;
+    let mut reads = TimedReads::new(&stream, ATTEMPT);
     let mut connector = Connector::new(HANDSHAKE, secret, pe, MEETING, nonce()?);
     let mut greeting = [0; GREETING];
-    stream.read_exact(&mut greeting)?;
-    stream.write_all(&connector.claim(&greeting)?)?;
+    reads.read_exact(&mut greeting)?;
+    (&stream).write_all(&connector.claim(&greeting)?)?;
     let mut answer = [0; ANSWER];
-    stream.read_exact(&mut answer)?;
+    reads.read_exact(&mut answer)?;
     if connector.check(&answer)? == Answer::Deferral {
         return Err(NoConnection::Later);
     }

@@ -1,9 +1,9 @@
 //! The handshake by which both ends of a connection prove that they know a secret.
 //!
-//! The end that accepts sends a greeting with a nonce. The end that connects answers with a claim: its
-//! number, the number of the process that it wants, a nonce, and a code over all of these, the
-//! greeting, and the address to which it has connected, if the protocol binds that. The accepting end
-//! answers a right claim with a code of its own, which also says whether this connection may be
+//! The end that accepts sends a greeting with a nonce. The end that connects answers with a claim:
+//! its number, the number of the process that it wants, a nonce, and a code over all of these, the
+//! greeting, and the address to which it has connected, if the protocol binds that. The accepting
+//! end answers a right claim with a code of its own, which also says whether this connection may be
 //! used, and any other one with a refusal. Messages have fixed sizes.
 
 use std::fmt;
@@ -126,8 +126,8 @@ impl Facts {
     }
 }
 
-/// Returns the bytes of an address as both ends of a connection see it. An address of IPv4 counts as
-/// such also where a socket of IPv6 shows it.
+/// Returns the bytes of an address as both ends of a connection see it. An address of IPv4 counts
+/// as such also where a socket of IPv6 shows it.
 fn bytes_of(at: SocketAddr) -> Vec<u8> {
     let port = at.port().to_le_bytes();
     match at.ip().to_canonical() {
@@ -143,8 +143,8 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Returns the accepting end of a handshake at the process with the number `me`. `nonce` must be
-    /// random.
+    /// Returns the accepting end of a handshake at the process with the number `me`. `nonce` must
+    /// be random.
     pub fn new(protocol: Protocol, secret: &Secret, me: u32, nonce: [u8; NBYTES]) -> Acceptor {
         let facts = Facts {
             protocol,
@@ -158,8 +158,8 @@ impl Acceptor {
         Acceptor { facts }
     }
 
-    /// Binds the proofs to this address, at which the connection was accepted. The other end does the
-    /// same with the address to which it has connected.
+    /// Binds the proofs to this address, at which the connection was accepted. The other end does
+    /// the same with the address to which it has connected.
     pub fn bound_to(mut self, at: SocketAddr) -> Acceptor {
         self.facts.at = bytes_of(at);
         self

@@ -1,9 +1,9 @@
 //! How two processes of a job find out over a socket that both belong to the job.
 //!
 //! [`Secret`] is what only they know, and [`handshake`] is the exchange of messages by which each
-//! proves that it knows it. [`sealed`] encrypts what follows, where that is confidential. These three
-//! do no input or output. [`strangers`] holds the connections whose other end has not proved anything
-//! yet, and [`Attempts`] says when to connect again.
+//! proves that it knows it. [`sealed`] encrypts what follows, where that is confidential. These
+//! three do no input or output. [`strangers`] holds the connections whose other end has not proved
+//! anything yet, and [`Attempts`] says when to connect again.
 //!
 //! **A relay gains nothing.** A process between two others can pass on their handshake, but learns
 //! neither the secret nor the keys of their session, since both are derived from the secret and

@@ -1,9 +1,10 @@
 //! The session that follows a handshake: what each end sends is encrypted and authenticated by
 //! ChaCha20-Poly1305 (RFC 8439), with a key for each direction that only both ends can derive.
 //!
-//! The bytes travel in pieces: a u32 (little endian) with the size of the sealed piece, and the piece.
-//! The nonce of a piece is its number, so pieces that are left out, repeated or exchanged are
-//! noticed, as changed ones are. An end of the stream is not sealed: the messages inside have sizes.
+//! The bytes travel in pieces: a u32 (little endian) with the size of the sealed piece, and the
+//! piece. The nonce of a piece is its number, so pieces that are left out, repeated or exchanged
+//! are noticed, as changed ones are. An end of the stream is not sealed: the messages inside have
+//! sizes.
 
 use std::fmt;
 

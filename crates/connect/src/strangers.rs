@@ -50,8 +50,8 @@ struct Stranger {
     since: Instant,
 }
 
-/// A connection waits, but this process cannot accept it: no descriptor or memory is left. It should
-/// not try again at once.
+/// A connection waits, but this process cannot accept it: no descriptor or memory is left. It
+/// should not try again at once.
 #[derive(Debug)]
 pub struct Shortage {
     /// The error of accept.

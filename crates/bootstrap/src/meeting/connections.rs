@@ -1,5 +1,5 @@
-//! The connections of a meeting to processes that know its secret: what they send and receive, sealed
-//! and without blocking.
+//! The connections of a meeting to processes that know its secret: what they send and receive,
+//! sealed and without blocking.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};

@@ -45,8 +45,8 @@ const MAX_STRANGERS: usize = 256;
 /// one in this process.
 const END_LIMIT: Duration = Duration::from_secs(1);
 
-/// Maximum number of missing PEs that are listed. The others are counted, since the number of PEs may
-/// be a mistake.
+/// Maximum number of missing PEs that are listed. The others are counted, since the number of PEs
+/// may be a mistake.
 const MAX_LISTED: usize = 10_000;
 
 /// A meeting that this process serves.

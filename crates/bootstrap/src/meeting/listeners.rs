@@ -77,8 +77,8 @@ pub(super) fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     }
 }
 
-/// Returns true if the number of a descriptor is in the lower half of those below the soft limit. The
-/// program has the upper half.
+/// Returns true if the number of a descriptor is in the lower half of those below the soft limit.
+/// The program has the upper half.
 fn leaves_room(stream: &TcpStream, soft: u64) -> bool {
     (stream.as_raw_fd().cast_unsigned() as u64) < soft / 2
 }
@@ -91,8 +91,8 @@ fn moved_above(stream: TcpStream, soft: u64) -> TcpStream {
         .map_or(stream, TcpStream::from)
 }
 
-/// Calls `work` while the soft limit is as high as the hard one, and tells it whether that is higher
-/// than before. A process that another thread starts meanwhile inherits it.
+/// Calls `work` while the soft limit is as high as the hard one, and tells it whether that is
+/// higher than before. A process that another thread starts meanwhile inherits it.
 fn while_raised<T>(work: impl FnOnce(bool) -> T) -> T {
     let _raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
     let usual = getrlimit(Resource::Nofile);
@@ -110,7 +110,8 @@ fn while_raised<T>(work: impl FnOnce(bool) -> T) -> T {
     result
 }
 
-/// Returns the message for a process that can accept no further connection of a job with `n_pes` PEs.
+/// Returns the message for a process that can accept no further connection of a job with `n_pes`
+/// PEs.
 pub(super) fn shortage(error: &io::Error, n_pes: u32) -> String {
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     match Errno::from_io_error(error) {

@@ -99,8 +99,8 @@ fn try_listen(place: &str) -> Result<Vec<TcpListener>, Refusal> {
     Ok(listeners)
 }
 
-/// Returns true if other machines know the host of a place by other addresses than these: Debian and
-/// Ubuntu give a machine's own name an address of loopback in its /etc/hosts, 127.0.1.1.
+/// Returns true if other machines know the host of a place by other addresses than these: Debian
+/// and Ubuntu give a machine's own name an address of loopback in its /etc/hosts, 127.0.1.1.
 fn is_known_elsewhere(place: &str, resolved: &[SocketAddr]) -> bool {
     let is_address = place.parse::<SocketAddr>().is_ok();
     let is_loopback = ["localhost", "loopback"]

@@ -32,8 +32,8 @@ const NOTICE: Duration = Duration::from_secs(10);
 /// missing.
 pub(super) const SLACK: Duration = Duration::from_secs(5);
 
-/// Time for which a process at the place of the job may have another secret or version: it may be of
-/// an earlier job, which ends soon. If half of the limit is shorter, that counts.
+/// Time for which a process at the place of the job may have another secret or version: it may be
+/// of an earlier job, which ends soon. If half of the limit is shorter, that counts.
 const OTHER_JOB: Duration = Duration::from_secs(2);
 
 /// Returns the time after which a process that waits for at most `limit` prints a notice.
@@ -93,8 +93,8 @@ impl From<Violation> for NoConnection {
 struct Round(Vec<(String, NoConnection)>);
 
 impl Round {
-    /// Returns true if another round may succeed. `is_early` is true while another job may still end
-    /// at the place.
+    /// Returns true if another round may succeed. `is_early` is true while another job may still
+    /// end at the place.
     fn may_succeed_later(&self, meeting: &MeetingAddress, is_early: bool) -> bool {
         let mut failures = self.0.iter().map(|(_, failure)| failure);
         match meeting {

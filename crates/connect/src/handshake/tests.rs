@@ -1,5 +1,5 @@
-//! A handshake succeeds only if both ends know the secret, and the claim names the accepting process
-//! and its address.
+//! A handshake succeeds only if both ends know the secret, and the claim names the accepting
+//! process and its address.
 
 use super::*;
 use proptest::prelude::*;

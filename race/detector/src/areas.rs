@@ -24,6 +24,8 @@ pub const MAX_PAIRS: usize = 1 << 12;
 pub const SYNC_ENTRIES: usize = 1 << 22;
 /// The number of entries that share a lock.
 pub const SYNC_STRIPE: usize = 1 << 8;
+/// The number of locks of words on which the program executes atomic operations.
+pub const WORD_LOCKS: usize = 1 << 10;
 /// Maximum number of collectives that have begun and that some member has not left.
 pub const MAX_COLLECTIVES: usize = 1 << 12;
 /// Words of a collective.
@@ -48,6 +50,8 @@ pub struct SharedAreas {
     pub sync_locks: Words,
     /// The words by which PEs synchronize, with their clocks.
     pub sync: Words,
+    /// The locks of words on which the program executes atomic operations.
+    pub word_locks: Words,
     /// The collectives that some member has not left.
     pub collectives: Words,
     /// Blocks for clocks.
@@ -78,7 +82,7 @@ pub struct ShadowPlace {
 }
 
 impl SharedAreas {
-    const SIZES: [usize; 9] = [
+    const SIZES: [usize; 10] = [
         HEAD,
         MAX_ACTORS,
         MAX_SITES * SITE_WORDS,
@@ -86,6 +90,7 @@ impl SharedAreas {
         MAX_PAIRS,
         SYNC_ENTRIES / SYNC_STRIPE,
         SYNC_ENTRIES * 2,
+        WORD_LOCKS,
         MAX_COLLECTIVES * COLLECTIVE_WORDS,
         ARENA,
     ];
@@ -120,6 +125,7 @@ impl SharedAreas {
             pairs,
             sync_locks,
             sync,
+            word_locks,
             collectives,
             arena,
         ] = SharedAreas::SIZES.map(&mut next);
@@ -134,6 +140,7 @@ impl SharedAreas {
             pairs,
             sync_locks,
             sync,
+            word_locks,
             collectives,
             arena,
             shadow,

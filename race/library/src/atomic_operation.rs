@@ -24,6 +24,8 @@ impl AtomicOperation {
         let Some(process) = self.record(false) else {
             return f();
         };
+
+        let _held = process.hold_word(self.addr);
         let found = f();
         process.take(self.addr, MemoryOrder::of(order));
         found
@@ -31,9 +33,12 @@ impl AtomicOperation {
 
     /// Executes `f`, which stores to the word.
     pub fn store(self, order: c_int, f: impl FnOnce()) {
-        if let Some(process) = self.record(true) {
-            process.publish(self.addr, MemoryOrder::of(order));
-        }
+        let Some(process) = self.record(true) else {
+            return f();
+        };
+
+        let _held = process.hold_word(self.addr);
+        process.publish(self.addr, MemoryOrder::of(order));
         f();
     }
 
@@ -42,15 +47,17 @@ impl AtomicOperation {
         let Some(process) = self.record(true) else {
             return f();
         };
+
         let order = MemoryOrder::of(order);
+        let _held = process.hold_word(self.addr);
         process.publish(self.addr, order);
         let found = f();
         process.take(self.addr, order);
         found
     }
 
-    /// Executes `exchange`, a compare-and-swap of `wanted`. If the word has another value, this is
-    /// a load with the order for the failure, and publishes nothing.
+    /// Executes `exchange`, a compare-and-swap of `wanted`. If `load` finds another value in the
+    /// word, this is a load with the order for the failure, and publishes nothing.
     pub fn compare_exchange<T: PartialEq>(
         self,
         wanted: T,
@@ -58,12 +65,25 @@ impl AtomicOperation {
         load: impl FnOnce() -> T,
         exchange: impl FnOnce() -> Result<T, T>,
     ) -> Result<T, T> {
+        let Some(process) = active() else {
+            return exchange();
+        };
+
+        let _held = process.hold_word(self.addr);
         let found = load();
-        if found == wanted {
-            self.update(success, exchange)
+        let equal = found == wanted;
+        self.record(equal);
+
+        let result = if equal {
+            // Other PEs may see the new value at once, by a routine that holds no word.
+            process.publish(self.addr, MemoryOrder::of(success));
+            exchange()
         } else {
-            self.load(failure, || Err(found))
-        }
+            Err(found)
+        };
+        let order = if result.is_ok() { success } else { failure };
+        process.take(self.addr, MemoryOrder::of(order));
+        result
     }
 
     /// Records the access, and returns the detector if it is active.

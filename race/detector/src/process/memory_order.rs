@@ -6,9 +6,34 @@
 //! A relaxed operation does neither. It publishes what its thread had at its last release fence,
 //! and the next acquire fence takes what it has found. A word keeps all clocks that were published
 //! at it, so an update continues the release sequence whatever its order is.
+//!
+//! The program's operation and its record are one step for other operations of the program on that
+//! word. Without that, a thread that has loaded an old value could take what another thread has
+//! published with a newer one since, and their race would be missed.
 
-use super::ProcessDetector;
+use super::{AccessedMemory, ProcessDetector};
+use crate::areas::WORD_LOCKS;
+use crate::shared::{Held, lock};
+use crate::sync_words::of_word;
+use core::cell::Cell;
 use core::ffi::c_int;
+
+thread_local! {
+    /// True while the thread holds a word. A signal handler that interrupts it must not wait for
+    /// the same lock.
+    static HOLDS_WORD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A word on which the calling thread executes an atomic operation, and nobody else does.
+pub struct HeldWord(Option<Held<'static>>);
+
+impl Drop for HeldWord {
+    fn drop(&mut self) {
+        // A handler may interrupt the thread between the two statements.
+        self.0 = None;
+        HOLDS_WORD.set(false);
+    }
+}
 
 /// The order of an atomic operation or a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +64,24 @@ impl MemoryOrder {
 }
 
 impl ProcessDetector {
+    /// Waits until no other thread of the job holds the word, and holds it until the result is
+    /// dropped. `None` in a signal handler that has interrupted an atomic operation: the handler's
+    /// own operation is executed at once.
+    pub fn hold_word(&self, word: usize) -> Option<HeldWord> {
+        if HOLDS_WORD.replace(true) {
+            return None;
+        }
+
+        // Operations of different sizes on the same 16 bytes, the largest size, share a lock.
+        let block = match self.find(word & !15) {
+            AccessedMemory::Symmetric(place) => of_word(place),
+            AccessedMemory::Private(addr) => addr as u64,
+        };
+        let hash = block.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let word_lock = &self.areas.word_locks[hash as usize % WORD_LOCKS];
+        Some(HeldWord(Some(lock(word_lock))))
+    }
+
     /// Records that the calling thread is about to store to a word by an atomic operation: those
     /// who find the value may take what is published now.
     pub fn publish(&self, word: usize, order: MemoryOrder) {

@@ -57,9 +57,8 @@ impl Room {
         let mut gets = Vec::new();
         let mut words = Vec::new();
         let mut at = vec![0; member.n_pes()];
-        let peers: Vec<usize> = member.peers().collect();
         for _ in 0..60 {
-            let peer = peers[self.random.below(peers.len())];
+            let peer = self.random.below(member.n_pes());
             let nbytes = self.length(mix);
             let gap = self.random.below(9);
             let start = at[peer] + gap;
@@ -158,21 +157,21 @@ impl Room {
         u64::from_le_bytes(word)
     }
 
-    /// Puts the model's contents, such as the zeros of a new room, to every peer.
+    /// Puts the model's contents, such as the zeros of a new room, to every PE.
     fn clear(&self, member: &Member) {
         let mut end = member.endpoint();
-        for peer in member.peers() {
-            end.put(peer, self.start, &self.expected[peer]);
+        for (peer, expected) in self.expected.iter().enumerate() {
+            end.put(peer, self.start, expected);
         }
         end.quiet();
     }
 
-    /// Checks that the room at every peer has the model's contents.
+    /// Checks that the room at every PE has the model's contents.
     fn check(&self, member: &Member) {
         let mut end = member.endpoint();
-        for peer in member.peers() {
+        for (peer, expected) in self.expected.iter().enumerate() {
             assert!(
-                end.get(peer, self.start, self.nbytes) == self.expected[peer],
+                end.get(peer, self.start, self.nbytes) == *expected,
                 "the room at PE {peer}"
             );
         }
@@ -199,9 +198,9 @@ pub(crate) fn back_pressure(member: &Member) {
     // All PEs put and get megabytes at once, and issue their own operations before they complete
     // any.
     let data = vec![member.me() as u8 + 1; ROOM];
-    let mut copies = vec![vec![0; ROOM]; member.peers().count()];
+    let mut copies = vec![vec![0; ROOM]; member.n_pes()];
     let mut end = member.endpoint();
-    for (peer, copy) in member.peers().zip(&mut copies) {
+    for (peer, copy) in copies.iter_mut().enumerate() {
         for part in data.chunks(ROOM / 8) {
             end.put_nbi(peer, 8 * ROOM + member.me() * ROOM, part);
         }

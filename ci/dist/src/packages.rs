@@ -298,6 +298,7 @@ impl Packages<'_> {
 fn package(path: &Path) -> usize {
     let text = path.to_string_lossy();
     let is_one_of = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+    let is_example = is_one_of(&["share/rushmem/examples"]);
     let is_fortran = text.contains("oshfort")
         || [".fh", ".f90", ".mod"]
             .iter()
@@ -316,9 +317,10 @@ fn package(path: &Path) -> usize {
         "share/rushmem/race.specs",
     ];
     let is_library = text.ends_with(".a") || text.ends_with(".so");
-    if is_fortran {
+    if is_fortran && !is_example {
         2
-    } else if is_one_of(&is_development)
+    } else if is_example
+        || is_one_of(&is_development)
         || is_one_of(&also)
         || is_one_of(&["share/rushmem/shmem-perf"])
         || is_library

@@ -43,6 +43,8 @@ const PERF_PARTS: &str = "share/rushmem/shmem-perf";
 const PERF_SOURCES: &str = "benches/shmem-perf/c";
 /// The function of the Rust part that the C part calls.
 const PERF_MAIN: &str = "shmem_perf_main";
+/// The examples in C, with files by which make and CMake build them.
+const EXAMPLES: &str = "crates/shmem-c/examples";
 /// The names under which the one script of the compiler wrappers is installed.
 const WRAPPERS: [&str; 3] = ["oshcc", "oshcxx", "oshfort"];
 /// Other names of the wrapper for C++: the one in the standard's annex, and a customary one.
@@ -146,6 +148,7 @@ pub fn install_release(
     install_perf(workspace, release, &prefix, tools)?;
     write_build_files(workspace, &prefix)?;
     write_documents(workspace, &prefix, tools)?;
+    prefix.copy_tree(&workspace.root.join(EXAMPLES), "share/rushmem/examples")?;
     prefix.finish()
 }
 

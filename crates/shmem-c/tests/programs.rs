@@ -1,6 +1,6 @@
 //! Runs the programs of tests/programs, which check the standard clause by clause, in many
 //! settings: numbers of PEs, transports, nodes, and observers. A failed check prints the number of
-//! its point in ci/spec/semantics.md.
+//! its point in ci/spec/semantics.md. The programs of the guide in C run in the same settings.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -224,10 +224,7 @@ fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
 
 /// Runs a program over one profile; neighbors in the list of programs use different ones.
 fn strict_sample(source: &str) {
-    let place = HERE
-        .iter()
-        .position(|here| *here == source)
-        .expect("a program of the list");
+    let place = position(source);
     let profile = STRICT[place % STRICT.len()];
     // Each time that a profile is used again, it has another job.
     let job = place + place / STRICT.len();
@@ -236,10 +233,7 @@ fn strict_sample(source: &str) {
 
 /// Runs a program over each profile, mostly with other jobs than in the sample.
 fn strict_at_every_profile(source: &str) {
-    let place = HERE
-        .iter()
-        .position(|here| *here == source)
-        .expect("a program of the list");
+    let place = position(source);
     for (i, profile) in STRICT.into_iter().enumerate() {
         runs_strict(
             source,
@@ -260,10 +254,7 @@ impl Network {
     }
 
     fn runs_sample(&self, source: &str) {
-        let place = HERE
-            .iter()
-            .position(|here| *here == source)
-            .expect("a program of the list");
+        let place = position(source);
         let (path, nodes) = self.sample[place % self.sample.len()];
         self.runs(source, path, nodes, &[]);
     }
@@ -509,9 +500,25 @@ fn limits_of_strict_fabrics() {
 }
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
-    let mut job = Job::new(program!(source)).n(n);
+    let of_guide = GUIDE.contains(&source);
+    let program = if of_guide {
+        program!(Path::new("../../examples").join(source))
+    } else {
+        program!(source)
+    };
+    let mut job = Job::new(program).n(n);
     for (name, value) in environment {
         job = job.env(name, value);
+    }
+    if of_guide {
+        let outcome = job.run();
+        let lines: Vec<&str> = outcome.lines().collect();
+        assert!(outcome.status.success(), "{outcome}");
+        assert!(
+            matches!(lines[..], [line] if line.starts_with(&format!("{n} PEs"))),
+            "not one job of {n} PEs: {outcome}"
+        );
+        return;
     }
     if source == "memory.c" {
         // The program allocates the whole heap, so a small one saves time.
@@ -592,6 +599,28 @@ const HERE: &[&str] = &[
     "wait_sets.c",
 ];
 
+/// The programs of docs/c.md, in crates/shmem-c/examples. They check their results, and one PE prints
+/// one line that begins with the number of PEs.
+const GUIDE: [&str; 5] = [
+    "heat.c",
+    "histogram.c",
+    "sample_sort.c",
+    "work_stealing.c",
+    "pipeline.c",
+];
+
+/// Returns the programs that run in each setting.
+fn programs() -> impl Iterator<Item = &'static str> {
+    HERE.iter().chain(&GUIDE).copied()
+}
+
+/// Returns the position of a program in the list, by which neighbors run differently.
+fn position(source: &str) -> usize {
+    programs()
+        .position(|program| program == source)
+        .expect("a program of the list")
+}
+
 /// A way to run every program, and the reason if it is not always used.
 type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 
@@ -661,10 +690,7 @@ fn checked(source: &str) {
 /// With `SHMEM_STATS`, correct programs behave as without it. A program runs over shared memory,
 /// over a network or over both, and neighbors in the list of programs run differently.
 fn counted(source: &str) {
-    let place = HERE
-        .iter()
-        .position(|here| *here == source)
-        .expect("a program of the list");
+    let place = position(source);
     let (nodes, n) = COUNTED[place % COUNTED.len()];
     runs(
         source,
@@ -707,7 +733,7 @@ fn without_a_launcher_a_program_is_a_job_of_one_pe() {
 }
 
 fn every_program_on_64_pes() {
-    for source in HERE {
+    for source in programs() {
         runs(source, 64, &[]);
     }
 }
@@ -796,7 +822,7 @@ fn no_program_is_forgotten() {
 fn main() -> ExitCode {
     let mut tests = Vec::new();
     for (setting, body, ignored) in SETTINGS {
-        tests.extend(HERE.iter().map(|&source| {
+        tests.extend(programs().map(|source| {
             let (name, _) = source.split_once('.').expect("a source has an extension");
             let test = Test::new(format!("{setting}::{name}"), move || body(source));
             ignored.into_iter().fold(test, Test::ignored)

@@ -17,7 +17,6 @@ use rushmem_transport::progress::service_thread::{
 };
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::{Amos, Error};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);
 /// The fabric of this PE and its issuers. Fields are dropped in this order.
 pub(crate) struct Progress {
     pub(crate) issuers: Issuers<OfiWire>,
-    pub(crate) shared: Arc<SharedState>,
+    pub(crate) shared: SharedState,
 }
 
 impl Issuing for Progress {
@@ -38,13 +37,17 @@ impl Issuing for Progress {
         &self.issuers
     }
 
+    fn network(&self) -> &SharedState {
+        &self.shared
+    }
+
     fn poll(&self) -> Result<bool, Error> {
         let state = &self.shared.local.state;
         state.count_poll();
         // A provider over sockets moves hundreds of kilobytes within one poll, which takes long.
         // Counting as a waiter makes the service thread leave the CPU to this thread meanwhile.
         state.enter_wait();
-        if self.issuers.finish(PollingThread::Waiter) {
+        if self.issuers.finish(&self.shared, PollingThread::Waiter) {
             state.request_flush();
         }
         let worked = self.shared.poll_service();
@@ -57,7 +60,7 @@ impl Progress {
     pub(crate) fn new(shared: SharedState) -> Progress {
         Progress {
             issuers: Issuers::default(),
-            shared: Arc::new(shared),
+            shared,
         }
     }
 
@@ -102,7 +105,7 @@ impl Driver for Progress {
 
     fn flush(&self) -> bool {
         let polls = self.issuers.are_any_unfinished();
-        let is_left = self.issuers.finish(PollingThread::Service);
+        let is_left = self.issuers.finish(&self.shared, PollingThread::Service);
         if polls {
             self.wake_sleepers();
         }

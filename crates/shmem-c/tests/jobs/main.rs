@@ -8,6 +8,7 @@ mod configuration;
 mod core_files;
 mod death;
 mod environment;
+mod guide;
 mod headers;
 mod linking;
 mod longdouble;

@@ -11,7 +11,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::attackers::Attackers;
-use crate::mpi::{runs_its_page, sees_a_loaded_mpi, warns_under_oshrun};
+use crate::mpi::{
+    prints_what_openshmem_prints, runs_its_page, sees_a_loaded_mpi, warns_under_oshrun,
+};
 use crate::namespaces::Hosts;
 use testkit::{Job, Outcome, absent, program};
 
@@ -520,6 +522,7 @@ mod hydra {
         warns_under_oshrun(&mpi_program("mpich"));
         sees_a_loaded_mpi(&mpi_program("mpich"), |program, n| launcher.job(program, n));
         runs_its_page("mpicc.mpich", "mpiexec.hydra");
+        prints_what_openshmem_prints("mpicc.mpich", "mpiexec.hydra");
     }
 
     /// Each host has either consecutive PEs or every second PE. The records of the PEs are longer
@@ -634,10 +637,9 @@ mod mpirun {
         sees_a_loaded_mpi(&mpi_program("ompi-c"), |program, n| {
             launcher.job(program, n)
         });
-        runs_its_page(
-            "mpicc.openmpi",
-            "mpirun.openmpi --allow-run-as-root --oversubscribe",
-        );
+        let mpirun = "mpirun.openmpi --allow-run-as-root --oversubscribe";
+        runs_its_page("mpicc.openmpi", mpirun);
+        prints_what_openshmem_prints("mpicc.openmpi", mpirun);
     }
 }
 

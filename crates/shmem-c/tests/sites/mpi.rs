@@ -1,6 +1,6 @@
-//! Programs that use MPI and OpenSHMEM: the commands of their page, and the warning about launchers
-//! that do not start MPI. `launchers` calls these functions with each MPI, and tests the orders of
-//! initialization.
+//! Programs that use MPI and OpenSHMEM: the commands of their page, the programs of
+//! docs/from-mpi.md, and the warning about launchers that do not start MPI. `launchers` calls these
+//! functions with each MPI, and tests the orders of initialization.
 
 use std::path::Path;
 use std::process::Command;
@@ -104,6 +104,25 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
              cmake --build build\n\
              mpirun -n 2 build/hybrid",
         );
+    }
+    page.end();
+}
+
+/// Runs the programs for MPI of docs/from-mpi.md, and compares what they print with what the page
+/// says of their forms for OpenSHMEM.
+pub fn prints_what_openshmem_prints(compiler: &str, launcher: &str) {
+    let page = Page::open("from-mpi", env!("CARGO_TARGET_TMPDIR"));
+    let programs = page.blocks("c");
+    let of_mpi = programs.iter().filter(|text| text.contains("<mpi.h>"));
+    let said = page.blocks("sh").concat();
+    assert_eq!(said.lines().count(), of_mpi.clone().count());
+    for (program, line) in of_mpi.zip(said.lines()) {
+        let (_, prints) = line.split_once('#').expect("what it prints");
+        page.write("program.c", program);
+        let build_and_run = format!("{compiler} program.c -o program && {launcher} -n 4 ./program");
+        let output = page.shell(&build_and_run);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(printed.trim(), prints.trim());
     }
     page.end();
 }

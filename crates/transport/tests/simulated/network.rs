@@ -130,7 +130,7 @@ impl SimulatedNetwork {
 /// A PE.
 pub struct SimulatedPe {
     pub issuers: Issuers<SimulatedWire>,
-    pub network: Arc<SimulatedNetwork>,
+    pub network: SimulatedNetwork,
 }
 
 impl Issuing for SimulatedPe {
@@ -140,8 +140,12 @@ impl Issuing for SimulatedPe {
         &self.issuers
     }
 
+    fn network(&self) -> &SimulatedNetwork {
+        &self.network
+    }
+
     fn poll(&self) -> Result<bool, Error> {
-        self.issuers.finish(PollingThread::Waiter);
+        self.issuers.finish(&self.network, PollingThread::Waiter);
         let worked = world::serve();
         self.network.local.loss.check().map(|()| worked)
     }
@@ -181,19 +185,19 @@ impl SimulatedPe {
         local.segments = registered(&memories[pe.index()], &Segment::ALL);
         SimulatedPe {
             issuers: Issuers::default(),
-            network: Arc::new(SimulatedNetwork {
+            network: SimulatedNetwork {
                 local,
                 kind,
                 host,
                 replies: ReplyTable::default(),
                 n_pes,
-            }),
+            },
         }
     }
 
     /// Lets the service thread poll the unfinished issuers. Returns true if it must poll again.
     pub fn serve_unfinished(&self) -> bool {
-        self.issuers.finish(PollingThread::Service)
+        self.issuers.finish(&self.network, PollingThread::Service)
     }
 }
 

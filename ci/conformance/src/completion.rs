@@ -29,7 +29,7 @@ pub(crate) fn quiet(member: &Member) {
         let data = bytes(seed(member.me()), start);
         let mut end = member.endpoint();
         for &(at, nbytes) in &places {
-            for peer in 0..member.n_pes() {
+            for peer in member.peers() {
                 end.put_nbi(peer, member.me() * ROOM + at, &data[at..at + nbytes]);
             }
         }
@@ -39,28 +39,25 @@ pub(crate) fn quiet(member: &Member) {
             end.poll_until_quiet();
         }
         member.barrier();
-        for origin in 0..member.n_pes() {
+        for origin in member.peers() {
             let seen = member.read(origin * ROOM, start);
             assert!(
                 seen == bytes(seed(origin), start),
                 "round {round} from PE {origin}"
             );
         }
-        for peer in 0..member.n_pes() {
+        for peer in member.peers() {
             let mut copy = vec![0; start];
             let mut end = member.endpoint();
             let mut rest = &mut copy[..];
             for &(at, nbytes) in &places {
                 let (part, tail) = rest.split_at_mut(nbytes);
                 rest = tail;
-                end.get_nbi(peer, member.right() * ROOM + at, part);
+                end.get_nbi(peer, member.me() * ROOM + at, part);
             }
             end.quiet();
             drop(end);
-            assert!(
-                copy == bytes(seed(member.right()), start),
-                "round {round} back from {peer}"
-            );
+            assert!(copy == data, "round {round} back from {peer}");
         }
         member.barrier();
     }
@@ -70,7 +67,7 @@ pub(crate) fn quiet(member: &Member) {
 pub(crate) fn quiet_after_fetches(member: &Member) {
     let mut end = member.endpoint();
     for round in 0..200 {
-        for peer in 0..member.n_pes() {
+        for peer in member.peers() {
             let old = end.amo(peer, 8 * member.me(), Eight, Add, 1, 0);
             assert_eq!(old, round, "of PE {peer}");
             end.poll_until_quiet();
@@ -81,13 +78,14 @@ pub(crate) fn quiet_after_fetches(member: &Member) {
 
 pub(crate) fn pe_quiet(member: &Member) {
     let data: Vec<Vec<u8>> = (0..20).map(|i| bytes(i, 30_000)).collect();
+    let peers: Vec<usize> = member.peers().collect();
     let mut end = member.endpoint();
     for (i, data) in data.iter().enumerate() {
-        for peer in 0..member.n_pes() {
+        for peer in member.peers() {
             end.put_nbi(peer, member.me() * ROOM + i * 30_000, data);
             end.update(peer, 7 << 20, Eight, Add, 1);
         }
-        let only = i % member.n_pes();
+        let only = peers[i % peers.len()];
         end.pe_quiet(only);
         // The put is complete, so another endpoint reads its data from PE `only`.
         let seen = member
@@ -97,11 +95,14 @@ pub(crate) fn pe_quiet(member: &Member) {
     }
     // With nothing in flight, `pe_quiet` has nothing to wait for.
     end.quiet();
-    for peer in 0..member.n_pes() {
+    for peer in member.peers() {
         end.pe_quiet(peer);
     }
     member.barrier();
-    assert_eq!(member.fetch::<u64>(7 << 20), 20 * member.n_pes() as u64);
+    assert_eq!(
+        member.fetch::<u64>(7 << 20),
+        20 * member.peers().count() as u64
+    );
 }
 
 pub(crate) fn drop_completes(member: &Member) {

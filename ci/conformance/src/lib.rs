@@ -1,7 +1,7 @@
 //! The suite that every provider must pass.
 //!
 //! A provider's test calls [`suite`] with the functions that open it. Each case then runs with the
-//! numbers of PEs that it lists, usually 1 to 4. Every PE is a process: the test program starts
+//! numbers of PEs that it lists, usually 2 to 4. Every PE is a process: the test program starts
 //! itself once per PE. The PEs exchange addresses and synchronize over sockets that they inherit,
 //! never over the transport under test. Cases assert outcomes and order, never times; a job has a
 //! limit that only a hang reaches.
@@ -51,7 +51,7 @@ pub struct Case {
 /// The usual time limit of a job.
 pub const LIMIT: Duration = testkit::LIMIT;
 
-const EVERY_SIZE: &[u32] = &[1, 2, 3, 4];
+const EVERY_SIZE: &[u32] = &[2, 3, 4];
 
 const fn case(heap_bytes: usize, body: fn(&Member)) -> Case {
     Case {
@@ -68,7 +68,7 @@ const MIB: usize = 1 << 20;
 const SIZES: Case = case(8 * MIB, rma::sizes);
 /// Operations across the borders of the blocks in which a large heap may be registered.
 const BLOCK_BORDERS: Case = Case {
-    sizes: &[1, 3],
+    sizes: &[3],
     ..case(208 * MIB, rma::block_borders)
 };
 /// Strided blocks, between other operations on the same memory.
@@ -98,7 +98,7 @@ const CASES: [(&str, Case); 29] = [
     (
         "far_offsets",
         Case {
-            sizes: &[1, 2],
+            sizes: &[2],
             ..case((4 << 30) + 16 * MIB, rma::far_offsets)
         },
     ),

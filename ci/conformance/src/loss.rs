@@ -121,13 +121,13 @@ fn check_message(error: &Error, me: usize, lost: usize) {
 pub fn one_dies(member: &Member, uses: &[LossCase]) {
     let (me, dying) = (member.me(), member.n_pes() - 1);
     let mut end = member.endpoint();
-    for peer in 0..member.n_pes() {
+    for peer in member.peers() {
         end.put_word(peer, 64 * me, 1);
     }
     end.quiet();
     let mut endpoint = member.transport().endpoint().expect("one");
-    for peer in 0..member.n_pes() as u32 {
-        verbs::add_one(&mut *endpoint, Pe(peer), AT).expect("a PE that is there");
+    for peer in member.peers() {
+        verbs::add_one(&mut *endpoint, Pe(peer as u32), AT).expect("a PE that is there");
     }
     member.barrier();
     if me == dying {
@@ -183,9 +183,12 @@ pub fn open_beside(
 /// If a loss is reported.
 pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
     let (me, n_pes) = (member.me(), member.n_pes());
-    let use_pes = |pes: std::ops::Range<usize>| {
+    let use_peers_from = |first: usize| {
         let mut endpoint = transport.endpoint().expect("an endpoint");
-        for pe in pes.map(|pe| Pe(pe as u32)) {
+        for pe in (first..n_pes)
+            .filter(|&pe| pe != me)
+            .map(|pe| Pe(pe as u32))
+        {
             let at = RemoteAddr {
                 segment: Segment::Heap,
                 offset: 64 * me as u64,
@@ -196,7 +199,7 @@ pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
         }
         endpoint.quiet().expect("PEs that are there");
     };
-    use_pes(0..n_pes);
+    use_peers_from(0);
     member.barrier();
     if me == 0 {
         drop(transport);
@@ -208,7 +211,7 @@ pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
         for _ in 0..10_000 {
             transport.progress().expect("a PE that leaves is no loss");
         }
-        use_pes(1..n_pes);
+        use_peers_from(1);
         assert_eq!(losses(), []);
         member.barrier();
         drop(transport);

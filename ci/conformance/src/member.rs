@@ -112,6 +112,17 @@ impl Member {
         self.n_pes as usize
     }
 
+    /// Returns true if operations on the memory of `pe` go over the transport. The runtime accesses
+    /// a PE's own memory by the CPU, unless the network carries out the atomic operations.
+    pub fn reaches(&self, pe: usize) -> bool {
+        pe != self.me() || !self.caps().amos_compose_with_cpu
+    }
+
+    /// Returns the PEs whose memory this PE accesses over the transport.
+    pub fn peers(&self) -> impl Iterator<Item = usize> {
+        (0..self.n_pes()).filter(|&pe| self.reaches(pe))
+    }
+
     /// Returns the PE after this one, around the ring.
     pub(crate) fn right(&self) -> usize {
         (self.me() + 1) % self.n_pes()

@@ -57,8 +57,9 @@ impl Room {
         let mut gets = Vec::new();
         let mut words = Vec::new();
         let mut at = vec![0; member.n_pes()];
+        let peers: Vec<usize> = member.peers().collect();
         for _ in 0..60 {
-            let peer = self.random.below(member.n_pes());
+            let peer = peers[self.random.below(peers.len())];
             let nbytes = self.length(mix);
             let gap = self.random.below(9);
             let start = at[peer] + gap;
@@ -157,21 +158,21 @@ impl Room {
         u64::from_le_bytes(word)
     }
 
-    /// Puts the model's contents, such as the zeros of a new room, to every PE.
+    /// Puts the model's contents, such as the zeros of a new room, to every peer.
     fn clear(&self, member: &Member) {
         let mut end = member.endpoint();
-        for (peer, expected) in self.expected.iter().enumerate() {
-            end.put(peer, self.start, expected);
+        for peer in member.peers() {
+            end.put(peer, self.start, &self.expected[peer]);
         }
         end.quiet();
     }
 
-    /// Checks that the room at every PE has the model's contents.
+    /// Checks that the room at every peer has the model's contents.
     fn check(&self, member: &Member) {
         let mut end = member.endpoint();
-        for (peer, expected) in self.expected.iter().enumerate() {
+        for peer in member.peers() {
             assert!(
-                end.get(peer, self.start, self.nbytes) == *expected,
+                end.get(peer, self.start, self.nbytes) == self.expected[peer],
                 "the room at PE {peer}"
             );
         }
@@ -198,9 +199,9 @@ pub(crate) fn back_pressure(member: &Member) {
     // All PEs put and get megabytes at once, and issue their own operations before they complete
     // any.
     let data = vec![member.me() as u8 + 1; ROOM];
-    let mut copies = vec![vec![0; ROOM]; member.n_pes()];
+    let mut copies = vec![vec![0; ROOM]; member.peers().count()];
     let mut end = member.endpoint();
-    for (peer, copy) in copies.iter_mut().enumerate() {
+    for (peer, copy) in member.peers().zip(&mut copies) {
         for part in data.chunks(ROOM / 8) {
             end.put_nbi(peer, 8 * ROOM + member.me() * ROOM, part);
         }

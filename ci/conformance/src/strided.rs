@@ -38,7 +38,7 @@ pub(crate) fn blocks(member: &Member) {
             remote: there,
             local: here,
         };
-        for peer in 0..member.n_pes() {
+        for peer in member.peers() {
             // The blocks overwrite the two bytes that are put first. Between the two puts of the
             // blocks is a large put to the memory behind them.
             end.put(peer, at, &[0xFF]);
@@ -52,7 +52,7 @@ pub(crate) fn blocks(member: &Member) {
         }
         end.quiet();
         member.barrier();
-        for origin in 0..member.n_pes() {
+        for origin in member.peers() {
             let mut expected = vec![BEFORE; room];
             expected[room - LARGE..].copy_from_slice(&last);
             let source = data(origin);
@@ -65,12 +65,10 @@ pub(crate) fn blocks(member: &Member) {
                 "{strides:?} from PE {origin}"
             );
         }
-        // Gets from each peer the blocks that the next PE has put there.
-        let put_by = (member.me() + 1) % member.n_pes();
-        for peer in 0..member.n_pes() {
+        for peer in member.peers() {
             let mut found = vec![BEFORE; (n - 1) * here + nbytes];
-            end.get_strided(peer, place(put_by), &mut found, strides);
-            let source = data(put_by);
+            end.get_strided(peer, place(member.me()), &mut found, strides);
+            let source = data(member.me());
             for i in 0..n {
                 let block = i * here..i * here + nbytes;
                 assert_eq!(

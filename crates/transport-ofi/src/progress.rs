@@ -17,6 +17,7 @@ use rushmem_transport::progress::service_thread::{
 };
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::{Amos, Error};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);
 /// The fabric of this PE and its issuers. Fields are dropped in this order.
 pub(crate) struct Progress {
     pub(crate) issuers: Issuers<OfiWire>,
-    pub(crate) shared: SharedState,
+    pub(crate) shared: Arc<SharedState>,
 }
 
 impl Issuing for Progress {
@@ -37,17 +38,13 @@ impl Issuing for Progress {
         &self.issuers
     }
 
-    fn network(&self) -> &SharedState {
-        &self.shared
-    }
-
     fn poll(&self) -> Result<bool, Error> {
         let state = &self.shared.local.state;
         state.count_poll();
         // A provider over sockets moves hundreds of kilobytes within one poll, which takes long.
         // Counting as a waiter makes the service thread leave the CPU to this thread meanwhile.
         state.enter_wait();
-        if self.issuers.finish(&self.shared, PollingThread::Waiter) {
+        if self.issuers.finish(PollingThread::Waiter) {
             state.request_flush();
         }
         let worked = self.shared.poll_service();
@@ -60,7 +57,7 @@ impl Progress {
     pub(crate) fn new(shared: SharedState) -> Progress {
         Progress {
             issuers: Issuers::default(),
-            shared,
+            shared: Arc::new(shared),
         }
     }
 
@@ -105,7 +102,7 @@ impl Driver for Progress {
 
     fn flush(&self) -> bool {
         let polls = self.issuers.are_any_unfinished();
-        let is_left = self.issuers.finish(&self.shared, PollingThread::Service);
+        let is_left = self.issuers.finish(PollingThread::Service);
         if polls {
             self.wake_sleepers();
         }

@@ -436,7 +436,7 @@ impl Ofi {
             // `issuer` holds the lock of all issuers, so the replies added here get the same number
             // as the origin.
             let wire = OfiWire::new(shared, ep, shared.replies.add());
-            Ok((Origin::new(wire, shared), ()))
+            Ok((Origin::new(wire, Arc::clone(&self.progress.shared)), ()))
         };
         let issuer = self
             .progress

@@ -10,12 +10,13 @@ use rushmem_transport::progress::service_thread::{Driver, MAX_SLEEP_IN_FLIGHT, S
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::thread::try_lock;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The network of this PE and its issuers.
 pub(crate) struct Progress {
     pub(crate) issuers: Issuers<TcpWire>,
-    pub(crate) network: Network,
+    pub(crate) network: Arc<Network>,
 }
 
 impl Issuing for Progress {
@@ -25,12 +26,8 @@ impl Issuing for Progress {
         &self.issuers
     }
 
-    fn network(&self) -> &Network {
-        &self.network
-    }
-
     fn poll(&self) -> Result<bool, Error> {
-        if self.issuers.finish(&self.network, PollingThread::Waiter) {
+        if self.issuers.finish(PollingThread::Waiter) {
             self.state().request_flush();
         }
         self.network.poll()
@@ -43,12 +40,12 @@ impl Driver for Progress {
     }
 
     fn flush(&self) -> bool {
-        let is_left = self.issuers.finish(&self.network, PollingThread::Service);
+        let is_left = self.issuers.finish(PollingThread::Service);
         self.network.shared.send_held_back() || is_left
     }
 
     fn serve(&self) -> Served {
-        let Network { shared, service } = &self.network;
+        let Network { shared, service } = &*self.network;
         let service = try_lock(service);
         service.map_or(Served::Contended, |mut service| service.poll_all(shared))
     }
@@ -71,7 +68,7 @@ impl Driver for Progress {
     }
 
     fn checks(&self) -> impl FnMut() {
-        let Network { shared, service } = &self.network;
+        let Network { shared, service } = &*self.network;
         let mut last = Instant::now();
         move || {
             if last.elapsed() >= shared.tuning.round {

@@ -70,10 +70,10 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let shared = SharedState::new(open, tuning, address).map_err(refused)?;
     let mut service = Service::new(listeners, &shared.tuning);
     service.unmute(&shared).map_err(|e| refused(e.into()))?;
-    let network = Network {
+    let network = Arc::new(Network {
         shared,
         service: Mutex::new(service),
-    };
+    });
     let progress = Arc::new(Progress {
         issuers: Issuers::default(),
         network,
@@ -176,7 +176,7 @@ impl Tcp {
             // This runs under the lock of the list of issuers, so the replies get the same number
             // as the origin.
             let wire = TcpWire::new(network, network.shared.receiving.replies.add());
-            Ok((Origin::new(wire, network), ()))
+            Ok((Origin::new(wire, Arc::clone(network)), ()))
         };
         let issuer = self
             .progress

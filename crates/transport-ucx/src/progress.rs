@@ -19,14 +19,14 @@ use std::time::Duration;
 /// The issuers and the shared state of this PE. Fields are dropped in this order.
 pub(crate) struct Progress {
     issuers: Issuers<UcxWire>,
-    pub(crate) shared: SharedState,
+    pub(crate) shared: Arc<SharedState>,
 }
 
 impl Progress {
     pub(crate) fn new(shared: SharedState) -> Progress {
         Progress {
             issuers: Issuers::default(),
-            shared,
+            shared: Arc::new(shared),
         }
     }
 
@@ -40,7 +40,7 @@ impl Progress {
             let wire = wire.map_err(Error::Unavailable)?;
             let efd = wire.worker().efd().try_clone_to_owned();
             let efd = efd.map_err(|e| Error::Unavailable(format!("the kernel refused: {e}")))?;
-            Ok((Origin::new(wire, shared), efd))
+            Ok((Origin::new(wire, Arc::clone(shared)), efd))
         };
         self.issuers
             .issuer((shared.tuning.max_workers, WORKERS), make)
@@ -60,12 +60,8 @@ impl Issuing for Progress {
         &self.issuers
     }
 
-    fn network(&self) -> &SharedState {
-        &self.shared
-    }
-
     fn poll(&self) -> Result<bool, Error> {
-        self.issuers.finish(&self.shared, PollingThread::Waiter);
+        self.issuers.finish(PollingThread::Waiter);
         let worked = self.shared.serve();
         self.shared.local.loss.check().map(|()| worked)
     }
@@ -77,7 +73,7 @@ impl Driver for Progress {
     }
 
     fn flush(&self) -> bool {
-        self.issuers.finish(&self.shared, PollingThread::Service)
+        self.issuers.finish(PollingThread::Service)
     }
 
     /// Serves until there is no more work, since the worker can be armed only then.

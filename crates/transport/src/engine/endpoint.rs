@@ -1,7 +1,7 @@
 //! The endpoint of one context: it implements the verbs by the operations of an origin.
 //!
-//! This CPU carries out the operations of a PE on its own memory, unless the network carries out
-//! the atomic operations.
+//! The runtime accesses a PE's own memory by the CPU, so that no operation comes here, unless the
+//! network carries out the atomic operations.
 #![allow(unsafe_code)]
 
 use super::issuer::{Issuer, Issuers};
@@ -11,22 +11,19 @@ use super::requests::{NOWHERE, RequestParts};
 use super::wire::{Wire, WireNetwork};
 use crate::peers::check_aligned;
 use crate::{
-    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
-    SignalUpdate, StridedBlocks,
+    AmoRequest, AmoWidth, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put, SignalUpdate,
+    StridedBlocks,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// The state of a provider that its endpoints use: the issuers of this PE, and its network.
+/// The state of a provider that its endpoints use.
 pub trait Issuing: Send + Sync {
     /// The wire over which endpoints issue operations.
     type Wire: Wire;
 
     /// Returns the issuers of this PE.
     fn issuers(&self) -> &Issuers<Self::Wire>;
-
-    /// Returns the state that all wires share.
-    fn network(&self) -> &<Self::Wire as Wire>::Network;
 
     /// Polls all issuers and serves peers, for a thread that waits. Returns true if there was work
     /// for peers.
@@ -58,35 +55,12 @@ impl<P: Issuing> WireEndpoint<P> {
         &self.issuer
     }
 
-    fn network(&self) -> &<P::Wire as Wire>::Network {
-        self.progress.network()
-    }
-
     /// Calls `work` with the endpoint's origin, under the lock of that origin.
     fn with_origin<T: Send>(
         &self,
-        work: impl FnOnce(&mut Origin<P::Wire>, &<P::Wire as Wire>::Network) -> Result<T, Error>,
+        work: impl FnOnce(&mut Origin<P::Wire>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.progress
-            .issuers()
-            .with_origin(self.network(), &self.issuer, work)
-    }
-
-    /// Returns true if `pe` is this PE and this CPU accesses its memory. Returns false if the
-    /// network carries out atomic operations, which are not atomic with respect to the CPU's.
-    fn is_direct(&self, pe: Pe) -> bool {
-        let local = self.network().local();
-        pe == local.me && local.amos == Amos::Software
-    }
-
-    /// Ends a direct write to this PE's own memory: wakes threads that wait for a change of it.
-    /// Fails if the write was not within a segment.
-    fn end_direct_write(&self, is_within: bool) -> Result<(), Error> {
-        let local = self.network().local();
-        if is_within {
-            local.host.arrived();
-        }
-        is_within.then_some(()).ok_or(Error::Unreachable(local.me))
+        self.progress.issuers().with_origin(&self.issuer, work)
     }
 
     /// Starts an atomic operation, and waits for its end if it is `awaited`. Stores the old value
@@ -102,22 +76,14 @@ impl<P: Issuing> WireEndpoint<P> {
         awaited: bool,
     ) -> Result<(), Error> {
         check_aligned(pe, request.dest, request.width)?;
-        if self.is_direct(pe) {
-            self.network()
-                .check(pe, request.dest, request.width.nbytes())?;
-            let old = self.network().local().segments.apply(request);
-            if let Some(old) = old.filter(|_| !fetched.is_null()) {
-                // SAFETY: `fetched` is not null, so it is valid for writes of a word, by contract.
-                unsafe { request.width.write(fetched, old) };
-            }
-            return self.end_direct_write(old.is_some());
-        }
-        self.with_origin(|origin, network| {
-            if P::Wire::carries_out(network, request.dest.segment) {
+        self.with_origin(|origin| {
+            if P::Wire::carries_out(&origin.network, request.dest.segment) {
                 // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
-                return unsafe { origin.operate(network, pe, request, fetched, awaited) };
+                return unsafe { origin.operate(pe, request, fetched, awaited) };
             }
-            network.check(pe, request.dest, request.width.nbytes())?;
+            origin
+                .network
+                .check(pe, request.dest, request.width.nbytes())?;
             let update = Update::of(request);
             let parts = RequestParts {
                 fetched,
@@ -127,7 +93,7 @@ impl<P: Issuing> WireEndpoint<P> {
                 let nothing = (LocalBuf::EMPTY, NOWHERE);
                 // SAFETY: `fetched` is null or valid until the operation is complete, by contract;
                 // there are no data.
-                return unsafe { origin.ask_nbi(network, pe, nothing, update, parts) };
+                return unsafe { origin.ask_nbi(pe, nothing, update, parts) };
             }
             let parts = RequestParts {
                 update: Some(update),
@@ -135,8 +101,8 @@ impl<P: Issuing> WireEndpoint<P> {
             };
             // SAFETY: `fetched` is null or valid until the operation is complete, by contract;
             // there are no data.
-            let ticket = unsafe { origin.ask(network, pe, parts) }?;
-            origin.answered(network, pe, ticket)
+            let ticket = unsafe { origin.ask(pe, parts) }?;
+            origin.answered(pe, ticket)
         })
     }
 
@@ -161,60 +127,23 @@ impl<P: Issuing> WireEndpoint<P> {
 
 impl<P: Issuing> Endpoint for WireEndpoint<P> {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
-        if self.is_direct(pe) {
-            self.network().check(pe, put.dest, put.source.nbytes)?;
-            let segments = &self.network().local().segments;
-            // SAFETY: the source is valid by contract.
-            return self.end_direct_write(unsafe { segments.write_from(put.dest, put.source) });
-        }
         // SAFETY: the source is valid until the put is complete here, by the contract of the verb.
-        self.with_origin(|origin, network| unsafe { origin.put(network, pe, &put) })
+        self.with_origin(|origin| unsafe { origin.put(pe, &put) })
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
-        if self.is_direct(pe) {
-            self.network().check(pe, get.source, get.dest.nbytes)?;
-            let segments = &self.network().local().segments;
-            // SAFETY: the destination is valid by contract.
-            let is_within = unsafe { segments.read_into(get.source, get.dest) };
-            return is_within.then_some(()).ok_or(Error::Unreachable(pe));
-        }
         // SAFETY: the destination is valid until the get is complete, by the contract of the verb.
-        self.with_origin(|origin, network| unsafe { origin.get(network, pe, &get) })
+        self.with_origin(|origin| unsafe { origin.get(pe, &get) })
     }
 
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
-        if self.is_direct(pe) {
-            for (dest, source) in blocks.each() {
-                let put = Put {
-                    dest,
-                    source,
-                    completion: Completion::Now,
-                };
-                // SAFETY: a block, which is valid for reads, by the contract of the verb.
-                unsafe { self.put(pe, put) }?;
-            }
-            return Ok(());
-        }
         // SAFETY: every block is valid for reads, by the contract of the verb.
-        self.with_origin(|origin, network| unsafe { origin.put_strided(network, pe, blocks) })
+        self.with_origin(|origin| unsafe { origin.put_strided(pe, blocks) })
     }
 
     unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
-        if self.is_direct(pe) {
-            for (source, dest) in blocks.each() {
-                let get = Get {
-                    dest,
-                    source,
-                    completion: Completion::AtQuiet,
-                };
-                // SAFETY: a block, which is valid until the next quiet, by the verb's contract.
-                unsafe { self.get(pe, get) }?;
-            }
-            return Ok(());
-        }
         // SAFETY: every block is valid until the next quiet, by the contract of the verb.
-        self.with_origin(|origin, network| unsafe { origin.get_strided_nbi(network, pe, blocks) })
+        self.with_origin(|origin| unsafe { origin.get_strided_nbi(pe, blocks) })
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
@@ -230,19 +159,22 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
         let update = signal.amo();
         check_aligned(pe, update.dest, update.width)?;
-        self.network()
-            .check(pe, update.dest, update.width.nbytes())?;
-        if self.is_direct(pe) || P::Wire::carries_out(self.network(), update.dest.segment) {
+        self.with_origin(|origin| {
+            origin
+                .network
+                .check(pe, update.dest, update.width.nbytes())?;
+            if P::Wire::carries_out(&origin.network, update.dest.segment) {
+                // SAFETY: the source is valid as `put` requires, by the contract of the verb.
+                unsafe { origin.put(pe, &put) }?;
+                // Orders the signal after the data, and after all that was issued before.
+                origin.fence()?;
+                // SAFETY: nothing is fetched.
+                return unsafe { origin.operate(pe, &update, null_mut(), false) };
+            }
+            origin.network.check(pe, put.dest, put.source.nbytes)?;
             // SAFETY: the source is valid as `put` requires, by the contract of the verb.
-            unsafe { self.put(pe, put) }?;
-            // Orders the signal after the data, and after all that was issued before.
-            self.fence()?;
-            // SAFETY: nothing is fetched.
-            return unsafe { self.operate(pe, &update, null_mut(), false) };
-        }
-        self.network().check(pe, put.dest, put.source.nbytes)?;
-        // SAFETY: the source is valid as `put` requires, by the contract of the verb.
-        self.with_origin(|origin, network| unsafe { origin.put_signal(network, pe, &put, &signal) })
+            unsafe { origin.put_signal(pe, &put, &signal) }
+        })
     }
 
     fn session(&mut self, is_open: bool) -> Result<(), Error> {
@@ -250,35 +182,35 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             return Ok(());
         }
         self.in_session = is_open;
-        self.with_origin(|origin, network| origin.session(network, is_open))
+        self.with_origin(|origin| origin.session(is_open))
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        self.with_origin(|origin, network| origin.fence(network))
+        self.with_origin(|origin| origin.fence())
     }
 
     fn quiet(&mut self) -> Result<(), Error> {
-        self.with_origin(|origin, network| origin.quiet(network))
+        self.with_origin(|origin| origin.quiet())
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
         let polled = self.progress.poll();
-        self.with_origin(|origin, network| {
+        self.with_origin(|origin| {
             polled?;
-            origin.is_quiet(network)
+            origin.is_quiet()
         })
     }
 
     fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
         let polled = self.progress.poll();
-        self.with_origin(|origin, network| {
+        self.with_origin(|origin| {
             polled?;
-            origin.in_flight_by_pe(network).map(Some)
+            origin.in_flight_by_pe().map(Some)
         })
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        self.with_origin(|origin, network| origin.pe_quiet(network, pe))
+        self.with_origin(|origin| origin.pe_quiet(pe))
     }
 }
 

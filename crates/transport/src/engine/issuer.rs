@@ -206,16 +206,15 @@ impl<W: Wire> Issuers<W> {
     /// so it must not share data with the origin, hence `Send`.
     pub(super) fn with_origin<T: Send>(
         &self,
-        network: &W::Network,
         issuer: &Arc<Issuer<W>>,
-        work: impl FnOnce(&mut Origin<W>, &W::Network) -> Result<T, Error>,
+        work: impl FnOnce(&mut Origin<W>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut origin = issuer.lock();
         issuer.count_use();
-        let done = work(&mut origin, network);
+        let done = work(&mut origin);
         if let Err(error @ Error::Lost(..)) = &done {
-            if let Err(why) = origin.abandon(network) {
-                network.local().host.cannot_go_on(error, &why);
+            if let Err(why) = origin.abandon() {
+                origin.network.local().host.cannot_go_on(error, &why);
             }
         } else {
             let before = issuer.state();
@@ -224,18 +223,20 @@ impl<W: Wire> Issuers<W> {
                 issuer.set_state(after);
                 let is_new = after & !before & LISTED != 0;
                 if is_new || before & !after & ARMED != 0 {
-                    drop(origin);
-                    self.list(network, issuer, is_new);
+                    self.list(issuer, origin, is_new);
                 }
             }
         }
         done
     }
 
-    /// Adds an issuer to the list of unfinished ones if it `is_new` there. Requests a flush by the
-    /// service thread, which may be sleeping until an event of earlier operations.
+    /// Releases the lock of an issuer, and adds the issuer to the list of unfinished ones if it
+    /// `is_new` there. Requests a flush by the service thread, which may be sleeping until an event
+    /// of earlier operations.
     #[inline(never)]
-    fn list(&self, network: &W::Network, issuer: &Arc<Issuer<W>>, is_new: bool) {
+    fn list(&self, issuer: &Arc<Issuer<W>>, origin: MutexGuard<'_, Origin<W>>, is_new: bool) {
+        let network = Arc::clone(&origin.network);
+        drop(origin);
         if is_new {
             self.unfinished.add(UnfinishedIssuer {
                 issuer: Arc::clone(issuer),
@@ -248,7 +249,7 @@ impl<W: Wire> Issuers<W> {
     /// Makes progress on the unfinished issuers. Returns to a waiter whether any remain, and to the
     /// service thread whether any must be polled again: because no descriptor signals its next
     /// event, or another thread is using it.
-    pub fn finish(&self, network: &W::Network, thread: PollingThread) -> bool {
+    pub fn finish(&self, thread: PollingThread) -> bool {
         if self.unfinished.is_empty() {
             return false;
         }
@@ -273,7 +274,7 @@ impl<W: Wire> Issuers<W> {
             };
             if in_use {
                 // The owner polls the origin itself, but may be busy with other PEs for long.
-                origin.send_old_batches(network);
+                origin.send_old_batches();
                 is_busy = true;
                 return true;
             }
@@ -283,7 +284,7 @@ impl<W: Wire> Issuers<W> {
             // The next call that meets a loss reports it.
             while polls > 0
                 && issuer.wanted.load(Ordering::Relaxed) == 0
-                && origin.advance(network, flush).unwrap_or(false)
+                && origin.advance(flush).unwrap_or(false)
             {
                 polls -= 1;
             }
@@ -299,7 +300,7 @@ impl<W: Wire> Issuers<W> {
                 state |= issuer.state() & ARMED;
             }
             issuer.set_state(state);
-            stays && network.local().loss.check().is_ok()
+            stays && origin.network.local().loss.check().is_ok()
         };
         let n = self.unfinished.finish(|unfinished| {
             let stays = finish(unfinished);
@@ -344,7 +345,7 @@ mod tests {
     /// more work. The service thread releases the lock after this poll.
     #[test]
     fn the_service_thread_gives_the_lock_to_a_call_after_one_poll() {
-        let (network, mut origin) = origin();
+        let mut origin = origin();
         let polls = Arc::new(AtomicU32::new(0));
         let (call_waits, n_polls) = (Arc::new(AtomicBool::new(false)), Arc::clone(&polls));
         let waits = Arc::clone(&call_waits);
@@ -356,15 +357,13 @@ mod tests {
             }
             true
         }));
-        let (issuers, issuer) = left_unfinished(&network, origin);
+        let (issuers, issuer) = left_unfinished(origin);
         thread::scope(|scope| {
             scope.spawn(|| {
                 while polls.load(Ordering::SeqCst) == 0 {
                     thread::yield_now();
                 }
-                issuers
-                    .with_origin(&network, &issuer, |_, _| Ok(()))
-                    .expect("no loss");
+                issuers.with_origin(&issuer, |_| Ok(())).expect("no loss");
             });
             scope.spawn(|| {
                 while issuer.wanted.load(Ordering::Relaxed) == 0 {
@@ -373,23 +372,23 @@ mod tests {
                 call_waits.store(true, Ordering::SeqCst);
             });
             // The owner has issued a verb since the last look, so the first call does not poll.
-            assert!(issuers.finish(&network, PollingThread::Service));
-            issuers.finish(&network, PollingThread::Service);
+            assert!(issuers.finish(PollingThread::Service));
+            issuers.finish(PollingThread::Service);
             assert_eq!(polls.load(Ordering::SeqCst), 1);
         });
     }
 
     #[test]
     fn the_service_thread_polls_a_busy_origin_many_times_if_no_call_waits() {
-        let (network, mut origin) = origin();
+        let mut origin = origin();
         let polls = Arc::new(AtomicU32::new(0));
         let n_polls = Arc::clone(&polls);
         origin.wire().polled = Some(Box::new(move || {
             n_polls.fetch_add(1, Ordering::SeqCst) < 10
         }));
-        let (issuers, _) = left_unfinished(&network, origin);
+        let (issuers, _) = left_unfinished(origin);
         for _ in 0..2 {
-            issuers.finish(&network, PollingThread::Service);
+            issuers.finish(PollingThread::Service);
         }
         assert_eq!(polls.load(Ordering::SeqCst), 11);
     }

@@ -27,35 +27,30 @@ impl<W: Wire> Origin<W> {
     /// Waits until the writes before the last fence are complete, unless the wire keeps an order of
     /// at least `enough`.
     #[inline]
-    pub(super) fn order_after_writes(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        enough: StreamOrder,
-    ) -> Result<(), Error> {
+    pub(super) fn order_after_writes(&mut self, pe: Pe, enough: StreamOrder) -> Result<(), Error> {
         let is_behind = self.caps.order < enough && self.routes[pe].has_writes_before;
         if is_behind {
-            self.end_writes(network, pe)
+            self.end_writes(pe)
         } else {
             Ok(())
         }
     }
 
     /// Waits until a message to a PE may follow all writes to it, as if there were a fence.
-    pub(super) fn order_after_all(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    pub(super) fn order_after_all(&mut self, pe: Pe) -> Result<(), Error> {
         let route = &self.routes[pe];
         let any = route.is_dirty || route.is_flushing || route.has_writes_before;
         let is_ordered = self.caps.order >= StreamOrder::WritesBeforeMessages;
         if any && !is_ordered {
-            self.end_writes(network, pe)
+            self.end_writes(pe)
         } else {
             Ok(())
         }
     }
 
-    fn end_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        self.begin_flush(network, pe)?;
-        self.until(network, Some(pe), |origin| origin.is_flushed(network, pe))?;
+    fn end_writes(&mut self, pe: Pe) -> Result<(), Error> {
+        self.begin_flush(pe)?;
+        self.until(Some(pe), |origin| origin.is_flushed(pe))?;
         self.routes[pe].has_writes_before = false;
         Ok(())
     }
@@ -63,20 +58,16 @@ impl<W: Wire> Origin<W> {
     /// Waits until a write to a PE may follow the requests before the last fence: until they are
     /// carried out or, over a wire that orders everything, until the wire has taken them.
     #[inline]
-    pub(super) fn order_after_requests(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-    ) -> Result<(), Error> {
+    pub(super) fn order_after_requests(&mut self, pe: Pe) -> Result<(), Error> {
         if self.caps.order == StreamOrder::Everything {
-            return self.order_after_unsent(network, pe);
+            return self.order_after_unsent(pe);
         }
         match self.issued.is_before_fence_done(pe) {
             true => Ok(()),
             false => {
-                self.ask_for_ack(network, pe)?;
+                self.ask_for_ack(pe)?;
                 let done = |origin: &mut Origin<W>| Ok(origin.issued.is_before_fence_done(pe));
-                self.until(network, Some(pe), done)
+                self.until(Some(pe), done)
             }
         }
     }
@@ -84,18 +75,17 @@ impl<W: Wire> Origin<W> {
     /// Waits until the wire has taken all numbered batches, if the wire carries operations out in
     /// the order in which it has taken them.
     #[inline]
-    pub(super) fn order_after_unsent(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    pub(super) fn order_after_unsent(&mut self, pe: Pe) -> Result<(), Error> {
         match self.unsent.is_empty() || self.caps.order < StreamOrder::Everything {
             true => Ok(()),
-            false => self.until(network, Some(pe), |origin| Ok(origin.unsent.is_empty())),
+            false => self.until(Some(pe), |origin| Ok(origin.unsent.is_empty())),
         }
     }
 
     /// Asks a PE to acknowledge all requests to it, unless it was asked already.
-    fn ask_for_ack(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
         if self.batcher.has_any(pe) {
             self.send_batch(
-                network,
                 pe,
                 RequestParts {
                     asks: true,
@@ -106,29 +96,29 @@ impl<W: Wire> Origin<W> {
         if !self.issued.must_ask(pe) {
             return Ok(());
         }
-        self.send_question(network, pe)
+        self.send_question(pe)
     }
 
     /// Begins to complete all operations to a PE: requests an acknowledgment, and begins a flush.
-    fn begin_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        self.ask_for_ack(network, pe)?;
-        self.begin_flush(network, pe)
+    fn begin_quiet(&mut self, pe: Pe) -> Result<(), Error> {
+        self.ask_for_ack(pe)?;
+        self.begin_flush(pe)
     }
 
     /// Sends the batch for a PE, and begins a flush if there were writes since the last one.
-    fn begin_flush(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        self.send_open_batch(network, pe)?;
+    fn begin_flush(&mut self, pe: Pe) -> Result<(), Error> {
+        self.send_open_batch(pe)?;
         let route = &mut self.routes[pe];
         if !std::mem::take(&mut route.is_dirty) {
             return Ok(());
         }
         route.is_flushing = true;
-        self.wire.begin_flush(network, pe)
+        self.wire.begin_flush(&self.network, pe)
     }
 
     /// Returns true if nothing is in flight to a PE on the wire, and its flush has ended.
-    fn is_flushed(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
-        let is_flushed = self.wire.is_flushed(network, pe)?;
+    fn is_flushed(&mut self, pe: Pe) -> Result<bool, Error> {
+        let is_flushed = self.wire.is_flushed(&self.network, pe)?;
         if is_flushed {
             self.routes[pe].is_flushing = false;
         }
@@ -137,9 +127,9 @@ impl<W: Wire> Origin<W> {
 
     /// Returns true if nothing is in flight to a PE and no answer from it is awaited, after its
     /// flush has begun.
-    fn is_idle(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
+    fn is_idle(&mut self, pe: Pe) -> Result<bool, Error> {
         let is_unsent = self.unsent.iter().any(|unsent| unsent.pe == pe);
-        Ok(!is_unsent && self.routes[pe].unanswered == 0 && self.is_flushed(network, pe)?)
+        Ok(!is_unsent && self.routes[pe].unanswered == 0 && self.is_flushed(pe)?)
     }
 
     fn deactivate(&mut self, pe: Pe) {
@@ -148,32 +138,32 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Completes all operations to one PE.
-    pub(super) fn pe_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        network.local().loss.check()?;
+    pub(super) fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
+        self.network.local().loss.check()?;
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
-        if self.batcher.uses_proxies(&*network.local().host) {
-            return self.quiet(network);
+        if self.batcher.uses_proxies(&*self.network.local().host) {
+            return self.quiet();
         }
         if self.routes[pe].is_active || self.issued.awaits_ack_of(pe) {
-            self.begin_quiet(network, pe)?;
-            self.await_quiet(network, pe)?;
+            self.begin_quiet(pe)?;
+            self.await_quiet(pe)?;
             self.active.retain(|&other| other != pe);
         }
-        network.local().loss.check()
+        self.network.local().loss.check()
     }
 
     /// Waits until the operations to a PE that [`begin_quiet`](Self::begin_quiet) flushed are
     /// complete. Afterwards no acknowledgment of the PE is awaited; the caller removes the PE from
     /// the active ones.
-    fn await_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    fn await_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         // Where the wire orders everything, a write is sent with the message that flushes it.
         let flushes_apart = !self.caps.flushes_free && self.caps.order < StreamOrder::Everything;
         let has_own_message =
             self.issued.unacked(pe) > 0 || self.routes[pe].is_flushing && flushes_apart;
-        self.until(network, Some(pe), |origin| {
-            Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(network, pe)?)
+        self.until(Some(pe), |origin| {
+            Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(pe)?)
         })?;
         if has_own_message && self.batches {
             self.batcher.mark_busy();
@@ -184,26 +174,26 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Completes all operations.
-    pub(super) fn quiet(&mut self, network: &W::Network) -> Result<(), Error> {
-        network.local().loss.check()?;
+    pub(super) fn quiet(&mut self) -> Result<(), Error> {
+        self.network.local().loss.check()?;
         // All PEs are asked before the first wait.
-        self.begin_quiet_of_all(network)?;
+        self.begin_quiet_of_all()?;
         while let Some(&pe) = self.active.last() {
-            self.await_quiet(network, pe)?;
+            self.await_quiet(pe)?;
             self.active.pop();
         }
         while let Some(&pe) = self.issued.awaiting_ack().last() {
-            self.await_quiet(network, pe)?;
+            self.await_quiet(pe)?;
         }
-        network.local().loss.check()
+        self.network.local().loss.check()
     }
 
-    fn begin_quiet_of_all(&mut self, network: &W::Network) -> Result<(), Error> {
+    fn begin_quiet_of_all(&mut self) -> Result<(), Error> {
         for i in 0..self.active.len() {
-            self.begin_quiet(network, self.active[i])?;
+            self.begin_quiet(self.active[i])?;
         }
         for i in 0..self.issued.awaiting_ack().len() {
-            self.ask_for_ack(network, self.issued.awaiting_ack()[i])?;
+            self.ask_for_ack(self.issued.awaiting_ack()[i])?;
         }
         Ok(())
     }
@@ -211,20 +201,20 @@ impl<W: Wire> Origin<W> {
     /// Returns true if all operations are complete. Begins to complete those that are not, unless
     /// the window of requests to a PE is full: a program may repeat the test between operations that
     /// are batched. Acknowledgments that make room in the window were requested before.
-    pub(super) fn is_quiet(&mut self, network: &W::Network) -> Result<bool, Error> {
+    pub(super) fn is_quiet(&mut self) -> Result<bool, Error> {
         for i in 0..self.active.len() {
             let pe = self.active[i];
             if !self.issued.is_full(pe) {
-                self.begin_quiet(network, pe)?;
+                self.begin_quiet(pe)?;
             }
         }
         for i in 0..self.issued.awaiting_ack().len() {
             let pe = self.issued.awaiting_ack()[i];
             if !self.issued.is_full(pe) {
-                self.ask_for_ack(network, pe)?;
+                self.ask_for_ack(pe)?;
             }
         }
-        self.advance(network, true)?;
+        self.advance(true)?;
         let is_acked = self
             .issued
             .awaiting_ack()
@@ -243,17 +233,14 @@ impl<W: Wire> Origin<W> {
 
     /// Returns the PEs with incomplete operations, each with an estimate of their number. Begins to
     /// complete them if there is room.
-    pub(super) fn in_flight_by_pe(
-        &mut self,
-        network: &W::Network,
-    ) -> Result<Vec<(Pe, u64)>, Error> {
+    pub(super) fn in_flight_by_pe(&mut self) -> Result<Vec<(Pe, u64)>, Error> {
         let awaiting_ack = self.issued.awaiting_ack().iter();
         let mut pes: Vec<Pe> = self.active.iter().chain(awaiting_ack).copied().collect();
         pes.sort_unstable();
         pes.dedup();
         let room = self.caps.max_in_flight.saturating_sub(self.in_flight());
         let has_room = 2 * pes.len() < room && !pes.iter().any(|pe| self.issued.is_full(*pe));
-        if has_room && self.is_quiet(network)? {
+        if has_room && self.is_quiet()? {
             return Ok(Vec::new());
         }
         let n = |pe: Pe| {
@@ -270,12 +257,12 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Orders later operations after those issued before, for each PE.
-    pub(super) fn fence(&mut self, network: &W::Network) -> Result<(), Error> {
-        network.local().loss.check()?;
-        if self.batcher.uses_proxies(&*network.local().host) {
-            return self.quiet(network);
+    pub(super) fn fence(&mut self) -> Result<(), Error> {
+        self.network.local().loss.check()?;
+        if self.batcher.uses_proxies(&*self.network.local().host) {
+            return self.quiet();
         }
-        self.send_open_batches(network)?;
+        self.send_open_batches()?;
         self.issued.fence();
         let mut any = false;
         for i in 0..self.active.len() {
@@ -289,8 +276,8 @@ impl<W: Wire> Origin<W> {
             StreamOrder::Everything => true,
             StreamOrder::WritesByFence | StreamOrder::WritesBeforeMessages => any,
         };
-        if calls_fence && !self.wire.fence(network)? {
-            self.until(network, None, |origin| origin.wire.fence(network))?;
+        if calls_fence && !self.wire.fence(&self.network)? {
+            self.until(None, |origin| origin.wire.fence(&origin.network))?;
         }
         Ok(())
     }
@@ -298,9 +285,9 @@ impl<W: Wire> Origin<W> {
     /// Makes progress without waiting: sends batches, polls the wire and, if `flush`, begins to
     /// flush writes. Removes PEs whose operations are complete from the active ones. Returns true
     /// if the poll found work.
-    pub(super) fn advance(&mut self, network: &W::Network, flush: bool) -> Result<bool, Error> {
-        self.try_send_open_batches(network)?;
-        let worked = self.progress(network)?;
+    pub(super) fn advance(&mut self, flush: bool) -> Result<bool, Error> {
+        self.try_send_open_batches()?;
+        let worked = self.progress()?;
         for i in (0..self.active.len()).rev() {
             if self.in_flight() >= self.caps.max_in_flight {
                 break;
@@ -309,8 +296,8 @@ impl<W: Wire> Origin<W> {
             if self.batcher.has_any(pe) || !flush && self.routes[pe].is_dirty {
                 continue;
             }
-            self.begin_flush(network, pe)?;
-            if self.is_idle(network, pe)? {
+            self.begin_flush(pe)?;
+            if self.is_idle(pe)? {
                 self.deactivate(pe);
                 self.active.swap_remove(i);
             }

@@ -13,6 +13,7 @@ use crate::progress::wait::{Attempt, Waiter, wait};
 use crate::segments::heap_blocks::ENTRY;
 use crate::{Error, Host, Pe, PeMap};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A batch that was numbered by a thread that may not wait, and that the wire has not taken yet.
@@ -43,6 +44,8 @@ pub struct Origin<W: Wire> {
     pub(super) entry: Box<[u8; ENTRY]>,
     /// The old value of a compare-and-swap. It outlives a call that fails meanwhile, too.
     pub(super) swapped: Box<u64>,
+    /// The state that all wires share. It outlives the wire.
+    pub(super) network: Arc<W::Network>,
 }
 
 /// The state of the operations issued to one PE.
@@ -67,7 +70,7 @@ pub(super) struct Route {
 
 impl<W: Wire> Origin<W> {
     /// Returns an origin that has issued nothing over a wire.
-    pub fn new(wire: W, network: &W::Network) -> Origin<W> {
+    pub fn new(wire: W, network: Arc<W::Network>) -> Origin<W> {
         let NetworkPe { acks, clock, .. } = network.local();
         let (caps, n_pes) = (wire.caps(), acks.n_pes());
         let (number, counts) = acks.add_origin();
@@ -84,6 +87,7 @@ impl<W: Wire> Origin<W> {
             polls: 0,
             entry: Box::new([0; ENTRY]),
             swapped: Box::new(0),
+            network,
         }
     }
 
@@ -138,23 +142,23 @@ impl<W: Wire> Origin<W> {
 
     /// Connects to a PE, if it is not connected yet, and waits for the connection.
     #[inline]
-    pub(super) fn reach(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        network.local().loss.check()?;
+    pub(super) fn reach(&mut self, pe: Pe) -> Result<(), Error> {
+        self.network.local().loss.check()?;
         match self.routes.get(pe) {
             Some(route) if route.is_reached => Ok(()),
-            _ => self.reach_first(network, pe),
+            _ => self.reach_first(pe),
         }
     }
 
     #[cold]
-    fn reach_first(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    fn reach_first(&mut self, pe: Pe) -> Result<(), Error> {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
         // The connection may depend on another PE that waits for an operation in an open batch.
-        self.send_open_batches(network)?;
-        if !self.wire.reach(network, pe)? {
-            self.until(network, Some(pe), |origin| origin.wire.reach(network, pe))?;
+        self.send_open_batches()?;
+        if !self.wire.reach(&self.network, pe)? {
+            self.until(Some(pe), |origin| origin.wire.reach(&origin.network, pe))?;
         }
         self.routes[pe].is_reached = true;
         Ok(())
@@ -187,12 +191,13 @@ impl<W: Wire> Origin<W> {
 
     /// Polls the wire, handles what has arrived, and sends numbered batches. Returns true if the
     /// poll found work.
-    pub(super) fn progress(&mut self, network: &W::Network) -> Result<bool, Error> {
+    pub(super) fn progress(&mut self) -> Result<bool, Error> {
         let Origin {
             wire,
             slots,
             routes,
             issued,
+            network,
             ..
         } = self;
         let acks = &network.local().acks;
@@ -206,12 +211,12 @@ impl<W: Wire> Origin<W> {
         let mut is_used =
             |pe| routes.get(pe).is_some_and(|route| route.is_active) || issued.awaits_ack_of(pe);
         if let Some((pe, why)) = wire.broken(&mut is_used) {
-            return Err(network.lose(pe, &why));
+            return Err(self.network.lose(pe, &why));
         }
         if !self.unsent.is_empty() {
-            self.send_unsent(network)?;
+            self.send_unsent()?;
         }
-        network.local().loss.check().map(|()| worked)
+        self.network.local().loss.check().map(|()| worked)
     }
 
     /// Cancels the operations in flight after a loss. When this returns, the network accesses no
@@ -219,11 +224,11 @@ impl<W: Wire> Origin<W> {
     ///
     /// # Errors
     /// Why the network may still access some.
-    pub(super) fn abandon(&mut self, network: &W::Network) -> Result<(), String> {
+    pub(super) fn abandon(&mut self) -> Result<(), String> {
         self.batcher.forget();
         self.slots.forget_destinations();
         self.unsent.clear();
-        self.wire.abandon(network)
+        self.wire.abandon(&self.network)
     }
 }
 
@@ -232,12 +237,14 @@ impl<W: Wire> Origin<W> {
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 /// An attempt to start an operation.
-type TryPost<'a, W> = &'a mut dyn FnMut(&mut W) -> Result<PostOutcome<<W as Wire>::Token>, Error>;
+type TryPost<'a, W> = &'a mut dyn FnMut(
+    &mut W,
+    &<W as Wire>::Network,
+) -> Result<PostOutcome<<W as Wire>::Token>, Error>;
 
 /// An origin with a call that waits.
 struct Waiting<'a, W: Wire> {
     origin: &'a mut Origin<W>,
-    network: &'a W::Network,
     /// The PE that the call waits for; `None` if it waits for all active ones.
     towards: Option<Pe>,
     /// When the thread first slept since the last event, or since it last checked that the PEs are
@@ -247,13 +254,13 @@ struct Waiting<'a, W: Wire> {
 
 impl<W: Wire> Waiting<'_, W> {
     fn now(&self) -> Instant {
-        (self.network.local().clock)()
+        (self.origin.network.local().clock)()
     }
 }
 
 impl<W: Wire> Waiter for Waiting<'_, W> {
     fn state(&self) -> &ProgressState {
-        &self.network.local().state
+        &self.origin.network.local().state
     }
 
     fn serve(&mut self, worked: bool, _: &mut Backoff) -> Result<bool, Error> {
@@ -263,14 +270,14 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         {
             self.silent_since = None;
             for pe in self.awaited() {
-                self.origin.wire.confirm(self.network, pe)?;
+                self.origin.wire.confirm(&self.origin.network, pe)?;
             }
         }
         let origin = &mut *self.origin;
         origin.polls = origin.polls.wrapping_add(1);
         let is_unacked = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
         let expects = is_unacked || origin.slots.n_unanswered() > 0;
-        let served = origin.wire.serve(self.network, origin.polls, expects)?;
+        let served = origin.wire.serve(&origin.network, origin.polls, expects)?;
         if worked || served {
             self.silent_since = None;
         }
@@ -281,7 +288,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         if self.silent_since.is_none() {
             self.silent_since = Some(self.now());
         }
-        self.origin.wire.sleep(self.network, at_most);
+        self.origin.wire.sleep(&self.origin.network, at_most);
     }
 
     fn in_flight(&self) -> u64 {
@@ -289,7 +296,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
     }
 
     fn host(&self) -> &dyn Host {
-        &*self.network.local().host
+        &*self.origin.network.local().host
     }
 
     fn awaited(&self) -> Vec<Pe> {
@@ -305,13 +312,11 @@ impl<W: Wire> Origin<W> {
     /// `None` stands for all active ones.
     pub(super) fn until_some<T>(
         &mut self,
-        network: &W::Network,
         towards: Option<Pe>,
         mut step: impl FnMut(&mut Origin<W>) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
         let mut waiting = Waiting {
             origin: self,
-            network,
             towards,
             silent_since: None,
         };
@@ -321,7 +326,7 @@ impl<W: Wire> Origin<W> {
             if let Some(done) = step(origin)? {
                 return Ok(Attempt::Done(done));
             }
-            if !origin.progress(network)? {
+            if !origin.progress()? {
                 return Ok(Attempt::Idle);
             }
             Ok(step(origin)?.map_or(Attempt::Worked, Attempt::Done))
@@ -331,38 +336,33 @@ impl<W: Wire> Origin<W> {
     /// Waits until `ready` returns true, as [`until_some`](Self::until_some).
     pub(super) fn until(
         &mut self,
-        network: &W::Network,
         towards: Option<Pe>,
         mut ready: impl FnMut(&mut Origin<W>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        self.until_some(network, towards, |origin| {
-            ready(origin).map(|is| is.then_some(()))
-        })
+        self.until_some(towards, |origin| ready(origin).map(|is| is.then_some(())))
     }
 
     /// Starts an operation, and waits for room if the wire has none.
     #[inline]
     pub(super) fn post(
         &mut self,
-        network: &W::Network,
         pe: Pe,
-        mut post: impl FnMut(&mut W) -> Result<PostOutcome<W::Token>, Error>,
+        mut post: impl FnMut(&mut W, &W::Network) -> Result<PostOutcome<W::Token>, Error>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        let first = post(&mut self.wire)?;
-        self.post_again(network, pe, first, &mut post)
+        let first = post(&mut self.wire, &self.network)?;
+        self.post_again(pe, first, &mut post)
     }
 
     /// Works as [`post`](Self::post), given the outcome of the first attempt.
     #[inline]
     pub(super) fn post_again(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         first: PostOutcome<W::Token>,
         post: TryPost<'_, W>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         match first {
-            PostOutcome::Full => self.post_later(network, pe, post),
+            PostOutcome::Full => self.post_later(pe, post),
             posted => Ok(posted),
         }
     }
@@ -370,11 +370,10 @@ impl<W: Wire> Origin<W> {
     /// Works as [`post`](Self::post), for a range that one key is known to cover.
     pub(super) fn post_covered(
         &mut self,
-        network: &W::Network,
         pe: Pe,
-        post: impl FnMut(&mut W) -> Result<PostOutcome<W::Token>, Error>,
+        post: impl FnMut(&mut W, &W::Network) -> Result<PostOutcome<W::Token>, Error>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        match self.post(network, pe, post)? {
+        match self.post(pe, post)? {
             PostOutcome::Uncovered => Err(damaged(pe, "key")),
             posted => Ok(posted),
         }
@@ -382,18 +381,13 @@ impl<W: Wire> Origin<W> {
 
     #[cold]
     #[inline(never)]
-    fn post_later(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        post: TryPost<'_, W>,
-    ) -> Result<PostOutcome<W::Token>, Error> {
-        network.local().state.count_retry();
-        self.until_some(network, Some(pe), |origin| {
+    fn post_later(&mut self, pe: Pe, post: TryPost<'_, W>) -> Result<PostOutcome<W::Token>, Error> {
+        self.network.local().state.count_retry();
+        self.until_some(Some(pe), |origin| {
             if origin.wire.pauses(pe) {
                 return Ok(None);
             }
-            Ok(match post(&mut origin.wire)? {
+            Ok(match post(&mut origin.wire, &origin.network)? {
                 PostOutcome::Full => None,
                 posted => Some(posted),
             })
@@ -402,21 +396,16 @@ impl<W: Wire> Origin<W> {
 
     /// Waits until an operation with a PE is over.
     #[inline(always)]
-    pub(super) fn end(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        posted: PostOutcome<W::Token>,
-    ) -> Result<(), Error> {
+    pub(super) fn end(&mut self, pe: Pe, posted: PostOutcome<W::Token>) -> Result<(), Error> {
         match posted {
-            PostOutcome::Pending(token) => self.end_pending(network, pe, token),
+            PostOutcome::Pending(token) => self.end_pending(pe, token),
             _ => Ok(()),
         }
     }
 
-    fn end_pending(&mut self, network: &W::Network, pe: Pe, token: W::Token) -> Result<(), Error> {
-        let ended = self.until(network, Some(pe), |origin| {
-            origin.wire.is_over(network, pe, &token)
+    fn end_pending(&mut self, pe: Pe, token: W::Token) -> Result<(), Error> {
+        let ended = self.until(Some(pe), |origin| {
+            origin.wire.is_over(&origin.network, pe, &token)
         });
         self.wire.forget(token);
         ended

@@ -74,27 +74,22 @@ impl<W: Wire> Origin<W> {
     /// complete.
     pub(super) unsafe fn send(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         parts: RequestParts,
     ) -> Result<Option<Ticket>, Error> {
-        self.reach(network, pe)?;
-        self.order_after_unsent(network, pe)?;
+        self.reach(pe)?;
+        self.order_after_unsent(pe)?;
         if !parts.asks && self.issued.is_full(pe) {
-            network.local().state.count_retry();
-            self.until(network, Some(pe), |origin| Ok(!origin.issued.is_full(pe)))?;
+            self.network.local().state.count_retry();
+            self.until(Some(pe), |origin| Ok(!origin.issued.is_full(pe)))?;
         }
         if self.slots.n_unanswered() >= self.caps.max_unanswered {
             let max = self.caps.max_unanswered;
-            self.until(
-                network,
-                None,
-                |origin| Ok(origin.slots.n_unanswered() < max),
-            )?;
+            self.until(None, |origin| Ok(origin.slots.n_unanswered() < max))?;
         }
         let (mut batch, ticket) = self.fill(pe, &parts);
-        let request = self.issue(network, pe, &parts, ticket);
-        let mut post = |wire: &mut W| {
+        let request = self.issue(pe, &parts, ticket);
+        let mut post = |wire: &mut W, network: &W::Network| {
             let payload = match parts.carried {
                 Carried::Batch => Payload::Batch(&mut batch),
                 Carried::Data(data, _) => Payload::Data(data),
@@ -102,7 +97,7 @@ impl<W: Wire> Origin<W> {
             // SAFETY: the data are valid by contract; the wire may keep the buffer of a batch.
             unsafe { wire.send(network, pe, &request, payload, parts.awaited) }
         };
-        let posted = self.post(network, pe, &mut post)?;
+        let posted = self.post(pe, &mut post)?;
         if matches!(parts.carried, Carried::Batch) {
             self.batcher.give_back(batch);
         }
@@ -110,7 +105,7 @@ impl<W: Wire> Origin<W> {
             self.activate(pe);
         }
         if parts.awaited {
-            self.end(network, pe, posted)?;
+            self.end(pe, posted)?;
         }
         Ok(ticket)
     }
@@ -134,14 +129,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Numbers and returns the next request to a PE.
-    fn issue(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        parts: &RequestParts,
-        ticket: Option<Ticket>,
-    ) -> Request {
-        let local = network.local();
+    fn issue(&mut self, pe: Pe, parts: &RequestParts, ticket: Option<Ticket>) -> Request {
+        let local = self.network.local();
         Request {
             stream: self.issued.stream(local.me),
             position: self.issued.issue(pe, (parts.ordered, parts.asks)),
@@ -156,40 +145,35 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Sends the batch for a PE in a request of these parts.
-    pub(super) fn send_batch(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        parts: RequestParts,
-    ) -> Result<(), Error> {
+    pub(super) fn send_batch(&mut self, pe: Pe, parts: RequestParts) -> Result<(), Error> {
         // SAFETY: there are no data. The destinations of the batch's results are valid by the
         // contract of `batch`.
-        unsafe { self.send(network, pe, parts) }?;
+        unsafe { self.send(pe, parts) }?;
         self.batcher.mark_busy();
         Ok(())
     }
 
     /// Sends an empty request that asks for an acknowledgment.
-    pub(super) fn send_question(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    pub(super) fn send_question(&mut self, pe: Pe) -> Result<(), Error> {
         let parts = RequestParts {
             asks: true,
             ..RequestParts::EMPTY
         };
         // SAFETY: there are no data, and nothing is fetched.
-        unsafe { self.send(network, pe, parts) }.map(|_| ())
+        unsafe { self.send(pe, parts) }.map(|_| ())
     }
 
     /// Numbers the batch for a PE without waiting, if another request is permitted at present.
     /// [`send_unsent`](Self::send_unsent) sends it.
-    pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    pub(super) fn try_send_batch(&mut self, pe: Pe) -> Result<(), Error> {
         let is_full = self.in_flight() >= self.caps.max_in_flight
             || self.issued.is_full(pe)
             || self.slots.n_unanswered() >= self.caps.max_unanswered;
-        if is_full || !self.wire.reach(network, pe)? {
+        if is_full || !self.wire.reach(&self.network, pe)? {
             return Ok(());
         }
         let (batch, ticket) = self.fill(pe, &RequestParts::BATCH);
-        let request = self.issue(network, pe, &RequestParts::BATCH, ticket);
+        let request = self.issue(pe, &RequestParts::BATCH, ticket);
         self.activate(pe);
         self.unsent.push_back(UnsentRequest { pe, request, batch });
         self.batcher.mark_busy();
@@ -197,14 +181,14 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Sends numbered batches until the wire has no room or pauses.
-    pub(super) fn send_unsent(&mut self, network: &W::Network) -> Result<(), Error> {
+    pub(super) fn send_unsent(&mut self) -> Result<(), Error> {
         while let Some(UnsentRequest { pe, request, batch }) = self.unsent.front_mut() {
             if self.wire.pauses(*pe) {
                 return Ok(());
             }
             let payload = Payload::Batch(batch);
             // SAFETY: there are no data; the wire may keep the buffer of a batch.
-            let posted = unsafe { self.wire.send(network, *pe, request, payload, false) }?;
+            let posted = unsafe { self.wire.send(&self.network, *pe, request, payload, false) }?;
             if matches!(posted, PostOutcome::Full) {
                 return Ok(());
             }
@@ -222,26 +206,25 @@ impl<W: Wire> Origin<W> {
     /// As [`send`](Self::send).
     pub(super) unsafe fn ask(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         parts: RequestParts,
     ) -> Result<Option<Ticket>, Error> {
-        self.send_open_batch(network, pe)?;
-        self.order_request(network, pe, parts.ordered)?;
+        self.send_open_batch(pe)?;
+        self.order_request(pe, parts.ordered)?;
         // SAFETY: the data and `fetched` are valid as `send` requires, by the same contract.
-        unsafe { self.send(network, pe, parts) }
+        unsafe { self.send(pe, parts) }
     }
 
     /// Waits until a request may be sent to a PE. It must follow the writes before the last fence;
     /// an `ordered` one must follow all earlier writes. If proxies may have earlier operations, an
     /// ordered one waits until all operations are complete.
-    fn order_request(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
-        if ordered && self.batcher.uses_proxies(&*network.local().host) {
-            self.quiet(network)
+    fn order_request(&mut self, pe: Pe, ordered: bool) -> Result<(), Error> {
+        if ordered && self.batcher.uses_proxies(&*self.network.local().host) {
+            self.quiet()
         } else if ordered {
-            self.order_after_all(network, pe)
+            self.order_after_all(pe)
         } else {
-            self.order_after_writes(network, pe, StreamOrder::WritesBeforeMessages)
+            self.order_after_writes(pe, StreamOrder::WritesBeforeMessages)
         }
     }
 
@@ -253,7 +236,6 @@ impl<W: Wire> Origin<W> {
     #[inline(always)]
     pub(super) unsafe fn ask_nbi(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         (data, dest): (LocalBuf, RemoteAddr),
         update: Update,
@@ -274,15 +256,15 @@ impl<W: Wire> Origin<W> {
         if !parts.ordered && are_small && self.batches {
             if !self.batcher.begin_lone(pe) {
                 // SAFETY: the data are valid now, `fetched` until the operation is complete.
-                return unsafe { self.batch(network, pe, segments, operations, true) };
+                return unsafe { self.batch(pe, segments, operations, true) };
             }
             // SAFETY: the data and `fetched` are valid as `ask` requires, by the same contract.
-            unsafe { self.ask(network, pe, parts) }?;
+            unsafe { self.ask(pe, parts) }?;
             self.batcher.mark_busy();
             return Ok(());
         }
         if parts.ordered && self.batcher.has_any(pe) && data.nbytes <= MAX_NBYTES {
-            self.order_request(network, pe, true)?;
+            self.order_request(pe, true)?;
             if self.batcher.has_any(pe) && self.batcher.has_room(pe, operations) {
                 // SAFETY: the data are valid now, `fetched` until the operation is complete.
                 unsafe { self.batcher.add(Proxy::itself(pe), operations) };
@@ -290,11 +272,11 @@ impl<W: Wire> Origin<W> {
                     ordered: true,
                     ..RequestParts::BATCH
                 };
-                return self.send_batch(network, pe, parts);
+                return self.send_batch(pe, parts);
             }
         }
         // SAFETY: the data and `fetched` are valid as `ask` requires, by the same contract.
-        unsafe { self.ask(network, pe, parts) }.map(|_| ())
+        unsafe { self.ask(pe, parts) }.map(|_| ())
     }
 
     /// Puts, and updates the word of the signal. The target's CPU carries the update out. But if
@@ -305,7 +287,6 @@ impl<W: Wire> Origin<W> {
     /// put is complete.
     pub(super) unsafe fn put_signal(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         put: &Put,
         signal: &SignalUpdate,
@@ -324,15 +305,15 @@ impl<W: Wire> Origin<W> {
                 ..RequestParts::EMPTY
             };
             // SAFETY: nothing is fetched; the source is valid by contract.
-            return unsafe { self.ask_nbi(network, pe, (source, dest), update, parts) };
+            return unsafe { self.ask_nbi(pe, (source, dest), update, parts) };
         }
         if is_written {
             // Nothing may delay the flag once the data, which are sent with it, are written.
-            self.send_open_batch(network, pe)?;
-            if self.batcher.uses_proxies(&*network.local().host) {
-                self.quiet(network)?;
+            self.send_open_batch(pe)?;
+            if self.batcher.uses_proxies(&*self.network.local().host) {
+                self.quiet()?;
             }
-            self.order_after_unsent(network, pe)?;
+            self.order_after_unsent(pe)?;
         }
         // If messages follow writes, the acknowledgment of the signal covers the write.
         let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
@@ -342,26 +323,26 @@ impl<W: Wire> Origin<W> {
             ..WriteEnd::of(put)
         };
         // SAFETY: the source is valid as `put` requires, by the same contract.
-        let posted = unsafe { self.begin_put(network, pe, put, end) }?;
+        let posted = unsafe { self.begin_put(pe, put, end) }?;
         let parts = RequestParts {
             update: Some(update),
             ordered,
             ..RequestParts::EMPTY
         };
         let sent = match is_written {
-            true => self.write_flag(network, pe, signal),
+            true => self.write_flag(pe, signal),
             false => {
                 let ordered_after = if source_free {
                     Ok(())
                 } else {
-                    self.order_after_all(network, pe)
+                    self.order_after_all(pe)
                 };
                 // SAFETY: nothing is fetched, and there are no data.
-                ordered_after.and_then(|()| unsafe { self.ask(network, pe, parts) }.map(|_| ()))
+                ordered_after.and_then(|()| unsafe { self.ask(pe, parts) }.map(|_| ()))
             }
         };
         match (sent, posted) {
-            (Ok(()), posted) if end.awaited => self.end(network, pe, posted),
+            (Ok(()), posted) if end.awaited => self.end(pe, posted),
             (Err(error), PostOutcome::Pending(token)) => {
                 self.wire.forget(token);
                 Err(error)
@@ -374,7 +355,6 @@ impl<W: Wire> Origin<W> {
     /// less time than a request, which is numbered and acknowledged.
     fn write_flag(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         &SignalUpdate {
             dest, ref value, ..
@@ -391,20 +371,15 @@ impl<W: Wire> Origin<W> {
             ..WriteEnd::of(&put)
         };
         // SAFETY: the value is borrowed during the call, which waits until it may be reused.
-        let posted = unsafe { self.begin_put(network, pe, &put, end) }?;
-        self.end(network, pe, posted)
+        let posted = unsafe { self.begin_put(pe, &put, end) }?;
+        self.end(pe, posted)
     }
 
     /// Sends the batches for all PEs, and waits until the answer of a PE to a request has arrived.
-    pub(super) fn answered(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        ticket: Option<Ticket>,
-    ) -> Result<(), Error> {
-        self.send_open_batches(network)?;
+    pub(super) fn answered(&mut self, pe: Pe, ticket: Option<Ticket>) -> Result<(), Error> {
+        self.send_open_batches()?;
         let Some(ticket) = ticket else { return Ok(()) };
-        self.until(network, Some(pe), |origin| Ok(origin.slots.is_past(ticket)))?;
+        self.until(Some(pe), |origin| Ok(origin.slots.is_past(ticket)))?;
         self.forget_idle(pe);
         Ok(())
     }
@@ -418,7 +393,6 @@ impl<W: Wire> Origin<W> {
     /// `fetched` is null or valid for writes of a word until the operation is complete.
     pub(super) unsafe fn operate(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
@@ -426,16 +400,16 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         if self.batches {
             match awaited {
-                true => self.send_open_batches(network)?,
-                false => self.send_open_batch(network, pe)?,
+                true => self.send_open_batches()?,
+                false => self.send_open_batch(pe)?,
             }
         }
-        self.order_write(network, pe)?;
+        self.order_write(pe)?;
         if !awaited {
             self.mark_dirty(pe);
         }
-        if !self.wire.has_amo(network, request.op, request.width) {
-            let old = self.swap_until_applied(network, pe, request)?;
+        if !self.wire.has_amo(&self.network, request.op, request.width) {
+            let old = self.swap_until_applied(pe, request)?;
             if !fetched.is_null() {
                 // SAFETY: `fetched` is not null, so it is valid for writes of a word, by contract.
                 unsafe { request.width.write(fetched, old) };
@@ -443,13 +417,13 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
         // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
-        let mut posted = unsafe { self.wire.amo(network, pe, request, fetched) }?;
+        let mut posted = unsafe { self.wire.amo(&self.network, pe, request, fetched) }?;
         if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
             // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
-            posted = unsafe { self.amo_later(network, pe, request, fetched, posted) }?;
+            posted = unsafe { self.amo_later(pe, request, fetched, posted) }?;
         }
         if awaited {
-            self.end(network, pe, posted)
+            self.end(pe, posted)
         } else {
             Ok(())
         }
@@ -464,19 +438,20 @@ impl<W: Wire> Origin<W> {
     #[inline(never)]
     unsafe fn amo_later(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
         first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
-        let mut amo = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
-        match self.post_again(network, pe, first, &mut amo)? {
+        let mut amo =
+            |wire: &mut W, network: &W::Network| unsafe { wire.amo(network, pe, request, fetched) };
+        match self.post_again(pe, first, &mut amo)? {
             PostOutcome::Uncovered => {
-                network.check(pe, request.dest, request.width.nbytes())?;
-                self.covered(network, pe, request.dest, request.width.nbytes())?;
-                self.post_covered(network, pe, amo)
+                self.network
+                    .check(pe, request.dest, request.width.nbytes())?;
+                self.covered(pe, request.dest, request.width.nbytes())?;
+                self.post_covered(pe, amo)
             }
             posted => Ok(posted),
         }
@@ -485,12 +460,7 @@ impl<W: Wire> Origin<W> {
     /// Carries out an operation by compare-and-swap in a loop. Returns the old value.
     #[cold]
     #[inline(never)]
-    fn swap_until_applied(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        request: &AmoRequest,
-    ) -> Result<u64, Error> {
+    fn swap_until_applied(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
         // The old value is unknown. A wrong guess returns it.
         let mut guess = 0u64;
         loop {
@@ -512,10 +482,10 @@ impl<W: Wire> Origin<W> {
             *self.swapped = 0;
             let fetched = (&raw mut *self.swapped).cast();
             // SAFETY: a word of this origin, which lives until the wire has been abandoned.
-            let posted = unsafe { self.wire.amo(network, pe, &swap, fetched) }?;
+            let posted = unsafe { self.wire.amo(&self.network, pe, &swap, fetched) }?;
             // SAFETY: the word of the first attempt.
-            let posted = unsafe { self.amo_later(network, pe, &swap, fetched, posted) }?;
-            self.end(network, pe, posted)?;
+            let posted = unsafe { self.amo_later(pe, &swap, fetched, posted) }?;
+            self.end(pe, posted)?;
             let old = *self.swapped;
             if old == guess {
                 return Ok(old);
@@ -533,8 +503,8 @@ const _: () = assert!(
 
 impl<W: Wire> Origin<W> {
     /// Completes all operations, and begins or ends a session of one of the contexts.
-    pub(super) fn session(&mut self, network: &W::Network, is_open: bool) -> Result<(), Error> {
-        self.quiet(network)?;
+    pub(super) fn session(&mut self, is_open: bool) -> Result<(), Error> {
+        self.quiet()?;
         if self.caps.sessions {
             self.batcher.session(is_open);
             self.batches = self.caps.batches || self.batcher.in_session();
@@ -554,20 +524,21 @@ impl<W: Wire> Origin<W> {
     #[inline]
     pub(super) unsafe fn batch(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         segments: &[Segment],
         operations: &[SmallOperation],
         write: bool,
     ) -> Result<(), Error> {
-        let proxy = self.batcher.proxy(&*network.local().host, pe, segments);
-        self.reach(network, proxy.pe)?;
+        let proxy = self
+            .batcher
+            .proxy(&*self.network.local().host, pe, segments);
+        self.reach(proxy.pe)?;
         self.activate(proxy.pe);
         if write {
-            self.order_after_writes(network, proxy.pe, StreamOrder::WritesBeforeMessages)?;
+            self.order_after_writes(proxy.pe, StreamOrder::WritesBeforeMessages)?;
         }
         if !self.batcher.has_room(proxy.pe, operations) {
-            self.send_open_batch(network, proxy.pe)?;
+            self.send_open_batch(proxy.pe)?;
             // A quiet of another thread may have removed the PE from the active ones during a wait.
             self.activate(proxy.pe);
         }
@@ -578,40 +549,40 @@ impl<W: Wire> Origin<W> {
 
     /// Sends the batch for a PE, if it is not empty.
     #[inline]
-    pub(super) fn send_open_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+    pub(super) fn send_open_batch(&mut self, pe: Pe) -> Result<(), Error> {
         match self.batcher.has_any(pe) {
-            true => self.send_batch(network, pe, RequestParts::BATCH),
+            true => self.send_batch(pe, RequestParts::BATCH),
             false => Ok(()),
         }
     }
 
     /// Sends the batches for all PEs.
     #[inline]
-    pub(super) fn send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
+    pub(super) fn send_open_batches(&mut self) -> Result<(), Error> {
         while let Some(&pe) = self.batcher.pes().last() {
-            self.send_open_batch(network, pe)?;
+            self.send_open_batch(pe)?;
         }
         Ok(())
     }
 
     /// Sends the batches for all PEs as far as this needs no wait.
-    pub(super) fn try_send_open_batches(&mut self, network: &W::Network) -> Result<(), Error> {
+    pub(super) fn try_send_open_batches(&mut self) -> Result<(), Error> {
         for i in (0..self.batcher.pes().len()).rev() {
-            self.try_send_batch(network, self.batcher.pes()[i])?;
+            self.try_send_batch(self.batcher.pes()[i])?;
         }
         if self.unsent.is_empty() {
             Ok(())
         } else {
-            self.send_unsent(network)
+            self.send_unsent()
         }
     }
 
     /// Works as [`try_send_open_batches`](Self::try_send_open_batches), for the service thread,
     /// which has found that the owner issues operations. While the owner adds to the batches of a
     /// session, most polls send nothing. The owner's next call reports a loss.
-    pub(super) fn send_old_batches(&mut self, network: &W::Network) {
+    pub(super) fn send_old_batches(&mut self) {
         if !self.batcher.skip_poll() {
-            let _ = self.try_send_open_batches(network);
+            let _ = self.try_send_open_batches();
         }
     }
 }

@@ -29,18 +29,13 @@ impl<W: Wire> Origin<W> {
     /// The source is valid for reads until the call returns or, if that does not wait, until the
     /// put is complete.
     #[inline(always)]
-    pub(super) unsafe fn put(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        put: &Put,
-    ) -> Result<(), Error> {
+    pub(super) unsafe fn put(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
         if self.batches {
             // SAFETY: the source is valid as `put` requires, by the same contract.
-            return unsafe { self.put_or_batch(network, pe, put) };
+            return unsafe { self.put_or_batch(pe, put) };
         }
         // SAFETY: the source is valid as `put` requires, by the same contract.
-        unsafe { self.put_by_wire(network, pe, put) }
+        unsafe { self.put_by_wire(pe, put) }
     }
 
     /// Batches a put if it may be batched and is not lone; otherwise sends the batch for the PE,
@@ -49,14 +44,9 @@ impl<W: Wire> Origin<W> {
     /// # Safety
     /// As [`put`](Self::put).
     #[inline(never)]
-    unsafe fn put_or_batch(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        put: &Put,
-    ) -> Result<(), Error> {
+    unsafe fn put_or_batch(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
         let &Put { dest, source, .. } = put;
-        network.check(pe, dest, source.nbytes)?;
+        self.network.check(pe, dest, source.nbytes)?;
         if source.nbytes == 0 {
             return Ok(());
         }
@@ -65,11 +55,11 @@ impl<W: Wire> Origin<W> {
         if may_batch && !is_lone {
             let operation = SmallOperation::Put(dest, source);
             // SAFETY: the source is valid for reads now, and `batch` copies it.
-            return unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) };
+            return unsafe { self.batch(pe, &[dest.segment], &[operation], true) };
         }
-        self.send_open_batch(network, pe)?;
+        self.send_open_batch(pe)?;
         // SAFETY: the source is valid as `put` requires, by the same contract.
-        unsafe { self.put_by_wire(network, pe, put) }?;
+        unsafe { self.put_by_wire(pe, put) }?;
         // Called after the send, which may take longer than what a loop does between two
         // operations.
         if is_lone {
@@ -83,12 +73,12 @@ impl<W: Wire> Origin<W> {
     /// # Safety
     /// The same.
     #[inline(always)]
-    unsafe fn put_by_wire(&mut self, network: &W::Network, pe: Pe, put: &Put) -> Result<(), Error> {
+    unsafe fn put_by_wire(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
         let end = WriteEnd::of(put);
         // SAFETY: the source is valid as `put` requires, by the same contract.
-        let posted = unsafe { self.begin_put(network, pe, put, end) }?;
+        let posted = unsafe { self.begin_put(pe, put, end) }?;
         if end.awaited {
-            self.end(network, pe, posted)
+            self.end(pe, posted)
         } else {
             Ok(())
         }
@@ -102,7 +92,6 @@ impl<W: Wire> Origin<W> {
     #[inline(always)]
     pub(super) unsafe fn begin_put(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         put: &Put,
         end: WriteEnd,
@@ -111,18 +100,18 @@ impl<W: Wire> Origin<W> {
         if source.nbytes == 0 {
             return Ok(PostOutcome::Done);
         }
-        self.order_write(network, pe)?;
+        self.order_write(pe)?;
         let mut posted = PostOutcome::Uncovered;
         if source.nbytes <= self.caps.longest_write {
             // SAFETY: the write is over once the put is complete, until which the source is valid.
-            posted = unsafe { self.wire.write(network, pe, (dest, source), end) }?;
+            posted = unsafe { self.wire.write(&self.network, pe, (dest, source), end) }?;
         }
         self.mark_dirty(pe);
         if matches!(posted, PostOutcome::Done | PostOutcome::Pending(_)) {
             return Ok(posted);
         }
         // SAFETY: the source is valid as `put` requires, by the same contract.
-        unsafe { self.put_later(network, pe, put, end, posted) }
+        unsafe { self.put_later(pe, put, end, posted) }
     }
 
     /// Starts the writes of a put that found no room at first, exceeds the longest write, or needs
@@ -134,7 +123,6 @@ impl<W: Wire> Origin<W> {
     #[inline(never)]
     unsafe fn put_later(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         put: &Put,
         end: WriteEnd,
@@ -142,23 +130,27 @@ impl<W: Wire> Origin<W> {
     ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { dest, source, .. } = put;
         // SAFETY: the write is over once the put is complete, until which the source is valid.
-        let mut write = |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
-        match self.post_again(network, pe, first, &mut write)? {
+        let mut write = |wire: &mut W, network: &W::Network| unsafe {
+            wire.write(network, pe, (dest, source), end)
+        };
+        match self.post_again(pe, first, &mut write)? {
             PostOutcome::Uncovered => {}
             posted => return Ok(posted),
         }
         // SAFETY: a part of the source, which is valid by contract.
-        let start = |wire: &mut W, part| unsafe { wire.write(network, pe, part, end) };
+        let start = |wire: &mut W, network: &W::Network, part| unsafe {
+            wire.write(network, pe, part, end)
+        };
         let longest = self.caps.longest_write;
-        self.in_parts(network, pe, (dest, source), end.awaited, longest, start)?;
+        self.in_parts(pe, (dest, source), end.awaited, longest, start)?;
         Ok(PostOutcome::Done)
     }
 
     /// Waits until a write to a PE, or an atomic operation of the network, may be started after the
     /// operations before it.
     #[inline(always)]
-    pub(super) fn order_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        network.local().loss.check()?;
+    pub(super) fn order_write(&mut self, pe: Pe) -> Result<(), Error> {
+        self.network.local().loss.check()?;
         let fences = self.issued.fences();
         match self
             .routes
@@ -166,20 +158,17 @@ impl<W: Wire> Origin<W> {
             .is_some_and(|route| route.ordered_at == fences)
         {
             true => Ok(()),
-            false => self.order_first_write(network, pe),
+            false => self.order_first_write(pe),
         }
     }
 
     /// Works as [`order_write`](Self::order_write), for the first write after a fence.
     #[inline(never)]
-    fn order_first_write(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        self.reach(network, pe)?;
-        self.order_after_requests(network, pe)?;
-        self.order_after_writes(network, pe, StreamOrder::WritesByFence)?;
-        // If writes before the fence are incomplete, the next write must be checked again.
-        if !self.routes[pe].has_writes_before {
-            self.routes[pe].ordered_at = self.issued.fences();
-        }
+    fn order_first_write(&mut self, pe: Pe) -> Result<(), Error> {
+        self.reach(pe)?;
+        self.order_after_requests(pe)?;
+        self.order_after_writes(pe, StreamOrder::WritesByFence)?;
+        self.routes[pe].ordered_at = self.issued.fences();
         Ok(())
     }
 
@@ -197,22 +186,25 @@ impl<W: Wire> Origin<W> {
     /// or fails, the parts that were started are over on return.
     fn in_parts(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         (mut at, mut memory): (RemoteAddr, LocalBuf),
         awaited: bool,
         longest: usize,
-        mut start: impl FnMut(&mut W, (RemoteAddr, LocalBuf)) -> Result<PostOutcome<W::Token>, Error>,
+        mut start: impl FnMut(
+            &mut W,
+            &W::Network,
+            (RemoteAddr, LocalBuf),
+        ) -> Result<PostOutcome<W::Token>, Error>,
     ) -> Result<(), Error> {
-        self.find_keys(network, pe, at, memory.nbytes)?;
+        self.find_keys(pe, at, memory.nbytes)?;
         let (mut started, mut done) = (Vec::new(), Ok(()));
         while done.is_ok() && memory.nbytes > 0 {
             let nbytes = memory.nbytes.min(longest - (at.offset % 8) as usize);
-            let posted = self.covered(network, pe, at, nbytes).and_then(|nbytes| {
+            let posted = self.covered(pe, at, nbytes).and_then(|nbytes| {
                 let part = (at, memory.first(nbytes));
                 at.offset += nbytes as u64;
                 memory = memory.skip(nbytes);
-                self.post_covered(network, pe, |wire| start(wire, part))
+                self.post_covered(pe, |wire, network| start(wire, network, part))
             });
             done = posted.map(|part| started.push(part));
         }
@@ -221,7 +213,7 @@ impl<W: Wire> Origin<W> {
         }
         // After a loss each wait fails at once and releases the token.
         started.into_iter().fold(done, |done, part| {
-            let ended = self.end(network, pe, part);
+            let ended = self.end(pe, part);
             done.and(ended)
         })
     }
@@ -232,18 +224,13 @@ impl<W: Wire> Origin<W> {
     /// The destination is valid for writes until the call returns or, if that does not wait, until
     /// the get is complete.
     #[inline(always)]
-    pub(super) unsafe fn get(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        get: &Get,
-    ) -> Result<(), Error> {
+    pub(super) unsafe fn get(&mut self, pe: Pe, get: &Get) -> Result<(), Error> {
         if self.batches {
             // SAFETY: the destination is valid as `get` requires, by the same contract.
-            return unsafe { self.get_or_batch(network, pe, get) };
+            return unsafe { self.get_or_batch(pe, get) };
         }
         // SAFETY: the destination is valid as `get` requires, by the same contract.
-        unsafe { self.get_by_wire(network, pe, get) }
+        unsafe { self.get_by_wire(pe, get) }
     }
 
     /// Batches a get if it is small, not lone, and no call waits for it; otherwise sends the
@@ -252,18 +239,13 @@ impl<W: Wire> Origin<W> {
     /// # Safety
     /// As [`get`](Self::get).
     #[inline(never)]
-    unsafe fn get_or_batch(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        get: &Get,
-    ) -> Result<(), Error> {
+    unsafe fn get_or_batch(&mut self, pe: Pe, get: &Get) -> Result<(), Error> {
         let &Get {
             dest,
             source,
             completion,
         } = get;
-        network.check(pe, source, dest.nbytes)?;
+        self.network.check(pe, source, dest.nbytes)?;
         if dest.nbytes == 0 {
             return Ok(());
         }
@@ -272,14 +254,14 @@ impl<W: Wire> Origin<W> {
         if may_batch && !is_lone {
             let operation = SmallOperation::Get(source, dest);
             // SAFETY: the destination is valid until the get is complete, by contract.
-            return unsafe { self.batch(network, pe, &[source.segment], &[operation], false) };
+            return unsafe { self.batch(pe, &[source.segment], &[operation], false) };
         }
         match completion {
-            Completion::Now => self.send_open_batches(network)?,
-            _ => self.send_open_batch(network, pe)?,
+            Completion::Now => self.send_open_batches()?,
+            _ => self.send_open_batch(pe)?,
         }
         // SAFETY: the destination is valid as `get` requires, by the same contract.
-        unsafe { self.get_by_wire(network, pe, get) }?;
+        unsafe { self.get_by_wire(pe, get) }?;
         if is_lone {
             self.batcher.mark_busy();
         }
@@ -291,36 +273,31 @@ impl<W: Wire> Origin<W> {
     /// # Safety
     /// The same.
     #[inline(always)]
-    pub(super) unsafe fn get_by_wire(
-        &mut self,
-        network: &W::Network,
-        pe: Pe,
-        get: &Get,
-    ) -> Result<(), Error> {
+    pub(super) unsafe fn get_by_wire(&mut self, pe: Pe, get: &Get) -> Result<(), Error> {
         let &Get {
             dest,
             source,
             completion,
         } = get;
         let awaited = completion == Completion::Now;
-        self.reach(network, pe)?;
+        self.reach(pe)?;
         if dest.nbytes == 0 {
             return Ok(());
         }
         let mut posted = PostOutcome::Uncovered;
         if dest.nbytes <= self.caps.longest_read {
             // SAFETY: the read is over once the get is complete, until which `dest` is valid.
-            posted = unsafe { self.wire.read(network, pe, (source, dest), awaited) }?;
+            posted = unsafe { self.wire.read(&self.network, pe, (source, dest), awaited) }?;
         }
         if !awaited {
             self.activate(pe);
         }
         if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
             // SAFETY: the destination is valid as `get` requires, by the same contract.
-            posted = unsafe { self.get_later(network, pe, get, posted) }?;
+            posted = unsafe { self.get_later(pe, get, posted) }?;
         }
         if awaited {
-            self.end(network, pe, posted)
+            self.end(pe, posted)
         } else {
             Ok(())
         }
@@ -335,7 +312,6 @@ impl<W: Wire> Origin<W> {
     #[inline(never)]
     unsafe fn get_later(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         get: &Get,
         first: PostOutcome<W::Token>,
@@ -347,13 +323,17 @@ impl<W: Wire> Origin<W> {
         } = get;
         let awaited = completion == Completion::Now;
         // SAFETY: the same contract, also of a part.
-        let start = |wire: &mut W, part| unsafe { wire.read(network, pe, part, awaited) };
-        match self.post_again(network, pe, first, &mut |wire| start(wire, (source, dest)))? {
+        let start = |wire: &mut W, network: &W::Network, part| unsafe {
+            wire.read(network, pe, part, awaited)
+        };
+        match self.post_again(pe, first, &mut |wire, network| {
+            start(wire, network, (source, dest))
+        })? {
             PostOutcome::Uncovered => {}
             posted => return Ok(posted),
         }
         let longest = self.caps.longest_read;
-        self.in_parts(network, pe, (source, dest), awaited, longest, start)?;
+        self.in_parts(pe, (source, dest), awaited, longest, start)?;
         Ok(PostOutcome::Done)
     }
 
@@ -363,7 +343,6 @@ impl<W: Wire> Origin<W> {
     /// Every block is valid for reads.
     pub(super) unsafe fn put_strided(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         blocks: StridedBlocks,
     ) -> Result<(), Error> {
@@ -371,7 +350,7 @@ impl<W: Wire> Origin<W> {
         let may_batch = self.may_batch_put(pe, segment, nbytes);
         let (writes, operation) = (true, SmallOperation::PutStrided);
         // SAFETY: every block is valid for reads, by contract.
-        if unsafe { self.batch_strided(network, pe, blocks, may_batch, writes, operation) }? {
+        if unsafe { self.batch_strided(pe, blocks, may_batch, writes, operation) }? {
             return Ok(());
         }
         for (dest, source) in blocks.each() {
@@ -381,7 +360,7 @@ impl<W: Wire> Origin<W> {
                 completion: Completion::Now,
             };
             // SAFETY: a block, which is valid for reads while `put` waits, by contract.
-            unsafe { self.put(network, pe, &put) }?;
+            unsafe { self.put(pe, &put) }?;
         }
         Ok(())
     }
@@ -392,14 +371,13 @@ impl<W: Wire> Origin<W> {
     /// Every block is valid for writes until the get is complete.
     pub(super) unsafe fn get_strided_nbi(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         blocks: StridedBlocks,
     ) -> Result<(), Error> {
         let may_batch = is_small(blocks.remote.segment, blocks.local.nbytes) && self.batches;
         let (writes, operation) = (false, SmallOperation::GetStrided);
         // SAFETY: every block is valid for writes until the get is complete, by contract.
-        if unsafe { self.batch_strided(network, pe, blocks, may_batch, writes, operation) }? {
+        if unsafe { self.batch_strided(pe, blocks, may_batch, writes, operation) }? {
             return Ok(());
         }
         for (source, dest) in blocks.each() {
@@ -409,7 +387,7 @@ impl<W: Wire> Origin<W> {
                 completion: Completion::AtQuiet,
             };
             // SAFETY: a block, which is valid for writes until the get is complete, by contract.
-            unsafe { self.get(network, pe, &get) }?;
+            unsafe { self.get(pe, &get) }?;
         }
         Ok(())
     }
@@ -422,14 +400,14 @@ impl<W: Wire> Origin<W> {
     /// Every block is valid for reads, or for writes until the operation is complete.
     unsafe fn batch_strided(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         blocks: StridedBlocks,
         may_batch: bool,
         writes: bool,
         operation: fn(StridedBlocks) -> SmallOperation,
     ) -> Result<bool, Error> {
-        network.check(pe, blocks.remote, blocks.remote_nbytes())?;
+        self.network
+            .check(pe, blocks.remote, blocks.remote_nbytes())?;
         let at_once = self.batcher.most_blocks(blocks.local.nbytes).min(blocks.n);
         if !may_batch || at_once < 2 || blocks.local.nbytes == 0 {
             return Ok(false);
@@ -437,7 +415,7 @@ impl<W: Wire> Origin<W> {
         let segments = &[blocks.remote.segment];
         for part in blocks.in_parts(at_once) {
             // SAFETY: some of the blocks, which are valid as `batch` requires, by contract.
-            unsafe { self.batch(network, pe, segments, &[operation(part)], writes) }?;
+            unsafe { self.batch(pe, segments, &[operation(part)], writes) }?;
         }
         Ok(true)
     }
@@ -449,15 +427,14 @@ impl<W: Wire> Origin<W> {
     #[inline]
     pub(super) fn covered(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         at: RemoteAddr,
         nbytes: usize,
     ) -> Result<usize, Error> {
         loop {
-            match self.wire.covered(network, pe, at, nbytes)? {
+            match self.wire.covered(&self.network, pe, at, nbytes)? {
                 Covered::Bytes(covered) => return Ok(covered.min(nbytes)),
-                Covered::Unknown(block) => self.find_key(network, pe, block)?,
+                Covered::Unknown(block) => self.find_key(pe, block)?,
             }
         }
     }
@@ -466,14 +443,13 @@ impl<W: Wire> Origin<W> {
     /// parts can fail after its start only by a loss, which ends all its parts.
     pub(super) fn find_keys(
         &mut self,
-        network: &W::Network,
         pe: Pe,
         mut at: RemoteAddr,
         mut nbytes: usize,
     ) -> Result<(), Error> {
-        network.check(pe, at, nbytes)?;
+        self.network.check(pe, at, nbytes)?;
         while nbytes > 0 {
-            let covered = self.covered(network, pe, at, nbytes)?;
+            let covered = self.covered(pe, at, nbytes)?;
             at.offset += covered as u64;
             nbytes -= covered;
         }
@@ -482,8 +458,8 @@ impl<W: Wire> Origin<W> {
 
     /// Reads the entry of a block from the table of keys of a PE, and passes it to the wire.
     #[cold]
-    fn find_key(&mut self, network: &W::Network, pe: Pe, block: HeapBlock) -> Result<(), Error> {
-        let from = heap_blocks::entry(block, network.nbytes(pe, Segment::Internal)?);
+    fn find_key(&mut self, pe: Pe, block: HeapBlock) -> Result<(), Error> {
+        let from = heap_blocks::entry(block, self.network.nbytes(pe, Segment::Internal)?);
         let from = from.ok_or_else(|| damaged(pe, "table of keys"))?;
         let to = LocalBuf {
             base: self.entry.as_mut_ptr(),
@@ -495,8 +471,8 @@ impl<W: Wire> Origin<W> {
             completion: Completion::Now,
         };
         // SAFETY: a buffer of the origin, which is freed after the wire.
-        unsafe { self.get_by_wire(network, pe, &get) }?;
+        unsafe { self.get_by_wire(pe, &get) }?;
         let entry = *self.entry;
-        self.wire.learn(network, pe, block, &entry)
+        self.wire.learn(&self.network, pe, block, &entry)
     }
 }

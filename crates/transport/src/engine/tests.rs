@@ -241,8 +241,8 @@ impl Wire for TestWire {
     }
 }
 
-/// Returns PE 0's network and an origin whose writes have at most 64 bytes.
-pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
+/// Returns an origin of PE 0 whose writes have at most 64 bytes.
+pub(super) fn origin() -> Origin<TestWire> {
     let network = NetworkPe::new(&Open::for_tests(), "here".to_owned(), &LIMITS);
     let network = TestNetwork(network.expect("a timer"));
     let caps = WireCaps {
@@ -272,8 +272,7 @@ pub(super) fn origin() -> (TestNetwork, Origin<TestWire>) {
         is_slow: false,
         polled: None,
     };
-    let origin = Origin::new(wire, &network);
-    (network, origin)
+    Origin::new(wire, Arc::new(network))
 }
 
 static BYTES: [u8; 256] = [0; 256];
@@ -295,9 +294,9 @@ fn put(nbytes: usize, completion: Completion) -> Put {
 
 #[test]
 fn all_parts_of_a_put_start_before_it_waits() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     // SAFETY: a static source.
-    let done = unsafe { origin.put(&network, PEER, &put(100, Completion::Now)) };
+    let done = unsafe { origin.put(PEER, &put(100, Completion::Now)) };
     assert_eq!(done, Ok(()));
     assert_eq!(
         origin.wire.calls,
@@ -307,7 +306,7 @@ fn all_parts_of_a_put_start_before_it_waits() {
 
 #[test]
 fn all_parts_of_a_get_start_before_it_waits() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     origin.caps.longest_read = 64;
     let mut bytes = [0u8; 128];
     let dest = LocalBuf {
@@ -320,7 +319,7 @@ fn all_parts_of_a_get_start_before_it_waits() {
         completion: Completion::Now,
     };
     // SAFETY: the destination outlives the call.
-    assert_eq!(unsafe { origin.get(&network, PEER, &get) }, Ok(()));
+    assert_eq!(unsafe { origin.get(PEER, &get) }, Ok(()));
     assert_eq!(
         origin.wire.calls,
         [Called::Read, Called::Read, Called::Poll]
@@ -330,10 +329,10 @@ fn all_parts_of_a_get_start_before_it_waits() {
 /// A key that cannot be used is found before any write of the put has started.
 #[test]
 fn no_part_starts_before_all_keys_are_known() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     origin.wire.is_damaged = true;
     // SAFETY: a static source.
-    let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
+    let done = unsafe { origin.put(PEER, &put(200, Completion::AtQuiet)) };
     assert_eq!(done, Err(damaged(PEER, "key")));
     assert_eq!(
         origin.wire.calls,
@@ -342,7 +341,7 @@ fn no_part_starts_before_all_keys_are_known() {
     );
     origin.wire.is_damaged = false;
     // SAFETY: a static source.
-    let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
+    let done = unsafe { origin.put(PEER, &put(200, Completion::AtQuiet)) };
     let writes = origin
         .wire
         .calls
@@ -354,10 +353,10 @@ fn no_part_starts_before_all_keys_are_known() {
 
 #[test]
 fn parts_that_have_started_are_over_when_a_later_one_fails() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     (origin.wire.is_known, origin.wire.failing_write) = (true, 3);
     // SAFETY: a static source.
-    let done = unsafe { origin.put(&network, PEER, &put(200, Completion::AtQuiet)) };
+    let done = unsafe { origin.put(PEER, &put(200, Completion::AtQuiet)) };
     assert!(matches!(done, Err(Error::Invalid(_))), "{done:?}");
     assert_eq!((origin.wire.started, origin.wire.over), (2, 2));
 }
@@ -371,11 +370,10 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
         follows: Follows::All,
     };
     let calls = |order, signal: SignalUpdate, nbytes| {
-        let (network, mut origin) = origin();
+        let mut origin = origin();
         origin.caps.order = order;
         // SAFETY: a static source.
-        let done =
-            unsafe { origin.put_signal(&network, PEER, &put(nbytes, Completion::Now), &signal) };
+        let done = unsafe { origin.put_signal(PEER, &put(nbytes, Completion::Now), &signal) };
         assert_eq!(done, Ok(()));
         origin.wire.calls.retain(|call| *call != Called::Poll);
         origin.wire.calls
@@ -408,7 +406,7 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
         nbytes: 8,
     };
     for is_put in [true, false] {
-        let (network, mut origin) = origin();
+        let mut origin = origin();
         origin.batches = true;
         let get = Get {
             dest,
@@ -417,10 +415,10 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
         };
         let done = if is_put {
             // SAFETY: a static source.
-            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }
+            unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) }
         } else {
             // SAFETY: the destination outlives the origin.
-            unsafe { origin.get(&network, PEER, &get) }
+            unsafe { origin.get(PEER, &get) }
         };
         assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
         assert!(
@@ -439,16 +437,16 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
         (StreamOrder::Unordered, true, false),
         (StreamOrder::Everything, false, false),
     ] {
-        let (network, mut origin) = origin();
+        let mut origin = origin();
         origin.batches = true;
         (origin.caps.order, origin.caps.flushes_free) = (order, flushes_free);
         assert_eq!(
             // SAFETY: a static source.
-            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
+            unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) },
             Ok(())
         );
         let before_quiet = Some(Instant::now());
-        assert_eq!(origin.quiet(&network), Ok(()));
+        assert_eq!(origin.quiet(), Ok(()));
         assert_eq!(
             origin.batcher.last_busy() > before_quiet,
             sends,
@@ -458,7 +456,7 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
 }
 
 /// Issues a put with a signal that follows all operations before it.
-fn signal_after_all(origin: &mut Origin<TestWire>, network: &TestNetwork) {
+fn signal_after_all(origin: &mut Origin<TestWire>) {
     let op = AmoOp::Add;
     let signal = SignalUpdate {
         dest: at(0),
@@ -469,17 +467,17 @@ fn signal_after_all(origin: &mut Origin<TestWire>, network: &TestNetwork) {
     let put = put(64, Completion::AtQuiet);
     assert_eq!(
         // SAFETY: a static source.
-        unsafe { origin.put_signal(network, PEER, &put, &signal) },
+        unsafe { origin.put_signal(PEER, &put, &signal) },
         Ok(())
     );
 }
 
 #[test]
 fn a_put_that_comes_after_a_signal_does_not_wait_for_the_writes_before_it() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     origin.caps.order = StreamOrder::WritesBeforeMessages;
     for _ in 0..2 {
-        signal_after_all(&mut origin, &network);
+        signal_after_all(&mut origin);
     }
     let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
     assert_eq!(origin.wire.calls, calls, "nothing is flushed");
@@ -488,11 +486,11 @@ fn a_put_that_comes_after_a_signal_does_not_wait_for_the_writes_before_it() {
 
 #[test]
 fn nothing_waits_after_a_fence_where_the_wire_orders_everything() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     origin.caps.order = StreamOrder::Everything;
     for _ in 0..2 {
-        signal_after_all(&mut origin, &network);
-        assert_eq!(origin.fence(&network), Ok(()));
+        signal_after_all(&mut origin);
+        assert_eq!(origin.fence(), Ok(()));
     }
     let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
     assert_eq!(
@@ -510,46 +508,46 @@ fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything(
         ),
         (StreamOrder::Unordered, &[Called::Send]),
     ] {
-        let (network, mut origin) = origin();
+        let mut origin = origin();
         origin.caps.order = order;
         origin.batches = true;
         origin.batcher.session(true);
         assert_eq!(
             // SAFETY: a static source.
-            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
+            unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) },
             Ok(())
         );
-        assert_eq!(origin.try_send_batch(&network, PEER), Ok(()));
+        assert_eq!(origin.try_send_batch(PEER), Ok(()));
         assert_eq!(
             (origin.unsent.len(), &origin.wire.calls[..]),
             (1, &[][..]),
             "it is issued"
         );
-        assert_eq!(origin.send_question(&network, PEER), Ok(()));
+        assert_eq!(origin.send_question(PEER), Ok(()));
         assert_eq!(origin.wire.calls, calls, "{order:?}");
     }
 }
 
 #[test]
 fn what_is_batched_leaves_before_another_pe_is_reached() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     origin.batches = true;
     origin.batcher.session(true);
     let put = put(8, Completion::AtQuiet);
     // SAFETY: a static source.
-    assert_eq!(unsafe { origin.put(&network, PEER, &put) }, Ok(()));
+    assert_eq!(unsafe { origin.put(PEER, &put) }, Ok(()));
     assert_eq!(origin.wire.calls, []);
     // SAFETY: the same.
-    assert_eq!(unsafe { origin.put(&network, Pe(0), &put) }, Ok(()));
+    assert_eq!(unsafe { origin.put(Pe(0), &put) }, Ok(()));
     assert_eq!(origin.wire.calls, [Called::Send]);
 }
 
 #[test]
 fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     assert_eq!(
         // SAFETY: a static source.
-        unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) },
+        unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) },
         Ok(())
     );
     assert!(origin.is_unfinished(), "it is to be polled");
@@ -565,7 +563,7 @@ fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
         nbytes: 8,
     };
     for is_put in [true, false] {
-        let (network, mut origin) = origin();
+        let mut origin = origin();
         (origin.caps.polled, origin.wire.is_slow) = (PolledUntil::Started, true);
         let get = Get {
             dest,
@@ -574,78 +572,73 @@ fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
         };
         let done = if is_put {
             // SAFETY: a static source.
-            unsafe { origin.put(&network, PEER, &put(8, Completion::AtQuiet)) }
+            unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) }
         } else {
             // SAFETY: the destination outlives the origin.
-            unsafe { origin.get(&network, PEER, &get) }
+            unsafe { origin.get(PEER, &get) }
         };
         assert_eq!(done, Ok(()));
-        assert_eq!(origin.is_quiet(&network), Ok(false), "put: {is_put}");
+        assert_eq!(origin.is_quiet(), Ok(false), "put: {is_put}");
         origin.wire.is_slow = false;
-        assert_eq!(origin.is_quiet(&network), Ok(true), "put: {is_put}");
+        assert_eq!(origin.is_quiet(), Ok(true), "put: {is_put}");
     }
 }
 
 #[test]
 fn tests_for_quiet_between_batched_operations_stay_within_the_window() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     origin.batches = true;
     origin.batcher.session(true);
     let window = origin.caps.window;
     for _ in 0..window + 20 {
         // SAFETY: a static source.
-        let done = unsafe { origin.put(&network, PEER, &put(1, Completion::AtQuiet)) };
+        let done = unsafe { origin.put(PEER, &put(1, Completion::AtQuiet)) };
         assert_eq!(done, Ok(()));
-        assert_eq!(
-            origin.is_quiet(&network),
-            Ok(false),
-            "nothing is acknowledged"
-        );
+        assert_eq!(origin.is_quiet(), Ok(false), "nothing is acknowledged");
     }
     assert_eq!(origin.issued.unacked(PEER), window);
 }
 
 #[test]
 fn the_message_of_a_signal_follows_the_writes_before_it() {
-    let (network, mut origin) = origin();
-    signal_after_all(&mut origin, &network);
+    let mut origin = origin();
+    signal_after_all(&mut origin);
     let calls = [Called::Write, Called::Flush, Called::Poll, Called::Send];
     assert_eq!(origin.wire.calls, calls, "the wire does not order messages");
 }
 
 #[test]
 fn peers_are_not_served_once_what_is_awaited_is_over() {
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     // SAFETY: a static source.
-    let done = unsafe { origin.put(&network, PEER, &put(8, Completion::Now)) };
+    let done = unsafe { origin.put(PEER, &put(8, Completion::Now)) };
     assert_eq!(done, Ok(()));
     assert_eq!(origin.wire.calls, [Called::Write, Called::Poll]);
-    assert_eq!(network.0.state.polls(), 0, "the wire does not serve");
+    assert_eq!(origin.network.0.state.polls(), 0, "the wire does not serve");
 }
 
 /// The first poll of the wait completes the operations, so they are counted before it.
 #[test]
 fn operations_are_counted_before_the_wait_for_them_polls() {
     count_operations_in_flight();
-    let (network, mut origin) = origin();
+    let mut origin = origin();
     // SAFETY: a static source.
-    let done = unsafe { origin.put(&network, PEER, &put(100, Completion::Now)) };
+    let done = unsafe { origin.put(PEER, &put(100, Completion::Now)) };
     assert_eq!(done, Ok(()));
-    assert_eq!(network.0.state.activity().most_in_flight, 2);
+    assert_eq!(origin.network.0.state.activity().most_in_flight, 2);
 }
 
 /// Returns an issuer of this origin, whose owner has left a write in flight.
 pub(super) fn left_unfinished(
-    network: &TestNetwork,
     origin: Origin<TestWire>,
 ) -> (Arc<Issuers<TestWire>>, Arc<super::Issuer<TestWire>>) {
     let issuers = Arc::new(Issuers::default());
     let issuer = issuers
         .issuer((1, "SHMEM_TEST"), || Ok((origin, ())))
         .expect("an issuer");
-    let done = issuers.with_origin(network, &issuer, |origin, network| {
+    let done = issuers.with_origin(&issuer, |origin| {
         // SAFETY: a static source.
-        unsafe { origin.put(network, PEER, &put(8, Completion::AtQuiet)) }
+        unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) }
     });
     assert_eq!(done, Ok(()));
     (issuers, issuer)

@@ -130,7 +130,7 @@ impl SimulatedNetwork {
 /// A PE.
 pub struct SimulatedPe {
     pub issuers: Issuers<SimulatedWire>,
-    pub network: SimulatedNetwork,
+    pub network: Arc<SimulatedNetwork>,
 }
 
 impl Issuing for SimulatedPe {
@@ -140,12 +140,8 @@ impl Issuing for SimulatedPe {
         &self.issuers
     }
 
-    fn network(&self) -> &SimulatedNetwork {
-        &self.network
-    }
-
     fn poll(&self) -> Result<bool, Error> {
-        self.issuers.finish(&self.network, PollingThread::Waiter);
+        self.issuers.finish(PollingThread::Waiter);
         let worked = world::serve();
         self.network.local.loss.check().map(|()| worked)
     }
@@ -185,19 +181,19 @@ impl SimulatedPe {
         local.segments = registered(&memories[pe.index()], &Segment::ALL);
         SimulatedPe {
             issuers: Issuers::default(),
-            network: SimulatedNetwork {
+            network: Arc::new(SimulatedNetwork {
                 local,
                 kind,
                 host,
                 replies: ReplyTable::default(),
                 n_pes,
-            },
+            }),
         }
     }
 
     /// Lets the service thread poll the unfinished issuers. Returns true if it must poll again.
     pub fn serve_unfinished(&self) -> bool {
-        self.issuers.finish(&self.network, PollingThread::Service)
+        self.issuers.finish(PollingThread::Service)
     }
 }
 

@@ -40,6 +40,7 @@ mod teams;
 
 pub use api::{amo, ctx, heap, local, lock, rma, signal, team, wait};
 pub use call::thread;
+pub use call::warning::claim as claim_message;
 pub use call::{Call, CallName};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step};

@@ -15,7 +15,8 @@ use rushmem_runtime::setup;
 
 impl<L: ThreadLevel> Shmem<L> {
     /// Allocates one atomic element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
-    /// Collective. The job ends with a message in the same cases as for [`array`](Self::array).
+    /// Collective. Panics, or ends the job with a message, in the same cases as
+    /// [`array`](Self::array).
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -23,6 +24,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// let mine = shmem.fetch_inc(&ticket, 0);
     /// assert!((100..100 + u64::from(shmem.n_pes())).contains(&mine));
     /// ```
+    #[track_caller]
     pub fn atomic<T: AtomicValue>(&self, value: T) -> SymBox<'_, Atomic<T>> {
         let one = self.zeroed();
         self.set(&one, value, self.my_pe());
@@ -31,8 +33,8 @@ impl<L: ThreadLevel> Shmem<L> {
     }
 
     /// Allocates atomic elements with these values on each PE (`shmem_malloc`, §9.3.1). Collective.
-    /// The job ends with a message in the same cases as for [`array`](Self::array), for example if
-    /// another PE passes another number of values.
+    /// Panics, or ends the job with a message, in the same cases as [`array`](Self::array), for
+    /// example if another PE passes another number of values.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -41,6 +43,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// shmem.fetch_all(&mut seen, &least, 0);
     /// assert_eq!(seen, [i64::MAX; 4]);
     /// ```
+    #[track_caller]
     pub fn atomics<T: AtomicValue>(&self, values: &[T]) -> SymArray<'_, Atomic<T>> {
         let array = self.array(values.len());
         self.set_all(&array, values, self.my_pe());

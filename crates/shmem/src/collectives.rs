@@ -9,8 +9,8 @@
 //! to other memory.
 #![allow(unsafe_code)]
 
-use crate::element::fail;
 use crate::operator::{Operator, Sum};
+use crate::panics::mistake;
 use crate::rma::require_same_length;
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
@@ -19,7 +19,6 @@ use bytemuck::Pod;
 use rushmem_runtime::alltoallv::{self, TargetBlocks};
 use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::{Call, collectives};
-use std::panic::Location;
 
 /// Blocks of an array, one for each member of a team. All numbers are numbers of elements, not of
 /// bytes.
@@ -218,7 +217,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         elements_of::<T>(unsafe { alltoallv::alltoallv_packed(call, team, target, nbytes, from) })
     }
 
-    /// Returns the offsets and lengths of blocks in bytes. Ends the job with a message unless there
+    /// Returns the offsets and lengths of blocks in bytes. Panics unless there
     /// is a block for each member, and all are within `source`.
     #[track_caller]
     fn blocks<T: Pod>(
@@ -328,20 +327,19 @@ pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
     nbytes.checked_div(size_of::<T>()).unwrap_or(0)
 }
 
-/// Ends the job with a message unless both views start at the same element, or have none in common.
+/// Panics unless both views start at the same element, or have none in common.
 #[track_caller]
 pub(crate) fn require_apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
     let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
     if to != from && to < from + bytes_of(source) && from < to + bytes_of(dest) {
-        let place = Location::caller();
-        fail!(
+        mistake!(
             call,
-            "arguments dest and source overlap, at {place}; pass the same elements for both, or elements that do not overlap"
+            "arguments dest and source overlap; pass the same elements for both, or elements that do not overlap"
         )
     }
 }
 
-/// Ends the job with a message unless `nblocks` blocks of `bsize` elements, `stride` elements
+/// Panics unless `nblocks` blocks of `bsize` elements, `stride` elements
 /// apart, fit into an array of `len` elements without overlap.
 #[inline]
 #[track_caller]
@@ -373,11 +371,10 @@ fn beyond(
     bsize: usize,
     nblocks: usize,
 ) -> ! {
-    let place = Location::caller();
-    fail!(
+    mistake!(
         call,
-        "argument {argument} has {len} elements, in which {nblocks} blocks of {bsize} that are {stride} elements apart do not \
-         lie one after the other, at {place}; make it larger, or the stride at least {bsize} and fitting"
+        "argument {argument} has {len} elements, in which {nblocks} blocks of {bsize} that are \
+         {stride} elements apart do not lie one after the other; make it larger, or the stride at least {bsize} and fitting"
     )
 }
 
@@ -385,9 +382,8 @@ fn beyond(
 #[inline(never)]
 #[track_caller]
 pub(crate) fn wrong_length(call: Call, len: usize, needed: usize) -> ! {
-    let place = Location::caller();
-    fail!(
+    mistake!(
         call,
-        "an argument has {len} elements, but {needed} are needed, at {place}; slice or enlarge it"
+        "an argument has {len} elements, but {needed} are needed; slice or enlarge it"
     )
 }

@@ -91,11 +91,3 @@ pub(crate) struct Plain<T>(pub(crate) T);
 
 // SAFETY: no byte of a `Symmetric` is padding.
 unsafe impl<T: Symmetric> Element for Plain<T> {}
-
-/// Ends the job with one message, which names the call and says what is wrong.
-macro_rules! fail {
-    ($call:expr, $($why:tt)*) => {
-        $call.fail(format_args!($($why)*))
-    };
-}
-pub(crate) use fail;

@@ -1,30 +1,105 @@
-//! Names the PE before the message of a panic, and ends the job if a panic drops what other PEs need.
+//! The panics of wrong arguments, the message of each panic in a job, and the end of the job if a
+//! panic drops what other PEs need.
 
-use rushmem_runtime::setup;
-use std::panic;
-use std::sync::Once;
+use rushmem_runtime::{Call, claim_message, setup};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::panic::{self, PanicHookInfo};
+use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-/// From now on, prints the number of this PE before the message of each panic, which the hook that
-/// is set now prints. Has no effect the second time: a PE keeps its number.
+/// Panics at the program's call, whose functions have `#[track_caller]`, with a message that names
+/// the call and says what is wrong.
+#[cold]
+#[inline(never)]
+#[track_caller]
+pub(crate) fn panic_at_caller(call: Call, why: fmt::Arguments<'_>) -> ! {
+    panic!("{call}: {why}")
+}
+
+/// Panics because of a wrong argument: `mistake!(call, "argument pe is {pe}")`.
+macro_rules! mistake {
+    ($call:expr, $($why:tt)*) => {
+        $crate::panics::panic_at_caller($call, format_args!($($why)*))
+    };
+}
+pub(crate) use mistake;
+
+/// The exit status of a Rust program that panicked.
+const PANICKED: i32 = 101;
+/// The time that a PE gives another PE of its node to print the same message and to end the job.
+const OTHER_PRINTS: Duration = Duration::from_secs(1);
+
+type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send>;
+
+thread_local! {
+    /// The message of the last panic of this thread, if another PE of the node has printed it.
+    static PRINTED_ELSEWHERE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// From now on, names this PE before the message of each panic. If several PEs of a node panic with
+/// the same message at the same place, the first one prints it. A hook of the program that is set
+/// now is called on each PE. Has no effect the second time: a PE keeps its number.
 pub(crate) fn name_pe(pe: i32) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let print = panic::take_hook();
+        let (print, is_of_program) = take_hook();
         panic::set_hook(Box::new(move |panic| {
+            let message = message(panic);
+            if !is_of_program && !claim(&message) {
+                PRINTED_ELSEWHERE.set(Some(format!("PE {pe}: a panic: {message}")));
+                return;
+            }
+            PRINTED_ELSEWHERE.set(None);
             eprintln!("PE {pe}: a panic:");
             print(panic);
         }));
     });
 }
 
-/// The exit status of a Rust program that panicked.
-const PANICKED: i32 = 101;
+/// Returns the hook that is set, and false if it is the one of the standard library, which prints.
+fn take_hook() -> (Hook, bool) {
+    let hook = panic::take_hook();
+    // To take a hook sets the one of the standard library. Both are then calls of the same function
+    // without a state, so their addresses and tables of functions are equal. Should they ever
+    // differ, each PE prints its message.
+    let of_library = panic::take_hook();
+    let is_of_library = std::ptr::eq(&raw const *hook, &raw const *of_library);
+    (hook, !is_of_library)
+}
+
+fn message(panic: &PanicHookInfo<'_>) -> String {
+    let why = panic.payload_as_str().unwrap_or("a value");
+    match panic.location() {
+        Some(place) => format!("{why} (at {place})"),
+        None => why.to_owned(),
+    }
+}
+
+/// Returns true if this PE is the one of its node that prints a message. The node remembers who is
+/// first, but not that it is this PE, which may panic several times.
+fn claim(message: &str) -> bool {
+    static CLAIMED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_first = claimed.contains(message) || claim_message(message);
+    if is_first {
+        claimed.insert(message.to_owned());
+    }
+    is_first
+}
 
 /// Ends the job if the calling thread panics: the PE will not take part in the collective calls for
 /// which the others wait.
 pub(crate) fn end_if_panicking() {
-    if thread::panicking() {
-        setup::global_exit(call!("panic"), PANICKED);
+    if !thread::panicking() {
+        return;
     }
+    if let Some(message) = PRINTED_ELSEWHERE.take() {
+        thread::sleep(OTHER_PRINTS);
+        // The other PE has not ended the job: it printed the message of a panic that it caught.
+        eprintln!("{message}");
+    }
+    setup::global_exit(call!("panic"), PANICKED);
 }

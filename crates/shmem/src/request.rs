@@ -246,8 +246,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     }
 }
 
-/// Returns the addresses of both vectors, and the number `n` that the runtime takes. Ends the job
-/// with a message if the vectors overlap.
+/// Returns the addresses of both vectors, and the number `n` that the runtime takes. Panics if the
+/// vectors overlap.
 #[track_caller]
 fn vectors<T: Pod>(
     call: Call,

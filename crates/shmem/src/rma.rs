@@ -3,6 +3,7 @@
 
 use crate::context::{Context, ContextKind, number};
 use crate::element::{Plain, Symmetric};
+use crate::panics::mistake;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
 use crate::symmetric::view::{AsElement, AsElements, SymRef, SymSlice};
@@ -79,8 +80,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// §9.6.1.1). The source may be reused on return; the data are at `pe` after a
     /// [`quiet`](Context::quiet).
     ///
-    /// The job ends with a message if the lengths differ or there is no such PE, as for all
-    /// transfers.
+    /// # Panics
+    /// If the lengths differ or there is no such PE, as all transfers.
     #[inline]
     #[track_caller]
     pub fn put<'a, T: Pod>(&self, dest: impl AsElements<'a, T>, source: impl Source<T>, pe: u32) {
@@ -126,7 +127,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 }
 
-/// Ends the job unless both sides of a transfer have the same number of elements.
+/// Panics unless both sides of a transfer have the same number of elements.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn require_same_length(name: Call, dest: usize, source: usize) {
@@ -139,8 +140,8 @@ pub(crate) fn require_same_length(name: Call, dest: usize, source: usize) {
 #[inline(never)]
 #[track_caller]
 fn lengths_differ(name: Call, dest: usize, source: usize) -> ! {
-    let place = std::panic::Location::caller();
-    name.fail(format_args!(
-        "argument dest has {dest} elements and argument source {source}, at {place}; slice the longer one"
-    ))
+    mistake!(
+        name,
+        "argument dest has {dest} elements and argument source {source}; slice the longer one"
+    )
 }

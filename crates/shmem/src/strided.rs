@@ -16,8 +16,7 @@ use rushmem_runtime::rma;
 /// The distances between blocks in the destination and in the source (`dst` and `sst` of §9.6.1.3
 /// to §9.6.1.8, and of §9.10.6), in elements, not bytes.
 ///
-/// The job ends with a message if a block is beyond the source or destination, or if blocks
-/// overlap.
+/// The transfers panic if a block is beyond the source or destination, or if blocks overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strides {
     /// The number of elements from the start of a block to the start of the next one in the

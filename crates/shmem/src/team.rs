@@ -1,6 +1,7 @@
 //! Teams (OpenSHMEM 1.6, §9.4): groups of PEs that number themselves from 0.
 
 use crate::context::{Context, ContextConfig, ContextKind, Created, Owned};
+use crate::panics::mistake;
 use crate::thread_level::{Single, ThreadLevel, Threads};
 use rushmem_runtime::team;
 use rushmem_runtime::{Context as _, TeamHandle, collectives, ctx};
@@ -71,7 +72,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     }
 
     /// Creates a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
-    /// collective. Ends the job with a message if there are too many.
+    /// collective. Panics if there are too many.
+    #[track_caller]
     pub fn context<K: ContextKind + Created>(&self) -> Context<'_, K, L> {
         self.context_with(ContextConfig::default())
     }
@@ -84,12 +86,13 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// let config = shmem::ContextConfig { no_store: true };
     /// let context = team.context_with::<shmem::Private>(config);
     /// ```
+    #[track_caller]
     pub fn context_with<K: ContextKind + Created>(
         &self,
         config: ContextConfig,
     ) -> Context<'_, K, L> {
         self.try_context_with(config)
-            .unwrap_or_else(|error| call!("Team::context").fail(format_args!("{error}")))
+            .unwrap_or_else(|error| mistake!(call!("Team::context"), "{error}"))
     }
 
     /// Works as [`context`](Self::context), but returns an error if there are too many contexts.

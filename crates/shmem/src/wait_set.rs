@@ -6,13 +6,12 @@
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind};
-use crate::element::fail;
+use crate::panics::mistake;
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::thread_level::ThreadLevel;
 use crate::wait::{Awaited, Cmp};
 use core::ffi::c_int;
 use rushmem_runtime::{Call, wait};
-use std::panic::Location;
 
 /// The values with which elements are compared (§9.11.2 to §9.11.14).
 #[derive(Clone, Copy, Debug)]
@@ -89,10 +88,9 @@ impl<T> WaitSet<T> {
 #[cold]
 #[track_caller]
 fn other_length(call: Call, argument: &str, len: usize, nelems: usize) -> ! {
-    let place = Location::caller();
-    fail!(
+    mistake!(
         call,
-        "argument {argument} has {len} entries for {nelems} elements, at {place}; give each one its own"
+        "argument {argument} has {len} entries for {nelems} elements; give each one its own"
     )
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn set_claim(claim: fn(&str) -> bool) {
 
 /// Claims a message for this PE. Returns false if another PE of this node has claimed it and prints
 /// it.
-pub(super) fn claim(message: &str) -> bool {
+pub fn claim(message: &str) -> bool {
     process::is_child() || CLAIM.get().is_none_or(|claim| claim(message))
 }
 

@@ -3,6 +3,7 @@
 
 use crate::element::{Plain, PlainData, Symmetric};
 use crate::job::Shmem;
+use crate::panics::mistake;
 use crate::symmetric::block::SymBlock;
 use crate::symmetric::view::{SymRef, SymSlice};
 use crate::thread_level::ThreadLevel;
@@ -46,10 +47,12 @@ impl std::error::Error for OutOfMemory {}
 
 impl<L: ThreadLevel> Shmem<L> {
     /// Allocates `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
-    /// The job ends with a message if there is no room, or if another PE allocates something else.
+    /// Panics if there is no room, which is so on all PEs. The job ends with a message if another
+    /// PE allocates something else.
+    #[track_caller]
     pub fn array<T: Symmetric>(&self, len: usize) -> SymArray<'_, T> {
         self.try_array(len)
-            .unwrap_or_else(|error| call!("Shmem::array").fail(format_args!("{error}")))
+            .unwrap_or_else(|error| mistake!(call!("Shmem::array"), "{error}"))
     }
 
     /// Works as [`array`](Self::array), but returns an error if there is no room.

@@ -13,7 +13,9 @@ pub struct SymBox<'s, T: Symmetric>(SymArray<'s, T>);
 
 impl<L: ThreadLevel> Shmem<L> {
     /// Allocates one element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
-    /// Collective. The job ends with a message in the same cases as for [`array`](Self::array).
+    /// Collective. Panics, or ends the job with a message, in the same cases as
+    /// [`array`](Self::array).
+    #[track_caller]
     pub fn boxed<T: Pod>(&self, value: T) -> SymBox<'_, T> {
         let one = self.zeroed();
         one.store(value);
@@ -21,8 +23,9 @@ impl<L: ThreadLevel> Shmem<L> {
         one
     }
 
-    /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends
-    /// with a message in the same cases as for [`array`](Self::array).
+    /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. Panics, or ends
+    /// the job with a message, in the same cases as [`array`](Self::array).
+    #[track_caller]
     pub fn zeroed<T: Symmetric>(&self) -> SymBox<'_, T> {
         SymBox(self.array(1))
     }

@@ -5,8 +5,9 @@
 //! [`symmetric!`](crate::symmetric!) makes values, since it makes static variables.
 #![allow(unsafe_code)]
 
-use crate::element::{Symmetric, fail};
+use crate::element::Symmetric;
 use crate::job::Shmem;
+use crate::panics::mistake;
 use crate::symmetric::view::{SymRef, SymSlice};
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
@@ -17,8 +18,7 @@ use std::fmt;
 /// A static variable of the program, which every PE has (OpenSHMEM 1.6, §4). It is declared by
 /// [`symmetric!`](crate::symmetric!), and a handle of the library is needed to access it.
 ///
-/// Variables of shared libraries are not symmetric: the first access of one ends the job with a
-/// message.
+/// Variables of shared libraries are not symmetric: the first access of one panics.
 #[repr(transparent)]
 pub struct SymStatic<T>(UnsafeCell<T>);
 
@@ -87,9 +87,9 @@ impl<T: Symmetric> SymStatic<T> {
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// Returns the variable as one element (§4). The job ends with a message if it is not
-    /// symmetric.
+    /// Returns the variable as one element (§4). Panics if it is not symmetric.
     #[inline]
+    #[track_caller]
     pub fn element<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymRef<'s, T> {
         self.check(shmem);
         // SAFETY: a static variable, which was just checked to be symmetric. It is never freed, and
@@ -99,10 +99,11 @@ impl<T: Symmetric> SymStatic<T> {
 }
 
 impl<T> SymStatic<T> {
+    #[track_caller]
     fn check<L: ThreadLevel>(&'static self, shmem: &Shmem<L>) {
         let at = self.0.get();
         if setup::addr_accessible(call!("SymStatic"), at.cast(), shmem.my_pe() as i32) == 0 {
-            fail!(
+            mistake!(
                 call!("SymStatic"),
                 "the variable at {at:p} is not symmetric: it is not a static variable of the program itself"
             );
@@ -119,8 +120,9 @@ impl<T: Symmetric, const N: usize> SymStatic<[T; N]> {
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// Returns the elements of an array (§4). The job ends with a message if it is not symmetric.
+    /// Returns the elements of an array (§4). Panics if it is not symmetric.
     #[inline]
+    #[track_caller]
     pub fn elements<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymSlice<'s, T> {
         self.check(shmem);
         // SAFETY: `N` elements of a static variable, which was just checked to be symmetric. It is

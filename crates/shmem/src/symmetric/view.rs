@@ -6,7 +6,8 @@
 //! size, may have bytes of several such values.
 #![allow(unsafe_code)]
 
-use crate::element::{Plain, PlainData, Symmetric, fail};
+use crate::element::{Plain, PlainData, Symmetric};
+use crate::panics::mistake;
 use rushmem_runtime::{local, setup};
 use std::fmt;
 use std::marker::PhantomData;
@@ -102,8 +103,8 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         self.len == 0
     }
 
-    /// Returns a view of the elements in a range of indices. Ends the job with a message if the
-    /// range is out of bounds.
+    /// Returns a view of the elements in a range of indices. Panics if the range is
+    /// out of bounds.
     #[inline]
     #[track_caller]
     pub fn slice(self, range: impl RangeBounds<usize>) -> SymSlice<'a, T> {
@@ -127,8 +128,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         }
     }
 
-    /// Returns a view of the element at an index. Ends the job with a message if the index is out
-    /// of bounds.
+    /// Returns a view of the element at an index. Panics if the index is out of bounds.
     #[inline]
     #[track_caller]
     pub fn at(self, index: usize) -> SymRef<'a, T> {
@@ -201,8 +201,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         self.at(index).store(value);
     }
 
-    /// Copies this PE's elements to `dest`. The job ends with a message if `dest` has another
-    /// length.
+    /// Copies this PE's elements to `dest`. Panics if `dest` has another length.
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(self, dest: &mut [T])
@@ -222,8 +221,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
         }
     }
 
-    /// Copies `source` to this PE's elements. The job ends with a message if `source` has another
-    /// length.
+    /// Copies `source` to this PE's elements. Panics if `source` has another length.
     #[inline]
     #[track_caller]
     pub fn copy_from_slice(self, source: &[T])
@@ -327,10 +325,9 @@ fn address_on<T>(own: *mut T, pe: u32) -> Option<*mut T> {
 #[inline(never)]
 #[track_caller]
 fn out_of_bounds(what: fmt::Arguments<'_>, len: usize) -> ! {
-    let place = std::panic::Location::caller();
-    fail!(
+    mistake!(
         call!("SymSlice"),
-        "{what} is out of bounds of {len} elements, at {place}"
+        "{what} is out of bounds of {len} elements"
     )
 }
 
@@ -338,10 +335,9 @@ fn out_of_bounds(what: fmt::Arguments<'_>, len: usize) -> ! {
 #[inline(never)]
 #[track_caller]
 fn differ(here: usize, there: usize) -> ! {
-    let place = std::panic::Location::caller();
-    fail!(
+    mistake!(
         call!("SymSlice"),
-        "{here} symmetric elements cannot be copied from or to {there} elements, at {place}"
+        "{here} symmetric elements cannot be copied from or to {there} elements; slice the longer one"
     )
 }
 

@@ -20,19 +20,19 @@ macro_rules! counted {
 }
 
 counted! {
-    fn rust_put(shmem: &Shmem, dest: SymSlice<'_, i64>, source: &[i64], pe: u32) {
+    fn rust_put(shmem: &Shmem, dest: SymSlice<'_, i64>, source: &[i64], pe: usize) {
         shmem.put(dest, source, pe);
     }
-    fn rust_get(shmem: &Shmem, dest: &mut [i64], source: SymSlice<'_, i64>, pe: u32) {
+    fn rust_get(shmem: &Shmem, dest: &mut [i64], source: SymSlice<'_, i64>, pe: usize) {
         shmem.get(dest, source, pe);
     }
-    fn rust_p(shmem: &Shmem, dest: SymRef<'_, i64>, value: i64, pe: u32) {
+    fn rust_p(shmem: &Shmem, dest: SymRef<'_, i64>, value: i64, pe: usize) {
         shmem.p(dest, value, pe);
     }
-    fn rust_g(shmem: &Shmem, source: SymRef<'_, i64>, pe: u32) -> i64 {
+    fn rust_g(shmem: &Shmem, source: SymRef<'_, i64>, pe: usize) -> i64 {
         shmem.g(source, pe)
     }
-    fn rust_fetch_add(shmem: &Shmem, dest: SymRef<'_, Atomic<i64>>, value: i64, pe: u32) -> i64 {
+    fn rust_fetch_add(shmem: &Shmem, dest: SymRef<'_, Atomic<i64>>, value: i64, pe: usize) -> i64 {
         shmem.fetch_add(dest, value, pe)
     }
 }

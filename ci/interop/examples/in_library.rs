@@ -21,7 +21,7 @@ pub extern "C" fn run_in_library(with_static: c_int) {
 }
 
 fn ring(shmem: &Shmem) {
-    let (me, n) = (u64::from(shmem.my_pe()), u64::from(shmem.n_pes()));
+    let (me, n) = (shmem.my_pe() as u64, shmem.n_pes() as u64);
     let mut inbox = shmem.array::<u64>(3);
     shmem.put(&inbox, &[me; 3], (shmem.my_pe() + 1) % shmem.n_pes());
     let sum = inbox.epoch(|own| own.iter().sum::<u64>());

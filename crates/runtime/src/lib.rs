@@ -46,7 +46,8 @@ pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step};
 pub use end::crash;
 pub use job::handle::{ContextHandle, RequestHandle, TeamHandle};
-pub use net::contexts::{Context, DefaultContext};
+pub use memory::address::{ExistingPe, PeNumber};
+pub use net::contexts::{Context, DefaultContext, PeArgument};
 pub use net::order;
 pub use process::{also_flush, time};
 

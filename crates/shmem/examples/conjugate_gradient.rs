@@ -50,11 +50,7 @@ fn plus(x: &[f64], factor: f64, y: &[f64]) -> Vec<f64> {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes, world) = (
-        shmem.my_pe() as usize,
-        shmem.n_pes() as usize,
-        shmem.world(),
-    );
+    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
     let dot = |x: &[f64], y: &[f64]| {
         world.reduce_value(Sum, x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>())
     };

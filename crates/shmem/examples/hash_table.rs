@@ -28,10 +28,10 @@ impl<'s> HashTable<'s> {
     }
 
     /// Returns the slots in which a key may be, in the order of the search: an index and a PE.
-    fn places(&self, key: u64) -> impl Iterator<Item = (usize, u32)> {
-        let all = SLOTS * self.shmem.n_pes() as usize;
+    fn places(&self, key: u64) -> impl Iterator<Item = (usize, usize)> {
+        let all = SLOTS * self.shmem.n_pes();
         let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
-        (first..first + all).map(move |slot| (slot % SLOTS, (slot % all / SLOTS) as u32))
+        (first..first + all).map(move |slot| (slot % SLOTS, slot % all / SLOTS))
     }
 
     /// Adds to the sum of a key. Returns false if the table is full.
@@ -61,7 +61,7 @@ impl<'s> HashTable<'s> {
 fn main() {
     let shmem = shmem::init();
     let table = HashTable::new(&shmem);
-    let (me, n_pes) = (u64::from(shmem.my_pe()), u64::from(shmem.n_pes()));
+    let (me, n_pes) = (shmem.my_pe() as u64, shmem.n_pes() as u64);
     for pe in [me, (me + 1) % n_pes] {
         for key in pe * KEYS + 1..=(pe + 1) * KEYS {
             assert!(table.add(key, key));

@@ -47,7 +47,7 @@ impl<'s> Inbox<'s> {
         }
     }
 
-    fn send(&self, shmem: &Shmem, step: u64, values: &[f64], pe: u32) {
+    fn send(&self, shmem: &Shmem, step: u64, values: &[f64], pe: usize) {
         let room = self.rows.slice(row(step as usize % 2));
         shmem.put_signal(room, values, &self.step, SignalOp::Set(step), pe);
     }
@@ -83,8 +83,8 @@ fn main() {
     }
 
     // Each PE checks its rows against the whole plate, which it computes alone.
-    let whole = (0..STEPS).fold(plate(ROWS * n_pes as usize, 1.0), |plate, _| step(&plate));
-    let first = 1 + me as usize * ROWS;
+    let whole = (0..STEPS).fold(plate(ROWS * n_pes, 1.0), |plate, _| step(&plate));
+    let first = 1 + me * ROWS;
     assert_eq!(
         mine[COLUMNS..][..ROWS * COLUMNS],
         whole[row(first).start..][..ROWS * COLUMNS]

@@ -3,29 +3,29 @@
 use shmem::Atomic;
 
 /// The number of bins on each PE.
-const BINS: u64 = 16;
-const KEYS: u64 = 1000;
+const BINS: usize = 16;
+const KEYS: usize = 1000;
 
 /// Returns the bin of the key with this number.
-fn bin(key: u64, n_pes: u64) -> u64 {
+fn bin(key: usize, n_pes: usize) -> usize {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (BINS * n_pes)
 }
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (u64::from(shmem.my_pe()), u64::from(shmem.n_pes()));
-    let counts = shmem.array::<Atomic<u64>>(BINS as usize);
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    let counts = shmem.array::<Atomic<u64>>(BINS);
     for key in me * KEYS..(me + 1) * KEYS {
         let bin = bin(key, n_pes);
-        shmem.inc(counts.at((bin % BINS) as usize), (bin / BINS) as u32);
+        shmem.inc(counts.at(bin % BINS), bin / BINS);
     }
     shmem.barrier_all();
 
-    let mut expected = [0; BINS as usize];
+    let mut expected = [0; BINS];
     let all = (0..n_pes * KEYS).map(|key| bin(key, n_pes));
     all.filter(|bin| bin / BINS == me)
-        .for_each(|bin| expected[(bin % BINS) as usize] += 1);
-    let mut mine = [0; BINS as usize];
+        .for_each(|bin| expected[bin % BINS] += 1);
+    let mut mine = [0; BINS];
     shmem.fetch_all(&mut mine, &counts, shmem.my_pe());
     assert_eq!(mine, expected);
     println!("PE {me} has the bins {mine:?}");

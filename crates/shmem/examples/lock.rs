@@ -22,6 +22,6 @@ fn main() {
     }
     shmem.barrier_all();
     let last = shmem.g(numbers.at(0), 0);
-    assert_eq!(last, TIMES * u64::from(shmem.n_pes()));
+    assert_eq!(last, TIMES * shmem.n_pes() as u64);
     println!("PE {} has seen {last} turns", shmem.my_pe());
 }

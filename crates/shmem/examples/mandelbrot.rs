@@ -21,7 +21,7 @@ fn steps(column: usize, row: usize) -> u8 {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe() as usize, shmem.n_pes() as usize);
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     let pixels = |row| (0..WIDTH).map(move |column| steps(column, row));
     let rows = shmem.array(HEIGHT.div_ceil(n_pes) * WIDTH);
     for (own, row) in (me..HEIGHT).step_by(n_pes).enumerate() {
@@ -36,7 +36,7 @@ fn main() {
             shmem.get(
                 &mut line,
                 rows.slice(own * WIDTH..(own + 1) * WIDTH),
-                (row % n_pes) as u32,
+                row % n_pes,
             );
             assert!(line.into_iter().eq(pixels(row)));
             println!(

@@ -4,7 +4,7 @@
 use shmem::Max;
 
 /// Returns the value of a PE. The last PE does not have the greatest one.
-fn value(pe: u32) -> u32 {
+fn value(pe: usize) -> usize {
     pe * 5 % 7
 }
 

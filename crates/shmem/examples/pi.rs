@@ -12,11 +12,11 @@ fn random(i: u64) -> f64 {
 
 fn main() {
     let shmem = shmem::init();
-    let first = u64::from(shmem.my_pe()) * DARTS;
+    let first = shmem.my_pe() as u64 * DARTS;
     let hits = |i: &u64| random(2 * i).hypot(random(2 * i + 1)) <= 1.0;
     let hits = (first..first + DARTS).filter(hits).count() as u64;
     let all = shmem.world().reduce_value(Sum, hits);
-    let pi = 4.0 * all as f64 / (DARTS * u64::from(shmem.n_pes())) as f64;
+    let pi = 4.0 * all as f64 / (DARTS * shmem.n_pes() as u64) as f64;
     assert!((pi - std::f64::consts::PI).abs() < 0.05);
     println!(
         "PE {} had {hits} hits of {all}: pi is about {pi:.3}",

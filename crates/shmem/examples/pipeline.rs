@@ -15,8 +15,8 @@ const ROOM: u64 = 3;
 /// This PE's stage of a pipeline.
 struct Stage<'s> {
     shmem: &'s Shmem,
-    before: Option<u32>,
-    after: Option<u32>,
+    before: Option<usize>,
+    after: Option<usize>,
     inbox: SymArray<'s, u64>,
     /// The number of blocks that were put into the inbox of this PE.
     arrived: SymBox<'s, Signal>,
@@ -25,7 +25,7 @@ struct Stage<'s> {
 }
 
 impl<'s> Stage<'s> {
-    fn new(shmem: &'s Shmem, before: Option<u32>, after: Option<u32>) -> Stage<'s> {
+    fn new(shmem: &'s Shmem, before: Option<usize>, after: Option<usize>) -> Stage<'s> {
         let inbox = shmem.array(BLOCK * ROOM as usize);
         Stage {
             shmem,
@@ -58,7 +58,7 @@ impl<'s> Stage<'s> {
     /// Waits for room on the next PE, and sends a block to it.
     async fn send(&self, number: u64, block: Vec<u64>) {
         let Some(after) = self.after else {
-            return assert_eq!(block, [number + u64::from(self.shmem.n_pes()); BLOCK]);
+            return assert_eq!(block, [number + self.shmem.n_pes() as u64; BLOCK]);
         };
         let taken = (number + 1).saturating_sub(ROOM);
         self.shmem.signal_until(&self.taken, Cmp::Ge, taken).await;

@@ -18,7 +18,7 @@ fn keys(pe: usize) -> impl Iterator<Item = u64> {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe() as usize, shmem.n_pes() as usize);
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     let bucket = |key: u64| (key as usize * n_pes) / MOST as usize;
     let inbox = shmem.array(ROOM);
     let filled = shmem.zeroed::<Atomic<usize>>();
@@ -29,12 +29,12 @@ fn main() {
         // Each PE begins with its own bucket, so that at any time PEs put to different ones.
         for pe in (me..n_pes).chain(0..me) {
             let keys = &buckets[pe];
-            let start = shmem.fetch_add(&filled, keys.len(), pe as u32);
-            s.put_nbi(inbox.slice(start..start + keys.len()), keys, pe as u32);
+            let start = shmem.fetch_add(&filled, keys.len(), pe);
+            s.put_nbi(inbox.slice(start..start + keys.len()), keys, pe);
         }
     });
     shmem.barrier_all();
-    let mut sorted = inbox.slice(..shmem.fetch(&filled, me as u32)).to_vec();
+    let mut sorted = inbox.slice(..shmem.fetch(&filled, me)).to_vec();
     sorted.sort_unstable();
 
     let mut expected: Vec<u64> = (0..n_pes)

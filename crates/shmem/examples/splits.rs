@@ -1,7 +1,7 @@
 //! Teams of the rows and columns of a grid of PEs, in 2 and in 3 dimensions.
 
 /// Returns two factors of `n` that are about the same, the greater one first.
-fn two_factors(n: u32) -> [u32; 2] {
+fn two_factors(n: usize) -> [usize; 2] {
     let x = (n.isqrt()..=n)
         .find(|x| n.is_multiple_of(*x))
         .expect("n divides n");
@@ -9,8 +9,8 @@ fn two_factors(n: u32) -> [u32; 2] {
 }
 
 /// Returns three factors of `n`.
-fn three_factors(n: u32) -> [u32; 3] {
-    let root = f64::from(n).cbrt().ceil() as u32;
+fn three_factors(n: usize) -> [usize; 3] {
+    let root = (n as f64).cbrt().ceil() as usize;
     let x = (1..=root)
         .rev()
         .find(|x| n.is_multiple_of(*x))
@@ -28,7 +28,7 @@ fn main() {
     let (row, column) = world.split_2d(width).expect("few teams are made");
     assert_eq!((row.n_pes(), column.n_pes()), (width, height));
     assert_eq!(row.my_pe() + width * column.my_pe(), me);
-    assert_eq!(row.translate_pe(0, &world), Some(me - me % width));
+    assert_eq!(row.translate(0, &world), Some(me - me % width));
 
     // The column is split again for the third dimension, and may be dropped then.
     let [x, y, z] = three_factors(n_pes);

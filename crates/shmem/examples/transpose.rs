@@ -6,7 +6,7 @@ const ROWS: usize = 6;
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe() as usize, shmem.n_pes() as usize);
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     let size = ROWS * n_pes;
     let value = |row: usize, column: usize| (1000 * row + column) as u32;
 

@@ -4,7 +4,7 @@
 //! operations: a [`fence`](Context::fence) or [`quiet`](Context::quiet) does.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind, number};
+use crate::context::{Context, ContextKind};
 use crate::element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue};
 use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
@@ -15,16 +15,19 @@ macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident: $bound:ident $(-> $result:ident)?;)*) => {$(
         $(#[$doc])*
         #[inline]
+        #[track_caller]
         pub fn $name<'a, T: $bound>(
             &self,
             dest: impl AsElement<'a, Atomic<T>>,
             value: T,
-            pe: u32,
+            pe: usize,
         ) $(-> $result)? {
             let at = dest.into().as_ptr().cast::<T>();
+            let call = call!(stringify!($name));
+            let pe = self.existing(call, pe);
             // SAFETY: an aligned element of a symmetric object, which atomic operations alone
             // access.
-            unsafe { amo::$name(call!(stringify!($name)), self.handle(), at, value, number(pe)) }
+            unsafe { amo::$name(call, self.handle(), at, value, pe) }
         }
     )*};
 }
@@ -32,34 +35,30 @@ macro_rules! operations {
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Returns the value of `source` on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
     #[inline]
-    pub fn fetch<'a, T: AtomicValue>(&self, source: impl AsElement<'a, Atomic<T>>, pe: u32) -> T {
+    #[track_caller]
+    pub fn fetch<'a, T: AtomicValue>(&self, source: impl AsElement<'a, Atomic<T>>, pe: usize) -> T {
         let at = source.into().as_ptr().cast::<T>();
+        let pe = self.existing(call!("fetch"), pe);
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
-        unsafe { amo::fetch(call!("fetch"), self.handle(), at, number(pe)) }
+        unsafe { amo::fetch(call!("fetch"), self.handle(), at, pe) }
     }
 
     /// Writes `value` to `dest` on `pe` if the old value is `condition`. Returns the old value
     /// (`shmem_atomic_compare_swap`, §9.7.1.3).
     #[inline]
+    #[track_caller]
     pub fn compare_swap<'a, T: AtomicInteger>(
         &self,
         dest: impl AsElement<'a, Atomic<T>>,
         condition: T,
         value: T,
-        pe: u32,
+        pe: usize,
     ) -> T {
         let at = dest.into().as_ptr().cast::<T>();
+        let call = call!("compare_swap");
+        let pe = self.existing(call, pe);
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
-        unsafe {
-            amo::compare_swap(
-                call!("compare_swap"),
-                self.handle(),
-                at,
-                condition,
-                value,
-                number(pe),
-            )
-        }
+        unsafe { amo::compare_swap(call, self.handle(), at, condition, value, pe) }
     }
 
     operations! {
@@ -76,7 +75,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         /// let energy = shmem.atomic(0.0f64);
         /// shmem.add(&energy, 0.5, 0);
         /// shmem.barrier_all();
-        /// assert_eq!(shmem.fetch(&energy, 0), 0.5 * f64::from(shmem.n_pes()));
+        /// assert_eq!(shmem.fetch(&energy, 0), 0.5 * shmem.n_pes() as f64);
         /// ```
         add: AtomicNumber;
         /// Adds `value` to `dest` on `pe`, and returns the old value (`shmem_atomic_fetch_add`,
@@ -102,16 +101,18 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Adds 1 to `dest` on `pe` (`shmem_atomic_inc`, §9.7.1.6).
     #[inline]
-    pub fn inc<'a, T: AtomicInteger>(&self, dest: impl AsElement<'a, Atomic<T>>, pe: u32) {
+    #[track_caller]
+    pub fn inc<'a, T: AtomicInteger>(&self, dest: impl AsElement<'a, Atomic<T>>, pe: usize) {
         self.add(dest, T::ONE, pe);
     }
 
     /// Adds 1 to `dest` on `pe`, and returns the old value (`shmem_atomic_fetch_inc`, §9.7.1.5).
     #[inline]
+    #[track_caller]
     pub fn fetch_inc<'a, T: AtomicInteger>(
         &self,
         dest: impl AsElement<'a, Atomic<T>>,
-        pe: u32,
+        pe: usize,
     ) -> T {
         self.fetch_add(dest, T::ONE, pe)
     }

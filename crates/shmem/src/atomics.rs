@@ -22,7 +22,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// let shmem = shmem::init();
     /// let ticket = shmem.atomic(100u64);
     /// let mine = shmem.fetch_inc(&ticket, 0);
-    /// assert!((100..100 + u64::from(shmem.n_pes())).contains(&mine));
+    /// assert!((100..100 + shmem.n_pes() as u64).contains(&mine));
     /// ```
     #[track_caller]
     pub fn atomic<T: AtomicValue>(&self, value: T) -> SymBox<'_, Atomic<T>> {
@@ -61,7 +61,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         &self,
         dest: &mut [T],
         source: impl AsElements<'a, Atomic<T>>,
-        pe: u32,
+        pe: usize,
     ) {
         let source = source.into();
         require_same_length(call!("fetch_all"), dest.len(), source.len());
@@ -90,7 +90,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         &self,
         dest: impl AsElements<'a, Atomic<T>>,
         values: &[T],
-        pe: u32,
+        pe: usize,
     ) {
         let dest = dest.into();
         require_same_length(call!("set_all"), dest.len(), values.len());
@@ -107,11 +107,12 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// shmem.set_each(&counters, 7, shmem.my_pe());
     /// assert_eq!(shmem.fetch(counters.at(1), shmem.my_pe()), 7);
     /// ```
+    #[track_caller]
     pub fn set_each<'a, T: AtomicValue>(
         &self,
         dest: impl AsElements<'a, Atomic<T>>,
         value: T,
-        pe: u32,
+        pe: usize,
     ) {
         let dest = dest.into();
         (0..dest.len()).for_each(|index| self.set(dest.at(index), value, pe));
@@ -129,7 +130,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// shmem.inc(hits.at(1), 0);
     /// shmem.barrier_all();
     /// let total = shmem.world().reduce_atomics(shmem::Sum, &hits);
-    /// assert_eq!(total, [0, u64::from(shmem.n_pes())]);
+    /// assert_eq!(total, [0, shmem.n_pes() as u64]);
     /// ```
     #[track_caller]
     pub fn reduce_atomics<'a, T: AtomicValue, O: Operator<T>>(
@@ -140,7 +141,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         let source = source.into();
         let mut values = vec![T::zeroed(); source.len()];
         let call = call!("Team::reduce_atomics");
-        let me = setup::my_pe(call) as u32;
+        let me = setup::my_pe(call) as usize;
         Context::<DefaultContext, L>::new(()).fetch_all(&mut values, source, me);
         self.combine_in_place(call, op, &mut values);
         values

@@ -37,15 +37,16 @@ impl<L: ThreadLevel> Team<'_, L> {
         &self,
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
-        root: u32,
+        root: usize,
     ) {
         let (dest, source) = (dest.into(), source.into());
         require_same_length(call!("Team::broadcast"), dest.len(), source.len());
         require_apart(call!("Team::broadcast"), dest, source);
+        let root = self.root(call!("Team::broadcast"), root) as i32;
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::broadcast"), self.handle().into());
         // SAFETY: equal numbers of bytes, of symmetric objects.
-        unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root as i32) };
+        unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root) };
     }
 
     /// Copies `source` of all members, whose lengths may differ, one after the other to `dest` of
@@ -79,7 +80,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        let total = source.len().saturating_mul(self.n_pes() as usize);
+        let total = source.len().saturating_mul(self.n_pes());
         if dest.len() != total {
             wrong_length(call!("Team::fcollect"), dest.len(), total);
         }
@@ -101,7 +102,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     ) {
         let (dest, source) = (dest.into(), source.into());
         require_same_length(call!("Team::alltoall"), dest.len(), source.len());
-        let n_pes = self.n_pes() as usize;
+        let n_pes = self.n_pes();
         if !dest.len().is_multiple_of(n_pes) {
             wrong_length(
                 call!("Team::alltoall"),
@@ -129,7 +130,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         nelems: usize,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        let elements = nelems.saturating_mul(self.n_pes() as usize);
+        let elements = nelems.saturating_mul(self.n_pes());
         let call = call!("Team::alltoalls");
         require_in_span(call, "dest", dest.len(), dst, 1, elements);
         require_in_span(call, "source", source.len(), sst, 1, elements);
@@ -157,7 +158,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         blocks: Blocks<'_>,
     ) -> Vec<usize> {
         let (dest, source) = (dest.into(), source.into());
-        let (call, n_pes) = (call!("Team::alltoallv"), self.n_pes() as usize);
+        let (call, n_pes) = (call!("Team::alltoallv"), self.n_pes());
         require_apart(call, dest, source);
         if dest_offsets.len() != n_pes {
             wrong_length(call, dest_offsets.len(), n_pes);
@@ -227,7 +228,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         blocks: Blocks<'_>,
     ) -> [Vec<usize>; 2] {
         let Blocks { offsets, counts } = blocks;
-        let n_pes = self.n_pes() as usize;
+        let n_pes = self.n_pes();
         for entries in [offsets.len(), counts.len()] {
             if entries != n_pes {
                 wrong_length(call, entries, n_pes);

@@ -2,12 +2,15 @@
 //! independently of each other.
 #![allow(unsafe_code)]
 
+use crate::panics::mistake;
 use crate::thread_level::{Single, ThreadLevel, Threads};
 use core::ffi::{c_int, c_long};
 use rushmem_runtime::constants::{
     SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
 };
-use rushmem_runtime::{Context as _, ContextHandle, ctx, order};
+use rushmem_runtime::{
+    Call, Context as _, ContextHandle, ExistingPe, TeamHandle, ctx, order, team,
+};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -124,6 +127,16 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         K::handle(&self.owned)
     }
 
+    /// Returns the PE that `pe` means on this context. Panics if there is none.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn existing(&self, call: Call, pe: usize) -> ExistingPe {
+        match self.handle().existing_pe(call, pe) {
+            Some(existing) => existing,
+            None => no_such_pe(call, self.handle().handle(), pe),
+        }
+    }
+
     /// Orders the puts, atomic operations and signals issued on this context so far before those
     /// issued later to the same PE (`shmem_ctx_fence`, §9.12.1).
     #[inline]
@@ -139,13 +152,15 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// Works as [`quiet`](Self::quiet), for the operations issued to these PEs
-    /// (`shmem_ctx_pe_quiet`, §9.12.3). The job ends with a message if one of the PEs does not
-    /// exist.
-    pub fn pe_quiet(&self, pes: &[u32]) {
+    /// (`shmem_ctx_pe_quiet`, §9.12.3). Panics if one of the PEs does not exist.
+    #[track_caller]
+    pub fn pe_quiet(&self, pes: &[usize]) {
+        let call = call!("Context::pe_quiet");
         for &pe in pes {
-            let pe = number(pe);
+            self.existing(call, pe);
+            let pe = pe as c_int;
             // SAFETY: an array of one number, which lives during the call.
-            unsafe { order::pe_quiet(call!("Context::pe_quiet"), self.handle(), &raw const pe, 1) };
+            unsafe { order::pe_quiet(call, self.handle(), &raw const pe, 1) };
         }
     }
 }
@@ -215,11 +230,24 @@ impl<K: ContextKind, L: ThreadLevel> Drop for Session<'_, K, L> {
     }
 }
 
-/// Converts the number of a PE for the runtime. One that is too large becomes negative, which the
-/// runtime refuses.
-#[inline(always)]
-pub(crate) fn number(pe: u32) -> c_int {
-    pe as c_int
+/// Panics since the team of a context has no PE `pe`.
+#[cold]
+#[inline(never)]
+#[track_caller]
+pub(crate) fn no_such_pe(call: Call, context: ContextHandle, pe: usize) -> ! {
+    let team = ctx::team_of(call, context).unwrap_or(TeamHandle::WORLD);
+    let n_pes = team::n_pes(call, team);
+    match team {
+        TeamHandle::WORLD => mistake!(
+            call,
+            "argument pe is {pe}, but PEs are numbered 0 to {}",
+            n_pes - 1
+        ),
+        _ => mistake!(
+            call,
+            "argument pe is {pe}, but the context's team has {n_pes} PEs; translate the number from another team's by Team::translate"
+        ),
+    }
 }
 
 impl<K: ContextKind, L: ThreadLevel> fmt::Debug for Context<'_, K, L> {

@@ -7,6 +7,7 @@ use crate::panics::{self, end_if_panicking};
 use crate::symmetric::block;
 use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
+use core::ffi::c_int;
 use rushmem_providers::ALL;
 use rushmem_runtime::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_FUNNELED, SHMEM_THREAD_SERIALIZED,
@@ -121,7 +122,7 @@ pub fn give_events_to_program() {
 /// their job, no launcher is needed.
 pub(crate) fn enter<L: ThreadLevel>(
     call: Call,
-    by: Option<(u32, u32, &[u8; setup::UNIQUE_ID_BYTES])>,
+    by: Option<(usize, usize, &[u8; setup::UNIQUE_ID_BYTES])>,
 ) -> Result<Shmem<L>, ThreadLevelError> {
     let mut single = single();
     setup::finalize_due();
@@ -149,8 +150,7 @@ pub(crate) fn enter<L: ThreadLevel>(
     let provided = match by {
         None => setup::init_thread(call, ALL, L::LEVEL),
         Some((rank, n_ranks, id)) => {
-            // A number that exceeds a C int becomes negative, which the runtime refuses.
-            let place = (rank.cast_signed(), n_ranks.cast_signed());
+            let place = (c_number(rank), c_number(n_ranks));
             setup::init_by_id(call, ALL, L::LEVEL, place, id)
         }
     };
@@ -171,17 +171,22 @@ pub(crate) fn enter<L: ThreadLevel>(
     }
 }
 
+/// Returns a number or count of PEs for the runtime, which refuses the maximum: no job has as many.
+pub(crate) fn c_number(number: usize) -> c_int {
+    c_int::try_from(number).unwrap_or(c_int::MAX)
+}
+
 impl<L: ThreadLevel> Shmem<L> {
     /// Returns the number of this PE in the world (`shmem_my_pe`, §9.1.2).
     #[inline]
-    pub fn my_pe(&self) -> u32 {
-        setup::my_pe(call!("Shmem::my_pe")) as u32
+    pub fn my_pe(&self) -> usize {
+        setup::my_pe(call!("Shmem::my_pe")) as usize
     }
 
     /// Returns the number of PEs of the job (`shmem_n_pes`, §9.1.3).
     #[inline]
-    pub fn n_pes(&self) -> u32 {
-        setup::n_pes(call!("Shmem::n_pes")) as u32
+    pub fn n_pes(&self) -> usize {
+        setup::n_pes(call!("Shmem::n_pes")) as usize
     }
 
     /// Returns the team of all PEs (`SHMEM_TEAM_WORLD`, §9.4).
@@ -221,8 +226,9 @@ impl<L: ThreadLevel> Shmem<L> {
     /// let shmem = shmem::init();
     /// assert!(shmem.is_pe_accessible(0) && !shmem.is_pe_accessible(shmem.n_pes()));
     /// ```
-    pub fn is_pe_accessible(&self, pe: u32) -> bool {
-        setup::pe_accessible(call!("Shmem::is_pe_accessible"), pe as i32) != 0
+    #[track_caller]
+    pub fn is_pe_accessible(&self, pe: usize) -> bool {
+        pe < self.n_pes()
     }
 
     /// Sets the level of detail of a tool that observes the program (`shmem_pcontrol`, §9.15). The

@@ -5,7 +5,7 @@
 //! let shmem = shmem::init();
 //! let inbox = shmem.array::<u64>(1);
 //! let next = (shmem.my_pe() + 1) % shmem.n_pes();
-//! shmem.put(&inbox, &[u64::from(shmem.my_pe())], next);
+//! shmem.put(&inbox, &[shmem.my_pe() as u64], next);
 //! shmem.barrier_all();
 //! println!("PE {} heard from PE {}", shmem.my_pe(), inbox.load(0));
 //! ```
@@ -47,10 +47,17 @@
 //!
 //! # Errors
 //!
-//! A failure that a program can handle is a [`Result`]. A wrong argument that the types cannot
-//! exclude (a PE that does not exist, a range out of bounds) ends the job with one message that
-//! names the PE, the call and the remedy, as in C. A panic that drops a symmetric object or the
-//! [`Shmem`] ends the job, too, since the other PEs would wait for this one forever.
+//! - A failure that a program can handle is a [`Result`], which is the same on all members of a
+//!   collective, so `?` leaves no PE waiting.
+//! - A wrong argument that the types cannot exclude (a PE that does not exist, a range out of bounds,
+//!   other lengths) panics at the line of the call, with a message that names the call, the argument
+//!   and the remedy.
+//! - What is nobody's argument ends the job with one message: a PE that is lost, PEs that disagree
+//!   in a collective.
+//!
+//! [`init`] sets a panic hook, which names the PE and calls the hook that was set before. If PEs of
+//! one node make the same mistake, one of them prints the message. A panic that drops a symmetric
+//! object or the [`Shmem`] ends the job, since the other PEs would wait for this one forever.
 //!
 //! This crate only forwards calls; the runtime carries them out.
 

@@ -90,12 +90,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         &self,
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
-        root: u32,
+        root: usize,
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (call!("Team::broadcast_nb"), dest.into(), source.into());
         require_same_length(call, dest.len(), source.len());
         let vectors = vectors(call, dest, source, bytes_of(source));
-        let root = root as i32;
+        let root = self.root(call, root) as i32;
         self.start(
             call,
             NonblockingCollective::Broadcast { root },
@@ -126,7 +126,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (call!("Team::fcollect_nb"), dest.into(), source.into());
-        let total = source.len().saturating_mul(self.n_pes() as usize);
+        let total = source.len().saturating_mul(self.n_pes());
         if dest.len() != total {
             wrong_length(call, dest.len(), total);
         }
@@ -142,7 +142,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (call!("Team::alltoall_nb"), dest.into(), source.into());
-        let n_pes = self.n_pes() as usize;
+        let n_pes = self.n_pes();
         require_same_length(call, dest.len(), source.len());
         if !dest.len().is_multiple_of(n_pes) {
             wrong_length(call, dest.len(), dest.len().next_multiple_of(n_pes));

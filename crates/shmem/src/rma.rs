@@ -1,7 +1,7 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind, number};
+use crate::context::{Context, ContextKind};
 use crate::element::{Plain, Symmetric};
 use crate::panics::mistake;
 use crate::symmetric::array::SymArray;
@@ -84,12 +84,13 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// If the lengths differ or there is no such PE, as all transfers.
     #[inline]
     #[track_caller]
-    pub fn put<'a, T: Pod>(&self, dest: impl AsElements<'a, T>, source: impl Source<T>, pe: u32) {
+    pub fn put<'a, T: Pod>(&self, dest: impl AsElements<'a, T>, source: impl Source<T>, pe: usize) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
         require_same_length(call!("put"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
+        let pe = self.existing(call!("put"), pe);
         // SAFETY: equal numbers of elements; the source is borrowed until the end of the call.
-        unsafe { rma::put(call!("put"), self.handle(), to, from, nelems, number(pe)) }
+        unsafe { rma::put(call!("put"), self.handle(), to, from, nelems, pe) }
     }
 
     /// Copies `source` on `pe` to `dest`, which must have the same number of elements (`shmem_get`,
@@ -100,30 +101,35 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         &self,
         mut dest: impl Destination<T>,
         source: impl AsElements<'a, T>,
-        pe: u32,
+        pe: usize,
     ) {
         let (source, (to, nelems)) = (source.into(), dest.parts());
         require_same_length(call!("get"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
+        let pe = self.existing(call!("get"), pe);
         // SAFETY: equal numbers of elements; the destination is borrowed until the end of the call.
-        unsafe { rma::get(call!("get"), self.handle(), to, from, nelems, number(pe)) }
+        unsafe { rma::get(call!("get"), self.handle(), to, from, nelems, pe) }
     }
 
     /// Writes `value` to `dest` on `pe`. It is there after a [`quiet`](Context::quiet) (`shmem_p`,
     /// §9.6.1.2).
     #[inline]
-    pub fn p<'a, T: Pod>(&self, dest: impl AsElement<'a, T>, value: T, pe: u32) {
+    #[track_caller]
+    pub fn p<'a, T: Pod>(&self, dest: impl AsElement<'a, T>, value: T, pe: usize) {
         let to = dest.into().as_ptr().cast();
+        let pe = self.existing(call!("p"), pe);
         // SAFETY: an element of a symmetric object.
-        unsafe { rma::p(call!("p"), self.handle(), to, Plain(value), number(pe)) }
+        unsafe { rma::p(call!("p"), self.handle(), to, Plain(value), pe) }
     }
 
     /// Returns the value of `source` on `pe` (`shmem_g`, §9.6.1.6).
     #[inline]
-    pub fn g<'a, T: Pod>(&self, source: impl AsElement<'a, T>, pe: u32) -> T {
+    #[track_caller]
+    pub fn g<'a, T: Pod>(&self, source: impl AsElement<'a, T>, pe: usize) -> T {
         let from = source.into().as_ptr().cast::<Plain<T>>();
+        let pe = self.existing(call!("g"), pe);
         // SAFETY: an element of a symmetric object, whose bits are a value, whatever wrote them.
-        unsafe { rma::g(call!("g"), self.handle(), from, number(pe)) }.0
+        unsafe { rma::g(call!("g"), self.handle(), from, pe) }.0
     }
 }
 

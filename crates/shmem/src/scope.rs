@@ -6,7 +6,7 @@
 //! when it ends by a panic.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind, number};
+use crate::context::{Context, ContextKind};
 use crate::element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue, Plain, Signal};
 use crate::rma::{Destination, Source, require_same_length};
 use crate::signal::SignalOp;
@@ -42,7 +42,7 @@ impl<'env, K: ContextKind, L: ThreadLevel> Context<'env, K, L> {
     /// ```standalone_crate
     /// # let shmem = shmem::init();
     /// # let counts = shmem.array::<u64>(100);
-    /// let mut everyones = vec![0; 100 * shmem.n_pes() as usize];
+    /// let mut everyones = vec![0; 100 * shmem.n_pes()];
     /// shmem.scope(|s| {
     ///     for (counts_of, pe) in everyones.chunks_mut(100).zip(0..) {
     ///         s.get_nbi(counts_of, &counts, pe);
@@ -66,19 +66,21 @@ macro_rules! fetching {
     ($($(#[$doc:meta])* $name:ident: $bound:ident;)*) => {$(
         $(#[$doc])*
         #[inline]
+        #[track_caller]
         pub fn $name<T: $bound>(
             &'scope self,
             fetched: &'scope mut T,
             dest: impl AsElement<'scope, Atomic<T>>,
             value: T,
-            pe: u32,
+            pe: usize,
         ) {
             let at = dest.into().as_ptr().cast::<T>();
             let (call, context) = (call!(stringify!($name)), self.context.handle());
+            let pe = self.context.existing(call, pe);
             // SAFETY: an aligned element of a symmetric object, which only atomic operations
             // access; the old value is stored to a variable that is borrowed until the scope has
             // completed the operation.
-            unsafe { amo::$name(call, context, fetched, at, value, number(pe)) }
+            unsafe { amo::$name(call, context, fetched, at, value, pe) }
         }
     )*};
 }
@@ -92,15 +94,16 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         &'scope self,
         dest: impl AsElements<'scope, T>,
         source: impl Source<T> + 'scope,
-        pe: u32,
+        pe: usize,
     ) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
         require_same_length(call!("put_nbi"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, context) = (call!("put_nbi"), self.context.handle());
+        let pe = self.context.existing(call, pe);
         // SAFETY: equal numbers of elements; the source is borrowed until the scope has completed
         // the put.
-        unsafe { rma::put_nbi(call, context, to, from, nelems, number(pe)) }
+        unsafe { rma::put_nbi(call, context, to, from, nelems, pe) }
     }
 
     /// Works as [`Context::get`], but the data are in `dest` only when the scope has ended
@@ -111,15 +114,16 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         &'scope self,
         mut dest: impl Destination<T> + 'scope,
         source: impl AsElements<'scope, T>,
-        pe: u32,
+        pe: usize,
     ) {
         let (source, (to, nelems)) = (source.into(), dest.parts());
         require_same_length(call!("get_nbi"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         let (call, context) = (call!("get_nbi"), self.context.handle());
+        let pe = self.context.existing(call, pe);
         // SAFETY: equal numbers of elements; the destination is borrowed until the scope has
         // completed the get.
-        unsafe { rma::get_nbi(call, context, to, from, nelems, number(pe)) }
+        unsafe { rma::get_nbi(call, context, to, from, nelems, pe) }
     }
 
     /// Works as [`Context::put_signal`], but the source may be changed only when the scope has
@@ -132,13 +136,14 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         source: impl Source<T> + 'scope,
         signal: impl AsElement<'scope, Signal>,
         update: SignalOp,
-        pe: u32,
+        pe: usize,
     ) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
         require_same_length(call!("put_signal_nbi"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (at, (value, op)) = (signal.into().as_ptr().cast(), update.parts());
-        let (call, context, pe) = (call!("put_signal_nbi"), self.context.handle(), number(pe));
+        let (call, context) = (call!("put_signal_nbi"), self.context.handle());
+        let pe = self.context.existing(call, pe);
         // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
         // borrowed until the scope has completed the put.
         unsafe { signal::put_signal_nbi(call, context, to, from, nelems, at, value, op, pe) }
@@ -147,33 +152,37 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     /// Works as [`Context::fetch`], but stores the value to `fetched` by the end of the scope
     /// (`shmem_atomic_fetch_nbi`, §9.7.2.1).
     #[inline]
+    #[track_caller]
     pub fn fetch_nbi<T: AtomicValue>(
         &'scope self,
         fetched: &'scope mut T,
         source: impl AsElement<'scope, Atomic<T>>,
-        pe: u32,
+        pe: usize,
     ) {
         let at = source.into().as_ptr().cast::<T>();
         let (call, context) = (call!("fetch_nbi"), self.context.handle());
+        let pe = self.context.existing(call, pe);
         // SAFETY: an aligned element of a symmetric object, which only atomic operations access;
         // the value is stored to a variable that is borrowed until the scope has completed the
         // operation.
-        unsafe { amo::fetch_nbi(call, context, fetched, at, number(pe)) }
+        unsafe { amo::fetch_nbi(call, context, fetched, at, pe) }
     }
 
     /// Works as [`Context::compare_swap`], but stores the old value to `fetched` by the end of the
     /// scope (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
     #[inline]
+    #[track_caller]
     pub fn compare_swap_nbi<T: AtomicInteger>(
         &'scope self,
         fetched: &'scope mut T,
         dest: impl AsElement<'scope, Atomic<T>>,
         condition: T,
         value: T,
-        pe: u32,
+        pe: usize,
     ) {
         let at = dest.into().as_ptr().cast::<T>();
-        let (call, context, pe) = (call!("compare_swap_nbi"), self.context.handle(), number(pe));
+        let (call, context) = (call!("compare_swap_nbi"), self.context.handle());
+        let pe = self.context.existing(call, pe);
         // SAFETY: an aligned element of a symmetric object, which only atomic operations access;
         // the old value is stored to a variable that is borrowed until the scope has completed the
         // operation.
@@ -201,11 +210,12 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     /// Works as [`Context::fetch_inc`], but stores the old value to `fetched` by the end of the
     /// scope (`shmem_atomic_fetch_inc_nbi`, §9.7.2.4).
     #[inline]
+    #[track_caller]
     pub fn fetch_inc_nbi<T: AtomicInteger>(
         &'scope self,
         fetched: &'scope mut T,
         dest: impl AsElement<'scope, Atomic<T>>,
-        pe: u32,
+        pe: usize,
     ) {
         self.fetch_add_nbi(fetched, dest, T::ONE, pe);
     }

@@ -1,7 +1,7 @@
 //! Signals (OpenSHMEM 1.6, §9.8): data, and a word whose update shows that the data have arrived.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind, number};
+use crate::context::{Context, ContextKind};
 use crate::element::{Plain, Signal};
 use crate::rma::{Source, require_same_length};
 use crate::symmetric::view::{AsElement, AsElements, SymRef};
@@ -42,13 +42,14 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         source: impl Source<T>,
         signal: impl AsElement<'a, Signal>,
         update: SignalOp,
-        pe: u32,
+        pe: usize,
     ) {
         let (dest, at, (value, op)) = (dest.into(), signal.into().as_ptr().cast(), update.parts());
         let (from, nelems) = source.parts();
         require_same_length(call!("put_signal"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let (call, pe) = (call!("put_signal"), number(pe));
+        let call = call!("put_signal");
+        let pe = self.existing(call, pe);
         // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
         // borrowed until the end of the call.
         unsafe { signal::put_signal(call, self.handle(), to, from, nelems, at, value, op, pe) }
@@ -56,9 +57,11 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Updates a signal on `pe` (`shmem_signal_set`, `shmem_signal_add`, §9.8.5 and §9.8.3).
     #[inline]
-    pub fn signal<'a>(&self, signal: impl AsElement<'a, Signal>, update: SignalOp, pe: u32) {
+    #[track_caller]
+    pub fn signal<'a>(&self, signal: impl AsElement<'a, Signal>, update: SignalOp, pe: usize) {
         let at = signal.into().as_ptr().cast();
-        let (call, pe) = (call!("signal"), number(pe));
+        let call = call!("signal");
+        let pe = self.existing(call, pe);
         match update {
             // SAFETY: a signal of a symmetric object.
             SignalOp::Set(value) => unsafe { signal::set(call, self.handle(), at, value, pe) },

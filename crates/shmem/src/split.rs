@@ -1,6 +1,8 @@
 //! Splitting teams (OpenSHMEM 1.6, §9.4.6 and §9.4.7, and Cray's forms). These routines are
 //! collective over the members of the team, unless their documentation says otherwise.
 
+use crate::job::c_number;
+use crate::panics::mistake;
 use crate::team::{Team, TeamConfig};
 use crate::thread_level::ThreadLevel;
 use core::ffi::c_int;
@@ -32,9 +34,9 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// If there are no such members, or too many teams.
     pub fn split_strided(
         &self,
-        start: u32,
-        stride: i32,
-        size: u32,
+        start: usize,
+        stride: isize,
+        size: usize,
     ) -> Result<Option<Team<'s, L>>, SplitError> {
         self.split_strided_with(TeamConfig::default(), start, stride, size)
     }
@@ -47,12 +49,14 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     pub fn split_strided_with(
         &self,
         config: TeamConfig,
-        start: u32,
-        stride: i32,
-        size: u32,
+        start: usize,
+        stride: isize,
+        size: usize,
     ) -> Result<Option<Team<'s, L>>, SplitError> {
         let (call, parent) = (call!("Team::split_strided"), self.handle());
-        let (start, size) = (start as c_int, size as c_int);
+        // A stride that no `c_int` holds leads out of every team.
+        let stride = c_int::try_from(stride).unwrap_or(c_int::MAX);
+        let (start, size) = (c_number(start), c_number(size));
         let made = team::split_strided(call, parent, start, stride, size, hint(config));
         made.map(own).ok_or(SplitError)
     }
@@ -62,7 +66,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ///
     /// # Errors
     /// If `xrange` is 0, or there are too many teams.
-    pub fn split_2d(&self, xrange: u32) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
+    pub fn split_2d(&self, xrange: usize) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
         self.split_2d_with(xrange, TeamConfig::default(), TeamConfig::default())
     }
 
@@ -73,12 +77,12 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// As for [`split_2d`](Self::split_2d).
     pub fn split_2d_with(
         &self,
-        xrange: u32,
+        xrange: usize,
         xaxis: TeamConfig,
         yaxis: TeamConfig,
     ) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
         let (call, parent) = (call!("Team::split_2d"), self.handle());
-        let made = team::split_2d(call, parent, xrange as c_int, hint(xaxis), hint(yaxis));
+        let made = team::split_2d(call, parent, c_number(xrange), hint(xaxis), hint(yaxis));
         let (row, column) = made.ok_or(SplitError)?;
         Ok((Team::split_off(row), Team::split_off(column)))
     }
@@ -87,16 +91,18 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// order of their keys, and if these are equal, of their numbers in this team. Returns `None`
     /// on members without a color (`shmemx_team_split`, an extension of Cray's).
     ///
-    /// The job ends with a message if a color is above 2,147,483,647, or if there are too many
+    /// Panics if a color or a key is above 2,147,483,647. The job ends with a message if there are too many
     /// teams.
-    pub fn split(&self, color: Option<u32>, key: i32) -> Option<Team<'s, L>> {
+    #[track_caller]
+    pub fn split(&self, color: Option<usize>, key: isize) -> Option<Team<'s, L>> {
         let call = call!("Team::split");
         let color = match color.map(c_int::try_from) {
             None => SHMEM_COLOR_UNDEFINED,
             Some(Ok(color)) => color,
-            Some(Err(_)) => call.fail(format_args!(
-                "argument color is too large; colors are below 2^31"
-            )),
+            Some(Err(_)) => mistake!(call, "argument color is too large; colors are below 2^31"),
+        };
+        let Ok(key) = c_int::try_from(key) else {
+            mistake!(call, "argument key is {key}; keys are below 2^31")
         };
         own(team::split_color(call, self.handle(), color, key))
     }
@@ -107,10 +113,9 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// the grid, and on all members if a range is 0, the entries are `None`. The last positions of
     /// the grid may be empty.
     ///
-    /// The job ends with a message if a range is above 2,147,483,647, if the ranges differ between
-    /// members, or if there are too many teams.
-    pub fn split_grid<const D: usize>(&self, ranges: [u32; D]) -> [Option<Team<'s, L>>; D] {
-        let ranges = ranges.map(|range| ("ranges", range as c_int));
+    /// The job ends with a message if the ranges differ between members, or if there are too many teams.
+    pub fn split_grid<const D: usize>(&self, ranges: [usize; D]) -> [Option<Team<'s, L>>; D] {
+        let ranges = ranges.map(|range| ("ranges", c_number(range)));
         team::split_grid(call!("Team::split_grid"), self.handle(), ranges).map(own)
     }
 
@@ -122,12 +127,12 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// The job ends with a message if there are no such members, or too many teams.
     pub fn split_strided_by_members(
         &self,
-        start: u32,
-        stride: u32,
-        size: u32,
+        start: usize,
+        stride: usize,
+        size: usize,
     ) -> Option<Team<'s, L>> {
         let (call, parent) = (call!("Team::split_strided_by_members"), self.handle());
-        let [start, stride, size] = [start, stride, size].map(|number| number as c_int);
+        let [start, stride, size] = [start, stride, size].map(c_number);
         own(team::split_strided_by_members(
             call, parent, start, stride, size,
         ))

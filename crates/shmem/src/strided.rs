@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::collectives::require_in_span;
-use crate::context::{Context, ContextKind, number};
+use crate::context::{Context, ContextKind};
 use crate::element::Plain;
 use crate::rma::{Destination, Source};
 use crate::symmetric::view::AsElements;
@@ -37,7 +37,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         source: impl Source<T>,
         strides: Strides,
         nelems: usize,
-        pe: u32,
+        pe: usize,
     ) {
         self.ibput(dest, source, strides, 1, nelems, pe);
     }
@@ -53,7 +53,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         strides: Strides,
         bsize: usize,
         nblocks: usize,
-        pe: u32,
+        pe: usize,
     ) {
         let (dest, (from, len)) = (dest.into(), source.parts());
         let Strides { dst, sst } = strides;
@@ -63,7 +63,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
             return;
         }
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let (dst, sst, call, pe) = (dst as isize, sst as isize, call!("ibput"), number(pe));
+        let (dst, sst, call) = (dst as isize, sst as isize, call!("ibput"));
+        let pe = self.existing(call, pe);
         // SAFETY: all blocks are within both, as just checked; the source is borrowed until the end
         // of the call.
         unsafe { rma::ibput(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }
@@ -79,7 +80,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         source: impl AsElements<'a, T>,
         strides: Strides,
         nelems: usize,
-        pe: u32,
+        pe: usize,
     ) {
         self.ibget(dest, source, strides, 1, nelems, pe);
     }
@@ -95,7 +96,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         strides: Strides,
         bsize: usize,
         nblocks: usize,
-        pe: u32,
+        pe: usize,
     ) {
         let (source, (to, len)) = (source.into(), dest.parts());
         let Strides { dst, sst } = strides;
@@ -105,7 +106,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
             return;
         }
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
-        let (dst, sst, call, pe) = (dst as isize, sst as isize, call!("ibget"), number(pe));
+        let (dst, sst, call) = (dst as isize, sst as isize, call!("ibget"));
+        let pe = self.existing(call, pe);
         // SAFETY: all blocks are within both, as just checked; the destination is borrowed until
         // the end of the call.
         unsafe { rma::ibget(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }

@@ -4,7 +4,7 @@ use crate::context::{Context, ContextConfig, ContextKind, Created, Owned};
 use crate::panics::mistake;
 use crate::thread_level::{Single, ThreadLevel, Threads};
 use rushmem_runtime::team;
-use rushmem_runtime::{Context as _, TeamHandle, collectives, ctx};
+use rushmem_runtime::{Call, Context as _, TeamHandle, collectives, ctx};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -39,21 +39,36 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     }
 
     /// Returns the number of this PE in the team (`shmem_team_my_pe`, §9.4.1).
-    pub fn my_pe(&self) -> u32 {
-        team::my_pe(call!("Team::my_pe"), self.handle) as u32
+    pub fn my_pe(&self) -> usize {
+        team::my_pe(call!("Team::my_pe"), self.handle) as usize
     }
 
     /// Returns the number of PEs in the team (`shmem_team_n_pes`, §9.4.2).
-    pub fn n_pes(&self) -> u32 {
-        team::n_pes(call!("Team::n_pes"), self.handle) as u32
+    pub fn n_pes(&self) -> usize {
+        team::n_pes(call!("Team::n_pes"), self.handle) as usize
+    }
+
+    /// Returns the number of a root for the runtime. Panics if the team has no such member.
+    #[track_caller]
+    pub(crate) fn root(&self, call: Call, root: usize) -> u32 {
+        let n_pes = self.n_pes();
+        if root >= n_pes {
+            let last = n_pes - 1;
+            mistake!(
+                call,
+                "argument root is {root}, but the members are numbered 0 to {last}"
+            );
+        }
+        root as u32
     }
 
     /// Returns the number that PE `pe` of this team has in `other`, if it is a member of both
     /// (`shmem_team_translate_pe`, §9.4.5).
-    pub fn translate_pe(&self, pe: u32, other: &Team<'_, L>) -> Option<u32> {
+    #[track_caller]
+    pub fn translate(&self, pe: usize, other: &Team<'_, L>) -> Option<usize> {
         let pe = i32::try_from(pe).ok()?;
-        let number = team::translate_pe(call!("Team::translate_pe"), self.handle, pe, other.handle);
-        u32::try_from(number).ok()
+        let number = team::translate_pe(call!("Team::translate"), self.handle, pe, other.handle);
+        usize::try_from(number).ok()
     }
 
     /// Returns the configuration that was requested when the team was split off

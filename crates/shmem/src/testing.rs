@@ -53,17 +53,17 @@ macro_rules! test {
 /// The numbers of PEs that a test is run with.
 pub trait Sizes {
     /// Returns the numbers of PEs, one job for each.
-    fn sizes(&self) -> &[u32];
+    fn sizes(&self) -> &[usize];
 }
 
-impl Sizes for u32 {
-    fn sizes(&self) -> &[u32] {
+impl Sizes for usize {
+    fn sizes(&self) -> &[usize] {
         std::slice::from_ref(self)
     }
 }
 
-impl<const N: usize> Sizes for [u32; N] {
-    fn sizes(&self) -> &[u32] {
+impl<const N: usize> Sizes for [usize; N] {
+    fn sizes(&self) -> &[usize] {
         self
     }
 }
@@ -95,7 +95,7 @@ pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
 }
 
 /// Runs the test on `n` PEs.
-fn job(name: &str, n: u32) {
+fn job(name: &str, n: usize) {
     let oshrun = oshrun();
     let limit = limit();
     let (mut output, writer) = io::pipe().expect("a pipe");
@@ -133,7 +133,7 @@ fn job(name: &str, n: u32) {
         Some(status) if !status.success() => {
             panic!("{name} on {n} PEs failed with {status}; it printed\n{printed}")
         }
-        Some(_) if passed != n as usize => {
+        Some(_) if passed != n => {
             panic!("{name} was run by {passed} of {n} PEs; the job printed\n{printed}")
         }
         Some(_) => {}

@@ -5,7 +5,7 @@
 //! freed. One that is dropped completes the transfer first.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind, number};
+use crate::context::{Context, ContextKind};
 use crate::element::Plain;
 use crate::rma::require_same_length;
 use crate::symmetric::view::AsElements;
@@ -141,16 +141,18 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         &'c self,
         dest: impl AsElements<'c, T>,
         source: Vec<T>,
-        pe: u32,
+        pe: usize,
     ) -> Transfer<'c, T, K, L> {
         let dest = dest.into();
-        require_same_length(call!("put_owned"), dest.len(), source.len());
+        let call = call!("put_owned");
+        require_same_length(call, dest.len(), source.len());
+        let pe = self.existing(call, pe);
         let transfer = Transfer(Owning::new(source, self));
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (start.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let (call, context) = (call!("put_owned"), self.handle());
+        let context = self.handle();
         // SAFETY: equal numbers of elements; the transfer owns the source until it is complete.
-        unsafe { rma::put_nbi(call, context, to, from, len, number(pe)) };
+        unsafe { rma::put_nbi(call, context, to, from, len, pe) };
         transfer
     }
 
@@ -161,17 +163,19 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         &'c self,
         dest: Vec<T>,
         source: impl AsElements<'c, T>,
-        pe: u32,
+        pe: usize,
     ) -> Transfer<'c, T, K, L> {
         let source = source.into();
-        require_same_length(call!("get_owned"), dest.len(), source.len());
+        let call = call!("get_owned");
+        require_same_length(call, dest.len(), source.len());
+        let pe = self.existing(call, pe);
         let transfer = Transfer(Owning::new(dest, self));
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), start.cast());
-        let (call, context) = (call!("get_owned"), self.handle());
+        let context = self.handle();
         // SAFETY: equal numbers of elements; the transfer owns the destination until it is
         // complete.
-        unsafe { rma::get_nbi(call, context, to, from, len, number(pe)) };
+        unsafe { rma::get_nbi(call, context, to, from, len, pe) };
         transfer
     }
 }

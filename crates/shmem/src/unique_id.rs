@@ -19,7 +19,7 @@ use std::str::FromStr;
 ///     Some(text) => text.parse().expect("an id"),
 ///     None => UniqueId::make(),
 /// };
-/// let rank = u32::from(std::env::args().len() > 1);
+/// let rank = usize::from(std::env::args().len() > 1);
 /// if rank == 0 {
 ///     let this = std::env::current_exe().expect("a program");
 ///     std::process::Command::new(this).arg(id.to_string()).spawn().expect("it starts");
@@ -40,7 +40,7 @@ impl UniqueId {
     }
 
     /// Returns the job with this id, of `n_ranks` PEs, for the process that is to be PE `rank`.
-    pub fn job(&self, rank: u32, n_ranks: u32) -> UniqueIdJob<'_> {
+    pub fn job(&self, rank: usize, n_ranks: usize) -> UniqueIdJob<'_> {
         UniqueIdJob {
             id: self,
             rank,
@@ -91,8 +91,8 @@ impl FromStr for UniqueId {
 #[derive(Clone, Copy, Debug)]
 pub struct UniqueIdJob<'a> {
     id: &'a UniqueId,
-    rank: u32,
-    n_ranks: u32,
+    rank: usize,
+    n_ranks: usize,
 }
 
 impl UniqueIdJob<'_> {

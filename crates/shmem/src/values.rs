@@ -78,17 +78,19 @@ impl<L: ThreadLevel> Team<'_, L> {
 
     /// Returns the value that member `root` passes; those of the other members are not used
     /// (§9.10.7).
-    pub fn broadcast_value<T: Pod>(&self, mut value: T, root: u32) -> T {
+    #[track_caller]
+    pub fn broadcast_value<T: Pod>(&self, mut value: T, root: usize) -> T {
         let (call, team) = (call!("Team::broadcast_value"), self.handle());
-        private::broadcast(call, team, bytes_of_mut(&mut value), root);
+        private::broadcast(call, team, bytes_of_mut(&mut value), self.root(call, root));
         value
     }
 
     /// Copies the values of member `root` to `values` of the other members (§9.10.7). All members
     /// pass the same number of elements.
-    pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: u32) {
+    #[track_caller]
+    pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: usize) {
         let (call, team) = (call!("Team::broadcast_in_place"), self.handle());
-        private::broadcast(call, team, cast_slice_mut(values), root);
+        private::broadcast(call, team, cast_slice_mut(values), self.root(call, root));
     }
 
     /// Works as [`reduce_in_place`](Self::reduce_in_place), for the routine `call`.

@@ -12,7 +12,7 @@ use testkit::{Job, Test};
 /// The calls in which the others wait.
 const CALLS: [&str; 5] = ["barrier", "wait", "epoch", "reduce", "drop"];
 
-fn read_configuration(me: u32) -> Result<u32, Box<dyn Error>> {
+fn read_configuration(me: usize) -> Result<usize, Box<dyn Error>> {
     if me == 1 {
         Err("the configuration has no number of steps")?;
     }

@@ -5,10 +5,9 @@
 
 use crate::call::Call;
 use crate::memory::address::{mapped_atomic, mapped_polled_atomic};
-use crate::net::contexts::Context;
+use crate::net::contexts::{Context, PeArgument};
 use crate::net::remote::Access;
 use crate::observers::Argument;
-use core::ffi::c_int;
 use rushmem_transport::AmoOp;
 pub use rushmem_transport::mem::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
 
@@ -17,13 +16,18 @@ pub use rushmem_transport::mem::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
-pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
-    let pe = ctx.world_pe(call, pe);
+pub unsafe fn fetch<T: Amo, C: Context>(
+    call: Call,
+    ctx: C,
+    source: *const T,
+    pe: impl PeArgument,
+) -> T {
+    let pe = pe.of_world(call, ctx);
     match mapped_polled_atomic(source, pe) {
         // SAFETY: the lookup returns only mapped, aligned words.
         Some(at) => unsafe { T::fetch(at) },
         None => {
-            let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe);
+            let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe.number());
             T::from_bits(access.fetch(source.addr(), T::WIDTH, AmoOp::Fetch, 0, 0))
         }
     }
@@ -40,9 +44,9 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
     ctx: C,
     fetch: *mut T,
     source: *const T,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     match mapped_polled_atomic(source, pe) {
         Some(at) => {
             // SAFETY: the lookup returns only mapped, aligned words.
@@ -51,7 +55,7 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
             unsafe { fetch.write(old) }
         }
         None => {
-            let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe);
+            let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe.number());
             let (dest, op) = (source.addr(), AmoOp::Fetch);
             // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, op, 0, 0) }
@@ -71,14 +75,14 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     dest: *mut T,
     cond: T,
     value: T,
-    pe: c_int,
+    pe: impl PeArgument,
 ) -> T {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     match mapped_polled_atomic(dest, pe) {
         // SAFETY: the lookup returns only mapped, aligned words.
         Some(at) => unsafe { T::compare_swap(at, cond, value) },
         None => {
-            let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
+            let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
             let (value, cond) = (value.to_bits(), cond.to_bits());
             T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
         }
@@ -98,9 +102,9 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     dest: *mut T,
     cond: T,
     value: T,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     match mapped_polled_atomic(dest, pe) {
         Some(at) => {
             // SAFETY: the lookup returns only mapped, aligned words.
@@ -109,7 +113,7 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
             unsafe { fetch.write(old) }
         }
         None => {
-            let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
+            let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
             let (value, cond, op) = (value.to_bits(), cond.to_bits(), AmoOp::CompareSwap);
             // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, op, value, cond) }
@@ -132,16 +136,16 @@ macro_rules! updates {
             ctx: C,
             dest: *mut T,
             value: T,
-            pe: c_int,
+            pe: impl PeArgument,
         ) {
-            let pe = ctx.world_pe(call, pe);
+            let pe = pe.of_world(call, ctx);
             match mapped_atomic(dest, pe) {
                 Some(at) => {
                     // SAFETY: the lookup returns only mapped, aligned words.
                     let _ = unsafe { <T as $bound>::$operation(at, value) };
                 }
                 None => {
-                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
+                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
                     access.update(dest.addr(), T::WIDTH, $op, value.to_bits());
                 }
             }
@@ -174,14 +178,14 @@ macro_rules! fetching {
             ctx: C,
             dest: *mut T,
             value: T,
-            pe: c_int,
+            pe: impl PeArgument,
         ) -> T {
-            let pe = ctx.world_pe(call, pe);
+            let pe = pe.of_world(call, ctx);
             match mapped_polled_atomic(dest, pe) {
                 // SAFETY: the lookup returns only mapped, aligned words.
                 Some(at) => unsafe { <T as $bound>::$name(at, value) },
                 None => {
-                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
+                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
                     let value = value.to_bits();
                     T::from_bits(access.fetch(dest.addr(), T::WIDTH, $op, value, 0))
                 }
@@ -202,9 +206,9 @@ macro_rules! fetching {
             fetch: *mut T,
             dest: *mut T,
             value: T,
-            pe: c_int,
+            pe: impl PeArgument,
         ) {
-            let pe = ctx.world_pe(call, pe);
+            let pe = pe.of_world(call, ctx);
             match mapped_polled_atomic(dest, pe) {
                 Some(at) => {
                     // SAFETY: the lookup returns only mapped, aligned words.
@@ -213,7 +217,7 @@ macro_rules! fetching {
                     unsafe { fetch.write(old) }
                 }
                 None => {
-                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
+                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
                     let (dest, value) = (dest.addr(), value.to_bits());
                     // SAFETY: the caller promises that `fetch` is valid for a write.
                     unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, $op, value, 0) }
@@ -236,7 +240,12 @@ fetching! {
 /// # Safety
 /// As [`add`].
 #[inline(always)]
-pub unsafe fn inc<T: ArithmeticAmo, C: Context>(call: Call, ctx: C, dest: *mut T, pe: c_int) {
+pub unsafe fn inc<T: ArithmeticAmo, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    pe: impl PeArgument,
+) {
     // SAFETY: the caller keeps the contract of `add`.
     unsafe { add(call, ctx, dest, T::ONE, pe) }
 }
@@ -250,7 +259,7 @@ pub unsafe fn fetch_inc<T: ArithmeticAmo, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
-    pe: c_int,
+    pe: impl PeArgument,
 ) -> T {
     // SAFETY: the caller keeps the contract of `fetch_add`.
     unsafe { fetch_add(call, ctx, dest, T::ONE, pe) }
@@ -267,7 +276,7 @@ pub unsafe fn fetch_inc_nbi<T: ArithmeticAmo, C: Context>(
     ctx: C,
     fetch: *mut T,
     dest: *mut T,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
     // SAFETY: the caller keeps the contract of `fetch_add_nbi`.
     unsafe { fetch_add_nbi(call, ctx, fetch, dest, T::ONE, pe) }

@@ -7,12 +7,11 @@
 
 use crate::call::{Call, fail};
 use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
-use crate::net::contexts::Context;
+use crate::net::contexts::{Context, PeArgument};
 use crate::net::network;
 use crate::net::polls;
 use crate::net::remote::{self, Access};
 use crate::observers::Argument;
-use core::ffi::c_int;
 use rushmem_explain::status::PolledObject;
 use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
@@ -30,7 +29,7 @@ macro_rules! forms {
             dest: *mut T,
             source: *const T,
             nelems: usize,
-            pe: c_int,
+            pe: impl PeArgument,
         ) {
             // SAFETY: the caller promises that the local elements are valid until the completion.
             unsafe { $transfer::<T, C, $at_quiet>(call, ctx, dest, source, nelems, pe) }
@@ -76,9 +75,9 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     dest: *mut T,
     source: *const T,
     nelems: usize,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     if nelems == 0 {
         return;
     }
@@ -88,7 +87,14 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
         // SAFETY: the caller promises that `source` is valid until the put is complete.
         None => unsafe {
-            remote::put::<C, AT_QUIET, false>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
+            remote::put::<C, AT_QUIET, false>(
+                ctx,
+                dest.addr(),
+                source.cast(),
+                nbytes,
+                pe.number(),
+                call,
+            )
         },
     }
 }
@@ -104,9 +110,9 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
     dest: *mut T,
     source: *const T,
     nelems: usize,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     if nelems == 0 {
         return;
     }
@@ -116,7 +122,14 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
         // SAFETY: the caller promises that `dest` is valid until the get is complete.
         None => unsafe {
-            remote::get::<C, AT_QUIET, false>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
+            remote::get::<C, AT_QUIET, false>(
+                ctx,
+                dest.cast(),
+                source.addr(),
+                nbytes,
+                pe.number(),
+                call,
+            )
         },
     }
 }
@@ -126,8 +139,14 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
-pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
-    let pe = ctx.world_pe(call, pe);
+pub unsafe fn p<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    value: T,
+    pe: impl PeArgument,
+) {
+    let pe = pe.of_world(call, ctx);
     let to = match size_of::<T>() {
         1 | 2 | 4 | 8 => mapped_word(dest, pe),
         nbytes => mapped(dest, nbytes, pe),
@@ -143,14 +162,22 @@ pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value:
 /// observed.
 #[cold]
 #[inline(never)]
-fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
+fn p_elsewhere<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    value: T,
+    pe: impl PeArgument,
+) {
     match mapped(dest, size_of::<T>(), pe) {
         // SAFETY: `to` is mapped for an element.
         Some(to) => unsafe { mem::store(to, value) },
         None => {
             let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
             // SAFETY: the source is a local element, and the put is complete locally on return.
-            unsafe { remote::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe, call) }
+            unsafe {
+                remote::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe.number(), call)
+            }
         }
     }
 }
@@ -160,8 +187,13 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
-pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
-    let pe = ctx.world_pe(call, pe);
+pub unsafe fn g<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    source: *const T,
+    pe: impl PeArgument,
+) -> T {
+    let pe = pe.of_world(call, ctx);
     let from = match size_of::<T>() {
         1 | 2 | 4 | 8 => mapped_polled_word(source, pe),
         nbytes => mapped_polled(source, nbytes, pe),
@@ -177,20 +209,31 @@ pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe
 /// observed or polls are counted.
 #[cold]
 #[inline(never)]
-fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
+fn g_elsewhere<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    source: *const T,
+    pe: impl PeArgument,
+) -> T {
     match mapped(source, size_of::<T>(), pe) {
         Some(from) => {
             // SAFETY: `from` is mapped for an element.
             let value = unsafe { mem::load(from) };
             network::count_read();
-            polls::count(call, source.addr(), PolledObject::MemoryOf(pe as u32));
+            polls::count(
+                call,
+                source.addr(),
+                PolledObject::MemoryOf(pe.number() as u32),
+            );
             value
         }
         None => {
             let mut value = MaybeUninit::<T>::uninit();
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
             // SAFETY: the destination is a local element, and the get is complete on return.
-            unsafe { remote::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe, call) };
+            unsafe {
+                remote::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe.number(), call)
+            };
             // SAFETY: the get has stored the bytes of a `T`.
             unsafe { value.assume_init() }
         }
@@ -213,9 +256,9 @@ pub unsafe fn ibput<T: Element, C: Context>(
     sst: isize,
     bsize: usize,
     nblocks: usize,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     if nblocks == 0 || bsize == 0 {
         return;
     }
@@ -225,7 +268,7 @@ pub unsafe fn ibput<T: Element, C: Context>(
             mem::copy_strided::<mem::VolatileLoads, T>(to, source, dst, sst, bsize, nblocks)
         },
         None => {
-            let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
+            let access = Access::of_bytes(call, ctx, Argument::Dest, pe.number());
             let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
             let block = bytes_of::<T>(bsize);
             // SAFETY: the caller promises that every local block is valid.
@@ -250,9 +293,9 @@ pub unsafe fn ibget<T: Element, C: Context>(
     sst: isize,
     bsize: usize,
     nblocks: usize,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     if nblocks == 0 || bsize == 0 {
         return;
     }
@@ -262,7 +305,7 @@ pub unsafe fn ibget<T: Element, C: Context>(
             mem::copy_strided::<mem::AtomicLoads, T>(dest, from, dst, sst, bsize, nblocks)
         },
         None => {
-            let access = Access::of_bytes(call, ctx, Argument::Source, pe);
+            let access = Access::of_bytes(call, ctx, Argument::Source, pe.number());
             let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
             let block = bytes_of::<T>(bsize);
             // SAFETY: the caller promises that every local block is valid.
@@ -286,7 +329,7 @@ pub unsafe fn iput<T: Element, C: Context>(
     dst: isize,
     sst: isize,
     nelems: usize,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
     // SAFETY: the caller keeps the contract of `ibput` for blocks of one element.
     unsafe { ibput(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
@@ -307,7 +350,7 @@ pub unsafe fn iget<T: Element, C: Context>(
     dst: isize,
     sst: isize,
     nelems: usize,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
     // SAFETY: the caller keeps the contract of `ibget` for blocks of one element.
     unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }

@@ -11,7 +11,7 @@ use crate::job;
 use crate::memory::address::{mapped, mapped_atomic};
 use crate::memory::checks::require_aligned;
 use crate::memory::range::symmetric;
-use crate::net::contexts::Context;
+use crate::net::contexts::{Context, PeArgument};
 use crate::net::network;
 use crate::net::remote::{Access, Completion, update_mapped};
 use crate::observers::{self, Action, Event};
@@ -34,7 +34,7 @@ macro_rules! forms {
             sig_addr: *mut u64,
             signal: u64,
             sig_op: c_int,
-            pe: c_int,
+            pe: impl PeArgument,
         ) {
             let (update, end) = ((sig_addr, signal, sig_op), Completion::$completion);
             // SAFETY: the caller promises that `source` is valid until the completion.
@@ -74,10 +74,10 @@ unsafe fn put_signal_until<T: Element, C: Context>(
     source: *const T,
     nelems: usize,
     (sig_addr, signal, sig_op): (*mut u64, u64, c_int),
-    pe: c_int,
+    pe: impl PeArgument,
     completion: Completion,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     let op = operation(call, sig_op);
     let nbytes = bytes_of::<T>(nelems);
     let to = if nelems == 0 {
@@ -99,7 +99,18 @@ unsafe fn put_signal_until<T: Element, C: Context>(
             let (dest, source) = (dest.addr(), source.cast());
             let update = (sig_addr.addr(), signal, op);
             // SAFETY: `source` is valid, as the caller promises.
-            unsafe { Access::put_signal(call, ctx, dest, source, nbytes, update, pe, completion) }
+            unsafe {
+                Access::put_signal(
+                    call,
+                    ctx,
+                    dest,
+                    source,
+                    nbytes,
+                    update,
+                    pe.number(),
+                    completion,
+                )
+            }
         }
     }
 }
@@ -109,7 +120,13 @@ unsafe fn put_signal_until<T: Element, C: Context>(
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
-pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
+pub unsafe fn add<C: Context>(
+    call: Call,
+    ctx: C,
+    sig_addr: *mut u64,
+    signal: u64,
+    pe: impl PeArgument,
+) {
     // SAFETY: the caller promises the precondition of all routines.
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_ADD, pe) }
 }
@@ -119,7 +136,13 @@ pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
-pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
+pub unsafe fn set<C: Context>(
+    call: Call,
+    ctx: C,
+    sig_addr: *mut u64,
+    signal: u64,
+    pe: impl PeArgument,
+) {
     // SAFETY: the caller promises the precondition of all routines.
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_SET, pe) }
 }
@@ -135,15 +158,15 @@ unsafe fn update<C: Context>(
     sig_addr: *mut u64,
     signal: u64,
     sig_op: c_int,
-    pe: c_int,
+    pe: impl PeArgument,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    let pe = pe.of_world(call, ctx);
     let op = operation(call, sig_op);
     match mapped_atomic(sig_addr, pe) {
         // SAFETY: the lookup returns only mapped, aligned words.
         Some(at) => unsafe { update_mapped(at, op, signal) },
         None => {
-            let access = Access::of_signal(call, ctx, pe);
+            let access = Access::of_signal(call, ctx, pe.number());
             access.update(sig_addr.addr(), AmoWidth::Eight, op, signal);
         }
     }

@@ -135,16 +135,58 @@ impl AddressMap {
     }
 }
 
+/// The number of a PE of the world, which exists or is checked when a table is read.
+pub trait PeNumber: Copy {
+    /// Returns the number, if there is such a PE.
+    fn existing(self) -> Option<ExistingPe>;
+    /// Returns the number in the form of C.
+    fn number(self) -> c_int;
+}
+
+impl PeNumber for c_int {
+    #[inline(always)]
+    fn existing(self) -> Option<ExistingPe> {
+        ExistingPe::new(self as u32 as usize)
+    }
+
+    #[inline(always)]
+    fn number(self) -> c_int {
+        self
+    }
+}
+
+/// The number of a PE of the world that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExistingPe(usize);
+
+impl ExistingPe {
+    /// Returns the PE of this number, if there is one.
+    #[inline(always)]
+    pub(crate) fn new(pe: usize) -> Option<ExistingPe> {
+        (pe < MAP.n_pes.load(Relaxed)).then_some(ExistingPe(pe))
+    }
+}
+
+impl PeNumber for ExistingPe {
+    #[inline(always)]
+    fn existing(self) -> Option<ExistingPe> {
+        Some(self)
+    }
+
+    #[inline(always)]
+    fn number(self) -> c_int {
+        self.0 as c_int
+    }
+}
+
 /// Returns the delta of a PE from a table; `None` if there is no such PE or it is not mapped.
 #[inline(always)]
-fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
-    if !is_pe(pe) {
-        return None;
-    }
-    // SAFETY: `pe` is below `n_pes`. `publish` sets `deltas` before `n_pes`. The other tables are
+fn look_up(table: &AtomicPtr<isize>, pe: impl PeNumber) -> Option<isize> {
+    let ExistingPe(pe) = pe.existing()?;
+    // SAFETY: `pe` is below `n_pes`, which never becomes smaller. `publish` sets `deltas` before `n_pes`. The other tables are
     // set before `open`, and are read only for an address in an open segment. Every table has
     // `n_pes` entries and is never freed.
-    let delta = unsafe { table.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
+    let delta = unsafe { table.load(Relaxed).wrapping_add(pe).read() };
     (delta != UNMAPPED).then_some(delta)
 }
 
@@ -256,13 +298,17 @@ pub(crate) fn close() {
 /// Returns the copy on `pe` of the `nbytes` symmetric bytes at `address`, if it is mapped here;
 /// `None` while accesses are observed.
 #[inline(always)]
-pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
+pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: impl PeNumber) -> Option<*mut T> {
     bytes(address, nbytes, pe, |own| &own.deltas)
 }
 
 /// Works as [`mapped`] for a get, and returns `None` where polls are counted.
 #[inline(always)]
-pub(crate) fn mapped_polled<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
+pub(crate) fn mapped_polled<T>(
+    address: *const T,
+    nbytes: usize,
+    pe: impl PeNumber,
+) -> Option<*mut T> {
     bytes(address, nbytes, pe, |own| &own.polled_deltas)
 }
 
@@ -270,7 +316,7 @@ pub(crate) fn mapped_polled<T>(address: *const T, nbytes: usize, pe: c_int) -> O
 fn bytes<T>(
     address: *const T,
     nbytes: usize,
-    pe: c_int,
+    pe: impl PeNumber,
     table: impl Fn(&OwnSegment) -> &AtomicPtr<isize>,
 ) -> Option<*mut T> {
     let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
@@ -334,34 +380,34 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
 
 /// Works as [`mapped`] for one word; `None` also if it is not aligned to its size.
 #[inline(always)]
-pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+pub(crate) fn mapped_word<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.deltas)
 }
 
 /// Works as [`mapped_word`] for an atomic operation, and returns `None` where the network carries
 /// these out.
 #[inline(always)]
-pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+pub(crate) fn mapped_atomic<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)
 }
 
 /// Works as [`mapped_word`] for a get, and returns `None` where polls are counted.
 #[inline(always)]
-pub(crate) fn mapped_polled_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+pub(crate) fn mapped_polled_word<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_deltas)
 }
 
 /// Works as [`mapped_atomic`] for an operation that returns the old value, and returns `None` where
 /// polls are counted.
 #[inline(always)]
-pub(crate) fn mapped_polled_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+pub(crate) fn mapped_polled_atomic<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_word_deltas)
 }
 
 #[inline(always)]
 fn word<T>(
     address: *const T,
-    pe: c_int,
+    pe: impl PeNumber,
     table: impl Fn(&OwnSegment) -> &AtomicPtr<isize>,
 ) -> Option<*mut T> {
     let delta = if MAP.heap.has_word::<T>(address.addr()) {
@@ -418,5 +464,5 @@ pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<Re
 /// Returns true if there is a PE `pe`.
 #[inline(always)]
 pub(super) fn is_pe(pe: c_int) -> bool {
-    (pe as u32 as usize) < MAP.n_pes.load(Relaxed)
+    pe.existing().is_some()
 }

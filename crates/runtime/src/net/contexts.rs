@@ -13,7 +13,7 @@ use crate::constants::{SHMEM_CTX_PRIVATE, SHMEM_THREAD_MULTIPLE};
 use crate::job;
 use crate::job::handle::{ContextHandle, TeamHandle};
 use crate::job::members::Members;
-use crate::memory::address;
+use crate::memory::address::{self, ExistingPe, PeNumber};
 use crate::process;
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
@@ -32,12 +32,38 @@ pub trait Context: Copy {
     /// is known to number PEs as the world does. Otherwise ends the job with an error if there is
     /// no such context, or if its team has no such PE.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
+    /// Returns the world PE that `pe` means on this context, if the context's team has such a PE.
+    #[inline(always)]
+    fn existing_pe(self, _: Call, pe: usize) -> Option<ExistingPe> {
+        ExistingPe::new(pe)
+    }
     /// Returns the handle of the context.
     fn handle(self) -> ContextHandle;
     /// Returns false for `SHMEM_CTX_INVALID`, on which ordering routines have no effect. Ends the
     /// job with an error if there is no such context; a destroyed context that numbered PEs as the
     /// world does is not recognized.
     fn is_valid(self, call: Call) -> bool;
+}
+
+/// A PE as the argument of an operation: a number on the operation's context, from C, or a PE of the
+/// world that exists, from Rust, so that the operation does not check it again.
+pub trait PeArgument: PeNumber {
+    /// Returns the PE of the world.
+    fn of_world<C: Context>(self, call: Call, ctx: C) -> Self;
+}
+
+impl PeArgument for c_int {
+    #[inline(always)]
+    fn of_world<C: Context>(self, call: Call, ctx: C) -> c_int {
+        ctx.world_pe(call, self)
+    }
+}
+
+impl PeArgument for ExistingPe {
+    #[inline(always)]
+    fn of_world<C: Context>(self, _: Call, _: C) -> ExistingPe {
+        self
+    }
 }
 
 /// The default context: `pe` is a world PE.
@@ -68,6 +94,15 @@ impl Context for ContextHandle {
             pe
         } else {
             translate(call, self, pe)
+        }
+    }
+
+    #[inline(always)]
+    fn existing_pe(self, call: Call, pe: usize) -> Option<ExistingPe> {
+        if self.is_of_world() {
+            ExistingPe::new(pe)
+        } else {
+            existing_member(call, self, pe)
         }
     }
 
@@ -170,6 +205,19 @@ impl ContextSlot {
 fn translate(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     let known = slot_of(handle).and_then(|slot| slot.world_pe(pe));
     known.unwrap_or_else(|| translate_checked(call, handle, pe))
+}
+
+/// Works as [`translate`], but returns `None` if the context's team has no such PE.
+#[cold]
+#[inline(never)]
+fn existing_member(call: Call, handle: ContextHandle, pe: usize) -> Option<ExistingPe> {
+    let pe = c_int::try_from(pe).ok()?;
+    if let Some(known) = slot_of(handle).and_then(|slot| slot.world_pe(pe)) {
+        return ExistingPe::new(known as usize);
+    }
+    let members = require(call, handle);
+    let is_member = (pe as u32) < members.n;
+    is_member.then(|| ExistingPe::new(members.world_pe(pe as u32).index()))?
 }
 
 /// Returns true if there is such a context, otherwise ends the job with an error. The registry is

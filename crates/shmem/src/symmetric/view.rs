@@ -6,9 +6,11 @@
 //! size, may have bytes of several such values.
 #![allow(unsafe_code)]
 
+use crate::context::no_such_pe;
 use crate::element::{Plain, PlainData, Symmetric};
+use crate::job::c_number;
 use crate::panics::mistake;
-use rushmem_runtime::{local, setup};
+use rushmem_runtime::{Context as _, ContextHandle, DefaultContext, PeNumber as _, local, setup};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -163,19 +165,18 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
 
     /// Returns true if operations can access the elements of `pe` (`shmem_addr_accessible`,
     /// §9.1.8), which is so for all PEs of the job.
-    pub fn is_accessible(self, pe: u32) -> bool {
-        setup::addr_accessible(
-            call!("SymSlice::is_accessible"),
-            self.start.cast(),
-            pe as i32,
-        ) != 0
+    #[track_caller]
+    pub fn is_accessible(self, pe: usize) -> bool {
+        let call = call!("SymSlice::is_accessible");
+        setup::addr_accessible(call, self.start.cast(), c_number(pe)) != 0
     }
 
     /// Returns the address in this process of the elements of `pe`, for unsafe code (`shmem_ptr`,
     /// §9.1.9); `None` if this PE cannot load and store them. `pe` and other PEs may access them at
-    /// any time. The address is valid as long as the object exists. The job ends with a message if
-    /// `pe` does not exist.
-    pub fn on(self, pe: u32) -> Option<*mut T> {
+    /// any time. The address is valid as long as the object exists. Panics if `pe` does not
+    /// exist.
+    #[track_caller]
+    pub fn on(self, pe: usize) -> Option<*mut T> {
         address_on(self.start, pe)
     }
 }
@@ -277,7 +278,8 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
     }
 
     /// Works as [`SymSlice::on`], for one element.
-    pub fn on(self, pe: u32) -> Option<*mut T> {
+    #[track_caller]
+    pub fn on(self, pe: usize) -> Option<*mut T> {
         address_on(self.at, pe)
     }
 }
@@ -316,8 +318,13 @@ impl<'a, T: Symmetric> From<SymRef<'a, T>> for SymSlice<'a, T> {
     }
 }
 
-fn address_on<T>(own: *mut T, pe: u32) -> Option<*mut T> {
-    let there = setup::ptr(call!("SymSlice::on"), own.cast_const().cast(), pe as i32);
+#[track_caller]
+fn address_on<T>(own: *mut T, pe: usize) -> Option<*mut T> {
+    let call = call!("SymSlice::on");
+    let Some(pe) = DefaultContext.existing_pe(call, pe) else {
+        no_such_pe(call, ContextHandle::DEFAULT, pe)
+    };
+    let there = setup::ptr(call, own.cast_const().cast(), pe.number());
     (!there.is_null()).then_some(there.cast())
 }
 

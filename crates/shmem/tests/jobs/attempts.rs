@@ -151,7 +151,7 @@ shmem::test!(
             shmem.array::<u64>(8),
             shmem.array::<u64>(8),
         );
-        let me = shmem.my_pe() as usize;
+        let me = shmem.my_pe();
         c.fill(1);
         shmem.barrier_all();
         let dest = [&a, &b][me];

@@ -2,7 +2,7 @@
 
 use shmem::{And, Blocks, Complex, Max, Min, Or, Prod, Shmem, Single, Sum, Team, ThreadLevel, Xor};
 
-const PES: [u32; 5] = [1, 2, 3, 4, 7];
+const PES: [usize; 5] = [1, 2, 3, 4, 7];
 
 /// Calls `body` on the world, then on the two teams of the PEs with even and with odd numbers.
 fn on_teams<L: ThreadLevel>(shmem: &Shmem<L>, body: impl Fn(&Shmem<L>, &Team<'_, L>)) {
@@ -14,16 +14,12 @@ fn on_teams<L: ThreadLevel>(shmem: &Shmem<L>, body: impl Fn(&Shmem<L>, &Team<'_,
 }
 
 fn numbers(team: &Team<'_>, of: impl Fn(u64) -> u64) -> Vec<u64> {
-    (0..u64::from(team.n_pes())).map(of).collect()
+    (0..team.n_pes() as u64).map(of).collect()
 }
 
 shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Single>, team| {
-        let (me, n, all) = (
-            u64::from(team.my_pe()),
-            team.n_pes() as usize,
-            shmem.n_pes() as usize,
-        );
+        let (me, n, all) = (team.my_pe() as u64, team.n_pes(), shmem.n_pes());
         let (source, dest) = (shmem.array::<u64>(all), shmem.array::<u64>(2 * all * all));
         let result = |len| {
             team.sync();
@@ -40,7 +36,7 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
         team.fcollect(dest.slice(..n), source.at(0));
         assert_eq!(result(n), numbers(team, |pe| 100 + pe));
 
-        let total = team.collect(&dest, source.slice(..me as usize));
+        let total = team.collect(&dest, source.slice(..team.my_pe()));
         assert_eq!(total, n * (n - 1) / 2);
         let each = numbers(team, |pe| pe)
             .into_iter()
@@ -65,13 +61,9 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
 
 shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Single>, team| {
-        let (me, n, all) = (
-            team.my_pe() as usize,
-            team.n_pes() as usize,
-            shmem.n_pes() as usize,
-        );
-        let (source, dest) = (shmem.array::<u32>(all), shmem.array::<u32>(2 * all));
-        let elements: Vec<u32> = (0..n).map(|to| (10 * me + to) as u32).collect();
+        let (me, n, all) = (team.my_pe(), team.n_pes(), shmem.n_pes());
+        let (source, dest) = (shmem.array::<usize>(all), shmem.array::<usize>(2 * all));
+        let elements: Vec<usize> = (0..n).map(|to| 10 * me + to).collect();
         source.slice(..n).copy_from_slice(&elements);
         // Sends one element to members with even numbers, and none to the others.
         let counts: Vec<usize> = (0..n).map(|to| (to + 1) % 2).collect();
@@ -80,7 +72,7 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
             offsets: &offsets,
             counts: &counts,
         };
-        let expected: Vec<u32> = (0..n).map(|from| (10 * from + me) as u32).collect();
+        let expected: Vec<usize> = (0..n).map(|from| 10 * from + me).collect();
         let is_even = me % 2 == 0;
 
         let came = team.alltoallv_packed(dest.slice(..all), &source, blocks);
@@ -98,7 +90,7 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         assert_eq!(came, vec![usize::from(is_even); n]);
         team.sync();
         if is_even {
-            let reverse: Vec<u32> = expected.into_iter().rev().collect();
+            let reverse: Vec<usize> = expected.into_iter().rev().collect();
             assert_eq!(dest.slice(all..all + n).to_vec(), reverse);
         }
     });
@@ -106,7 +98,7 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
 
 shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Single>, team| {
-        let (me, n) = (u64::from(team.my_pe()), u64::from(team.n_pes()));
+        let (me, n) = (team.my_pe() as u64, team.n_pes() as u64);
         let (source, dest) = (shmem.array::<u64>(5000), shmem.array::<u64>(5000));
         for len in [1, 3, 5000] {
             let (source, dest) = (source.slice(..len), dest.slice(..len));
@@ -139,13 +131,13 @@ fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
     let (me, n) = (team.my_pe(), team.n_pes());
     let sum = n * (n - 1) / 2;
     assert_eq!(team.reduce_value(Sum, me), sum);
-    assert_eq!(team.reduce_value(Max, f64::from(me)), f64::from(n - 1));
+    assert_eq!(team.reduce_value(Max, me as f64), (n - 1) as f64);
     assert_eq!(team.reduce_value(Min, 7 - me as i8), 8 - n as i8);
     assert_eq!(team.reduce_value(Or, 1u16 << me), (1u16 << n) - 1);
     assert_eq!(team.reduce_value(And, !(1u64 << me)), !((1u64 << n) - 1));
     assert_eq!(team.reduce_value(Xor, 1u8 << me), ((1u16 << n) - 1) as u8);
     let i = Complex { re: 0.0, im: 1.0 };
-    let power = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][n as usize % 4];
+    let power = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][n % 4];
     assert_eq!(
         team.reduce_value(Prod, i),
         Complex {
@@ -155,18 +147,18 @@ fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
     );
 
     assert_eq!(
-        team.inscan_value(Sum, u64::from(me)),
-        u64::from(me * (me + 1) / 2)
+        team.inscan_value(Sum, me as u64),
+        (me * (me + 1) / 2) as u64
     );
     assert_eq!(
-        team.exscan_value(Sum, u64::from(me) + 1),
-        u64::from(me * (me + 1) / 2)
+        team.exscan_value(Sum, me as u64 + 1),
+        (me * (me + 1) / 2) as u64
     );
     assert_eq!(
         team.exscan_value(Sum, i),
         Complex {
             re: 0.0,
-            im: f64::from(me)
+            im: me as f64
         }
     );
 
@@ -201,7 +193,7 @@ shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
             threads.spawn(move || {
                 for round in 0..20 {
                     let sum: Vec<u64> = team.all_reduce(Sum, &[round; 3]);
-                    assert_eq!(sum, [round * u64::from(team.n_pes()); 3]);
+                    assert_eq!(sum, [round * team.n_pes() as u64; 3]);
                 }
             });
         }
@@ -214,15 +206,15 @@ shmem::test!(teams_that_overlap_take_turns, pes = [3, 4, 7], |shmem| {
     let row = world.split(Some(me / 2), 0).expect("every PE has a color");
     let column = world.split(Some(me % 2), 0).expect("every PE has a color");
     for round in 0..50 {
-        let of_row = row.reduce_value(Sum, u64::from(me));
+        let of_row = row.reduce_value(Sum, me as u64);
         let of_column = column.all_reduce(Max, &[round; 40]);
         let scanned = column.inscan_value(Sum, 1u64);
         assert_eq!(of_column, [round; 40]);
-        assert_eq!(scanned, u64::from(column.my_pe()) + 1);
-        assert!(of_row >= u64::from(me));
+        assert_eq!(scanned, column.my_pe() as u64 + 1);
+        assert!(of_row >= me as u64);
         assert_eq!(
-            world.reduce_value(Max, u64::from(me) + round),
-            round + u64::from(shmem.n_pes()) - 1
+            world.reduce_value(Max, me as u64 + round),
+            round + shmem.n_pes() as u64 - 1
         );
     }
 });

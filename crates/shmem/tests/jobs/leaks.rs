@@ -4,7 +4,7 @@
 use shmem::{Multiple, SymArray, Team, ThreadLevel};
 use std::mem::forget;
 
-const PES: [u32; 2] = [2, 4];
+const PES: [usize; 2] = [2, 4];
 const LEN: usize = 1 << 16;
 /// The number of broadcasts that are leaked. They take much longer than two barriers.
 const REQUESTS: u32 = 50;

@@ -11,6 +11,7 @@ mod mistakes;
 mod nonblocking;
 mod operations;
 mod over_tcp;
+mod panics;
 mod testing;
 mod threads;
 mod unique_id;

@@ -5,7 +5,7 @@ use shmem::{Atomic, Cmp, Shared, Signal, SignalOp, Sum, block_on};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-const PES: [u32; 3] = [1, 2, 4];
+const PES: [usize; 3] = [1, 2, 4];
 
 shmem::test!(
     a_scope_completes_what_was_issued_in_it,
@@ -13,9 +13,9 @@ shmem::test!(
     |shmem| {
         let (me, n) = (shmem.my_pe(), shmem.n_pes());
         let next = (me + 1) % n;
-        let (numbers, signal) = (shmem.array::<u32>(1000), shmem.zeroed::<Signal>());
+        let (numbers, signal) = (shmem.array::<usize>(1000), shmem.zeroed::<Signal>());
         let counter = shmem.zeroed::<Atomic<u64>>();
-        let own: Vec<u32> = (0..500).map(|i| 1000 * me + i).collect();
+        let own: Vec<usize> = (0..500).map(|i| 1000 * me + i).collect();
         shmem.barrier_all();
         shmem.scope(|s| {
             s.put_nbi(numbers.slice(..500), &own, next);
@@ -23,7 +23,11 @@ shmem::test!(
         });
         shmem.signal_wait_until(&signal, Cmp::Eq, 1);
         shmem.barrier_all();
-        let of = |pe: u32| (0..1000).map(|i| 1000 * pe + i % 500).collect::<Vec<u32>>();
+        let of = |pe: usize| {
+            (0..1000)
+                .map(|i| 1000 * pe + i % 500)
+                .collect::<Vec<usize>>()
+        };
         assert_eq!(numbers.to_vec(), of((me + n - 1) % n));
 
         let mut got = vec![0; 1000];
@@ -51,7 +55,7 @@ shmem::test!(
 );
 
 shmem::test!(a_scope_is_completed_by_a_panic_too, pes = 2, |shmem| {
-    let (me, array) = (shmem.my_pe(), shmem.array::<u32>(1 << 16));
+    let (me, array) = (shmem.my_pe(), shmem.array::<usize>(1 << 16));
     let other = 1 - me;
     let source = vec![me + 1; 1 << 16];
     let context = shmem.world();
@@ -71,15 +75,15 @@ shmem::test!(a_transfer_owns_its_vector, pes = PES, |shmem| {
     let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let next = (me + 1) % n;
     let array = shmem.array::<u64>(1 << 14);
-    let sent = block_on(shmem.put_owned(&array, vec![u64::from(me); 1 << 14], next));
-    assert_eq!(sent, vec![u64::from(me); 1 << 14]);
+    let sent = block_on(shmem.put_owned(&array, vec![me as u64; 1 << 14], next));
+    assert_eq!(sent, vec![me as u64; 1 << 14]);
     shmem.barrier_all();
     let both = async {
         let first = shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next);
         let second = shmem.get_owned(vec![9; 1 << 13], array.slice(1 << 13..), next);
         [first.await, second.await].concat()
     };
-    assert_eq!(block_on(both), vec![u64::from(me); 1 << 14]);
+    assert_eq!(block_on(both), vec![me as u64; 1 << 14]);
     drop(shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next));
     std::mem::forget(shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next));
 });
@@ -116,9 +120,7 @@ shmem::test!(other_executors_run_the_futures, pes = 2, |shmem| {
     let (me, other) = (shmem.my_pe(), 1 - shmem.my_pe());
     let (array, signal) = (shmem.array::<u64>(100), shmem.zeroed::<Signal>());
     let send = async {
-        let sent = shmem
-            .put_owned(&array, vec![u64::from(me); 100], other)
-            .await;
+        let sent = shmem.put_owned(&array, vec![me as u64; 100], other).await;
         tokio::task::yield_now().await;
         shmem.signal(&signal, SignalOp::Set(7), other);
         sent.len()
@@ -131,7 +133,7 @@ shmem::test!(other_executors_run_the_futures, pes = 2, |shmem| {
         .build()
         .expect("a runtime");
     let both = runtime.block_on(async { tokio::join!(receive, send) });
-    assert_eq!(both, ((7, u64::from(other)), 100));
+    assert_eq!(both, ((7, other as u64), 100));
 });
 
 shmem::test!(threads_share_transfers, pes = 2, || {
@@ -154,23 +156,17 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let world = shmem.world();
     let own = shmem.array::<u64>(4);
-    own.fill(u64::from(me) + 1);
+    own.fill(me as u64 + 1);
     let to = [(); 6].map(|()| shmem.array::<u64>(4));
-    let (all, some) = (
-        shmem.array::<u64>(4 * n as usize),
-        shmem.array::<u64>(4 * n as usize),
-    );
-    let (there, back) = (
-        shmem.array::<u64>(n as usize),
-        shmem.array::<u64>(n as usize),
-    );
-    there.fill(u64::from(me));
+    let (all, some) = (shmem.array::<u64>(4 * n), shmem.array::<u64>(4 * n));
+    let (there, back) = (shmem.array::<u64>(n), shmem.array::<u64>(n));
+    there.fill(me as u64);
     shmem.barrier_all();
     let sum = world.reduce_nb(Sum, &to[0], &own);
     let from_last = world.broadcast_nb(&to[1], &own, n - 1);
     let up_to_this = world.inscan_nb(Sum, &to[2], &own);
     let before = world.exscan_nb(Sum, &to[3], &own);
-    let collected = world.collect_nb(&all, own.slice(..1 + me as usize % 2));
+    let collected = world.collect_nb(&all, own.slice(..1 + me % 2));
     let equal = world.fcollect_nb(&some, &own);
     let swapped = world.alltoall_nb(&back, &there);
     // A blocking collective is carried out after them, and a request that is dropped is waited for.
@@ -179,7 +175,7 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     assert_eq!(to[4].to_vec(), to[0].to_vec());
     block_on(async {
         let expected = n + n / 2;
-        assert_eq!(collected.await, expected as usize);
+        assert_eq!(collected.await, expected);
         sum.await;
         from_last.await;
         up_to_this.await;
@@ -188,7 +184,7 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
         swapped.await;
     });
     let up_to = |k: u64| k * (k + 1) / 2;
-    let (me, n) = (u64::from(me), u64::from(n));
+    let (me, n) = (me as u64, n as u64);
     assert_eq!(to[0].to_vec(), [up_to(n); 4]);
     assert_eq!(to[1].to_vec(), [n; 4]);
     assert_eq!(to[2].to_vec(), [up_to(me + 1); 4]);

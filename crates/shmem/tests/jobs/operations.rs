@@ -4,14 +4,14 @@ use shmem::{
     Atomic, Cmp, Lock, Multiple, Private, Serialized, Shared, SplitError, Strides, TeamConfig,
 };
 
-const PES: [u32; 4] = [1, 2, 4, 7];
+const PES: [usize; 4] = [1, 2, 4, 7];
 
 shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
     let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let (next, previous) = ((me + 1) % n, (me + n - 1) % n);
     let array = shmem.array::<u16>(12);
     let source: Vec<u16> = (0..12).map(|i| 100 * me as u16 + i).collect();
-    let from = |pe: u32, i: u16| 100 * pe as u16 + i;
+    let from = |pe: usize, i: u16| 100 * pe as u16 + i;
 
     shmem.iput(&array, &source, Strides { dst: 2, sst: 3 }, 4, next);
     shmem.barrier_all();
@@ -64,7 +64,7 @@ shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
 });
 
 shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
-    let (me, n) = (shmem.my_pe() as usize, shmem.n_pes() as usize);
+    let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let flags = shmem.array::<u64>(n);
     let atomics = shmem.array::<Atomic<i32>>(n);
     let mut indices = vec![0; n];
@@ -76,7 +76,7 @@ shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
     assert_eq!(shmem.test_any(&flags, &[], Cmp::Ne, 0), None);
     assert!(!shmem.test_all(&flags, &[], Cmp::Ne, 0));
     shmem.sync_all();
-    for pe in 0..n as u32 {
+    for pe in 0..n {
         shmem.p(flags.at(me), me as u64 + 1, pe);
         shmem.add(atomics.at(me), 5, pe);
     }
@@ -106,7 +106,7 @@ shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
 
 shmem::symmetric! {
     static TURN: Lock;
-    static COUNTERS: [Atomic<u32>; 3];
+    static COUNTERS: [Atomic<usize>; 3];
     static NUMBERS: [i16; 4] = [-1, 2, -3, 4];
 }
 
@@ -131,7 +131,7 @@ shmem::test!(a_lock_keeps_others_out, pes = PES, |shmem| {
         // The drops of the guards complete the put before they release the locks.
     }
     shmem.barrier_all();
-    assert_eq!(shmem.g(&value, 0), 50 * u64::from(shmem.n_pes()));
+    assert_eq!(shmem.g(&value, 0), 50 * shmem.n_pes() as u64);
     shmem.barrier_all();
     if shmem.my_pe() == 0 {
         let guard = shmem.try_lock(&own).expect("nobody has it");
@@ -164,11 +164,11 @@ shmem::test!(
         let (me, n) = (shmem.my_pe(), shmem.n_pes());
         let world = shmem.world();
         let reverse = world
-            .split(Some(0), -(me as i32))
+            .split(Some(0), -(me as isize))
             .expect("every PE has a color");
         assert_eq!((reverse.my_pe(), reverse.n_pes()), (n - 1 - me, n));
-        assert_eq!(reverse.translate_pe(0, &world), Some(n - 1));
-        let inbox = shmem.array::<u32>(3);
+        assert_eq!(reverse.translate(0, &world), Some(n - 1));
+        let inbox = shmem.array::<usize>(3);
         let (private, serialized) = (
             reverse.context::<Private>(),
             reverse.context::<Serialized>(),
@@ -233,7 +233,7 @@ shmem::test!(
     pes = 2,
     || {
         let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
-        let (inbox, other, world) = (shmem.boxed(0u32), 1 - shmem.my_pe(), shmem.world());
+        let (inbox, other, world) = (shmem.boxed(0usize), 1 - shmem.my_pe(), shmem.world());
         let context = world.context::<Serialized>();
         std::thread::scope(|threads| {
             let element = inbox.element();

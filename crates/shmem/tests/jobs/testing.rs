@@ -29,6 +29,7 @@ mod inner {
 shmem::test!(does_as_requested, pes = 3, |shmem| {
     match std::env::var("TEST_REQUEST").as_deref() {
         Ok("panic") => assert_ne!(shmem.my_pe(), 1, "on request"),
+        Ok("all panic") => drop(shmem.array::<u64>(8).slice(8..9)),
         Ok("hang") if shmem.my_pe() == 2 => sleep(Duration::from_secs(1000)),
         Ok("exit") if shmem.my_pe() == 0 => std::process::exit(3),
         Ok("exit0") if shmem.my_pe() == 0 => std::process::exit(0),
@@ -77,6 +78,21 @@ fn a_panic_ends_the_job() {
         &["does_as_requested on 3 PEs failed", "on request"],
     );
     assert!(!printed.contains("comes to its end"), "{printed}");
+}
+
+/// Each PE waits before it ends the job, so that the one that prints the message does.
+#[test]
+fn pes_that_make_the_same_mistake_print_one_message() {
+    let printed = fails(
+        &run("all panic", &[]),
+        &["range 8..9 is out of bounds of 8 elements"],
+    );
+    let of_test = printed
+        .split("it printed")
+        .nth(1)
+        .expect("the output of the job");
+    assert_eq!(of_test.matches(": a panic:").count(), 1, "{printed}");
+    assert_eq!(of_test.matches("range 8..9").count(), 1, "{printed}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const OWN: usize = 512;
 fn exchange<K: ContextKind>(
     context: &Context<'_, K, Multiple>,
     array: SymSlice<'_, u64>,
-    peer: u32,
+    peer: usize,
     is_over: &AtomicBool,
 ) -> bool {
     let mut is_right = true;

@@ -6,7 +6,7 @@ use shmem::{Multiple, UniqueId};
 
 const RANK: &str = "TEST_RANK";
 const ID: &str = "TEST_ID";
-const RANKS: u32 = 3;
+const RANKS: usize = 3;
 
 /// A process of the job below.
 #[test]
@@ -21,7 +21,7 @@ fn a_pe() {
     join(&id, rank.parse().expect("a number"));
 }
 
-fn join(id: &UniqueId, rank: u32) {
+fn join(id: &UniqueId, rank: usize) {
     let shmem = id
         .job(rank, RANKS)
         .init::<Multiple>()
@@ -41,7 +41,7 @@ fn processes_form_a_job() {
     assert!(!format!("{id:?}").contains(&id.to_string()));
     assert!("x".repeat(200).parse::<UniqueId>().is_err());
     let this = std::env::current_exe().expect("a test program knows its path");
-    let start = |rank: u32| {
+    let start = |rank: usize| {
         let mut command = Command::new(&this);
         command
             .args(["unique_id::a_pe", "--exact"])

@@ -246,10 +246,10 @@ fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
 fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<(Tag, PairReport)> = outcome.reports();
     let name = |(tag, report): &(Tag, PairReport)| match report {
-        PairReport::Host(own) => Some((tag.pe, tag.host_name(own))),
+        PairReport::Host(own) => Some((tag.pe as usize, tag.host_name(own))),
         _ => None,
     };
-    let names: BTreeMap<u32, String> = reports.iter().filter_map(name).collect();
+    let names: BTreeMap<usize, String> = reports.iter().filter_map(name).collect();
     // A PE that is not the first of its host is in a pair only where there is one host.
     let on = |pe| names.range(..=pe).next_back().map_or("", |(_, name)| name);
     let mut path = None;

@@ -43,7 +43,7 @@ pub struct HostReport {
 pub enum PairReport {
     /// By PE 0.
     Job {
-        n_pes: u32,
+        n_pes: usize,
         /// The path between the PEs.
         path: String,
         /// The longest `shmem_init`, in seconds.
@@ -56,11 +56,11 @@ pub enum PairReport {
     Host(String),
     /// By the first PE of each pair: both PEs, and the seconds of the first operation, which
     /// connects them.
-    Pair((u32, u32), f64),
+    Pair((usize, usize), f64),
     /// By PE 0 of a job of more than two PEs: writes of each PE to all others, one after the other.
     AllPairs {
         /// The lowest number of PEs to which a PE has written within [`ALL_PAIRS`] in a round.
-        n_others: u32,
+        n_others: usize,
         /// The longest time of a PE for the first round, in seconds.
         first: f64,
         /// The longest time of a PE for a second round, when all are connected, in seconds.
@@ -108,7 +108,7 @@ fn connect_pairs() -> Result<String, String> {
     } else {
         leaders
     };
-    let (word, count) = (shmem.boxed(u64::from(me)), shmem.atomic(0));
+    let (word, count) = (shmem.boxed(me as u64), shmem.atomic(0));
     let clocks = compare_clocks(&shmem);
     let init = shmem.world().reduce_value(Max, init);
     let mut text = String::new();
@@ -148,7 +148,7 @@ fn connect_pairs() -> Result<String, String> {
 
 /// Lets each PE write to all others, one after the other, until [`ALL_PAIRS`] has passed. Returns
 /// the lowest number of PEs that one has written to, and the longest time in seconds.
-fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
+fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (usize, f64) {
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     shmem.barrier_all();
     let (start, mut n_others) = (Instant::now(), 0);
@@ -165,10 +165,10 @@ fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
 }
 
 /// Returns the first PE of each node.
-fn leaders(shmem: &Shmem) -> Vec<u32> {
+fn leaders(shmem: &Shmem) -> Vec<usize> {
     let (own, all) = (
         shmem.boxed(u8::from(shmem.shared().my_pe() == 0)),
-        shmem.array::<u8>(shmem.n_pes() as usize),
+        shmem.array::<u8>(shmem.n_pes()),
     );
     shmem.world().fcollect(&all, &own);
     let first = all.to_vec().into_iter().zip(0..);
@@ -192,8 +192,9 @@ fn compare_clocks(shmem: &Shmem) -> f64 {
 
 /// Returns the pairs of PEs that connect, in rounds: neighbors in `leaders`, and its first and last
 /// PE. No PE is in two pairs of a round.
-fn rounds(leaders: &[u32]) -> Vec<Vec<(u32, u32)>> {
-    let neighbors: Vec<(u32, u32)> = leaders.windows(2).map(|pair| (pair[0], pair[1])).collect();
+fn rounds(leaders: &[usize]) -> Vec<Vec<(usize, usize)>> {
+    let neighbors: Vec<(usize, usize)> =
+        leaders.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let every_second = |from| neighbors.iter().copied().skip(from).step_by(2).collect();
     let ends = match leaders {
         [first, _, .., last] => vec![(*first, *last)],
@@ -210,9 +211,9 @@ fn rounds(leaders: &[u32]) -> Vec<Vec<(u32, u32)>> {
 fn connect(
     shmem: &Shmem,
     (word, count): (&SymBox<'_, u64>, &SymBox<'_, Atomic<u64>>),
-    pe: u32,
+    pe: usize,
 ) -> Result<f64, String> {
-    let sent = u64::from(shmem.my_pe()) << 32 | 0x5EED;
+    let sent = (shmem.my_pe() as u64) << 32 | 0x5EED;
     let start = Instant::now();
     shmem.p(word, sent, pe);
     shmem.quiet();

@@ -106,8 +106,10 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         &self,
         config: ContextConfig,
     ) -> Context<'_, K, L> {
-        self.try_context_with(config)
-            .unwrap_or_else(|error| mistake!(call!("Team::context"), "{error}"))
+        match self.try_context_with(config) {
+            Ok(context) => context,
+            Err(error) => mistake!(call!("Team::context"), "{error}"),
+        }
     }
 
     /// Works as [`context`](Self::context), but returns an error if there are too many contexts.

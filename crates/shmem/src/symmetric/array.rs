@@ -51,8 +51,10 @@ impl<L: ThreadLevel> Shmem<L> {
     /// PE allocates something else.
     #[track_caller]
     pub fn array<T: Symmetric>(&self, len: usize) -> SymArray<'_, T> {
-        self.try_array(len)
-            .unwrap_or_else(|error| mistake!(call!("Shmem::array"), "{error}"))
+        match self.try_array(len) {
+            Ok(array) => array,
+            Err(error) => mistake!(call!("Shmem::array"), "{error}"),
+        }
     }
 
     /// Works as [`array`](Self::array), but returns an error if there is no room.

@@ -13,7 +13,7 @@ macro_rules! mistakes {
 }
 
 mistakes! {
-    a_split_off_team_is_large, "argument PE_size is 2147483647, but a team has 1 to 2 PEs",
+    a_split_off_team_is_large, "PE_size 2147483647 does not lie within the parent team",
         |shmem| shmem.world().split_strided_by_members(0, 1, usize::MAX);
     pes_allocate_other_lengths, "all PEs must pass the same",
         |shmem| shmem.array::<u64>(8 + shmem.my_pe());

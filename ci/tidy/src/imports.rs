@@ -20,6 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[(
     "crates/runtime",
     &[
         "constants",
+        "digest",
         "settings",
         "process",
         "call",

@@ -167,21 +167,3 @@ impl CurrentTable {
         former
     }
 }
-
-/// Returns the [digest](digest_of_bytes) of the bytes of numbers, for tags of messages and for
-/// comparing values that must be equal on all PEs.
-pub(crate) fn digest(numbers: &[u64]) -> u64 {
-    digest_of_bytes(numbers.iter().flat_map(|n| n.to_le_bytes()))
-}
-
-/// Returns a digest of a text, which is not 0.
-pub(crate) fn digest_of_text(text: &str) -> u64 {
-    digest_of_bytes(text.bytes()).max(1)
-}
-
-/// Returns a digest of bytes (FNV-1a). Inputs can be constructed that collide.
-pub(crate) fn digest_of_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}

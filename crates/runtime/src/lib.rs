@@ -1,6 +1,6 @@
 //! The implementation of OpenSHMEM, above symmetric memory and below every language.
 //!
-//! The modules are layers, and each imports only those before it: `constants`, `settings`,
+//! The modules are layers, and each imports only those before it: `constants`, `digest`, `settings`,
 //! `process`, `call`, `job`, `memory`, `observers`, `net`, `diagnosis`, `sync`, `teams`, `coll`,
 //! `api`, `end`, `start`. The functions of the standard are in [`setup`], [`heap`], [`team`],
 //! [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and [`lock`]. They
@@ -26,6 +26,7 @@ mod call;
 mod coll;
 pub mod constants;
 mod diagnosis;
+mod digest;
 mod end;
 pub mod extension_constants;
 mod job;
@@ -44,6 +45,7 @@ pub use call::warning::claim as claim_message;
 pub use call::{Call, CallName};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step};
+pub use digest::{digest, digest_of_bytes};
 pub use end::crash;
 pub use job::handle::{ContextHandle, RequestHandle, TeamHandle};
 pub use memory::address::{ExistingPe, PeNumber};

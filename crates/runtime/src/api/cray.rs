@@ -6,9 +6,9 @@
 
 use crate::call::{Call, fail};
 use crate::coll::collectives;
+use crate::digest::digest;
 use crate::extension_constants::SHMEM_COLOR_UNDEFINED;
 use crate::job;
-use crate::job::digest;
 use crate::job::handle::TeamHandle;
 use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;

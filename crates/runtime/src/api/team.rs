@@ -6,8 +6,8 @@
 use crate::api::ctx;
 use crate::call::{Call, fail};
 use crate::coll::{collectives, requests};
+use crate::digest::digest;
 use crate::job;
-use crate::job::digest;
 use crate::job::handle::TeamHandle;
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{find, teams};

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
+use crate::digest::Digest;
 use core::ffi::CStr;
 use rushmem_locate::visit;
 use rushmem_transport::Pe;
@@ -12,12 +13,12 @@ use std::mem::MaybeUninit;
 /// Returns a hash of the addresses of the frames: equal for equal chains of calls, and different
 /// for others with high probability.
 pub(crate) fn digest() -> u64 {
-    let mut digest = 0u64;
+    let mut digest = Digest::EMPTY;
     visit(|address, _| {
-        digest = mix(digest, address as u64);
+        digest.add(address.to_le_bytes());
         true
     });
-    digest
+    digest.value()
 }
 
 /// Works as [`digest`], but is also equal in different processes that run the same program: an
@@ -26,28 +27,22 @@ pub(crate) fn digest() -> u64 {
 pub(crate) fn digest_of_program() -> u64 {
     let own = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
     let program = loaded_file(program_headers()).map(|file| file.dli_fbase);
-    let mut digest = 0u64;
+    let mut digest = Digest::EMPTY;
     visit(|address, _| {
         let Some(file) = loaded_file(address) else {
-            digest = mix(digest, address as u64);
+            digest.add(address.to_le_bytes());
             return true;
         };
         if Some(file.dli_fbase) != own || own == program {
             // SAFETY: a string of the dynamic linker, which lives as long as the file is loaded:
             // its code is on the stack.
             let name = unsafe { CStr::from_ptr(file.dli_fname) }.to_bytes();
-            digest = name
-                .iter()
-                .fold(digest, |digest, &byte| mix(digest, byte.into()));
-            digest = mix(digest, address.wrapping_sub(file.dli_fbase.addr()) as u64);
+            digest.add(name.iter().copied());
+            digest.add(address.wrapping_sub(file.dli_fbase.addr()).to_le_bytes());
         }
         true
     });
-    digest
-}
-
-fn mix(digest: u64, with: u64) -> u64 {
-    (digest.rotate_left(5) ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    digest.value()
 }
 
 /// Returns the address at which the program headers of the program's file are loaded.

@@ -1,10 +1,10 @@
 //! Lines on standard error: warnings, and messages where no launcher prints them.
 
+use crate::digest::Digest;
 use crate::process;
 use rushmem_bootstrap::{PeerProcess, env};
 use rustix::process::geteuid;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -39,11 +39,20 @@ const JOB: [&str; 4] = [
 /// socket, which exists until the PE exits. A claim by a process of another user does not count, so
 /// that it cannot silence this one.
 pub(crate) fn claim_by_socket(launcher: u32, message: &str) -> bool {
-    let mut digest = DefaultHasher::new();
+    let mut digest = Digest::EMPTY;
+    digest.add(message.bytes());
     // The number of the parent is unique only in its PID namespace.
-    let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
-    (message, namespace, JOB.map(std::env::var_os)).hash(&mut digest);
-    let name = format!("rushmem-{launcher}-{:x}", digest.finish());
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    digest.add(namespace.into_os_string().into_encoded_bytes());
+    for name in JOB {
+        digest.add(*b"\n");
+        digest.add(
+            std::env::var_os(name)
+                .unwrap_or_default()
+                .into_encoded_bytes(),
+        );
+    }
+    let name = format!("rushmem-{launcher}-{:x}", digest.value());
     let Ok(at) = SocketAddr::from_abstract_name(name) else {
         return true;
     };

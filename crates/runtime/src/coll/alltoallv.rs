@@ -8,7 +8,7 @@
 use crate::call::{Call, fail};
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
-use crate::job::digest;
+use crate::digest::digest;
 use crate::memory::range::{symmetric, symmetric_source};
 use crate::sync::backoff;
 use crate::sync::mailbox::{MailboxMessage, mailboxes, message_wait};

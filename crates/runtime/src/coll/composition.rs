@@ -4,7 +4,7 @@
 
 use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
-use crate::job::digest;
+use crate::digest::digest;
 use crate::job::members::Members;
 use crate::memory::areas::{MIN_RECEIVE_BUFFER, SHORT};
 use crate::memory::range::SymmetricRange;

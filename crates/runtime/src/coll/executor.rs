@@ -7,8 +7,8 @@
 use crate::call::Call;
 use crate::coll::combine::Combine;
 use crate::coll::direct;
+use crate::digest::digest;
 use crate::job::Job;
-use crate::job::digest;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::net::flags;

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::call::warning;
-use crate::job::digest_of_text;
+use crate::digest::digest_of_text;
 use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::primitive::AtomicU32;

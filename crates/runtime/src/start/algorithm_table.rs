@@ -2,7 +2,7 @@
 //! then the rows of a file, then the built-in rows. Digests of the first two show whether they are
 //! the same on all PEs.
 
-use crate::job::digest;
+use crate::digest::digest_of_bytes;
 use crate::settings::Settings;
 use rushmem_collectives::choice::{ChoiceFacts, RowOrigin, Table};
 use std::fs::File;
@@ -66,7 +66,7 @@ pub(super) fn digest_of_tuned(table: &Table) -> u64 {
 fn digest_of_rows(table: &Table, is_included: impl Fn(RowOrigin) -> bool) -> u64 {
     let rows = table.rows().filter(|&(_, origin)| is_included(origin));
     let bytes = rows.flat_map(|(row, _)| (row + "\n").into_bytes());
-    digest(&bytes.map(u64::from).collect::<Vec<u64>>())
+    digest_of_bytes(bytes)
 }
 
 /// Logs the algorithms that the table chooses for collectives of all PEs.

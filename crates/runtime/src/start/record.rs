@@ -10,7 +10,7 @@
 //! loads the program.
 
 use super::locality::Cpus;
-use crate::job::digest;
+use crate::digest::digest_of_bytes;
 use core::ffi::c_int;
 use rushmem_bootstrap::Records;
 use rushmem_heap::ReservedAt;
@@ -74,7 +74,7 @@ pub(super) fn stack() -> u64 {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
     let bytes = boot.iter().chain(namespace.as_os_str().as_encoded_bytes());
-    digest(&bytes.map(|&byte| u64::from(byte)).collect::<Vec<u64>>())
+    digest_of_bytes(bytes.copied())
 }
 
 /// Returns the address of the heap that all PEs can use; `None` if there is no common one.

@@ -15,8 +15,8 @@
 
 use crate::call::{Call, fail};
 use crate::diagnosis::status::WaitDescription;
+use crate::digest::digest;
 use crate::job::Job;
-use crate::job::digest;
 use crate::job::members::Members;
 use crate::memory::areas::{RECEIVE_BUFFER_SETS, SHORT, SlotFlags};
 use crate::memory::range::SymmetricRange;

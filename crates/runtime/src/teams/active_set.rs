@@ -11,8 +11,8 @@
 
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_SYNC_VALUE;
+use crate::digest::digest;
 use crate::job::caller::{self, warn_once};
-use crate::job::digest;
 use crate::job::members::Members;
 use crate::job::{self, Job};
 use crate::memory::address;

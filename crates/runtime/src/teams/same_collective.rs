@@ -8,8 +8,8 @@
 //! are in different calls on one team notice each other.
 
 use crate::call::{Call, fail};
+use crate::digest::digest;
 use crate::job::Job;
-use crate::job::digest;
 use crate::job::members::Members;
 use crate::sync::backoff;
 use crate::sync::mailbox::{self, MailboxMessage, mailboxes, message_wait};

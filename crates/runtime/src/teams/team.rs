@@ -2,7 +2,7 @@
 //! are in `registry`.
 
 use crate::call::Call;
-use crate::job::digest;
+use crate::digest::digest;
 use crate::job::handle::TeamHandle;
 use crate::job::members::Members;
 use crate::job::{self, Job};

@@ -10,7 +10,10 @@
 use crate::agreement::{AgreementStep, Barrier, EnteredStep};
 use crate::element::Symmetric;
 use crate::panics::end_if_panicking;
-use rushmem_runtime::{Call, DefaultContext, collectives, heap, order, requests, setup, signal};
+use rushmem_runtime::{
+    Call, DefaultContext, collectives, digest, digest_of_bytes, heap, order, requests, setup,
+    signal,
+};
 use std::any::type_name;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -65,7 +68,7 @@ impl<'s> SymBlock<'s> {
             block.offset(),
             block_bytes as u64,
             alignment as u64,
-            digest::<T>(len),
+            digest_of_type::<T>(len),
         ];
         let step = AgreementStep::Allocate(layout);
         entered.compare(step, ALLOCATES_ELSE, ALLOCATES_ELSE);
@@ -140,7 +143,7 @@ pub(crate) fn compare_dropped(call: Call, is_elsewhere: &str) {
         })
         .collect();
     entered.compare(
-        AgreementStep::Free([dropped.len() as u64, fnv1a(dropped)]),
+        AgreementStep::Free([dropped.len() as u64, digest(&dropped)]),
         "has not dropped the same objects; all PEs drop their objects in the same order",
         is_elsewhere,
     );
@@ -181,15 +184,10 @@ fn rounds(n_pes: u32) -> u32 {
     n_pes.next_power_of_two().trailing_zeros()
 }
 
-/// Returns a hash of the type and the number of a block's elements.
-fn digest<T>(len: usize) -> u64 {
-    let name = type_name::<T>().bytes().map(u64::from);
-    fnv1a(name.chain([size_of::<T>() as u64, len as u64]))
-}
-
-/// Returns a hash of numbers (FNV-1a, a number at a time).
-fn fnv1a(parts: impl IntoIterator<Item = u64>) -> u64 {
-    parts.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, part| {
-        (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// Returns a digest of the type and the number of a block's elements.
+fn digest_of_type<T>(len: usize) -> u64 {
+    let numbers = [size_of::<T>(), len]
+        .into_iter()
+        .flat_map(usize::to_le_bytes);
+    digest_of_bytes(type_name::<T>().bytes().chain(numbers))
 }

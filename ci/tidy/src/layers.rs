@@ -8,13 +8,14 @@ use super::tree::Tree;
 /// may depend. A name that ends in `*` stands for all directories that begin with it.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
-    ("crates/locate", &[]),
+    ("crates/system", &[]),
+    ("crates/locate", &["crates/system"]),
     ("crates/explain", &["crates/locate", "crates/wire"]),
     ("crates/log", &[]),
     ("crates/interfaces", &[]),
     ("crates/connect", &[]),
     ("crates/trace", &[]),
-    ("crates/transport", &["crates/log"]),
+    ("crates/transport", &["crates/log", "crates/system"]),
     (
         "crates/transport-tcp",
         &[
@@ -54,13 +55,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/connect",
             "crates/explain",
             "crates/interfaces",
+            "crates/system",
             "crates/wire",
             "crates/log",
             "sys/pmix-sys",
         ],
     ),
     ("crates/topology", &["sys/hwloc-sys"]),
-    ("crates/heap", &[]),
+    ("crates/heap", &["crates/system"]),
     ("crates/collectives", &[]),
     (
         "crates/runtime",
@@ -73,6 +75,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/collectives",
             "crates/explain",
             "crates/locate",
+            "crates/system",
             "crates/trace",
             "crates/wire",
             "crates/log",

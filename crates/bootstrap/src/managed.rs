@@ -35,7 +35,6 @@ pub(crate) use node_key::NodeKey;
 use pmi::{Identity, Opening, Pmi};
 use pmix::PmixConnection;
 use rendezvous::{NodeConnections, NodeLinks, Rendezvous};
-pub(crate) use watch::without_signals;
 use watch::{LivenessConnections, Notice};
 use wire::Dialect;
 

@@ -3,6 +3,7 @@
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSegment, ReadCache};
+use rushmem_system::maps;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -35,12 +36,8 @@ pub(crate) struct FilePosition<'a> {
 impl Maps {
     /// Reads the mappings. There are none if /proc is not mounted.
     pub(crate) fn read() -> Maps {
-        let text = std::fs::read("/proc/self/maps").unwrap_or_default();
-        Maps(
-            text.split(|byte| *byte == b'\n')
-                .filter_map(mapping)
-                .collect(),
-        )
+        let text = maps::text();
+        Maps(maps::parse(&text).filter_map(Mapping::of_file).collect())
     }
 
     /// Returns the byte of a file that is mapped at an address.
@@ -56,18 +53,15 @@ impl Maps {
     }
 }
 
-/// Returns the mapping of a line of /proc/self/maps, if it maps a file.
-fn mapping(line: &[u8]) -> Option<Mapping> {
-    let path_at = line.iter().position(|byte| *byte == b'/')?;
-    let (fields, path) = line.split_at(path_at);
-    let mut fields = str::from_utf8(fields).ok()?.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
-    let offset = fields.nth(1)?;
-    Some(Mapping {
-        addresses: usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?,
-        offset: u64::from_str_radix(offset, 16).ok()?,
-        path: readable(Path::new(OsStr::from_bytes(path))),
-    })
+impl Mapping {
+    /// Returns what is needed of a mapping, if it maps a file.
+    fn of_file(mapping: maps::Mapping<'_>) -> Option<Mapping> {
+        Some(Mapping {
+            path: readable(mapping.path?),
+            addresses: mapping.addresses,
+            offset: mapping.offset,
+        })
+    }
 }
 
 /// Returns the path by which a mapped file can be read. The program that runs can be read although

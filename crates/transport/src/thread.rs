@@ -1,37 +1,12 @@
-//! Threads of the library, and locks without poisoning. The threads block all signals but those of
-//! faults, because signals belong to the program.
+//! Threads of the library, which take no signals but those of faults, and locks without poisoning.
 #![allow(unsafe_code)]
 
+use rushmem_system::signals::without_signals;
 use std::cell::Cell;
 use std::io;
-use std::mem::MaybeUninit;
 use std::panic::resume_unwind;
-use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle, scope};
-
-/// The signals of a fault of the thread itself. If a thread blocks them, a fault ends the process
-/// without a call of its handler.
-pub const OF_FAULTS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
-
-/// Calls `act` with all signals but those of faults blocked in this thread. Threads that `act`
-/// starts keep them blocked.
-pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
-    let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: it writes a set.
-    unsafe { libc::sigfillset(blocked.as_mut_ptr()) };
-    for signal in OF_FAULTS {
-        // SAFETY: the set was written above.
-        unsafe { libc::sigdelset(blocked.as_mut_ptr(), signal) };
-    }
-    let mut old = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the first set was written above, the second has room for one.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked.as_ptr(), old.as_mut_ptr()) };
-    let done = act();
-    // SAFETY: the set was written by the call that blocked the signals.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), null_mut()) };
-    done
-}
 
 /// Calls `act`, which may take long, in another thread without signals, and waits for it. Threads
 /// that `act` starts block all signals but those of faults, and this one takes signals meanwhile,

@@ -20,9 +20,10 @@ use pmix_sys::{
 };
 
 use super::manager::{Ender, Manager};
-use super::watch::{end_without_manager, without_signals};
+use super::watch::end_without_manager;
 use crate::error::Error;
 use crate::time_limit::TimeLeft;
+use rushmem_system::signals::without_signals;
 
 /// Opens the library at the first call, and returns it. It is never closed, since it has threads of
 /// its own.

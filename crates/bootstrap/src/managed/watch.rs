@@ -15,13 +15,13 @@
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};
-use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rushmem_system::signals::without_signals;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -261,21 +261,6 @@ impl Drop for Notice {
             let _ = thread.join();
         }
     }
-}
-
-/// Calls `start` with all signals blocked, so that they are blocked in the threads that it starts:
-/// signals are for the threads of the program.
-pub(crate) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
-    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the pointer is valid for writes of a set.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    let mut old = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the call above has initialized `all`; `old` has room for this thread's mask.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
-    let result = start();
-    // SAFETY: `old` was written by the call above, which cannot fail for a valid request.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), std::ptr::null_mut()) };
-    result
 }
 
 #[cfg(test)]

@@ -25,11 +25,11 @@ use super::attendance::{LIMIT_VARIABLE, MeetingLimits, MeetingSource};
 use super::connections::{Connections, HANDSHAKE, MEETING, Source, Watch, host_name, prepare};
 use super::listeners::{self, Listeners};
 use crate::exit::Exit;
-use crate::managed::without_signals;
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe};
 use crate::server::{Decision, Server};
 use crate::time_limit::SLICE;
+use rushmem_system::signals::without_signals;
 
 /// The name at the start of messages of a meeting.
 const SPEAKER: &str = "rushmem";

@@ -20,9 +20,10 @@ use super::gathering::Gathering;
 use super::reach::{Reached, SLACK, reach};
 use crate::error::Error;
 use crate::link::{Link, Sender};
-use crate::managed::{Ender, Manager, without_signals};
+use crate::managed::{Ender, Manager};
 use crate::proto::{FromLauncher, FromPe, Receivers};
 use crate::records::Records;
+use rushmem_system::signals::without_signals;
 
 /// Maximum time for which a process that has requested the end of the job waits until the meeting,
 /// which it serves itself, ends it.

@@ -8,11 +8,11 @@
 
 use super::copy::{CopySource, StaticsCopy};
 use super::program::Statics;
+use rushmem_system::signals::SignalMask;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ struct Forking {
     copy: Option<StaticsCopy>,
     /// The signal mask to restore. Signals are blocked, since a handler that runs in the child
     /// before the child has its copy would write to the parent's variables.
-    signals: libc::sigset_t,
+    signals: SignalMask,
 }
 
 thread_local! {
@@ -109,7 +109,7 @@ extern "C" fn before() {
     if let Some(shared) = SHARED.get()
         && are_shared()
     {
-        let signals = block_signals();
+        let signals = SignalMask::block();
         let copy = StaticsCopy::of(&shared.source()).ok();
         FORKING.set(Some(ManuallyDrop::new(Forking { copy, signals })));
     }
@@ -121,7 +121,7 @@ extern "C" fn in_parent() {
     };
     let Forking { copy, signals } = ManuallyDrop::into_inner(forking);
     drop(copy);
-    restore_signals(&signals);
+    signals.restore();
 }
 
 extern "C" fn in_child() {
@@ -143,7 +143,7 @@ extern "C" fn in_child() {
     }
     ARMED.store(false, Ordering::Release);
     if let Some(signals) = signals {
-        restore_signals(&signals);
+        signals.restore();
     }
 }
 
@@ -158,21 +158,4 @@ impl ForkState {
             at: self.at,
         }
     }
-}
-
-/// Blocks the signals of the calling thread. Returns those that were blocked before.
-pub(super) fn block_signals() -> libc::sigset_t {
-    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: the call writes to the variable above.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: the first set was filled above; the call writes to the second variable.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: filled by the call, which cannot fail with these arguments.
-    unsafe { before.assume_init() }
-}
-
-/// Blocks exactly the signals in `before`.
-pub(super) fn restore_signals(before: &libc::sigset_t) {
-    // SAFETY: a set that `block_signals` has returned, or another valid one; null for the old set.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }

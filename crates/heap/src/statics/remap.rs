@@ -11,11 +11,13 @@
 //! moved, too.
 #![allow(unsafe_code)]
 
-use super::fork::{self, block_signals, restore_signals};
+use super::fork;
 use super::program::{ProgramPart, Statics, page};
 use super::slots::StaticSlots;
 use crate::huge_pages::HUGE;
 use crate::layout::STATICS_AT;
+use rushmem_system::maps;
+use rushmem_system::signals::without_signals;
 use rustix::fs::{
     FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create,
 };
@@ -146,20 +148,9 @@ impl Statics {
 
     /// Returns true if the first byte is in a shared mapping.
     fn are_shared_already(&self) -> bool {
-        let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
-            return false;
-        };
-        let holds_first = |line: &&str| {
-            let (range, _) = line.split_once(' ').unwrap_or_default();
-            let (start, end) = range.split_once('-').unwrap_or_default();
-            let number = |text| usize::from_str_radix(text, 16).unwrap_or(0);
-            (number(start)..number(end)).contains(&self.start)
-        };
-        // A line is "start-end rwxs offset device inode path", with p in place of s if private.
-        maps.lines()
-            .find(holds_first)
-            .and_then(|line| line.split(' ').nth(1))
-            .is_some_and(|permissions| permissions.ends_with('s'))
+        let text = maps::text();
+        let holding = maps::parse(&text).find(|mapping| mapping.addresses.contains(&self.start));
+        holding.is_some_and(|mapping| mapping.is_shared)
     }
 
     /// Copies the static data to offset `at` of `memory` and maps that in their place. `kept` is
@@ -173,10 +164,7 @@ impl Statics {
             Mode::empty(),
         )
         .ok();
-        let signals = block_signals();
-        let moved = self.copy_and_map(memory, at, page(), pagemap.as_ref());
-        restore_signals(&signals);
-        moved?;
+        without_signals(|| self.copy_and_map(memory, at, page(), pagemap.as_ref()))?;
         prepared.arm();
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use crate::process;
 use rushmem_locate::{Frame, Owner, PythonLine, PythonThread, Stack, Symbols, from_here};
-use rushmem_transport::thread::without_signals;
+use rushmem_system::signals::without_signals;
 use std::fmt;
 use std::sync::{LazyLock, Mutex, mpsc};
 use std::time::Duration;

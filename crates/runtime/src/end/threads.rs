@@ -10,7 +10,7 @@
 use crate::net::network;
 use crate::process;
 use core::ffi::c_void;
-use rushmem_transport::thread::{OF_FAULTS, without_signals};
+use rushmem_system::signals::{OF_FAULTS, without_signals};
 use std::fs::{read_dir, read_to_string};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};

@@ -4,7 +4,7 @@
 use super::signal::Crash;
 use crate::api::heap;
 use core::ffi::c_int;
-use std::ops::Range;
+use rushmem_system::maps;
 
 /// Addresses below this one count as offsets from a null pointer.
 const NEAR_NULL: usize = 64 << 10;
@@ -50,9 +50,8 @@ pub(super) fn describe(crash: &Crash) -> Option<Touched> {
             remedy: Some(heap::DAMAGED.into()),
         });
     }
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let address = crash.address;
-    if overflows(crash, &maps) {
+    if overflows(crash, &maps::text()) {
         return Some(overflow(crash.is_first_thread));
     }
     let what = match crash.code {
@@ -74,23 +73,14 @@ pub(super) fn describe(crash: &Crash) -> Option<Touched> {
 
 /// Returns true if the access was below the memory of the stack and near or above the stack
 /// pointer.
-fn overflows(crash: &Crash, maps: &str) -> bool {
+fn overflows(crash: &Crash, maps: &[u8]) -> bool {
     let top = crash.registers.stack;
-    let stack = maps
-        .lines()
-        .filter_map(writable)
-        .find(|range| top < range.end);
-    stack
-        .is_some_and(|stack| (top.saturating_sub(BEYOND_TOP)..stack.start).contains(&crash.address))
-}
-
-/// Returns the range of addresses of a line of /proc/self/maps, if the memory is writable.
-fn writable(line: &str) -> Option<Range<usize>> {
-    let (range, rest) = line.split_once(' ')?;
-    let (start, end) = range.split_once('-')?;
-    let number = |text| usize::from_str_radix(text, 16).ok();
-    let range = number(start)?..number(end)?;
-    rest.starts_with("rw").then_some(range)
+    let stack = maps::parse(maps)
+        .filter(|mapping| mapping.is_writable)
+        .find(|mapping| top < mapping.addresses.end);
+    stack.is_some_and(|stack| {
+        (top.saturating_sub(BEYOND_TOP)..stack.addresses.start).contains(&crash.address)
+    })
 }
 
 fn overflow(is_first_thread: bool) -> Touched {
@@ -120,7 +110,7 @@ mod tests {
 
     #[test]
     fn an_overflow_is_between_the_top_of_the_stack_and_its_memory() {
-        let maps = "\
+        let maps = b"\
 1000000-2000000 rw-p 00000000 00:00 0
 3000000-3001000 ---p 00000000 00:00 0
 3001000-4000000 rw-p 00000000 00:00 0

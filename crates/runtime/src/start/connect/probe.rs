@@ -7,7 +7,8 @@
 
 use crate::call::Call;
 use crate::memory::areas::Areas;
-use rushmem_transport::thread::{self, without_signals};
+use rushmem_system::signals::without_signals;
+use rushmem_transport::thread;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
     RemoteAddr, Segment, Transport,

@@ -64,8 +64,10 @@ pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
                 "a private context is left, which the thread that created it must destroy first"
             );
         }
-        if network::is_open() {
-            endpoints::on_used(call, ctx, |endpoint| endpoint.quiet());
+        if network::is_open()
+            && let Some(mut endpoint) = endpoints::existing(call, ctx)
+        {
+            network::or_fail(call, endpoint.quiet());
         }
         contexts::remove(ctx);
         endpoints::drop_endpoint(ctx);
@@ -106,7 +108,7 @@ pub fn session_stop(call: Call, ctx: ContextHandle) {
 fn set_session(call: Call, ctx: ContextHandle, is_open: bool) {
     // With SHMEM_AGGREGATE=on, every context is in a session all the time.
     if network::is_open() && !job::require(call).settings.aggregate {
-        let done = endpoints::on(call, ctx, |endpoint| endpoint.session(is_open));
+        let done = endpoints::of(call, ctx).session(is_open);
         network::or_fail(call, done);
     }
 }
@@ -148,11 +150,10 @@ pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
 /// Records that all operations on the context are complete, if none is in flight.
 fn update_completed(call: Call, ctx: ContextHandle, counters: &ContextCounters, issued: [u64; 2]) {
     let mut is_quiet = true;
-    if network::is_open() {
-        endpoints::on_used(call, ctx, |endpoint| {
-            is_quiet = endpoint.is_quiet()?;
-            Ok(())
-        });
+    if network::is_open()
+        && let Some(mut endpoint) = endpoints::existing(call, ctx)
+    {
+        is_quiet = network::or_fail(call, endpoint.is_quiet());
     }
     if is_quiet {
         counters.complete(issued);

@@ -3,12 +3,11 @@
 
 use crate::memory::address;
 use crate::memory::range::SymmetricRange;
-use crate::net::{endpoints, network};
+use crate::net::endpoints;
+use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use core::ffi::c_int;
-use rushmem_transport::{
-    Completion, Endpoint, Error, Get, LocalBuf, Pe, Put, RemoteAddr, StridedBlocks, mem,
-};
+use rushmem_transport::{Completion, Get, LocalBuf, Pe, Put, RemoteAddr, StridedBlocks, mem};
 use std::mem::MaybeUninit;
 
 impl SymmetricRange {
@@ -58,7 +57,8 @@ impl SymmetricRange {
         };
         // SAFETY: the destination is memory of this process with that many bytes, and the get has
         // written it on return.
-        endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
+        let done = unsafe { endpoints::library().get(pe, get) };
+        network::or_fail(LIBRARY_CALL, done);
     }
 
     /// Returns a copy of these bytes on `pe`, which `pe` must not change during the call.
@@ -90,7 +90,8 @@ impl SymmetricRange {
         };
         // SAFETY: the source has an image, so it is symmetric memory, which stays mapped for the
         // life of the process.
-        endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
+        let done = unsafe { endpoints::library().put(pe, put) };
+        network::or_fail(LIBRARY_CALL, done);
     }
 
     /// Copies these bytes on each of `pes`, which are not mapped here, to the private memory
@@ -111,17 +112,15 @@ impl SymmetricRange {
         for (i, &pe) in pes.iter().enumerate() {
             observers::report_copy_from(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
-            endpoints::on_library(|endpoint| {
-                let dest = LocalBuf { base: to, nbytes };
-                let get = Get {
-                    dest,
-                    source: self.remote(0),
-                    completion,
-                };
-                // SAFETY: `into` is borrowed until the copies are complete below, and the assertion
-                // above shows that it has room for them.
-                unsafe { endpoint.get(pe, get) }
-            });
+            let get = Get {
+                dest: LocalBuf { base: to, nbytes },
+                source: self.remote(0),
+                completion,
+            };
+            // SAFETY: `into` is borrowed until the copies are complete below, and the assertion
+            // above shows that it has room for them.
+            let done = unsafe { endpoints::library().get(pe, get) };
+            network::or_fail(LIBRARY_CALL, done);
         }
         if several {
             complete_copies();
@@ -204,7 +203,8 @@ impl SymmetricRange {
 /// locally and remotely.
 pub(crate) fn complete_copies() {
     if network::is_open() {
-        endpoints::on_library(|endpoint| endpoint.quiet());
+        let done = endpoints::library().quiet();
+        network::or_fail(LIBRARY_CALL, done);
     }
 }
 
@@ -220,7 +220,9 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
         completion: Completion::Now,
     };
     // SAFETY: the caller's promise about `source`.
-    put_before_flags(pe, |endpoint| unsafe { endpoint.put(pe, put) });
+    let done = unsafe { endpoints::library().put(pe, put) };
+    network::or_fail(LIBRARY_CALL, done);
+    complete_before_flags(pe);
 }
 
 /// Copies blocks to memory of `pe` that is not mapped here.
@@ -229,18 +231,16 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
 /// Every block is valid for reads.
 unsafe fn put_strided(pe: Pe, blocks: StridedBlocks) {
     // SAFETY: the caller's promise about the blocks.
-    put_before_flags(pe, |endpoint| unsafe { endpoint.put_strided(pe, blocks) });
+    let done = unsafe { endpoints::library().put_strided(pe, blocks) };
+    network::or_fail(LIBRARY_CALL, done);
+    complete_before_flags(pe);
 }
 
-/// Puts to `pe` by the library's endpoint. If this CPU sets the flags of `pe`, which the network
-/// does not order after the data, the put is complete on return.
-fn put_before_flags(pe: Pe, put: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>) {
-    endpoints::on_library(|endpoint| {
-        put(endpoint)?;
-        if address::statics_are_apart(pe.0 as c_int) {
-            endpoint.pe_quiet(pe)
-        } else {
-            Ok(())
-        }
-    });
+/// Completes the puts of the library to `pe` if this CPU sets the flags of `pe`, which the network
+/// does not order after the data.
+fn complete_before_flags(pe: Pe) {
+    if address::statics_are_apart(pe.0 as c_int) {
+        let done = endpoints::library().pe_quiet(pe);
+        network::or_fail(LIBRARY_CALL, done);
+    }
 }

@@ -3,11 +3,13 @@
 //! One thread at a time uses an endpoint. Every use takes the lock of its entry, with one
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads of the program are in the library at
 //! once, and threads of the library use only the library's endpoint, except for a quiet at an exit
-//! while the thread that exits waits for it. So a context that has an endpoint of its own uses it
-//! without the lock ([`use_existing`]).
+//! while the thread that exits waits for it. So there the endpoint of a context is used without the
+//! lock ([`existing`]).
 //!
 //! An entry and its lock exist for the life of the process. So a thread that issues an operation on
 //! a destroyed context or a closed network finds no endpoint, and ends the job with a message.
+//! Contexts never share an entry: a transport with too few resources shares them behind its
+//! endpoints.
 #![allow(unsafe_code)]
 
 use crate::call::thread;
@@ -22,51 +24,44 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, Once};
+use std::sync::{Mutex, MutexGuard};
 
-/// The entry of a context: its endpoint, or a pointer to the entry whose endpoint it shares.
+/// The entry of a context, in a cache line of its own.
 #[repr(align(64))]
-struct ContextEndpoint {
-    /// The handle of the context if it has an endpoint of its own and no two threads of the program
-    /// are in the library at once, or else 0.
-    sole: AtomicUsize,
-    /// The handle of the context if it has an endpoint, or else 0, the handle of no context.
+struct Entry {
+    /// The handle of the context that has the endpoint, or 0, the handle of no context.
     context: AtomicUsize,
-    /// The entry that has that endpoint: this one, or the one whose endpoint the context shares.
-    uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
     /// Used by the only thread of the program in the library, or by a thread that has the lock.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<ContextEndpoint>() == 64, "more than a cache line");
+const _: () = assert!(size_of::<Entry>() == 64, "more than a cache line");
 
 // SAFETY: the endpoint is `Send`, and one thread at a time uses it: see the head of this file.
-unsafe impl Sync for ContextEndpoint {}
+unsafe impl Sync for Entry {}
 
-/// The index of the endpoint of the library, behind those of contexts.
-const LIBRARY_INDEX: usize = MAX_CONTEXTS + 1;
-
-/// The entries by index; the first is that of the default context. Unused pages are never touched.
-static ENDPOINTS: [ContextEndpoint; MAX_CONTEXTS + 2] = [const {
-    ContextEndpoint {
-        sole: AtomicUsize::new(0),
+/// The entries by index: those of contexts, the first that of the default context, and behind them
+/// that of the library. Unused pages are never touched.
+static ENTRIES: [Entry; MAX_CONTEXTS + 2] = [const {
+    Entry {
         context: AtomicUsize::new(0),
-        uses: AtomicPtr::new(null_mut()),
         lock: Mutex::new(()),
         endpoint: UnsafeCell::new(None),
     }
 }; MAX_CONTEXTS + 2];
 
+const LIBRARY: &Entry = &ENTRIES[MAX_CONTEXTS + 1];
+
 /// The use of an endpoint by one thread, until it is dropped.
-struct EndpointUse {
+pub(crate) struct UsedEndpoint {
     endpoint: &'static mut dyn Endpoint,
     /// `None` if no other thread can use the endpoint. Dropped last.
     _guard: Option<MutexGuard<'static, ()>>,
 }
 
-impl Deref for EndpointUse {
+impl Deref for UsedEndpoint {
     type Target = dyn Endpoint;
 
     #[inline(always)]
@@ -75,135 +70,96 @@ impl Deref for EndpointUse {
     }
 }
 
-impl DerefMut for EndpointUse {
+impl DerefMut for UsedEndpoint {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut (dyn Endpoint + 'static) {
         self.endpoint
     }
 }
 
-/// Calls `verb` with the endpoint of a context, which it creates at the first use. Ends the job
-/// with an error if there is no such context, or no network.
+/// Returns the endpoint of a context, which it creates at the first use. Ends the job with an error
+/// if there is no such context, or no network.
 #[inline(always)]
-pub(crate) fn on<R>(
-    call: Call,
-    ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> R,
-) -> R {
-    match use_existing(call, ctx) {
-        Some(mut endpoint) => verb(&mut *endpoint),
-        None => verb(&mut *use_new(call, ctx)),
+pub(crate) fn of(call: Call, ctx: ContextHandle) -> UsedEndpoint {
+    match existing(call, ctx) {
+        Some(endpoint) => endpoint,
+        None => create(call, ctx),
     }
-}
-
-/// Creates the endpoint of a context and returns it. Ends the job with an error if there is no such
-/// context, or no network.
-#[cold]
-#[inline(never)]
-fn use_new(call: Call, ctx: ContextHandle) -> EndpointUse {
-    contexts::require_for_network(call, ctx);
-    make(ctx, || network::endpoint(call));
-    use_existing(call, ctx).unwrap_or_else(|| network::refuse(call))
 }
 
 /// Returns the endpoint of a context; `None` if it has none: nothing was issued on it yet, or the
 /// context or the network does not exist any more.
 #[inline(always)]
-fn use_existing(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
+pub(crate) fn existing(call: Call, ctx: ContextHandle) -> Option<UsedEndpoint> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
-    let entry = ENDPOINTS.get(ctx.index())?;
-    // Acquire pairs with the release store in `make`.
-    if entry.sole.load(Ordering::Acquire) == ctx.0 {
-        set_call(call);
-        // SAFETY: `make` has found that no two threads of the program are in the library at once,
-        // and threads of the library do not use the endpoint of a context.
-        return unsafe { entry.endpoint(None) };
+    let entry = ENTRIES.get(ctx.index())?;
+    if !entry.is_of(ctx) {
+        return None;
     }
-    let used = entry.use_with_lock(ctx);
-    if used.is_some() && !contexts::are_threads_at_once() {
-        set_call(call);
+    if contexts::are_threads_at_once() {
+        return entry.locked();
     }
-    used
+
+    set_call(call);
+    // SAFETY: no other thread of the program is in the library, and threads of the library do not
+    // use the endpoint of a context.
+    unsafe { entry.used(None) }
 }
 
-/// Calls `verb` with the endpoint of a context, unless it has none. Ends the job with an error if
-/// `verb` fails.
-pub(crate) fn on_used(
-    call: Call,
+/// Creates the endpoint of a context, unless another thread was faster, and returns it. Ends the
+/// job with an error if there is no such context, or no network.
+#[cold]
+#[inline(never)]
+fn create(call: Call, ctx: ContextHandle) -> UsedEndpoint {
+    contexts::require_for_network(call, ctx);
+    let created = make(ctx, || network::endpoint(call));
+    network::or_fail(call, created);
+    existing(call, ctx).unwrap_or_else(|| network::refuse(call))
+}
+
+/// Gives a context the endpoint that `endpoint` creates, unless it has one.
+fn make(
     ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
-) {
-    if let Some(mut endpoint) = use_existing(call, ctx) {
-        network::or_fail(call, verb(&mut *endpoint));
+    endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>,
+) -> Result<(), Error> {
+    let entry = &ENTRIES[ctx.index()];
+    let _guard = process::lock(&entry.lock);
+    if !entry.is_of(ctx) {
+        let endpoint = endpoint()?;
+        // SAFETY: this thread has the lock, and nothing else uses the endpoint of an entry that is
+        // of no context.
+        unsafe { *entry.endpoint.get() = Some(endpoint) };
+        entry.context.store(ctx.0, Ordering::Release);
     }
+    Ok(())
 }
 
-/// Calls `verb` with the endpoint of the library. Ends the job with an error if `verb` fails, or if
-/// the network is closed.
-pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
-    let endpoint = ENDPOINTS[LIBRARY_INDEX].locked();
-    let mut endpoint = endpoint.unwrap_or_else(|| network::refuse(network::LIBRARY_CALL));
-    network::or_fail(network::LIBRARY_CALL, verb(&mut *endpoint))
+/// Returns the endpoint of the library. Ends the job with an error if the network is closed.
+pub(crate) fn library() -> UsedEndpoint {
+    let endpoint = LIBRARY.locked();
+    endpoint.unwrap_or_else(|| network::refuse(network::LIBRARY_CALL))
 }
 
 /// Sets the endpoint of the library.
 pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
-    ENDPOINTS[LIBRARY_INDEX].with_endpoint(|own| *own = Some(endpoint));
+    let _guard = process::lock(&LIBRARY.lock);
+    // SAFETY: this thread has the lock, without which no thread uses the endpoint of the library.
+    unsafe { *LIBRARY.endpoint.get() = Some(endpoint) };
 }
 
-/// Creates the endpoint of a context, unless another thread was faster. If the network has no more
-/// endpoints, the context shares that of the default context if it has one, or else that of the
-/// library; a quiet then completes more operations than it must.
-fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>) {
-    let entry = &ENDPOINTS[ctx.index()];
-    entry.with_endpoint(|own| {
-        if entry.is_used_by(ctx) {
-            return;
-        }
-        let default = &ENDPOINTS[0];
-        let endpoint = endpoint().inspect_err(|why| {
-            static REPORTED: Once = Once::new();
-            REPORTED.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
-            rushmem_log::debug!(
-                context = ctx.index(),
-                "it shares the endpoint of another one"
-            );
-        });
-        *own = endpoint.ok();
-        let uses = match own {
-            Some(_) => address(entry),
-            None if default.is_used_by(ContextHandle::DEFAULT) => {
-                default.uses.load(Ordering::Relaxed)
-            }
-            None => address(&ENDPOINTS[LIBRARY_INDEX]),
-        };
-        entry.uses.store(uses, Ordering::Relaxed);
-        entry.context.store(ctx.0, Ordering::Release);
-        if own.is_some() && !contexts::are_threads_at_once() {
-            entry.sole.store(ctx.0, Ordering::Release);
-        }
-    });
-}
-
-fn address(entry: &'static ContextEndpoint) -> *mut ContextEndpoint {
-    std::ptr::from_ref(entry).cast_mut()
-}
-
-/// Removes the endpoint of a context whose operations are complete, and drops it unless it is that
-/// of another entry.
+/// Drops the endpoint of a context whose operations are complete.
 pub(crate) fn drop_endpoint(ctx: ContextHandle) {
-    let Some(entry) = ENDPOINTS.get(ctx.index()) else {
-        return;
-    };
-    if entry.is_used_by(ctx) {
-        entry.clear();
+    if let Some(entry) = ENTRIES.get(ctx.index())
+        && entry.is_of(ctx)
+    {
+        drop(entry.take());
     }
 }
 
-impl ContextEndpoint {
-    /// Returns true if the context has an endpoint, its own or a shared one.
+impl Entry {
+    /// Returns true if it has the endpoint of this context.
     #[inline(always)]
-    fn is_used_by(&self, ctx: ContextHandle) -> bool {
+    fn is_of(&self, ctx: ContextHandle) -> bool {
         // Acquire pairs with the release store in `make`.
         self.context.load(Ordering::Acquire) == ctx.0
     }
@@ -213,52 +169,31 @@ impl ContextEndpoint {
     /// # Safety
     /// `guard` is the guard of this entry's lock, or no other thread uses the endpoint meanwhile.
     #[inline(always)]
-    unsafe fn endpoint(
-        &'static self,
-        guard: Option<MutexGuard<'static, ()>>,
-    ) -> Option<EndpointUse> {
+    unsafe fn used(&'static self, guard: Option<MutexGuard<'static, ()>>) -> Option<UsedEndpoint> {
         // SAFETY: the caller has the lock or is the only user, so no other thread has a reference.
         let endpoint = unsafe { &mut *self.endpoint.get() }.as_deref_mut()?;
-        Some(EndpointUse {
+        Some(UsedEndpoint {
             endpoint,
             _guard: guard,
         })
     }
 
     /// Takes the lock of this entry and returns its endpoint.
-    fn locked(&'static self) -> Option<EndpointUse> {
+    #[inline(never)]
+    fn locked(&'static self) -> Option<UsedEndpoint> {
         let guard = process::lock(&self.lock);
         // SAFETY: the guard is that of this entry.
-        unsafe { self.endpoint(Some(guard)) }
+        unsafe { self.used(Some(guard)) }
     }
 
-    /// Returns the endpoint that a context uses, perhaps that of another entry, under its lock;
-    /// `None` if the context has none.
-    #[inline(never)]
-    fn use_with_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
-        if !self.is_used_by(ctx) {
-            return None;
-        }
-        // SAFETY: the pointer is to an entry, since `make` stores it before `context`.
-        unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?.locked()
-    }
-
-    /// Calls `f` with the endpoint of this entry, which it may set, while it holds the lock.
-    fn with_endpoint<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
+    /// Takes the endpoint from its context. Dropping the endpoint completes its operations, which may
+    /// take long, so the caller drops it after the lock is released.
+    fn take(&self) -> Option<Box<dyn Endpoint>> {
         let _guard = process::lock(&self.lock);
+        self.context.store(0, Ordering::Release);
         // SAFETY: the lock excludes threads that take it. Where a thread of the program uses the
         // endpoint without the lock, it is the only one in the library, so it is this thread.
-        f(unsafe { &mut *self.endpoint.get() })
-    }
-
-    fn clear(&self) {
-        let forgotten = self.with_endpoint(|own| {
-            self.sole.store(0, Ordering::Release);
-            self.context.store(0, Ordering::Release);
-            own.take()
-        });
-        // Without the lock: dropping an endpoint completes its operations, which may take long.
-        drop(forgotten);
+        unsafe { &mut *self.endpoint.get() }.take()
     }
 }
 
@@ -266,8 +201,11 @@ impl ContextEndpoint {
 /// this PE waits for no reply of a peer, so the peers may exit.
 pub(crate) fn complete(call: Call) {
     set_call(call);
-    // An error is reported after all locks are released, so that other threads can report theirs.
-    network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
+    for entry in all() {
+        let quiet = entry.locked().map(|mut endpoint| endpoint.quiet());
+        // An error is reported after the lock is released, so that other threads can report theirs.
+        network::or_fail(call, quiet.unwrap_or(Ok(())));
+    }
 }
 
 /// Returns, for each PE with operations that are not known to be complete, their number on the
@@ -278,45 +216,32 @@ pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
     if contexts::are_threads_at_once() || thread::request_call().is_some() {
         return None;
     }
-    let mut all = Some(BTreeMap::new());
-    let looked = on_all(|endpoint| {
-        let of_endpoint = endpoint.in_flight()?;
-        all = all.take().zip(of_endpoint).map(|(mut all, of_endpoint)| {
-            for (pe, n) in of_endpoint {
-                // Endpoints may share a counter of the provider, so the numbers are not added.
-                let most = all.entry(pe).or_insert(0);
-                *most = n.max(*most);
-            }
-            all
-        });
-        Ok(())
-    });
-    // An error is left to the next verb, which reports it.
-    looked.ok().and(all)
-}
 
-/// Calls `verb` with every endpoint, the library's last, until it fails.
-fn on_all(mut verb: impl FnMut(&mut dyn Endpoint) -> Result<(), Error>) -> Result<(), Error> {
+    let mut most = BTreeMap::new();
     for entry in all() {
-        if let Some(mut endpoint) = entry.locked() {
-            verb(&mut *endpoint)?;
+        let Some(mut endpoint) = entry.locked() else {
+            continue;
+        };
+        // An error is left to the next verb, which reports it.
+        for (pe, n) in endpoint.in_flight().ok()?? {
+            // Endpoints may share a counter of the provider, so the numbers are not added.
+            let known = most.entry(pe).or_insert(0);
+            *known = n.max(*known);
         }
     }
-    Ok(())
+    Some(most)
 }
 
 /// Closes the network, after all PEs have completed their operations.
 pub(crate) fn close() {
     network::refuse_calls();
-    all().for_each(ContextEndpoint::clear);
+    all().for_each(|entry| drop(entry.take()));
     network::close();
 }
 
 /// Returns the entries that may have an endpoint, the library's last.
-fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
-    ENDPOINTS[..=contexts::max_index()]
-        .iter()
-        .chain([&ENDPOINTS[LIBRARY_INDEX]])
+fn all() -> impl Iterator<Item = &'static Entry> {
+    ENTRIES[..=contexts::max_index()].iter().chain([LIBRARY])
 }
 
 /// The last call that used the endpoint of a context or completed all operations, for the status of

@@ -14,6 +14,7 @@ use crate::memory::primitive::AtomicU32;
 use crate::memory::range::SymmetricRange;
 use crate::net::doorbell::Doorbell;
 use crate::net::endpoints;
+use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_heap::NodeMemory;
@@ -240,16 +241,16 @@ impl FlagArea {
                         .store(word, Ordering::Relaxed);
                 }
             }
-            None => endpoints::on_library(|endpoint| {
-                let source = LocalBuf::source(words.as_ptr().cast(), size_of_val(words));
+            None => {
                 let put = Put {
                     dest: remote(offset),
-                    source,
+                    source: LocalBuf::source(words.as_ptr().cast(), size_of_val(words)),
                     completion: Completion::Now,
                 };
                 // SAFETY: `words` is borrowed during the call, in which the put completes locally.
-                unsafe { endpoint.put(pe, put) }
-            }),
+                let done = unsafe { endpoints::library().put(pe, put) };
+                network::or_fail(LIBRARY_CALL, done);
+            }
         }
     }
 
@@ -421,7 +422,8 @@ fn put_signal_remote(
     };
     // SAFETY: the source is memory of this process with that many bytes, and the put has read it on
     // return.
-    endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
+    let done = unsafe { endpoints::library().put_signal(pe, put, signal) };
+    network::or_fail(LIBRARY_CALL, done);
 }
 
 #[cold]
@@ -432,7 +434,8 @@ fn signal_remote(pe: Pe, signal: SignalUpdate) {
         completion: Completion::Now,
     };
     // SAFETY: the source is empty.
-    endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
+    let done = unsafe { endpoints::library().put_signal(pe, put, signal) };
+    network::or_fail(LIBRARY_CALL, done);
 }
 
 /// Returns the signal by which a network stores a flag. It follows all earlier signals, since flags

@@ -9,13 +9,13 @@
 
 use crate::call::Call;
 use crate::job;
+use crate::job::handle::ContextHandle;
 use crate::memory::address;
 use crate::memory::visibility::{complete, release};
 use crate::net::contexts::Context;
 use crate::net::{endpoints, network};
 use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
-use rushmem_transport::{Endpoint, Error};
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the earlier puts, AMOs and stores on the
 /// context before its later ones, at each PE separately.
@@ -37,7 +37,7 @@ fn event<C: Context>(call: Call, ctx: C, action: Action) -> Event {
 fn order<C: Context>(call: Call, ctx: C) {
     release();
     if ctx.is_valid(call) && network::is_open() {
-        endpoints::on_used(call, ctx.handle(), order_network);
+        order_network(call, ctx.handle());
     }
 }
 
@@ -45,12 +45,15 @@ fn order<C: Context>(call: Call, ctx: C) {
 /// reaches, completes the operations: a fence of the network does not order them before stores of
 /// this CPU.
 #[cold]
-fn order_network(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
+fn order_network(call: Call, ctx: ContextHandle) {
     let both = address::are_atomics_by_network() || address::some_statics_are_apart();
-    if both {
-        endpoint.quiet()
-    } else {
-        endpoint.fence()
+    if let Some(mut endpoint) = endpoints::existing(call, ctx) {
+        let done = if both {
+            endpoint.quiet()
+        } else {
+            endpoint.fence()
+        };
+        network::or_fail(call, done);
     }
 }
 
@@ -70,8 +73,11 @@ pub(crate) fn complete_on<C: Context>(call: Call, ctx: C) {
 #[inline(always)]
 fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
     observers::during!(event(call, ctx, Action::Quiet { is_part }), {
-        if ctx.is_valid(call) && network::is_open() {
-            endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
+        if ctx.is_valid(call)
+            && network::is_open()
+            && let Some(mut endpoint) = endpoints::existing(call, ctx.handle())
+        {
+            network::or_fail(call, endpoint.quiet());
         }
         complete();
     });
@@ -92,11 +98,11 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     network::count_call();
     let mut is_quiet = true;
     let observed = observers::call(|| event(call, ctx, Action::QuietTest));
-    if ctx.is_valid(call) && network::is_open() {
-        endpoints::on_used(call, ctx.handle(), |endpoint| {
-            is_quiet = endpoint.is_quiet()?;
-            Ok(())
-        });
+    if ctx.is_valid(call)
+        && network::is_open()
+        && let Some(mut endpoint) = endpoints::existing(call, ctx.handle())
+    {
+        is_quiet = network::or_fail(call, endpoint.is_quiet());
     }
     complete();
     if let Some(observed) = observed.filter(|_| !is_quiet) {
@@ -135,10 +141,10 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
             pe,
             ..event(call, ctx, Action::PeQuiet)
         });
-        if network::is_open() {
-            endpoints::on_used(call, ctx.handle(), |endpoint| {
-                endpoint.pe_quiet(network::pe(pe))
-            });
+        if network::is_open()
+            && let Some(mut endpoint) = endpoints::existing(call, ctx.handle())
+        {
+            network::or_fail(call, endpoint.pe_quiet(network::pe(pe)));
         }
     }
     if npes > 0 {

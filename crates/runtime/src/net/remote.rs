@@ -12,8 +12,8 @@ use crate::memory::accessible::LocalAccess;
 use crate::memory::visibility::release;
 use crate::memory::{address, checks, constants};
 use crate::net::contexts::{self, Context};
-use crate::net::polls;
-use crate::net::{endpoints, network};
+use crate::net::endpoints::{self, UsedEndpoint};
+use crate::net::{network, polls};
 use crate::observers::{
     self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,
 };
@@ -232,6 +232,12 @@ impl Access {
         }
     }
 
+    /// Returns the endpoint of its context.
+    #[inline(always)]
+    pub(super) fn endpoint(self) -> UsedEndpoint {
+        endpoints::of(self.call, self.ctx)
+    }
+
     #[inline(always)]
     fn require_aligned(self, addr: usize, width: AmoWidth) {
         checks::require_aligned(self.call, self.argument.name(), addr, width.nbytes());
@@ -257,9 +263,7 @@ impl Access {
                     completion,
                 };
                 // SAFETY: the caller's promise about `source`.
-                let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
-                    endpoint.put(network::pe(self.pe), put)
-                });
+                let done = unsafe { self.endpoint().put(network::pe(self.pe), put) };
                 if let Err(error) = done {
                     network::fail_on_memory(self.call, &error, LocalAccess::Read, put.source)
                 }
@@ -293,9 +297,7 @@ impl Access {
                     completion,
                 };
                 // SAFETY: the caller's promise about `dest`.
-                let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
-                    endpoint.get(network::pe(self.pe), get)
-                });
+                let done = unsafe { self.endpoint().get(network::pe(self.pe), get) };
                 if let Err(error) = done {
                     network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
                 }
@@ -458,9 +460,7 @@ impl Access {
     #[inline(always)]
     unsafe fn amo(self, request: AmoRequest) -> u64 {
         // SAFETY: the caller's promise about the destination of the old value.
-        let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
-            endpoint.amo(network::pe(self.pe), request)
-        });
+        let done = unsafe { self.endpoint().amo(network::pe(self.pe), request) };
         network::or_fail(self.call, done)
     }
 
@@ -515,9 +515,7 @@ impl Access {
                     follows: Follows::Data,
                 };
                 // SAFETY: the caller's promise about `source`.
-                let done = endpoints::on(call, access.ctx, |endpoint| unsafe {
-                    endpoint.put_signal(network::pe(pe), put, signal)
-                });
+                let done = unsafe { access.endpoint().put_signal(network::pe(pe), put, signal) };
                 return if let Err(error) = done {
                     network::fail_on_memory(call, &error, LocalAccess::Read, put.source)
                 };
@@ -526,9 +524,7 @@ impl Access {
             unsafe { access.put_bytes(dest, source, nbytes, completion) };
             if let RemoteBytes::Network(_) = dest {
                 // This CPU updates the signal, so the network must have written the data by then.
-                let done = endpoints::on(call, access.ctx, |endpoint| {
-                    endpoint.pe_quiet(network::pe(pe))
-                });
+                let done = access.endpoint().pe_quiet(network::pe(pe));
                 network::or_fail(call, done);
             }
             signaling.update_word(word, AmoWidth::Eight, op, signal);

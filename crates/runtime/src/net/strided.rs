@@ -6,8 +6,8 @@
 //! other blocks of unmapped memory are one strided operation of the endpoint.
 #![allow(unsafe_code)]
 
+use crate::net::network;
 use crate::net::remote::{Access, Completion, RemoteBytes};
-use crate::net::{endpoints, network};
 use crate::observers::{self, AccessKind, ByteBlocks, Effect, Event};
 use core::mem::MaybeUninit;
 use rushmem_transport::{LocalBuf, StridedBlocks, mem};
@@ -159,15 +159,18 @@ impl Access {
                     n,
                 };
                 let pe = network::pe(self.pe);
-                let done = endpoints::on(self.call, self.ctx, |endpoint| {
-                    if IS_PUT {
-                        // SAFETY: the caller's promise about the local blocks.
-                        return unsafe { endpoint.put_strided(pe, blocks) };
-                    }
+                let mut endpoint = self.endpoint();
+                let mut done = if IS_PUT {
+                    // SAFETY: the caller's promise about the local blocks.
+                    unsafe { endpoint.put_strided(pe, blocks) }
+                } else {
                     // SAFETY: as above; the quiet below completes the gets, or the job ends.
-                    unsafe { endpoint.get_strided_nbi(pe, blocks) }?;
-                    endpoint.pe_quiet(pe)
-                });
+                    unsafe { endpoint.get_strided_nbi(pe, blocks) }
+                };
+                if !IS_PUT && done.is_ok() {
+                    done = endpoint.pe_quiet(pe);
+                }
+                drop(endpoint);
                 network::or_fail(self.call, done);
             }
             RemoteBytes::Cpu(mapped) => {

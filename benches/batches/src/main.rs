@@ -5,10 +5,9 @@
 //! and not the memory.
 #![allow(unsafe_code)]
 
-use rushmem_transport::engine::batch::{append_update, carry_out};
-use rushmem_transport::engine::message::Update;
+use rushmem_transport::engine::batch::{append_amo, carry_out};
 use rushmem_transport::segments::Segments;
-use rushmem_transport::{AmoOp, AmoWidth, Host, LocalBuf, RemoteAddr, Segment};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Host, LocalBuf, RemoteAddr, Segment};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -58,10 +57,10 @@ fn measure(rounds: usize) {
             offset: 8 * word as u64,
         };
         let (op, width) = (AmoOp::Add, AmoWidth::Eight);
-        append_update(
+        append_amo(
             &mut batch,
             (
-                &Update {
+                &AmoRequest {
                     op,
                     width,
                     dest,

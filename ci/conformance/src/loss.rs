@@ -4,7 +4,7 @@
 
 use crate::{Member, verbs};
 use rushmem_transport::{
-    Amos, Completion, Endpoint, Error, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment,
+    Amos, Completion, Endpoint, Error, Host, Open, Pe, Put, RemoteAddr, Segment, SourceBuf,
     Transport,
 };
 use std::process::exit;
@@ -77,15 +77,14 @@ impl LossCase {
                 }
                 LossCase::PutsNbi => {
                     thread::sleep(std::time::Duration::from_millis(1));
-                    let source = LocalBuf::source(data.as_ptr(), 1 << 19);
                     let put = Put {
-                        dest: AT,
-                        source,
+                        remote: AT,
+                        // SAFETY: the data are valid until an error, after which the provider does
+                        // not use them.
+                        local: unsafe { SourceBuf::new(data.as_ptr(), 1 << 19) },
                         completion: Completion::AtQuiet,
                     };
-                    // SAFETY: the data are valid until an error, after which the provider does not
-                    // use them.
-                    unsafe { endpoint.put(dying, put) }
+                    endpoint.put(dying, put)
                 }
                 LossCase::Gets => verbs::get(endpoint, dying, &mut data[..1 << 19], AT),
                 LossCase::Fetches => verbs::add_one(endpoint, dying, AT).map(|_| ()),

@@ -12,8 +12,8 @@ use crate::member::heap;
 use crate::{Member, Opener, job};
 use rushmem_transport::mem::Amo;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Follows, LocalBuf, OldValue, Pe, Put,
-    RemoteAddr, Segment, SignalUpdate, StridedBlocks, Transport,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, Error, Follows, OldValue, Pe, Put,
+    RemoteAddr, Segment, SignalUpdate, SourceBuf, StridedBlocks, Transport,
 };
 use std::process::exit;
 use std::thread;
@@ -70,22 +70,23 @@ enum Malformed {
 impl Malformed {
     /// Starts the request. The memory that it uses is never freed.
     fn start(self, endpoint: &mut dyn Endpoint) -> Result<(), Error> {
-        let (width, op) = (AmoWidth::Eight, AmoOp::Add);
         let old = match self {
             Malformed::Data(nbytes) => return signal(endpoint, BEYOND, nbytes, BEYOND),
             Malformed::Add => OldValue::Ignored,
-            Malformed::FetchAdd => OldValue::AtQuiet(Box::leak(Box::new([0u8; 8])).as_mut_ptr()),
+            Malformed::FetchAdd => {
+                let word = Box::leak(Box::new([0u8; 8])).as_mut_ptr();
+                // SAFETY: memory that is never freed.
+                OldValue::AtQuiet(unsafe { DestBuf::new(word, 8) })
+            }
         };
         let request = AmoRequest {
             dest: BEYOND,
-            width,
-            op,
+            width: AmoWidth::Eight,
+            op: AmoOp::Add,
             operand: 1,
             condition: 0,
-            old,
         };
-        // SAFETY: the old value is stored in memory that is never freed.
-        unsafe { endpoint.amo(TARGET, request) }.map(|_| ())
+        endpoint.amo(TARGET, request, old).map(|_| ())
     }
 }
 
@@ -96,10 +97,11 @@ fn signal(
     nbytes: usize,
     word: RemoteAddr,
 ) -> Result<(), Error> {
-    let source = LocalBuf::source(vec![1u8; nbytes].leak().as_ptr(), nbytes);
+    let data = vec![1u8; nbytes].leak();
     let put = Put {
-        dest,
-        source,
+        remote: dest,
+        // SAFETY: memory that is never freed.
+        local: unsafe { SourceBuf::new(data.as_ptr(), nbytes) },
         completion: Completion::AtQuiet,
     };
     let signal = SignalUpdate {
@@ -108,8 +110,7 @@ fn signal(
         value: 1,
         follows: Follows::Data,
     };
-    // SAFETY: memory that is never freed.
-    unsafe { endpoint.put_signal(TARGET, put, signal) }
+    endpoint.put_signal(TARGET, put, signal)
 }
 
 /// Returns the target's error, once it has one.
@@ -289,21 +290,17 @@ pub(crate) fn oversized(member: &Member) {
 
 /// Puts [`WORDS`] words, to every second word of the target.
 fn put_words(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
-    let words = vec![1u64; WORDS].leak().as_mut_ptr().cast();
-    let local = LocalBuf {
-        base: words,
-        nbytes: 8,
-    };
-    let (remote_stride, local_stride, n) = (16, 8, WORDS);
+    let words = vec![1u64; WORDS].leak();
     let blocks = StridedBlocks {
         remote: heap(DATA),
-        local,
-        remote_stride,
-        local_stride,
-        n,
+        // SAFETY: memory that is never freed.
+        local: unsafe { SourceBuf::new(words.as_ptr().cast(), size_of_val(words)) },
+        nbytes: 8,
+        remote_stride: 16,
+        local_stride: 8,
+        n: WORDS,
     };
-    // SAFETY: memory that is never freed.
-    unsafe { endpoint.put_strided(TARGET, blocks) }
+    endpoint.put_strided(TARGET, blocks)
 }
 
 /// The target's process ends after it has refused a request, as under a runtime. A call of the

@@ -9,9 +9,9 @@ use super::verbs;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::segments::heap_blocks;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Follows, Get,
-    Host, LocalBuf, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate,
-    StridedBlocks, Transport,
+    AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Caps, Completion, DestBuf, Directory, Endpoint,
+    Error, Follows, Get, Host, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment,
+    SignalUpdate, SourceBuf, StridedBlocks, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -287,7 +287,7 @@ pub(crate) struct TestStrides {
 
 impl TestStrides {
     /// Returns the blocks that start at an offset of the peer's heap, and at the start of `local`.
-    fn blocks(self, offset: usize, local: LocalBuf) -> StridedBlocks {
+    fn blocks<Way>(self, offset: usize, local: Buffer<Way>) -> StridedBlocks<Way> {
         let TestStrides {
             nbytes,
             n,
@@ -295,13 +295,13 @@ impl TestStrides {
             local: local_stride,
         } = self;
         assert!(
-            (n - 1) * local_stride + nbytes <= local.nbytes,
+            (n - 1) * local_stride + nbytes <= local.nbytes(),
             "within the slice"
         );
-        let local = LocalBuf { nbytes, ..local };
         StridedBlocks {
             remote: heap(offset),
             local,
+            nbytes,
             remote_stride,
             local_stride,
             n,
@@ -309,15 +309,39 @@ impl TestStrides {
     }
 }
 
+/// Returns a slice as the source of operations that are complete before it ends.
+fn source(bytes: &[u8]) -> SourceBuf {
+    // SAFETY: the callers' operations are over before the slice ends.
+    unsafe { SourceBuf::new(bytes.as_ptr(), bytes.len()) }
+}
+
+/// Returns a slice as the destination of operations that are complete before it ends.
+fn dest(bytes: &mut [u8]) -> DestBuf {
+    // SAFETY: the callers' operations are over before the slice ends.
+    unsafe { DestBuf::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
 fn pe(pe: usize) -> Pe {
     Pe(pe as u32)
 }
 
-fn put(dest: RemoteAddr, source: &[u8], completion: Completion) -> Put {
+/// Returns a put that is over before its source ends.
+fn put(remote: RemoteAddr, bytes: &[u8], completion: Completion) -> Put {
     Put {
-        dest,
-        source: LocalBuf::source(source.as_ptr(), source.len()),
+        remote,
+        local: source(bytes),
         completion,
+    }
+}
+
+/// Returns an atomic operation on a word of a peer's heap.
+fn amo(offset: usize, width: AmoWidth, op: AmoOp, operand: u64, condition: u64) -> AmoRequest {
+    AmoRequest {
+        dest: heap(offset),
+        width,
+        op,
+        operand,
+        condition,
     }
 }
 
@@ -343,8 +367,7 @@ impl<'a> TestEndpoint<'a> {
     /// Starts a put, which the next quiet completes.
     pub fn put_nbi(&mut self, to: usize, offset: usize, source: &'a [u8]) {
         let put = put(heap(offset), source, Completion::AtQuiet);
-        // SAFETY: the slice outlives the endpoint.
-        fine(unsafe { self.endpoint.put(pe(to), put) });
+        fine(self.endpoint.put(pe(to), put));
     }
 
     /// Gets `nbytes` bytes from an offset of the heap of PE `from`.
@@ -361,9 +384,8 @@ impl<'a> TestEndpoint<'a> {
 
     /// Puts blocks to an offset of the heap.
     pub(crate) fn put_strided(&mut self, to: usize, offset: usize, source: &[u8], of: TestStrides) {
-        let blocks = of.blocks(offset, LocalBuf::source(source.as_ptr(), source.len()));
-        // SAFETY: the blocks are within the slice, which is borrowed during the call.
-        fine(unsafe { self.endpoint.put_strided(pe(to), blocks) });
+        let blocks = of.blocks(offset, self::source(source));
+        fine(self.endpoint.put_strided(pe(to), blocks));
     }
 
     /// Gets blocks from an offset of the heap.
@@ -374,29 +396,19 @@ impl<'a> TestEndpoint<'a> {
         dest: &mut [u8],
         of: TestStrides,
     ) {
-        let local = LocalBuf {
-            base: dest.as_mut_ptr(),
-            nbytes: dest.len(),
-        };
-        let blocks = of.blocks(offset, local);
-        // SAFETY: the blocks are within the slice, which is borrowed until they are complete.
-        fine(unsafe { self.endpoint.get_strided_nbi(pe(from), blocks) });
+        let blocks = of.blocks(offset, self::dest(dest));
+        fine(self.endpoint.get_strided_nbi(pe(from), blocks));
         self.pe_quiet(from);
     }
 
     /// Starts a get, which the next quiet completes.
     pub fn get_nbi(&mut self, from: usize, offset: usize, dest: &'a mut [u8]) {
-        let dest = LocalBuf {
-            base: dest.as_mut_ptr(),
-            nbytes: dest.len(),
-        };
         let get = Get {
-            dest,
-            source: heap(offset),
+            remote: heap(offset),
+            local: self::dest(dest),
             completion: Completion::AtQuiet,
         };
-        // SAFETY: the slice is borrowed for longer than the endpoint lives.
-        fine(unsafe { self.endpoint.get(pe(from), get) });
+        fine(self.endpoint.get(pe(from), get));
     }
 
     /// Carries out a fetching AMO on a word of PE `at`. Returns the old value.
@@ -409,17 +421,8 @@ impl<'a> TestEndpoint<'a> {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        let (dest, old) = (heap(offset), OldValue::Returned);
-        let request = AmoRequest {
-            dest,
-            width,
-            op,
-            operand,
-            condition,
-            old,
-        };
-        // SAFETY: the old value is returned.
-        fine(unsafe { self.endpoint.amo(pe(at), request) })
+        let request = amo(offset, width, op, operand, condition);
+        fine(self.endpoint.amo(pe(at), request, OldValue::Returned))
     }
 
     /// Starts a fetching AMO on a word of PE `at`. The next quiet stores the old value in
@@ -436,32 +439,15 @@ impl<'a> TestEndpoint<'a> {
         condition: u64,
     ) {
         assert_eq!(fetched.len(), width.nbytes());
-        let (dest, old) = (heap(offset), OldValue::AtQuiet(fetched.as_mut_ptr()));
-        let request = AmoRequest {
-            dest,
-            width,
-            op,
-            operand,
-            condition,
-            old,
-        };
-        // SAFETY: the slice has the word's size and is borrowed for longer than the endpoint lives.
-        fine(unsafe { self.endpoint.amo(pe(at), request) });
+        let old = OldValue::AtQuiet(dest(fetched));
+        let request = amo(offset, width, op, operand, condition);
+        fine(self.endpoint.amo(pe(at), request, old));
     }
 
     /// Starts an AMO on a word of PE `at` that fetches nothing.
     pub fn update(&mut self, at: usize, offset: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        let (dest, old) = (heap(offset), OldValue::Ignored);
-        let request = AmoRequest {
-            dest,
-            width,
-            op,
-            operand,
-            condition: 0,
-            old,
-        };
-        // SAFETY: the old value is ignored.
-        fine(unsafe { self.endpoint.amo(pe(at), request) });
+        let request = amo(offset, width, op, operand, 0);
+        fine(self.endpoint.amo(pe(at), request, OldValue::Ignored));
     }
 
     /// Puts with a signal on the word at `signal_offset`. The source may be reused at once.
@@ -481,8 +467,7 @@ impl<'a> TestEndpoint<'a> {
             value: signal,
             follows: Follows::Data,
         };
-        // SAFETY: the slice is valid during the call.
-        fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
+        fine(self.endpoint.put_signal(pe(to), put, signal));
     }
 
     /// Starts a put with a signal on the word at `signal_offset`, which the next quiet completes.
@@ -502,8 +487,7 @@ impl<'a> TestEndpoint<'a> {
             value: signal,
             follows: Follows::Data,
         };
-        // SAFETY: the slice outlives the endpoint.
-        fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
+        fine(self.endpoint.put_signal(pe(to), put, signal));
     }
 
     /// Orders the operations before the call before those after it, for each PE.

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
-    RemoteAddr,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put,
+    RemoteAddr, SourceBuf,
 };
 
 /// Puts bytes to a PE. When it returns, the source may be reused, but the put may not be complete.
@@ -14,18 +14,13 @@ pub fn put(
     dest: RemoteAddr,
     source: &[u8],
 ) -> Result<(), Error> {
-    let source = LocalBuf::source(source.as_ptr(), source.len());
-    // SAFETY: the slice is borrowed during the call, after which the put does not read it.
-    unsafe {
-        endpoint.put(
-            pe,
-            Put {
-                dest,
-                source,
-                completion: Completion::Now,
-            },
-        )
-    }
+    let put = Put {
+        remote: dest,
+        // SAFETY: the slice is borrowed during the call, after which the put does not read it.
+        local: unsafe { SourceBuf::new(source.as_ptr(), source.len()) },
+        completion: Completion::Now,
+    };
+    endpoint.put(pe, put)
 }
 
 /// Gets bytes from a PE. They are complete when it returns.
@@ -35,38 +30,23 @@ pub fn get(
     dest: &mut [u8],
     source: RemoteAddr,
 ) -> Result<(), Error> {
-    let dest = LocalBuf {
-        base: dest.as_mut_ptr(),
-        nbytes: dest.len(),
+    let get = Get {
+        remote: source,
+        // SAFETY: the slice is borrowed during the call, which completes the get.
+        local: unsafe { DestBuf::new(dest.as_mut_ptr(), dest.len()) },
+        completion: Completion::Now,
     };
-    // SAFETY: the slice is borrowed during the call, which completes the get.
-    unsafe {
-        endpoint.get(
-            pe,
-            Get {
-                dest,
-                source,
-                completion: Completion::Now,
-            },
-        )
-    }
+    endpoint.get(pe, get)
 }
 
 /// Adds one to a word of 8 bytes of a PE and returns its old value.
 pub fn add_one(endpoint: &mut dyn Endpoint, pe: Pe, dest: RemoteAddr) -> Result<u64, Error> {
-    let (width, op, old) = (AmoWidth::Eight, AmoOp::Add, OldValue::Returned);
-    // SAFETY: the old value is returned.
-    unsafe {
-        endpoint.amo(
-            pe,
-            AmoRequest {
-                dest,
-                width,
-                op,
-                operand: 1,
-                condition: 0,
-                old,
-            },
-        )
-    }
+    let request = AmoRequest {
+        dest,
+        width: AmoWidth::Eight,
+        op: AmoOp::Add,
+        operand: 1,
+        condition: 0,
+    };
+    endpoint.amo(pe, request, OldValue::Returned)
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rushmem_runtime::setup;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{
-    AmoRequest, Amos, Caps, Directory, Endpoint, Error, Found, Get, Host, Key, Open, Pe, Provider,
-    Put, Segment, Transport, null,
+    AmoRequest, Amos, Caps, Directory, Endpoint, Error, Found, Get, Host, Key, OldValue, Open, Pe,
+    Provider, Put, Segment, Transport, null,
 };
 use testkit::{Job, Outcome};
 
@@ -104,15 +104,15 @@ impl Transport for Silent {
 }
 
 impl Endpoint for Silent {
-    unsafe fn put(&mut self, _: Pe, _: Put) -> Result<(), Error> {
+    fn put(&mut self, _: Pe, _: Put) -> Result<(), Error> {
         Err(self.wait())
     }
 
-    unsafe fn get(&mut self, _: Pe, _: Get) -> Result<(), Error> {
+    fn get(&mut self, _: Pe, _: Get) -> Result<(), Error> {
         Err(self.wait())
     }
 
-    unsafe fn amo(&mut self, _: Pe, _: AmoRequest) -> Result<u64, Error> {
+    fn amo(&mut self, _: Pe, _: AmoRequest, _: OldValue) -> Result<u64, Error> {
         Err(self.wait())
     }
 

@@ -39,7 +39,7 @@ enum BufferUse {
     /// The memory is the caller's and was registered for this operation alone. The registration is
     /// closed.
     Registered { _mr: Fid<fi::fid_mr> },
-    /// The first bytes of the cell are copied to this memory.
+    /// The first bytes of the cell are copied to this memory, the destination of the operation.
     Landing(LocalBuf),
     /// The cell is the buffer of a receive, whose message is handled.
     Receive,

@@ -14,7 +14,7 @@ use rushmem_transport::engine::target::{Body, Incoming, IncomingData, RequestTar
 use rushmem_transport::engine::{NetworkPe, ReplyTable};
 use rushmem_transport::peers::Peers;
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
-use rushmem_transport::{Error, LocalBuf, Pe};
+use rushmem_transport::{Error, LocalBuf, Pe, SourceBuf};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -134,11 +134,11 @@ impl Service {
             let posted = match peers.get(Pe(pe)) {
                 Ok(_) if self.ep.pauses(pe) => Ok(PostStatus::Again),
                 Ok(peer) => {
-                    let answers = LocalBuf::source(bytes.as_ptr(), bytes.len());
                     debug_assert!(self.ep.copies_data(bytes.len()), "answers are copied");
-                    // SAFETY: the answers are copied, since a cell of the service has room for the
-                    // longest message.
-                    unsafe { self.ep.send(pe, peer.fi_addr, &head, answers) }
+                    // SAFETY: the answers are copied during this call, since a cell of the service
+                    // has room for the longest message.
+                    let answers = unsafe { SourceBuf::new(bytes.as_ptr(), bytes.len()) };
+                    self.ep.send(pe, peer.fi_addr, &head, &answers)
                 }
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
                 Err(error) => {

@@ -12,7 +12,7 @@ use rushmem_transport::engine::{
 };
 use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Amos, DestBuf, Error, Pe, RemoteAddr, Segment, SourceBuf,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,37 +104,32 @@ impl OfiWire {
     /// Works as [`write`](Wire::write), without injection. `copies` says that the data are copied
     /// to a cell first. Looks up the remote range again instead of taking it as an argument: so the
     /// caller's injected path keeps it in registers.
-    ///
-    /// # Safety
-    /// As for [`write`](Wire::write).
     #[inline(never)]
-    unsafe fn write_uninjected(
+    fn write_uninjected(
         &mut self,
         shared: &SharedState,
         pe: Pe,
         to: RemoteAddr,
-        source: LocalBuf,
+        source: &SourceBuf,
         copies: bool,
         source_free: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, to, source.nbytes) else {
+        let Some(remote) = shared.remote(pe, to, source.nbytes()) else {
             return Ok(PostOutcome::Uncovered);
         };
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
         if copies {
-            // SAFETY: the source is valid during this call, by the contract of `Wire::write`.
-            let attempt = unsafe { ep.write_staged(remote, source) };
+            let attempt = ep.write_staged(remote, source);
             return self.posted(shared, pe, true, attempt);
         }
-        let known = shared.descriptor_of(source);
+        let known = shared.descriptor_of(source.range());
         // This call of libfabric may take long: a provider over sockets sends up to a megabyte in
         // it. Counting as a waiter makes the service thread leave the CPU to this thread meanwhile,
         // for at most a few of its sleeps.
         shared.local.state.enter_wait();
-        // SAFETY: the source is valid until the write completes, by the contract of `Wire::write`.
-        let attempt = unsafe { ep.write(remote, source, known, source_free) };
+        let attempt = ep.write(remote, source, known, source_free);
         shared.local.state.leave_wait();
         self.posted(shared, pe, false, attempt)
     }
@@ -212,14 +207,15 @@ impl Wire for OfiWire {
     }
 
     #[inline(always)]
-    unsafe fn write(
+    fn write(
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        (to, source): (RemoteAddr, LocalBuf),
+        to: RemoteAddr,
+        source: &mut SourceBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, to, source.nbytes) else {
+        let Some(remote) = shared.remote(pe, to, source.nbytes()) else {
             return Ok(PostOutcome::Uncovered);
         };
         if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
@@ -228,33 +224,31 @@ impl Wire for OfiWire {
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
-        let copies = source.nbytes <= shared.copy_up_to(end.awaited);
-        if copies && ep.injects(source.nbytes) {
-            // SAFETY: the source is valid during this call, by the contract of `Wire::write`.
-            let attempt = unsafe { ep.write_injected(remote, source) };
+        let copies = source.nbytes() <= shared.copy_up_to(end.awaited);
+        if copies && ep.injects(source.nbytes()) {
+            let attempt = ep.write_injected(remote, source);
             return self.posted(shared, pe, true, attempt);
         }
-        // SAFETY: the contract of both functions is the same.
-        unsafe { self.write_uninjected(shared, pe, to, source, copies, end.source_free) }
+        self.write_uninjected(shared, pe, to, source, copies, end.source_free)
     }
 
     #[inline(always)]
-    unsafe fn read(
+    fn read(
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        (from, dest): (RemoteAddr, LocalBuf),
+        from: RemoteAddr,
+        dest: &mut DestBuf,
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, from, dest.nbytes) else {
+        let Some(remote) = shared.remote(pe, from, dest.nbytes()) else {
             return Ok(PostOutcome::Uncovered);
         };
-        let known = shared.descriptor_of(dest);
+        let known = shared.descriptor_of(dest.range());
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
-        // SAFETY: `dest` is valid until the read completes, by the contract of `Wire::read`.
-        let attempt = unsafe { ep.read(remote, dest, known) };
+        let attempt = ep.read(remote, dest, known);
         self.posted(shared, pe, false, attempt)
     }
 
@@ -268,12 +262,12 @@ impl Wire for OfiWire {
     }
 
     #[inline(always)]
-    unsafe fn amo(
+    fn amo(
         &mut self,
         shared: &SharedState,
         pe: Pe,
         request: &AmoRequest,
-        fetched: *mut u8,
+        fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<()>, Error> {
         let Some(remote) = shared.remote(pe, request.dest, request.width.nbytes()) else {
             return Ok(PostOutcome::Uncovered);
@@ -281,14 +275,12 @@ impl Wire for OfiWire {
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
-        // SAFETY: `fetched` is null or valid until the operation ends, by the contract of
-        // `Wire::amo`.
-        let attempt = unsafe { ep.atomic(remote, request, fetched) };
+        let attempt = ep.atomic(remote, request, fetched.as_ref());
         self.posted(shared, pe, false, attempt)
     }
 
     #[inline]
-    unsafe fn send(
+    fn send(
         &mut self,
         shared: &SharedState,
         pe: Pe,
@@ -300,18 +292,19 @@ impl Wire for OfiWire {
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
+        let of_batch;
         let (head, data) = match payload {
             Payload::Batch(batch) => {
                 debug_assert!(ep.copies_data(batch.len()), "a batch is copied");
-                let data = LocalBuf::source(batch.as_ptr(), batch.len());
-                (Message::Request(*request).encode(shared.tag), data)
+                // SAFETY: the batch is copied during this call, since a cell has room for the
+                // longest one.
+                of_batch = unsafe { SourceBuf::new(batch.as_ptr(), batch.len()) };
+                (Message::Request(*request), &of_batch)
             }
-            Payload::Data(data) => (Message::Data(*request).encode(shared.tag), data),
+            Payload::Data(data) => (Message::Data(*request), &*data),
         };
-        let is_copied = ep.copies_data(data.nbytes);
-        // SAFETY: the data are valid by the contract of `Wire::send`. A batch is copied, since a
-        // cell has room for the longest one.
-        let attempt = unsafe { ep.send(pe.0, to, &head, data) };
+        let is_copied = ep.copies_data(data.nbytes());
+        let attempt = ep.send(pe.0, to, &head.encode(shared.tag), data);
         self.posted(shared, pe, is_copied, attempt)
     }
 

@@ -4,8 +4,8 @@
 
 use conformance::{Case, LIMIT, Member};
 use rushmem_transport::{
-    AmoOp, AmoWidth, Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe,
-    PeRecord, Put, RemoteAddr, Segment, Transport,
+    AmoOp, AmoWidth, Amos, Completion, Directory, Endpoint, Error, Host, Open, Pe, PeRecord, Put,
+    RemoteAddr, Segment, SourceBuf, Transport,
 };
 use rushmem_transport_ofi::{PROVIDER, Tuning, open};
 use std::path::Path;
@@ -149,14 +149,13 @@ fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
     let [transport, _peer] = pair();
     let mut endpoint: Box<dyn Endpoint> = transport.endpoint().expect("an endpoint");
     let word = 7u64.to_ne_bytes();
-    let source = LocalBuf::source(word.as_ptr(), word.len());
     let put = Put {
-        dest: START,
-        source,
+        remote: START,
+        // SAFETY: no write of the word is started, since there is no connection.
+        local: unsafe { SourceBuf::new(word.as_ptr(), word.len()) },
         completion: Completion::AtQuiet,
     };
-    // SAFETY: no write of the word is started, since there is no connection.
-    let tried = unsafe { endpoint.put(Pe(1), put) };
+    let tried = endpoint.put(Pe(1), put);
     let Err(Error::Lost(Pe(1), why)) = tried else {
         panic!("{tried:?}")
     };

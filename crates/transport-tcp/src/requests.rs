@@ -8,29 +8,24 @@ use crate::settings::Tuning;
 use rushmem_transport::engine::Payload;
 use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
 use rushmem_transport::peers::loss::Violation;
-use rushmem_transport::{LocalBuf, Pe, RemoteAddr, mem};
+use rushmem_transport::{DestBuf, LocalBuf, Pe, RemoteAddr, SourceBuf, mem};
 
 /// Maximum number of unanswered batches with results. It keeps the bytes of replies that are queued
 /// at the target below the limit at which the target ends the connection.
 const MAX_ANSWERED: usize = 8;
 
-/// The destination of an answer. Its memory stays valid until the answer has arrived or the
-/// connection is closed.
-#[derive(Clone, Copy)]
+/// The destination of an answer.
 enum AnswerDest {
     /// Memory that no other thread or PE reads meanwhile.
-    Private(LocalBuf),
+    Private(DestBuf),
     /// Memory that other threads or PEs may read meanwhile.
-    Shared(LocalBuf),
+    Shared(DestBuf),
     /// The origin that the reply names.
     Origin,
     /// The origin that the reply names, with the results of a batch.
     OriginOfBatch,
     Nowhere,
 }
-
-// SAFETY: plain addresses; the caller keeps the memory valid until the request is answered.
-unsafe impl Send for AnswerDest {}
 
 /// The state of this PE's requests to the peer.
 pub(crate) struct Requests {
@@ -73,18 +68,15 @@ impl Requests {
         self.ledger.acked()
     }
 
-    /// Queues a put, and returns its number. Its words may be torn if `in_parts`.
-    ///
-    /// # Safety
-    /// The source is valid for reads, during the call if it is copied (`copy`), otherwise until it
-    /// is sent.
-    pub(crate) unsafe fn put(
+    /// Queues a put, and returns its number. Copies the source during the call (`copy`), or takes
+    /// it. The words of the put may be torn if `in_parts`.
+    pub(crate) fn put(
         &mut self,
         dest: RemoteAddr,
-        source: LocalBuf,
+        source: &mut SourceBuf,
         (copy, in_parts): (bool, bool),
     ) -> u64 {
-        let nbytes = source.nbytes as u32;
+        let nbytes = source.nbytes() as u32;
         self.queue.push(
             &RequestFrame::Put {
                 dest,
@@ -94,27 +86,22 @@ impl Requests {
             .encode(),
         );
         if copy {
-            // SAFETY: the source is valid during the call, by the contract of this function.
-            unsafe { self.queue.push_copy::<mem::VolatileLoads>(source) };
+            self.queue.push_copy::<mem::VolatileLoads>(source);
         } else {
-            // SAFETY: the source is valid until it is sent, by the contract of this function.
-            unsafe { self.queue.push_memory(source) };
+            self.queue.push_memory(std::mem::take(source));
         }
         self.ledger.issue()
     }
 
     /// Queues a get, and returns its number. Its words may be torn if `in_parts`. Others may read
     /// `dest` meanwhile if it `is_shared`.
-    ///
-    /// # Safety
-    /// `dest` is valid for writes until the request is answered or the connection is closed.
-    pub(crate) unsafe fn get(
+    pub(crate) fn get(
         &mut self,
         source: RemoteAddr,
-        dest: LocalBuf,
+        dest: DestBuf,
         (is_shared, in_parts): (bool, bool),
     ) -> u64 {
-        let nbytes = dest.nbytes as u32;
+        let nbytes = dest.nbytes() as u32;
         self.queue.push(
             &RequestFrame::Get {
                 source,
@@ -132,13 +119,10 @@ impl Requests {
     }
 
     /// Queues a message with a copy of its payload.
-    ///
-    /// # Safety
-    /// The payload's data are valid for reads.
-    pub(crate) unsafe fn message(&mut self, request: &Request, payload: Payload<'_>) {
+    pub(crate) fn message(&mut self, request: &Request, payload: Payload<'_>) {
         let (is_batch, nbytes) = match &payload {
             Payload::Batch(batch) => (true, batch.len()),
-            Payload::Data(data) => (false, data.nbytes),
+            Payload::Data(data) => (false, data.nbytes()),
         };
         let nbytes = (REQUEST + nbytes) as u32;
         self.queue
@@ -146,9 +130,8 @@ impl Requests {
         self.queue.push(&request.encode());
         match payload {
             Payload::Batch(batch) => self.queue.push_all(batch),
-            Payload::Data(LocalBuf { nbytes: 0, .. }) => {}
-            // SAFETY: the data are valid for reads, by the contract of this function.
-            Payload::Data(data) => unsafe { self.queue.push_copy::<mem::VolatileLoads>(data) },
+            Payload::Data(data) if data.nbytes() == 0 => {}
+            Payload::Data(data) => self.queue.push_copy::<mem::VolatileLoads>(data),
         }
         let is_answered = request.slot.is_some() || request.position.asks;
         if !is_answered {
@@ -180,8 +163,8 @@ impl Requests {
         seq: u64,
         nbytes: u32,
     ) -> Result<Option<LocalBuf>, Violation> {
-        match *self.ledger.data(seq, nbytes)? {
-            AnswerDest::Private(dest) => Ok(Some(dest)),
+        match self.ledger.data(seq, nbytes)? {
+            AnswerDest::Private(dest) => Ok(Some(dest.range())),
             _ => Ok(None),
         }
     }
@@ -203,11 +186,13 @@ impl Requests {
     ) -> Result<(), Violation> {
         match reply {
             ReplyFrame::Data { seq, nbytes } => {
-                match *self.ledger.data(seq, nbytes)? {
-                    AnswerDest::Private(dest) => store(dest.skip(done), bytes),
-                    // SAFETY: `dest` is valid until the request is answered, by the contract of
-                    // `get`.
-                    AnswerDest::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
+                match self.ledger.data(seq, nbytes)? {
+                    AnswerDest::Private(dest) => dest.store_at(done, bytes),
+                    AnswerDest::Shared(dest) => {
+                        let rest = dest.range().skip(done);
+                        // SAFETY: the destination of a get that is not over.
+                        unsafe { self.words.write(rest, bytes) }
+                    }
                     _ => return Err(Violation::Unrequested),
                 }
                 if done + bytes.len() < nbytes as usize {
@@ -240,14 +225,4 @@ fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violat
     receiving
         .replies
         .deliver(&receiving.local.acks, reply, answers)
-}
-
-/// Copies received bytes to the start of a private destination.
-fn store(to: LocalBuf, bytes: &[u8]) {
-    assert!(
-        bytes.len() <= to.nbytes,
-        "an answer is as long as was requested"
-    );
-    // SAFETY: the bytes fit the destination, which is valid until its request is answered.
-    unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, bytes.as_ptr(), bytes.len()) };
 }

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::sys::{self, VECTORS};
-use rushmem_transport::{LocalBuf, mem};
+use rushmem_transport::{LocalBuf, SourceBuf, mem};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -16,9 +16,9 @@ enum Unsent {
     /// This many bytes of [`own`](SendQueue::own), after those of earlier parts.
     Own(usize),
     /// Memory that is valid and unchanged until it is sent.
-    Memory(LocalBuf),
+    Memory(SourceBuf),
     /// Memory that is valid until it is sent, but that others may change.
-    Shared(LocalBuf),
+    Shared(SourceBuf),
 }
 
 /// Maximum number of bytes of shared memory that are copied at a time. They fit into the cache of a
@@ -105,40 +105,29 @@ impl SendQueue {
     }
 
     /// Appends a copy of memory, read as `L` says.
-    ///
-    /// # Safety
-    /// The range is valid for such reads.
-    pub(crate) unsafe fn push_copy<L: mem::Loads>(&mut self, range: LocalBuf) {
+    pub(crate) fn push_copy<L: mem::Loads>(&mut self, source: &SourceBuf) {
+        let LocalBuf { base, nbytes } = source.range();
         // A long copy reads whole words only where both sides have the same alignment.
-        if L::ATOMIC && range.nbytes > 1 && self.own.len() % WORD != range.base.addr() % WORD {
-            let mut copy = vec![0; range.base.addr() % WORD];
-            // SAFETY: the range is valid for these reads, by the contract of this function.
-            unsafe { append::<L>(&mut copy, range) };
-            self.own
-                .extend_from_slice(&copy[range.base.addr() % WORD..]);
+        if L::ATOMIC && nbytes > 1 && self.own.len() % WORD != base.addr() % WORD {
+            let mut copy = vec![0; base.addr() % WORD];
+            source.append_to::<L>(&mut copy);
+            self.own.extend_from_slice(&copy[base.addr() % WORD..]);
         } else {
-            // SAFETY: the range is valid for these reads, by the contract of this function.
-            unsafe { append::<L>(&mut self.own, range) };
+            source.append_to::<L>(&mut self.own);
         }
-        self.record_own(range.nbytes);
+        self.record_own(nbytes);
     }
 
     /// Appends memory by reference.
-    ///
-    /// # Safety
-    /// The range stays valid for reads until it is sent or the queue is dropped.
-    pub(crate) unsafe fn push_memory(&mut self, range: LocalBuf) {
-        self.unsent.push_back(Unsent::Memory(range));
-        self.appended += range.nbytes as u64;
+    pub(crate) fn push_memory(&mut self, source: SourceBuf) {
+        self.appended += source.nbytes() as u64;
+        self.unsent.push_back(Unsent::Memory(source));
     }
 
     /// Appends memory that others may change until it is sent, by reference. No word of it is torn.
-    ///
-    /// # Safety
-    /// The range stays valid for reads by atomics until it is sent or the queue is dropped.
-    pub(crate) unsafe fn push_shared(&mut self, range: LocalBuf) {
-        self.unsent.push_back(Unsent::Shared(range));
-        self.appended += range.nbytes as u64;
+    pub(crate) fn push_shared(&mut self, source: SourceBuf) {
+        self.appended += source.nbytes() as u64;
+        self.unsent.push_back(Unsent::Shared(source));
     }
 
     fn record_own(&mut self, nbytes: usize) {
@@ -182,29 +171,29 @@ impl SendQueue {
         };
         let end = self.unsent.iter().take(VECTORS).position(is_end);
         let n_parts = end.map_or(VECTORS, |at| at + 1);
-        if let Some(Unsent::Shared(range)) = end.and_then(|at| self.unsent.get(at))
+        if let Some(Unsent::Shared(source)) = end.and_then(|at| self.unsent.get(at))
             && self.copy.is_empty()
         {
-            let end = range.base.addr().wrapping_add(COPY) % WORD;
+            let base = source.range().base.addr();
+            let end = base.wrapping_add(COPY) % WORD;
             // Both sides get the same alignment, as in `push_copy`.
-            self.copy_sent = range.base.addr() % WORD;
+            self.copy_sent = base % WORD;
             self.copy.resize(self.copy_sent, 0);
-            // SAFETY: the range is valid for atomic reads, by the contract of `push_shared`.
-            unsafe { append::<mem::AtomicLoads>(&mut self.copy, range.first(COPY - end)) };
+            source.append_first_to::<mem::AtomicLoads>(COPY - end, &mut self.copy);
         }
         let copy = LocalBuf::source(self.copy.as_ptr(), self.copy.len()).skip(self.copy_sent);
         let unsent = &self.own[self.own_sent..];
         let mut own = LocalBuf::source(unsent.as_ptr(), unsent.len());
-        let ranges = self.unsent.iter().map(|part| match *part {
-            Unsent::Own(nbytes) => {
+        let ranges = self.unsent.iter().map(|part| match part {
+            &Unsent::Own(nbytes) => {
                 let range = own.first(nbytes);
                 own = own.skip(nbytes);
                 range
             }
-            Unsent::Memory(range) => range,
+            Unsent::Memory(source) => source.range(),
             Unsent::Shared(_) => copy,
         });
-        // SAFETY: `own` and `copy` hold bytes; memory is valid by the contract of `push_memory`.
+        // SAFETY: `own` and `copy` hold bytes; a source is valid until it is sent.
         unsafe { sys::send(&socket, ranges.take(n_parts)) }
     }
 
@@ -217,21 +206,23 @@ impl SendQueue {
                 break;
             };
             let left = match first {
-                Unsent::Own(left) => left,
-                Unsent::Memory(range) | Unsent::Shared(range) => &mut range.nbytes,
+                Unsent::Own(left) => *left,
+                Unsent::Memory(source) | Unsent::Shared(source) => source.nbytes(),
             };
-            let taken = nbytes.min(*left);
-            *left -= taken;
+            let taken = nbytes.min(left);
             nbytes -= taken;
-            let gone = *left == 0;
+            let gone = taken == left;
             match first {
-                Unsent::Own(_) => self.own_sent += taken,
-                Unsent::Memory(range) => {
-                    range.base = range.base.wrapping_add(taken);
+                Unsent::Own(left) => {
+                    *left -= taken;
+                    self.own_sent += taken;
+                }
+                Unsent::Memory(source) => {
+                    source.take_first(taken);
                     ended |= gone;
                 }
-                Unsent::Shared(range) => {
-                    range.base = range.base.wrapping_add(taken);
+                Unsent::Shared(source) => {
+                    source.take_first(taken);
                     self.copy_sent += taken;
                     if self.copy_sent == self.copy.len() {
                         self.copy.clear();
@@ -257,18 +248,4 @@ impl SendQueue {
         }
         ended
     }
-}
-
-/// Appends a copy of memory, read as `L` says.
-///
-/// # Safety
-/// The range is valid for such reads.
-unsafe fn append<L: mem::Loads>(bytes: &mut Vec<u8>, range: LocalBuf) {
-    let start = bytes.len();
-    bytes.reserve(range.nbytes);
-    let to = bytes.as_mut_ptr().wrapping_add(start);
-    // SAFETY: the range is valid by contract, and room for as many bytes was reserved.
-    unsafe { mem::copy_bytes::<L>(to, range.base, range.nbytes) };
-    // SAFETY: this many bytes were reserved and written above.
-    unsafe { bytes.set_len(start + range.nbytes) };
 }

@@ -10,7 +10,7 @@ use rushmem_transport::engine::target::Body;
 use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_bytes};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::segments::Segments;
-use rushmem_transport::{LocalBuf, Pe, RemoteAddr};
+use rushmem_transport::{LocalBuf, Pe, RemoteAddr, SourceBuf};
 use std::sync::atomic::{Ordering, fence};
 
 /// Maximum number of bytes that a reply copies while less than [`MAX_COPIED`] copied bytes are
@@ -97,7 +97,8 @@ impl Target {
                 nbytes,
                 in_parts,
             } => {
-                let from = range(&local.segments, source, nbytes as usize)?;
+                let from = local.segments.source(source, nbytes as usize);
+                let from = from.ok_or(Violation::Address(source.offset))?;
                 self.done += 1;
                 self.push_data(from, in_parts);
             }
@@ -127,25 +128,22 @@ impl Target {
     }
 
     /// Queues the reply to a get.
-    fn push_data(&mut self, from: LocalBuf, in_parts: bool) {
-        let nbytes = from.nbytes as u32;
+    fn push_data(&mut self, from: SourceBuf, in_parts: bool) {
+        let nbytes = from.nbytes();
         self.replies.push(
             &ReplyFrame::Data {
                 seq: self.done,
-                nbytes,
+                nbytes: nbytes as u32,
             }
             .encode(),
         );
         let few = self.replies.own_bytes() < MAX_COPIED;
-        if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
-            // SAFETY: the range is in a segment, so it is valid for reads.
-            unsafe { self.replies.push_copy::<AtomicLoads>(from) };
+        if nbytes <= COPY_ALWAYS || nbytes <= COPY_UP_TO && few {
+            self.replies.push_copy::<AtomicLoads>(&from);
         } else if in_parts {
-            // SAFETY: the range is in a segment, which outlives the connection.
-            unsafe { self.replies.push_memory(from) };
+            self.replies.push_memory(from);
         } else {
-            // SAFETY: the range is in a segment, which outlives the connection.
-            unsafe { self.replies.push_shared(from) };
+            self.replies.push_shared(from);
         }
     }
 

@@ -1,6 +1,5 @@
 //! The wire of one origin over the PE's connections, which all origins share. A connection keeps
 //! the order of all operations, and any thread may receive from it.
-#![allow(unsafe_code)]
 
 use crate::proto::MAX_BODY;
 use crate::service::Network;
@@ -9,7 +8,7 @@ use rushmem_transport::engine::{
     Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,
     WireNetwork, WriteEnd, WriteSent,
 };
-use rushmem_transport::{Error, LocalBuf, Pe, PeMap, RemoteAddr};
+use rushmem_transport::{DestBuf, Error, Pe, PeMap, RemoteAddr, SourceBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,22 +122,21 @@ impl Wire for TcpWire {
         shared.reach(pe)
     }
 
-    unsafe fn write(
+    fn write(
         &mut self,
         Network { shared, .. }: &Network,
         pe: Pe,
-        (to, source): (RemoteAddr, LocalBuf),
+        to: RemoteAddr,
+        source: &mut SourceBuf,
         WriteEnd { awaited, sent, .. }: WriteEnd,
     ) -> Result<PostOutcome<TcpToken>, Error> {
-        let copy = source.nbytes <= shared.tuning.copy_up_to;
+        let copy = source.nbytes() <= shared.tuning.copy_up_to;
         let in_parts = self.in_parts && !copy;
         let written = shared.with_link(pe, |connection| {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
-            // SAFETY: the source is valid by contract until the write is over, which is not before
-            // it is sent.
-            let number = unsafe { connection.requests.put(to, source, (copy, in_parts)) };
+            let number = connection.requests.put(to, source, (copy, in_parts));
             let sends_now = match sent {
                 WriteSent::Now => true,
                 WriteSent::WithNext => {
@@ -165,23 +163,23 @@ impl Wire for TcpWire {
         Ok(PostOutcome::Pending(TcpToken::Sent(position)))
     }
 
-    unsafe fn read(
+    fn read(
         &mut self,
         Network { shared, .. }: &Network,
         pe: Pe,
-        (from, dest): (RemoteAddr, LocalBuf),
+        from: RemoteAddr,
+        dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<TcpToken>, Error> {
-        let in_parts = self.in_parts && dest.nbytes > shared.tuning.copy_up_to;
+        let in_parts = self.in_parts && dest.nbytes() > shared.tuning.copy_up_to;
         let segments = &shared.local().segments;
-        let is_shared = !in_parts && segments.holding(dest).is_some();
+        let is_shared = !in_parts && segments.holding(dest.range()).is_some();
         let read = shared.with_link(pe, |connection| {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
-            // SAFETY: `dest` is valid by contract until the read is over; after a loss the
-            // connection is not used any more.
-            let number = unsafe { connection.requests.get(from, dest, (is_shared, in_parts)) };
+            let dest = std::mem::take(dest);
+            let number = connection.requests.get(from, dest, (is_shared, in_parts));
             if awaited || connection.requests.is_full(&shared.tuning) {
                 connection.flush()?;
             }
@@ -200,7 +198,7 @@ impl Wire for TcpWire {
 
     /// Queues a request. Data of a call that does not wait are sent together with later operations,
     /// or at once if enough bytes are queued. Other requests are sent at once.
-    unsafe fn send(
+    fn send(
         &mut self,
         Network { shared, .. }: &Network,
         pe: Pe,
@@ -210,14 +208,13 @@ impl Wire for TcpWire {
     ) -> Result<PostOutcome<TcpToken>, Error> {
         let sends_now = match &payload {
             Payload::Batch(_) => true,
-            Payload::Data(data) => awaited || data.nbytes == 0,
+            Payload::Data(data) => awaited || data.nbytes() == 0,
         };
         let is_unsent = shared.with_link(pe, |connection| {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
-            // SAFETY: the data are valid during the call, by the contract of `Wire::send`.
-            unsafe { connection.requests.message(request, payload) };
+            connection.requests.message(request, payload);
             if sends_now || connection.requests.is_full(&shared.tuning) {
                 connection.flush()?;
             }

@@ -10,10 +10,10 @@ use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
 use rushmem_transport::engine::TakeReply;
 use rushmem_transport::engine::message::{REQUEST, Reply};
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
-use rushmem_transport::{AmoWidth, LocalBuf};
+use rushmem_transport::{AmoWidth, DestBuf, LocalBuf};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{NonNull, null};
 use std::rc::Rc;
 use ucx_sys::{
     UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_ptr_t, ucs_status_t,
@@ -51,7 +51,7 @@ pub(crate) struct CallbackSlot {
     generation: Cell<u32>,
     /// The connection of the operation that uses the slot; null if the slot is free.
     connection: Cell<*const ConnectionState>,
-    fetched: Cell<*mut u8>,
+    fetched: Cell<Option<DestBuf>>,
     width: Cell<AmoWidth>,
     header: UnsafeCell<[u8; REQUEST]>,
     /// The first operand of an atomic operation that UCX carries out; and the second operand, which
@@ -87,7 +87,7 @@ impl CallbackState {
     /// Releases a slot. Its operation has ended or was not started, so UCX does not use the slot.
     pub(crate) fn release(&self, slot: &CallbackSlot) {
         slot.connection.set(null());
-        slot.fetched.set(null_mut());
+        slot.fetched.set(None);
         slot.generation.set(slot.generation.get().wrapping_add(1));
         self.free.borrow_mut().push(slot.number);
     }
@@ -132,7 +132,7 @@ impl CallbackState {
         self.slots
             .borrow()
             .iter()
-            .for_each(|slot| slot.fetched.set(null_mut()));
+            .for_each(|slot| slot.fetched.set(None));
     }
 }
 
@@ -186,7 +186,7 @@ impl CallbackSlot {
             number,
             generation: Cell::new(0),
             connection: Cell::new(null()),
-            fetched: Cell::new(null_mut()),
+            fetched: Cell::new(None),
             width: Cell::new(AmoWidth::Eight),
             header: UnsafeCell::new([0; REQUEST]),
             words: UnsafeCell::new([0; 2]),
@@ -221,14 +221,14 @@ impl CallbackSlot {
     }
 
     /// Stores the operands of an atomic operation for UCX, which reads the first and replaces the
-    /// second by the old value. At the end, the old value is copied to `fetched` unless that is
-    /// null. Returns the addresses of the operands.
+    /// second by the old value. At the end, the old value is copied to `fetched`, if that
+    /// is there. Returns the addresses of the operands.
     pub(crate) fn keep_words(
         &self,
         first: u64,
         second: u64,
         width: AmoWidth,
-        fetched: *mut u8,
+        fetched: Option<DestBuf>,
     ) -> (*const c_void, *mut c_void) {
         self.fetched.set(fetched);
         self.width.set(width);
@@ -251,11 +251,8 @@ impl CallbackSlot {
             // SAFETY: the second of the words, which UCX does not use after the operation.
             AmoWidth::Eight => unsafe { reply.read() },
         };
-        let fetched = self.fetched.get();
-        if !fetched.is_null() {
-            // SAFETY: `fetched` is valid for a word of this width until the operation ends, by the
-            // contract of `Wire::amo`.
-            unsafe { self.width.get().write(fetched, old) };
+        if let Some(fetched) = self.fetched.take() {
+            fetched.store_word(self.width.get(), old);
         }
         callbacks.release(self);
     }
@@ -289,7 +286,7 @@ pub(crate) unsafe extern "C" fn operated(
     // SAFETY: a busy slot has a connection.
     let connection = unsafe { &*slot.connection.get() };
     if status != UCS_OK {
-        slot.fetched.set(null_mut());
+        slot.fetched.set(None);
     }
     slot.end_atomic(&connection.callbacks);
     end_operation(connection, request, status);

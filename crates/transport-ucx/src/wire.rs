@@ -23,7 +23,8 @@ use rushmem_transport::engine::{
 use rushmem_transport::peers::damaged;
 use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, PeMap, RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Amos, DestBuf, Error, LocalBuf, Pe, PeMap, RemoteAddr, Segment,
+    SourceBuf,
 };
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -326,42 +327,44 @@ impl Wire for UcxWire {
     }
 
     #[inline]
-    unsafe fn write(
+    fn write(
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        (to, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
+        to: RemoteAddr,
+        source: &mut SourceBuf,
         WriteEnd { awaited, .. }: WriteEnd,
     ) -> Result<PostOutcome<UcxToken>, Error> {
+        let LocalBuf { base, nbytes } = source.range();
         self.transfer(
             shared,
             pe,
             (to, nbytes),
             awaited,
             |ucp, (remote, (endpoint, key)), params| {
-                // SAFETY: a live endpoint and its key; the source is valid by the contract of
-                // `Wire::write`.
+                // SAFETY: a live endpoint and its key, and the source of this write.
                 unsafe { ucp.ucp_put_nbx(endpoint, base.cast(), nbytes, remote, key, params) }
             },
         )
     }
 
     #[inline]
-    unsafe fn read(
+    fn read(
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        (from, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
+        from: RemoteAddr,
+        dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<UcxToken>, Error> {
+        let LocalBuf { base, nbytes } = dest.range();
         self.transfer(
             shared,
             pe,
             (from, nbytes),
             awaited,
             |ucp, (remote, (endpoint, key)), params| {
-                // SAFETY: a live endpoint and its key; the destination is valid by the contract of
-                // `Wire::read`.
+                // SAFETY: a live endpoint and its key, and the destination of this read.
                 unsafe { ucp.ucp_get_nbx(endpoint, base.cast(), nbytes, remote, key, params) }
             },
         )
@@ -378,12 +381,12 @@ impl Wire for UcxWire {
         shared.local.amos == Amos::Network && segment != Segment::Internal
     }
 
-    unsafe fn amo(
+    fn amo(
         &mut self,
         shared: &SharedState,
         pe: Pe,
         request: &AmoRequest,
-        fetched: *mut u8,
+        fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let AmoRequest {
             dest: word,
@@ -391,7 +394,6 @@ impl Wire for UcxWire {
             op,
             operand,
             condition,
-            ..
         } = *request;
         if self.is_full() {
             return Ok(PostOutcome::Full);
@@ -403,7 +405,7 @@ impl Wire for UcxWire {
         let slot = self.callbacks.slot(connection);
         let generation = slot.generation();
         let atomic = UcpAtomic::new(op, operand, condition);
-        let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched);
+        let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched.take());
         let params = callback_params(Some(operated), Rc::as_ptr(&slot).cast());
         let ucp = self.ucp();
         // SAFETY: a live endpoint and its key; the slot keeps the words until the operation ends.
@@ -426,7 +428,7 @@ impl Wire for UcxWire {
     }
 
     #[inline]
-    unsafe fn send(
+    fn send(
         &mut self,
         shared: &SharedState,
         pe: Pe,
@@ -448,7 +450,7 @@ impl Wire for UcxWire {
         let header = slot.keep(request.encode());
         let (kind, data) = match payload {
             Payload::Batch(batch) => (BATCH_KIND, slot.keep_batch(batch)),
-            Payload::Data(data) => (REQUEST_KIND, data),
+            Payload::Data(data) => (REQUEST_KIND, data.range()),
         };
         let mut params = if awaited {
             plain_params()
@@ -461,8 +463,8 @@ impl Wire for UcxWire {
             params.flags |= UCP_AM_SEND_FLAG_EAGER;
         }
         let base = data.base.cast_const().cast();
-        // SAFETY: a live endpoint, a header that is kept until it is sent, and data that are valid
-        // by the contract of `Wire::send`.
+        // SAFETY: a live endpoint, a header that is kept until it is sent, and the data of this
+        // request.
         let begun = unsafe {
             let (ucp, params) = (self.ucp(), &raw const params);
             let endpoint = endpoint.handle;

@@ -4,14 +4,16 @@
 //!
 //! The default body of a verb calls other verbs or does nothing; a provider overrides it if its
 //! network can do better.
-#![allow(unsafe_code)]
 
-use crate::{AmoRequest, Completion, Error, Get, Pe, Put, SignalUpdate, StridedBlocks};
+use crate::{
+    AmoRequest, Completion, Dest, Error, Get, OldValue, Pe, Put, SignalUpdate, Source,
+    StridedBlocks,
+};
 
 /// The access of a context, or of several that share it, to all PEs.
 ///
-/// Local memory that an operation names is valid until the operation is complete: when the call
-/// returns, or at the next [`quiet`](Endpoint::quiet), as its [`Completion`](crate::Completion) or
+/// An operation owns its local memory until it is over: until the call returns, or until the next
+/// [`quiet`](Endpoint::quiet), as its [`Completion`](crate::Completion) or
 /// [`OldValue`](crate::OldValue) says. Addresses lie within the peer's segment and words are
 /// aligned to their width; others are refused with [`Error::Invalid`]. When a verb returns an
 /// error, the network does not use the local memory of that operation any more, and after a loss
@@ -19,60 +21,50 @@ use crate::{AmoRequest, Completion, Error, Get, Pe, Put, SignalUpdate, StridedBl
 pub trait Endpoint: Send {
     /// Copies local memory to a PE.
     ///
-    /// # Safety
-    /// The source is valid for reads until the put is complete here.
-    ///
     /// # Errors
     /// When the PE cannot be reached.
-    unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error>;
+    fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error>;
 
     /// Copies a PE's memory to local memory.
     ///
-    /// # Safety
-    /// The destination is valid for writes until the get is complete.
-    ///
     /// # Errors
     /// When the PE cannot be reached.
-    unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
+    fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
 
     /// Puts blocks. The local memory may be reused when the call returns.
     ///
-    /// # Safety
-    /// Every block is valid for reads.
-    ///
     /// # Errors
     /// When the PE cannot be reached.
-    unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
-        for (dest, source) in blocks.each() {
-            let put = Put {
-                dest,
-                source,
-                completion: Completion::Now,
-            };
-            // SAFETY: a block, which is valid for reads while `put` waits, by contract.
-            unsafe { self.put(pe, put) }?;
-        }
-        Ok(())
+    fn put_strided(&mut self, pe: Pe, mut blocks: StridedBlocks<Source>) -> Result<(), Error> {
+        let completion = Completion::Now;
+        blocks.each().try_for_each(|(remote, local)| {
+            self.put(
+                pe,
+                Put {
+                    remote,
+                    local,
+                    completion,
+                },
+            )
+        })
     }
 
     /// Starts to get blocks. The data have arrived when the next quiet returns.
     ///
-    /// # Safety
-    /// Every block is valid for writes until that quiet returns.
-    ///
     /// # Errors
     /// When the PE cannot be reached.
-    unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
-        for (source, dest) in blocks.each() {
-            let get = Get {
-                dest,
-                source,
-                completion: Completion::AtQuiet,
-            };
-            // SAFETY: a block, which is valid for writes until the next quiet, by contract.
-            unsafe { self.get(pe, get) }?;
-        }
-        Ok(())
+    fn get_strided_nbi(&mut self, pe: Pe, mut blocks: StridedBlocks<Dest>) -> Result<(), Error> {
+        let completion = Completion::AtQuiet;
+        blocks.each().try_for_each(|(remote, local)| {
+            self.get(
+                pe,
+                Get {
+                    remote,
+                    local,
+                    completion,
+                },
+            )
+        })
     }
 
     /// Carries out an atomic operation on a word of a PE. With
@@ -80,28 +72,19 @@ pub trait Endpoint: Send {
     /// returns it, zero-extended. Otherwise the result is unspecified, and the operation is
     /// complete at the next quiet.
     ///
-    /// # Safety
-    /// The destination of the old value, if the request names one, is valid for writes of a word of
-    /// this width until the next quiet returns.
-    ///
     /// # Errors
     /// When the PE cannot be reached.
-    unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error>;
+    fn amo(&mut self, pe: Pe, request: AmoRequest, old: OldValue) -> Result<u64, Error>;
 
     /// Puts, then updates the word of the signal. The update is not visible before what it
     /// [follows](crate::Follows).
     ///
-    /// # Safety
-    /// As [`put`](Endpoint::put).
-    ///
     /// # Errors
     /// When the PE cannot be reached.
-    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
-        // SAFETY: the source is valid as `put` requires, by the same contract.
-        unsafe { self.put(pe, put) }?;
+    fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
+        self.put(pe, put)?;
         self.fence()?;
-        // SAFETY: no old value is stored.
-        unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
+        self.amo(pe, signal.amo(), OldValue::Ignored).map(|_| ())
     }
 
     /// Begins or ends a session, in which many small operations follow each other

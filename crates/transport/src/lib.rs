@@ -18,6 +18,7 @@
 //!
 //! This crate imports no other crate of this repository but `log`.
 
+mod buffer;
 mod endpoint;
 pub mod engine;
 mod error;
@@ -33,6 +34,7 @@ pub mod setting;
 pub mod thread;
 mod verbs;
 
+pub use buffer::{Buffer, Dest, DestBuf, LocalBuf, Source, SourceBuf};
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use machine::devices::NicName;
@@ -45,6 +47,6 @@ pub use provider::{
 };
 pub use setting::Setting;
 pub use verbs::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Key, LocalBuf, OldValue, Put,
-    RemoteAddr, Segment, SignalUpdate, StridedBlocks,
+    AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment,
+    SignalUpdate, StridedBlocks, Transfer,
 };

@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    AmoRequest, Caps, Directory, Endpoint, Error, Found, Get, Key, Pe, Provider, Put, Segment,
-    Transport,
+    AmoRequest, Caps, Directory, Endpoint, Error, Found, Get, Key, OldValue, Pe, Provider, Put,
+    Segment, Transport,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -82,15 +82,15 @@ impl Transport for Null {
 }
 
 impl Endpoint for Nowhere {
-    unsafe fn put(&mut self, pe: Pe, _: Put) -> Result<(), Error> {
+    fn put(&mut self, pe: Pe, _: Put) -> Result<(), Error> {
         Err(Error::Unreachable(pe))
     }
 
-    unsafe fn get(&mut self, pe: Pe, _: Get) -> Result<(), Error> {
+    fn get(&mut self, pe: Pe, _: Get) -> Result<(), Error> {
         Err(Error::Unreachable(pe))
     }
 
-    unsafe fn amo(&mut self, pe: Pe, _: AmoRequest) -> Result<u64, Error> {
+    fn amo(&mut self, pe: Pe, _: AmoRequest, _: OldValue) -> Result<u64, Error> {
         Err(Error::Unreachable(pe))
     }
 
@@ -106,7 +106,7 @@ impl Endpoint for Nowhere {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AmoOp, Completion, Follows, LocalBuf, Open, PeRecord, RemoteAddr, SignalUpdate};
+    use crate::{AmoOp, Completion, Follows, Open, PeRecord, RemoteAddr, SignalUpdate, SourceBuf};
     use std::sync::Arc;
 
     #[test]
@@ -126,24 +126,19 @@ mod tests {
             segment: Segment::Heap,
             offset: 0,
         };
-        let put = Put {
-            dest: at,
-            source: LocalBuf::EMPTY,
+        let put = || Put {
+            remote: at,
+            local: SourceBuf::EMPTY,
             completion: Completion::Now,
         };
-        assert_eq!(
-            // SAFETY: nothing is read for zero bytes.
-            unsafe { endpoint.put(Pe(1), put) },
-            Err(Error::Unreachable(Pe(1)))
-        );
+        assert_eq!(endpoint.put(Pe(1), put()), Err(Error::Unreachable(Pe(1))));
         let signal = SignalUpdate {
             dest: at,
             op: AmoOp::Set,
             value: 1,
             follows: Follows::All,
         };
-        // SAFETY: nothing is read for zero bytes.
-        let with_signal = unsafe { endpoint.put_signal(Pe(1), put, signal) };
+        let with_signal = endpoint.put_signal(Pe(1), put(), signal);
         assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));
         assert_eq!(endpoint.quiet(), Ok(()));
     }

@@ -8,7 +8,7 @@
 pub mod heap_blocks;
 pub mod heap_probe;
 
-use crate::{AmoRequest, AmoWidth, Error, LocalBuf, RemoteAddr, Segment, mem};
+use crate::{AmoRequest, AmoWidth, Error, LocalBuf, RemoteAddr, Segment, SourceBuf, mem};
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
@@ -35,7 +35,7 @@ impl<T> Segments<T> {
     /// Registers a segment.
     ///
     /// # Safety
-    /// The memory is valid for reads and writes as long as this table is used.
+    /// The memory is valid for reads and writes as long as this table, or what it returns, is used.
     ///
     /// # Errors
     /// When the segment is registered already.
@@ -67,6 +67,16 @@ impl<T> Segments<T> {
         (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
     }
 
+    /// Returns the `nbytes` bytes at an address as the source of an operation; `None` if they do not
+    /// lie within the segment.
+    #[inline]
+    pub fn source(&self, at: RemoteAddr, nbytes: usize) -> Option<SourceBuf> {
+        let LocalBuf { base, nbytes } = self.bytes(at, nbytes)?;
+        // SAFETY: the memory is valid as long as what this table returns is used, by the contract
+        // of `register`.
+        Some(unsafe { SourceBuf::new(base, nbytes) })
+    }
+
     /// Returns the word at an address, which is valid for atomic accesses; `None` if the word does
     /// not lie within the segment or is not aligned.
     #[inline]
@@ -94,36 +104,12 @@ impl<T> Segments<T> {
     /// false if the destination is not within the segment.
     #[inline]
     pub fn write(&self, dest: RemoteAddr, bytes: &[u8]) -> bool {
-        // SAFETY: a slice is valid for reads.
-        unsafe { self.write_from(dest, LocalBuf::source(bytes.as_ptr(), bytes.len())) }
-    }
-
-    /// Works as [`write`](Segments::write), from memory that other threads may change meanwhile.
-    ///
-    /// # Safety
-    /// The source is valid for reads.
-    #[inline]
-    pub unsafe fn write_from(&self, dest: RemoteAddr, source: LocalBuf) -> bool {
-        let Some(to) = self.bytes(dest, source.nbytes) else {
+        let Some(to) = self.bytes(dest, bytes.len()) else {
             return false;
         };
         fence(Ordering::Release);
-        // SAFETY: the source is valid by contract, the destination lies within a segment.
-        unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, source.base, source.nbytes) };
-        true
-    }
-
-    /// Reads bytes. Returns false if the source is not within the segment.
-    ///
-    /// # Safety
-    /// The destination is valid for writes.
-    #[inline]
-    pub unsafe fn read_into(&self, source: RemoteAddr, dest: LocalBuf) -> bool {
-        let Some(from) = self.bytes(source, dest.nbytes) else {
-            return false;
-        };
-        // SAFETY: the destination is valid by contract, the source lies within a segment.
-        unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.base, from.base, dest.nbytes) };
+        // SAFETY: a slice is valid for reads, and the destination lies within a segment.
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, bytes.as_ptr(), bytes.len()) };
         true
     }
 
@@ -131,26 +117,14 @@ impl<T> Segments<T> {
     /// segment.
     #[inline]
     pub fn append_to(&self, bytes: &mut Vec<u8>, source: RemoteAddr, nbytes: usize) -> bool {
-        if self.bytes(source, nbytes).is_none() {
-            return false;
-        }
-        let start = bytes.len();
-        bytes.resize(start + nbytes, 0);
-        // SAFETY: the `nbytes` bytes that the vector has just got.
-        unsafe {
-            self.read_into(
-                source,
-                LocalBuf {
-                    base: bytes[start..].as_mut_ptr(),
-                    nbytes,
-                },
-            )
-        }
+        let from = self.source(source, nbytes);
+        from.inspect(|from| from.append_to::<mem::AtomicLoads>(bytes))
+            .is_some()
     }
 
     /// Carries out an atomic operation by this CPU, after all earlier writes of this thread.
-    /// Returns the old value, zero-extended, whatever the request says of its use; `None` if the
-    /// word does not lie within the segment or is not aligned.
+    /// Returns the old value, zero-extended; `None` if the word does not lie within the segment or
+    /// is not aligned.
     #[inline]
     pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
         let &AmoRequest {
@@ -159,7 +133,6 @@ impl<T> Segments<T> {
             op,
             operand,
             condition,
-            ..
         } = request;
         let word = self.word(dest, width)?;
         fence(Ordering::Release);
@@ -171,7 +144,7 @@ impl<T> Segments<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AmoOp, OldValue};
+    use crate::AmoOp;
 
     fn at(offset: u64) -> RemoteAddr {
         RemoteAddr {
@@ -225,28 +198,24 @@ mod tests {
         let segments = Segments::default();
         // SAFETY: the memory outlives the table.
         unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
-        let (op, width, old) = (AmoOp::Add, AmoWidth::Eight, OldValue::Ignored);
+        let (op, width) = (AmoOp::Add, AmoWidth::Eight);
         let add = |offset| AmoRequest {
             dest: at(offset),
             width,
             op,
             operand: 5,
             condition: 0,
-            old,
         };
         assert_eq!(segments.apply(&add(8)), Some(2));
         assert_eq!(segments.apply(&add(16)), None);
         assert_eq!(segments.apply(&add(4)), None);
         assert!(segments.write(at(0), &9u64.to_ne_bytes()));
         assert!(!segments.write(at(9), &[0; 8]));
-        let mut found = [0u8; 8];
-        let dest = LocalBuf {
-            base: found.as_mut_ptr(),
-            nbytes: 8,
-        };
-        // SAFETY: a live local.
-        assert!(unsafe { segments.read_into(at(8), dest) });
-        assert_eq!(u64::from_ne_bytes(found), 7);
+        let mut found = Vec::new();
+        assert!(
+            segments.append_to(&mut found, at(8), 8) && !segments.append_to(&mut found, at(9), 8)
+        );
+        assert_eq!(found, 7u64.to_ne_bytes());
         assert_eq!(memory, [9, 7, 3]);
     }
 }

@@ -1,6 +1,8 @@
 //! The data that the verbs of an endpoint take. An operation is one value, so that code that passes
 //! it on need not know its parts.
-#![allow(unsafe_code)]
+
+use crate::buffer::{Buffer, Dest, DestBuf, Source};
+use crate::mem;
 
 /// A kind of symmetric memory. Every PE has at most one segment of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,55 +38,6 @@ pub struct RemoteAddr {
     pub offset: u64,
 }
 
-/// A range of this process's memory. Whoever passes it on ensures that the memory is valid.
-#[derive(Clone, Copy, Debug)]
-pub struct LocalBuf {
-    /// The start of the range.
-    pub base: *mut u8,
-    /// The length of the range in bytes.
-    pub nbytes: usize,
-}
-
-// SAFETY: a plain address, which safe code cannot dereference. Unsafe code that does so proves that
-// the memory is valid, on whatever thread it runs.
-unsafe impl Send for LocalBuf {}
-
-impl LocalBuf {
-    /// An empty range.
-    pub const EMPTY: LocalBuf = LocalBuf {
-        base: std::ptr::null_mut(),
-        nbytes: 0,
-    };
-
-    /// Returns a range that is only read.
-    #[inline]
-    pub fn source(base: *const u8, nbytes: usize) -> LocalBuf {
-        LocalBuf {
-            base: base.cast_mut(),
-            nbytes,
-        }
-    }
-
-    /// Returns the range without its first `nbytes` bytes.
-    #[inline]
-    pub fn skip(self, nbytes: usize) -> LocalBuf {
-        debug_assert!(nbytes <= self.nbytes, "a part of the range");
-        LocalBuf {
-            base: self.base.wrapping_add(nbytes),
-            nbytes: self.nbytes - nbytes,
-        }
-    }
-
-    /// Returns the first bytes of the range, at most `max_bytes`.
-    #[inline]
-    pub fn first(self, max_bytes: usize) -> LocalBuf {
-        LocalBuf {
-            nbytes: self.nbytes.min(max_bytes),
-            ..self
-        }
-    }
-}
-
 /// When the call of an operation returns, and until when its local memory is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
@@ -95,36 +48,32 @@ pub enum Completion {
     AtQuiet,
 }
 
-/// A transfer from local memory to a PE.
-#[derive(Clone, Copy, Debug)]
-pub struct Put {
-    /// The destination at the PE.
-    pub dest: RemoteAddr,
-    /// The data to copy.
-    pub source: LocalBuf,
-    /// When the source may be reused. Either way the put is known to be complete at the target only
-    /// after the next quiet.
-    pub completion: Completion,
-}
-
+/// A transfer from local memory to a PE. It is known to be complete at the target only after the
+/// next quiet.
+pub type Put = Transfer<Source>;
 /// A transfer from a PE to local memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Get {
-    /// The destination in local memory.
-    pub dest: LocalBuf,
-    /// The data at the PE.
-    pub source: RemoteAddr,
-    /// When the destination holds the data.
+pub type Get = Transfer<Dest>;
+
+/// A transfer between local memory and a PE.
+#[derive(Debug)]
+pub struct Transfer<Way> {
+    /// The bytes at the PE.
+    pub remote: RemoteAddr,
+    /// The bytes in local memory.
+    pub local: Buffer<Way>,
+    /// When the transfer is over: a source may be reused, a destination holds the data.
     pub completion: Completion,
 }
 
 /// Blocks of equal length and distance. The distance at the PE and that in local memory may differ.
-#[derive(Clone, Copy, Debug)]
-pub struct StridedBlocks {
+#[derive(Debug)]
+pub struct StridedBlocks<Way> {
     /// The first block at the PE.
     pub remote: RemoteAddr,
-    /// The first block in local memory. Its length is that of every block.
-    pub local: LocalBuf,
+    /// Local memory from the start of the first block to the end of the last one.
+    pub local: Buffer<Way>,
+    /// The length of every block in bytes.
+    pub nbytes: usize,
     /// Bytes from the start of a block to that of the next at the PE.
     pub remote_stride: usize,
     /// Bytes from the start of a block to that of the next in local memory.
@@ -133,49 +82,59 @@ pub struct StridedBlocks {
     pub n: usize,
 }
 
-impl StridedBlocks {
+impl<Way> StridedBlocks<Way> {
     /// Returns the number of bytes from the start of the first block to the end of the last one at
     /// the PE. Saturates at a value that fits no segment.
     pub fn remote_nbytes(&self) -> usize {
         self.remote_stride
             .saturating_mul(self.n - 1)
-            .saturating_add(self.local.nbytes)
+            .saturating_add(self.nbytes)
     }
 
-    /// Returns the remote and the local address of each block.
-    pub fn each(self) -> impl Iterator<Item = (RemoteAddr, LocalBuf)> {
-        (0..self.n).map(move |i| self.block(i))
+    /// Moves the memory out, and returns the remote and the local address of each block.
+    pub fn each(&mut self) -> impl Iterator<Item = (RemoteAddr, Buffer<Way>)> + use<Way> {
+        let whole = self.in_parts(1);
+        whole.map(|block| (block.remote, block.local))
     }
 
-    /// Returns the blocks in parts of at most `n` blocks.
-    pub fn in_parts(self, n: usize) -> impl Iterator<Item = StridedBlocks> {
-        (0..self.n).step_by(n).map(move |first| {
-            let (remote, local) = self.block(first);
+    /// Moves the memory out, and returns the blocks in parts of at most `n` blocks.
+    pub fn in_parts(&mut self, n: usize) -> impl Iterator<Item = StridedBlocks<Way>> + use<Way> {
+        let &mut StridedBlocks {
+            remote,
+            nbytes,
+            remote_stride,
+            local_stride,
+            n: all,
+            ..
+        } = self;
+        let local = std::mem::take(&mut self.local);
+        (0..all).step_by(n).map(move |first| {
+            let n = n.min(all - first);
+            let offset = remote.offset + (first * remote_stride) as u64;
             StridedBlocks {
-                remote,
-                local,
-                n: n.min(self.n - first),
-                ..self
+                remote: RemoteAddr { offset, ..remote },
+                local: local.block(first * local_stride, (n - 1) * local_stride + nbytes),
+                nbytes,
+                remote_stride,
+                local_stride,
+                n,
             }
         })
     }
+}
 
-    #[inline]
-    fn block(&self, i: usize) -> (RemoteAddr, LocalBuf) {
-        let offset = self.remote.offset + (i * self.remote_stride) as u64;
-        let base = self.local.base.wrapping_add(i * self.local_stride);
-        (
-            RemoteAddr {
-                offset,
-                ..self.remote
-            },
-            LocalBuf { base, ..self.local },
-        )
+impl StridedBlocks<Source> {
+    /// Appends a copy of each block.
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
+        for i in 0..self.n {
+            let block = self.local.block(i * self.local_stride, self.nbytes);
+            block.append_to::<mem::VolatileLoads>(bytes);
+        }
     }
 }
 
 /// An atomic operation on a word of a PE.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AmoRequest {
     /// The address of the word, which must be aligned to the word's width.
     pub dest: RemoteAddr,
@@ -187,12 +146,10 @@ pub struct AmoRequest {
     pub operand: u64,
     /// The value that a compare-and-swap replaces; ignored by all others.
     pub condition: u64,
-    /// The use of the word's old value.
-    pub old: OldValue,
 }
 
 /// The use of the old value of an atomic operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum OldValue {
     /// The old value is not needed. The operation is complete at the next quiet.
     Ignored,
@@ -200,7 +157,7 @@ pub enum OldValue {
     Returned,
     /// The old value is stored here, as many bytes as the word has, at the next quiet at the
     /// latest.
-    AtQuiet(*mut u8),
+    AtQuiet(DestBuf),
 }
 
 /// The operations that a signal follows.
@@ -239,7 +196,6 @@ impl SignalUpdate {
             op,
             operand: value,
             condition: 0,
-            old: OldValue::Ignored,
         }
     }
 }

@@ -7,7 +7,9 @@ use crate::net::endpoints;
 use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use core::ffi::c_int;
-use rushmem_transport::{Completion, Get, LocalBuf, Pe, Put, RemoteAddr, StridedBlocks, mem};
+use rushmem_transport::{
+    Completion, DestBuf, Get, Pe, Put, RemoteAddr, SourceBuf, StridedBlocks, mem,
+};
 use std::mem::MaybeUninit;
 
 impl SymmetricRange {
@@ -46,18 +48,14 @@ impl SymmetricRange {
             // is mapped here. The assertion shows that the destination is long enough.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
         }
-        let dest = LocalBuf {
-            base: self.start(),
-            nbytes,
-        };
         let get = Get {
-            dest,
-            source: source.remote(0),
+            remote: source.remote(0),
+            // SAFETY: the destination is memory of this process with that many bytes, and the get
+            // has written it on return.
+            local: unsafe { DestBuf::new(self.start(), nbytes) },
             completion: Completion::Now,
         };
-        // SAFETY: the destination is memory of this process with that many bytes, and the get has
-        // written it on return.
-        let done = unsafe { endpoints::library().get(pe, get) };
+        let done = endpoints::library().get(pe, get);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -82,15 +80,14 @@ impl SymmetricRange {
             return self.copy_to(pe, self);
         }
         observers::report_copy_to(pe.index(), self.nbytes());
-        let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put {
-            dest: self.remote(0),
-            source,
+            remote: self.remote(0),
+            // SAFETY: the source has an image, so it is symmetric memory, which stays mapped for
+            // the life of the process.
+            local: unsafe { SourceBuf::new(self.start(), self.nbytes()) },
             completion: Completion::AtQuiet,
         };
-        // SAFETY: the source has an image, so it is symmetric memory, which stays mapped for the
-        // life of the process.
-        let done = unsafe { endpoints::library().put(pe, put) };
+        let done = endpoints::library().put(pe, put);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -113,13 +110,13 @@ impl SymmetricRange {
             observers::report_copy_from(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
             let get = Get {
-                dest: LocalBuf { base: to, nbytes },
-                source: self.remote(0),
+                remote: self.remote(0),
+                // SAFETY: `into` is borrowed until the copies are complete below, and the assertion
+                // above shows that it has room for them.
+                local: unsafe { DestBuf::new(to, nbytes) },
                 completion,
             };
-            // SAFETY: `into` is borrowed until the copies are complete below, and the assertion
-            // above shows that it has room for them.
-            let done = unsafe { endpoints::library().get(pe, get) };
+            let done = endpoints::library().get(pe, get);
             network::or_fail(LIBRARY_CALL, done);
         }
         if several {
@@ -153,17 +150,19 @@ impl SymmetricRange {
                 // SAFETY: the assertion above shows that this range has these bytes.
                 return unsafe { put(pe, remote, from, nelems * elem_bytes) };
             }
-            let local = LocalBuf::source(from, elem_bytes);
-            let (remote_stride, local_stride) = (dst * elem_bytes, sst * elem_bytes);
+            // SAFETY: the assertion above shows that this range holds every element.
+            let local = unsafe { SourceBuf::new(from, needed(sst)) };
             let blocks = StridedBlocks {
                 remote,
                 local,
-                remote_stride,
-                local_stride,
+                nbytes: elem_bytes,
+                remote_stride: dst * elem_bytes,
+                local_stride: sst * elem_bytes,
                 n: nelems,
             };
-            // SAFETY: the assertion above shows that this range holds every element.
-            return unsafe { put_strided(pe, blocks) };
+            let done = endpoints::library().put_strided(pe, blocks);
+            network::or_fail(LIBRARY_CALL, done);
+            return complete_before_flags(pe);
         };
         macro_rules! of {
             ($t:ty) => {
@@ -213,25 +212,13 @@ pub(crate) fn complete_copies() {
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes.
 unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
-    let source = LocalBuf::source(source, nbytes);
     let put = Put {
-        dest,
-        source,
+        remote: dest,
+        // SAFETY: the caller's promise about `source`.
+        local: unsafe { SourceBuf::new(source, nbytes) },
         completion: Completion::Now,
     };
-    // SAFETY: the caller's promise about `source`.
-    let done = unsafe { endpoints::library().put(pe, put) };
-    network::or_fail(LIBRARY_CALL, done);
-    complete_before_flags(pe);
-}
-
-/// Copies blocks to memory of `pe` that is not mapped here.
-///
-/// # Safety
-/// Every block is valid for reads.
-unsafe fn put_strided(pe: Pe, blocks: StridedBlocks) {
-    // SAFETY: the caller's promise about the blocks.
-    let done = unsafe { endpoints::library().put_strided(pe, blocks) };
+    let done = endpoints::library().put(pe, put);
     network::or_fail(LIBRARY_CALL, done);
     complete_before_flags(pe);
 }

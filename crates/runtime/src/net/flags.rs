@@ -19,7 +19,7 @@ use crate::observers;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{
-    AmoOp, Completion, Follows, LocalBuf, Pe, Put, RemoteAddr, Segment, SignalUpdate, mem,
+    AmoOp, Completion, Follows, Pe, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf, mem,
 };
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
@@ -242,13 +242,15 @@ impl FlagArea {
                 }
             }
             None => {
+                let nbytes = size_of_val(words);
                 let put = Put {
-                    dest: remote(offset),
-                    source: LocalBuf::source(words.as_ptr().cast(), size_of_val(words)),
+                    remote: remote(offset),
+                    // SAFETY: `words` is borrowed during the call, in which the put completes
+                    // locally.
+                    local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
                     completion: Completion::Now,
                 };
-                // SAFETY: `words` is borrowed during the call, in which the put completes locally.
-                let done = unsafe { endpoints::library().put(pe, put) };
+                let done = endpoints::library().put(pe, put);
                 network::or_fail(LIBRARY_CALL, done);
             }
         }
@@ -414,27 +416,25 @@ fn put_signal_remote(
         dest.nbytes()
     );
     observers::report_copy_to(pe.index(), nbytes);
-    let source = LocalBuf::source(source.start(), nbytes);
     let put = Put {
-        dest: dest.remote(0),
-        source,
+        remote: dest.remote(0),
+        // SAFETY: the source is memory of this process with that many bytes, and the put has read
+        // it on return.
+        local: unsafe { SourceBuf::new(source.start(), nbytes) },
         completion: Completion::Now,
     };
-    // SAFETY: the source is memory of this process with that many bytes, and the put has read it on
-    // return.
-    let done = unsafe { endpoints::library().put_signal(pe, put, signal) };
+    let done = endpoints::library().put_signal(pe, put, signal);
     network::or_fail(LIBRARY_CALL, done);
 }
 
 #[cold]
 fn signal_remote(pe: Pe, signal: SignalUpdate) {
     let put = Put {
-        dest: signal.dest,
-        source: LocalBuf::EMPTY,
+        remote: signal.dest,
+        local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
-    // SAFETY: the source is empty.
-    let done = unsafe { endpoints::library().put_signal(pe, put, signal) };
+    let done = endpoints::library().put_signal(pe, put, signal);
     network::or_fail(LIBRARY_CALL, done);
 }
 

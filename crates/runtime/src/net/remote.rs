@@ -22,8 +22,8 @@ use rushmem_explain::status::PolledObject;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{AddAmo, Amo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalBuf, OldValue, Put, RemoteAddr, SignalUpdate,
-    mem,
+    AmoOp, AmoRequest, AmoWidth, DestBuf, Follows, Get, LocalBuf, OldValue, Put, RemoteAddr,
+    SignalUpdate, SourceBuf, mem,
 };
 
 /// One access: the call, the context, the PE, and the symmetric argument.
@@ -258,14 +258,15 @@ impl Access {
         match dest {
             RemoteBytes::Network(dest) => {
                 let put = Put {
-                    dest,
-                    source: LocalBuf::source(source, nbytes),
+                    remote: dest,
+                    // SAFETY: the caller's promise about `source`.
+                    local: unsafe { SourceBuf::new(source, nbytes) },
                     completion,
                 };
-                // SAFETY: the caller's promise about `source`.
-                let done = unsafe { self.endpoint().put(network::pe(self.pe), put) };
+                let done = self.endpoint().put(network::pe(self.pe), put);
                 if let Err(error) = done {
-                    network::fail_on_memory(self.call, &error, LocalAccess::Read, put.source)
+                    let source = LocalBuf::source(source, nbytes);
+                    network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
                 }
             }
             // SAFETY: `to` is mapped, as `resolve` found; the caller promises that `source` is
@@ -290,15 +291,15 @@ impl Access {
     ) {
         match source {
             RemoteBytes::Network(source) => {
-                let dest = LocalBuf { base: dest, nbytes };
                 let get = Get {
-                    dest,
-                    source,
+                    remote: source,
+                    // SAFETY: the caller's promise about `dest`.
+                    local: unsafe { DestBuf::new(dest, nbytes) },
                     completion,
                 };
-                // SAFETY: the caller's promise about `dest`.
-                let done = unsafe { self.endpoint().get(network::pe(self.pe), get) };
+                let done = self.endpoint().get(network::pe(self.pe), get);
                 if let Err(error) = done {
+                    let dest = LocalBuf { base: dest, nbytes };
                     network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
                 }
             }
@@ -344,18 +345,14 @@ impl Access {
                     unsafe { mem::apply(op, width, at, operand, condition) }
                 }
                 RemoteBytes::Network(dest) => {
-                    let old = OldValue::Returned;
-                    // SAFETY: the request names no destination of the old value.
-                    unsafe {
-                        self.amo(AmoRequest {
-                            dest,
-                            width,
-                            op,
-                            operand,
-                            condition,
-                            old,
-                        })
-                    }
+                    let request = AmoRequest {
+                        dest,
+                        width,
+                        op,
+                        operand,
+                        condition,
+                    };
+                    self.amo(request, OldValue::Returned)
                 }
             };
             *has_written = op == AmoOp::CompareSwap && old == condition;
@@ -398,18 +395,16 @@ impl Access {
                 unsafe { width.write(fetched, old) };
             }
             RemoteBytes::Network(dest) => {
-                let old = OldValue::AtQuiet(fetched);
-                // SAFETY: the caller's promise about `fetched`.
-                unsafe {
-                    self.amo(AmoRequest {
-                        dest,
-                        width,
-                        op,
-                        operand,
-                        condition,
-                        old,
-                    })
+                let request = AmoRequest {
+                    dest,
+                    width,
+                    op,
+                    operand,
+                    condition,
                 };
+                // SAFETY: the caller's promise about `fetched`.
+                let old = unsafe { DestBuf::new(fetched, width.nbytes()) };
+                self.amo(request, OldValue::AtQuiet(old));
             }
         });
     }
@@ -430,17 +425,14 @@ impl Access {
     fn update_word(self, word: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
         match word {
             RemoteBytes::Network(dest) => {
-                let old = OldValue::Ignored;
                 let request = AmoRequest {
                     dest,
                     width,
                     op,
                     operand,
                     condition: 0,
-                    old,
                 };
-                // SAFETY: the request names no destination of the old value.
-                unsafe { self.amo(request) };
+                self.amo(request, OldValue::Ignored);
             }
             RemoteBytes::Cpu(at) => {
                 release();
@@ -451,16 +443,11 @@ impl Access {
         }
     }
 
-    /// Performs an atomic operation over the network. Returns the old value if the request says
+    /// Performs an atomic operation over the network. Returns the old value if `old` says
     /// `OldValue::Returned`; otherwise the result has no meaning.
-    ///
-    /// # Safety
-    /// A destination of the old value that the request names is valid for the write of a word until
-    /// the next quiet.
     #[inline(always)]
-    unsafe fn amo(self, request: AmoRequest) -> u64 {
-        // SAFETY: the caller's promise about the destination of the old value.
-        let done = unsafe { self.endpoint().amo(network::pe(self.pe), request) };
+    fn amo(self, request: AmoRequest, old: OldValue) -> u64 {
+        let done = self.endpoint().amo(network::pe(self.pe), request, old);
         network::or_fail(self.call, done)
     }
 
@@ -504,8 +491,9 @@ impl Access {
             let dest = access.resolve(dest, nbytes);
             if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (dest, word) {
                 let put = Put {
-                    dest,
-                    source: LocalBuf::source(source, nbytes),
+                    remote: dest,
+                    // SAFETY: the caller's promise about `source`.
+                    local: unsafe { SourceBuf::new(source, nbytes) },
                     completion,
                 };
                 let signal = SignalUpdate {
@@ -514,10 +502,10 @@ impl Access {
                     value: signal,
                     follows: Follows::Data,
                 };
-                // SAFETY: the caller's promise about `source`.
-                let done = unsafe { access.endpoint().put_signal(network::pe(pe), put, signal) };
+                let done = access.endpoint().put_signal(network::pe(pe), put, signal);
                 return if let Err(error) = done {
-                    network::fail_on_memory(call, &error, LocalAccess::Read, put.source)
+                    let source = LocalBuf::source(source, nbytes);
+                    network::fail_on_memory(call, &error, LocalAccess::Read, source)
                 };
             }
             // SAFETY: the caller's promise about `source`.

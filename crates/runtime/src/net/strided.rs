@@ -10,7 +10,7 @@ use crate::net::network;
 use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::observers::{self, AccessKind, ByteBlocks, Effect, Event};
 use core::mem::MaybeUninit;
-use rushmem_transport::{LocalBuf, StridedBlocks, mem};
+use rushmem_transport::{Buffer, DestBuf, RemoteAddr, SourceBuf, StridedBlocks, mem};
 
 /// The size of the buffer in which blocks are packed, in bytes.
 const PACKED: usize = 8 << 10;
@@ -144,28 +144,20 @@ impl Access {
             nbytes,
             n,
         } = blocks;
-        let span = span(remote_stride, nbytes, n);
-        match self.resolve(remote, span) {
+        let remote_span = span(remote_stride, nbytes, n);
+        match self.resolve(remote, remote_span) {
             RemoteBytes::Network(remote) => {
-                let local = LocalBuf {
-                    base: local,
-                    nbytes,
-                };
-                let blocks = StridedBlocks {
-                    remote,
-                    local,
-                    remote_stride,
-                    local_stride,
-                    n,
-                };
                 let pe = network::pe(self.pe);
+                let local_span = span(local_stride, nbytes, n);
                 let mut endpoint = self.endpoint();
                 let mut done = if IS_PUT {
                     // SAFETY: the caller's promise about the local blocks.
-                    unsafe { endpoint.put_strided(pe, blocks) }
+                    let local = unsafe { SourceBuf::new(local, local_span) };
+                    endpoint.put_strided(pe, over_network(remote, local, blocks))
                 } else {
                     // SAFETY: as above; the quiet below completes the gets, or the job ends.
-                    unsafe { endpoint.get_strided_nbi(pe, blocks) }
+                    let local = unsafe { DestBuf::new(local, local_span) };
+                    endpoint.get_strided_nbi(pe, over_network(remote, local, blocks))
                 };
                 if !IS_PUT && done.is_ok() {
                     done = endpoint.pe_quiet(pe);
@@ -246,6 +238,25 @@ impl Access {
                 }
             }
         }
+    }
+}
+
+/// Returns blocks as the network transfers them, between `remote` and `local`.
+fn over_network<Way>(remote: RemoteAddr, local: Buffer<Way>, blocks: Blocks) -> StridedBlocks<Way> {
+    let Blocks {
+        remote_stride,
+        local_stride,
+        nbytes,
+        n,
+        ..
+    } = blocks;
+    StridedBlocks {
+        remote,
+        local,
+        nbytes,
+        remote_stride,
+        local_stride,
+        n,
     }
 }
 

@@ -4,7 +4,7 @@
 use super::{BufferUse, FiEndpoint, PostStatus, Remote};
 use crate::native;
 use libfabric_sys as fi;
-use rushmem_transport::{AmoOp, AmoRequest, LocalBuf};
+use rushmem_transport::{AmoOp, AmoRequest, DestBuf};
 
 /// The size of each word in the cell of an atomic operation: the old value, the operand and the
 /// condition.
@@ -13,17 +13,13 @@ const WORD: usize = size_of::<u64>();
 impl FiEndpoint {
     /// Starts an atomic operation that the fabric carries out. The operation always fetches the old
     /// value, since the arrival of this value shows that it is complete. The old value is stored in
-    /// `fetched` unless that is null.
-    ///
-    /// # Safety
-    /// `fetched` is null or valid for writes of a word until the operation completes or the ep is
-    /// dropped.
+    /// `fetched`, if that is there.
     #[inline(always)]
-    pub(crate) unsafe fn atomic(
+    pub(crate) fn atomic(
         &mut self,
         to: Remote,
         amo: &AmoRequest,
-        fetched: *mut u8,
+        fetched: Option<&DestBuf>,
     ) -> Result<PostStatus, i32> {
         let Remote {
             pe,
@@ -31,13 +27,9 @@ impl FiEndpoint {
             address,
             key,
         } = to;
-        let use_ = match fetched.is_null() {
-            true => BufferUse::Plain,
-            false => BufferUse::Landing(LocalBuf {
-                base: fetched,
-                nbytes: amo.width.nbytes(),
-            }),
-        };
+        let use_ = fetched.map_or(BufferUse::Plain, |fetched| {
+            BufferUse::Landing(fetched.range().first(amo.width.nbytes()))
+        });
         let Some(op) = self.begin(pe, use_) else {
             return self.defer(pe, fi_addr);
         };

@@ -4,7 +4,7 @@
 use super::{BufferUse, FiEndpoint, PostStatus, refused};
 use crate::message::HEAD;
 use libfabric_sys as fi;
-use rushmem_transport::{LocalBuf, mem};
+use rushmem_transport::{LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
@@ -17,17 +17,14 @@ impl FiEndpoint {
     /// Starts to send a message with data, which are [copied](Self::copies_data) or sent from the
     /// memory of the caller. The message is not injected, since an injected message has no
     /// completion.
-    ///
-    /// # Safety
-    /// The data are valid for reads until the operation completes or the ep is dropped, or, if they
-    /// are copied, during this call.
-    pub(crate) unsafe fn send(
+    pub(crate) fn send(
         &mut self,
         pe: u32,
         to: fi::fi_addr_t,
         head: &[u8; HEAD],
-        data: LocalBuf,
+        data: &SourceBuf,
     ) -> Result<PostStatus, i32> {
+        let data = data.range();
         if HEAD + data.nbytes > self.longest_message {
             return Err(-fi::FI_EMSGSIZE);
         }
@@ -39,8 +36,7 @@ impl FiEndpoint {
         unsafe { cell.base.cast::<[u8; HEAD]>().write(*head) };
         if self.copies_data(data.nbytes) {
             let (from, body) = (cell.base.cast(), cell.skip(HEAD).base);
-            // SAFETY: data that are valid by contract, and a cell with room for the head and the
-            // data.
+            // SAFETY: the data of this message, and a cell with room for the head and the data.
             unsafe { mem::copy_bytes::<mem::VolatileLoads>(body, data.base, data.nbytes) };
             let (endpoint, desc, context) =
                 (self.endpoint.raw(), self.staging_desc(), self.context(op));
@@ -59,7 +55,7 @@ impl FiEndpoint {
         let (parts, mut descs) = ([part(cell.first(HEAD)), part(data)], [desc, null_mut()]);
         let descs = descs.as_mut_ptr();
         // SAFETY: an open endpoint, a context that is the operation's, lists that live during the
-        // call, a cell that is this operation's, and data that are valid by contract.
+        // call, a cell that is this operation's, and its data.
         let code = unsafe { fi::fi_sendv(endpoint, parts.as_ptr(), descs, 2, to, context) };
         self.begun(code, op)
     }

@@ -85,8 +85,8 @@ impl FiEndpoint {
         match self.end(op) {
             BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;
-                // SAFETY: the destination is valid by the contract of `read_staged` and `atomic`,
-                // and a cell has at least as many bytes.
+                // SAFETY: the destination of the operation, which owned it until now, and a cell,
+                // which has at least as many bytes.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, from, to.nbytes) };
             }
             BufferUse::Connect => self.finish_connect(op),

@@ -3,7 +3,7 @@
 
 use super::{BufferUse, FiEndpoint, PostStatus, Remote};
 use libfabric_sys as fi;
-use rushmem_transport::{LocalBuf, mem};
+use rushmem_transport::{DestBuf, LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
@@ -15,22 +15,19 @@ impl FiEndpoint {
 
     /// Starts a write of at most as many bytes as the ep [injects](Self::injects). Its source may
     /// be reused at once.
-    ///
-    /// # Safety
-    /// The range is valid for reads.
     #[inline(always)]
-    pub(crate) unsafe fn write_injected(
+    pub(crate) fn write_injected(
         &mut self,
         to: Remote,
-        from: LocalBuf,
+        from: &SourceBuf,
     ) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.defer(to.pe, to.fi_addr);
         };
         let flags = self.completion | fi::FI_INJECT;
-        // SAFETY: the range is valid by contract; libfabric does not access injected memory after
-        // the call.
-        let code = unsafe { self.write_message(op, to, from, null_mut(), flags) };
+        // SAFETY: the source of this write; libfabric does not access injected memory after the
+        // call.
+        let code = unsafe { self.write_message(op, to, from.range(), null_mut(), flags) };
         match self.begun(code, op) {
             Err(code) => self.stop_injecting(code),
             posted => posted,
@@ -52,20 +49,14 @@ impl FiEndpoint {
 
     /// Starts a write of at most `copy_up_to` bytes from a copy in a cell. Its source may be reused
     /// at once.
-    ///
-    /// # Safety
-    /// The range is valid for reads.
-    pub(crate) unsafe fn write_staged(
-        &mut self,
-        to: Remote,
-        from: LocalBuf,
-    ) -> Result<PostStatus, i32> {
+    pub(crate) fn write_staged(&mut self, to: Remote, from: &SourceBuf) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.defer(to.pe, to.fi_addr);
         };
-        let cell = self.staging.cell(op).first(from.nbytes);
-        // SAFETY: the source is valid by contract, and a cell has as many bytes.
-        unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, from.base, from.nbytes) };
+        let LocalBuf { base, nbytes } = from.range();
+        let cell = self.staging.cell(op).first(nbytes);
+        // SAFETY: the source of this write, and a cell that has as many bytes.
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, base, nbytes) };
         let desc = self.staging_desc();
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.write_message(op, to, cell, desc, self.completion) };
@@ -75,21 +66,18 @@ impl FiEndpoint {
     /// Starts a write. `known` is the descriptor of the registration that contains the source, if
     /// there is one. If `source_free`, the write completes when the source may be reused, otherwise
     /// when the data are in the target's memory, if the provider reports that.
-    ///
-    /// # Safety
-    /// The range is valid for reads until the operation completes or the ep is dropped.
-    pub(crate) unsafe fn write(
+    pub(crate) fn write(
         &mut self,
         to: Remote,
-        from: LocalBuf,
+        from: &SourceBuf,
         known: Option<usize>,
         source_free: bool,
     ) -> Result<PostStatus, i32> {
         if !self.may_begin(to.pe) {
             return self.defer(to.pe, to.fi_addr);
         }
-        // SAFETY: the range is valid until the operation completes, by contract.
-        let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
+        // SAFETY: the source of this write, which owns it until completion.
+        let (desc, use_) = unsafe { self.describe(from.range(), known, fi::FI_WRITE) }?;
         let Some(op) = self.begin(to.pe, use_) else {
             return self.defer(to.pe, to.fi_addr);
         };
@@ -97,8 +85,8 @@ impl FiEndpoint {
             false => self.completion,
             true => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
         };
-        // SAFETY: the source is valid for reads until completion, by contract.
-        let code = unsafe { self.write_message(op, to, from, desc, completion) };
+        // SAFETY: the source of this write, which owns it until completion.
+        let code = unsafe { self.write_message(op, to, from.range(), desc, completion) };
         self.begun(code, op)
     }
 
@@ -124,68 +112,55 @@ impl FiEndpoint {
 
     /// Starts a read of a byte whose value is ignored.
     pub(crate) fn read_and_forget(&mut self, from: Remote) -> Result<PostStatus, i32> {
-        // SAFETY: at completion nothing is copied to memory of a caller.
-        unsafe { self.read_staged(from, 1, BufferUse::Plain) }
+        self.read_staged(from, 1, BufferUse::Plain)
     }
 
     /// Starts a read. `known` is the descriptor of the registration that contains `dest`, if any.
-    ///
-    /// # Safety
-    /// `dest` is valid for writes until the operation completes or the ep is dropped.
     #[inline(always)]
-    pub(crate) unsafe fn read(
+    pub(crate) fn read(
         &mut self,
         from: Remote,
-        dest: LocalBuf,
+        dest: &DestBuf,
         known: Option<usize>,
     ) -> Result<PostStatus, i32> {
         if self.staging_mr.is_some() {
-            // SAFETY: the contract of both functions is the same.
-            return unsafe { self.read_into_registered(from, dest, known) };
+            return self.read_into_registered(from, dest, known);
         }
         let Some(op) = self.begin(from.pe, BufferUse::Plain) else {
             return self.defer(from.pe, from.fi_addr);
         };
-        // SAFETY: `dest` is valid for writes until completion, by contract.
-        let code = unsafe { self.read_into(op, from, dest, null_mut()) };
+        // SAFETY: the destination of this read, which owns it until completion.
+        let code = unsafe { self.read_into(op, from, dest.range(), null_mut()) };
         self.begun(code, op)
     }
 
     /// Works as [`read`](Self::read), for a provider that needs registered memory: short data for
     /// unregistered memory are read into a cell and copied at completion.
-    ///
-    /// # Safety
-    /// As for [`read`](Self::read).
     #[inline(never)]
-    unsafe fn read_into_registered(
+    fn read_into_registered(
         &mut self,
         from: Remote,
-        dest: LocalBuf,
+        dest: &DestBuf,
         known: Option<usize>,
     ) -> Result<PostStatus, i32> {
-        if known.is_none() && dest.nbytes <= self.copy_up_to {
-            // SAFETY: `dest`, to which the data are copied, is valid until completion, by contract.
-            return unsafe { self.read_staged(from, dest.nbytes, BufferUse::Landing(dest)) };
+        if known.is_none() && dest.nbytes() <= self.copy_up_to {
+            return self.read_staged(from, dest.nbytes(), BufferUse::Landing(dest.range()));
         }
         if !self.may_begin(from.pe) {
             return self.defer(from.pe, from.fi_addr);
         }
-        // SAFETY: `dest` is valid until the operation completes, by contract.
-        let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
+        // SAFETY: the destination of this read, which owns it until completion.
+        let (desc, use_) = unsafe { self.describe(dest.range(), known, fi::FI_READ) }?;
         let Some(op) = self.begin(from.pe, use_) else {
             return self.defer(from.pe, from.fi_addr);
         };
-        // SAFETY: `dest` is valid for writes until completion, by contract.
-        let code = unsafe { self.read_into(op, from, dest, desc) };
+        // SAFETY: the destination of this read, which owns it until completion.
+        let code = unsafe { self.read_into(op, from, dest.range(), desc) };
         self.begun(code, op)
     }
 
     /// Starts a read of at most `copy_up_to` bytes into a cell.
-    ///
-    /// # Safety
-    /// The destination in `use_`, if any, is valid for writes until the operation completes or the
-    /// ep is dropped.
-    unsafe fn read_staged(
+    fn read_staged(
         &mut self,
         from: Remote,
         nbytes: usize,

@@ -9,8 +9,8 @@ use conformance::{LIMIT, verbs};
 use rushmem_transport::engine::message::Ack;
 use rushmem_transport::engine::message::{REQUEST, Reply, Request, Stream, StreamPosition};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Host, LocalBuf, OldValue, PeRecord, Put,
-    RemoteAddr, SignalUpdate,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Follows, Get, Host, OldValue, PeRecord, Put,
+    RemoteAddr, SignalUpdate, SourceBuf,
 };
 use std::mem::ManuallyDrop;
 use std::sync::mpsc;
@@ -140,10 +140,10 @@ fn acked(endpoint: &TestEndpoint) -> (u32, u32) {
 /// Returns a long put to PE 1 that completes with the next quiet.
 fn long_put() -> Put {
     let source = vec![1u64; LONG / 8].leak();
-    let source = LocalBuf::source(source.as_ptr().cast(), LONG);
     Put {
-        dest: START,
-        source,
+        remote: START,
+        // SAFETY: never freed.
+        local: unsafe { SourceBuf::new(source.as_ptr().cast(), LONG) },
         completion: Completion::AtQuiet,
     }
 }
@@ -172,7 +172,7 @@ fn after_a_loss_no_call_leaves_anything_in_flight() {
         };
         let mut endpoint = ofi.new_endpoint().expect("the first");
         // SAFETY: its source is never freed.
-        unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
+        endpoint.put(Pe(1), long_put()).expect("a put that starts");
         ofi.shared().local.loss.of_self("this is a test");
         assert!(
             matches!(call(&mut endpoint), Err(Error::Lost(..))),
@@ -197,7 +197,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
             follows: Follows::Data,
         };
         // SAFETY: the source is never freed.
-        let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
+        let refused = endpoint.put_signal(Pe(1), long_put(), signal);
         assert!(matches!(refused, Err(Error::Invalid(_))));
         assert_eq!(in_flight(&endpoint), Some(0), "at {offset}");
     }
@@ -261,12 +261,11 @@ fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<
             .fi_addr,
         message(&ofi),
     );
-    let source = LocalBuf::source(bytes.as_ptr(), bytes.len()).skip(HEAD);
-    let head = bytes.first_chunk().expect("a head");
+    let data = &bytes[HEAD..];
     // SAFETY: the bytes live until the message has arrived.
-    start(&ofi, &endpoint, |ep| unsafe {
-        ep.send(2, to, head, source)
-    });
+    let source = unsafe { SourceBuf::new(data.as_ptr(), data.len()) };
+    let head = bytes.first_chunk().expect("a head");
+    start(&ofi, &endpoint, |ep| ep.send(2, to, head, &source));
     let mut error = None;
     eventually("it is refused", || {
         error = ofi.progress.poll().err();
@@ -379,26 +378,22 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let mut put = |pe, put| {
-        // SAFETY: the source is never freed.
-        unsafe { endpoint.put(Pe(pe), put) }.expect("a put that starts");
+        endpoint.put(Pe(pe), put).expect("a put that starts");
     };
     // These puts connect the ep to both PEs.
     put(1, long_put());
     put(2, long_put());
     endpoint.quiet().expect("all is complete");
-    // SAFETY: the source is never freed.
-    unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
+    endpoint.put(Pe(1), long_put()).expect("a put that starts");
     endpoint.fence().expect("a fence");
     let short = Put {
-        source: long_put().source.first(8),
+        local: long_put().local.take_first(8),
         ..long_put()
     };
     let polls = ofi.shared().local.state.polls();
-    // SAFETY: the source is never freed.
-    unsafe { endpoint.put(Pe(2), short) }.expect("a put that starts");
+    endpoint.put(Pe(2), short).expect("a put that starts");
     assert_eq!(ofi.shared().local.state.polls(), polls, "it has waited");
-    // SAFETY: the source is never freed.
-    unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
+    endpoint.put(Pe(1), long_put()).expect("a put that starts");
     let of_pe_1 = with(&endpoint, |wire| wire.ep().map(|ep| ep.pending(1)));
     assert!(of_pe_1 <= Some(1), "the first one is complete");
     endpoint.quiet().expect("all is complete");
@@ -419,26 +414,25 @@ fn signals_are_not_answered_before_somebody_waits() {
         value: 1,
         follows: Follows::All,
     };
-    let put = Put {
-        dest: START,
-        source: LocalBuf::EMPTY,
+    let put = || Put {
+        remote: START,
+        local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
     for _ in 0..SIGNALS {
         endpoint.fence().expect("a fence");
-        // SAFETY: there are no data.
-        unsafe { endpoint.put_signal(Pe(1), put, signal) }.expect("a signal that starts");
+        endpoint
+            .put_signal(Pe(1), put(), signal)
+            .expect("a signal that starts");
     }
     // The answers to fetches of another origin acknowledge nothing of this one.
     let mut other = ofi.new_endpoint().expect("the second");
     let count = |end: &mut TestEndpoint| {
         let fetch = AmoRequest {
             op: AmoOp::Fetch,
-            old: OldValue::Returned,
             ..signal.amo()
         };
-        // SAFETY: the old value is returned.
-        unsafe { end.amo(Pe(1), fetch) }.expect("a word")
+        end.amo(Pe(1), fetch, OldValue::Returned).expect("a word")
     };
     eventually("all signals are carried out", || {
         ofi.progress.poll().expect("no loss");
@@ -489,24 +483,26 @@ fn data_and_their_signal_leave_as_one_message() {
         u64::from_ne_bytes(std::array::from_fn(|i| bytes[i]))
     };
     let nothing = Put {
-        dest: START,
-        source: LocalBuf::EMPTY,
+        remote: START,
+        local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
-    // SAFETY: there are no data.
-    unsafe { endpoint.put_signal(Pe(1), nothing, signal) }.expect("a signal that starts");
+    endpoint
+        .put_signal(Pe(1), nothing, signal)
+        .expect("a signal that starts");
     eventually("it is connected", || {
         ofi.progress.poll().expect("no loss");
         count(&ofi) == 5
     });
     let put = Put {
-        source: long_put().source.first(2 * AT as usize),
+        local: long_put().local.take_first(2 * AT as usize),
         ..long_put()
     };
     eventually("nothing is in flight", || in_flight(&endpoint) == Some(0));
     ofi.shared().while_paused(|_| {
-        // SAFETY: the source is never freed.
-        unsafe { endpoint.put_signal(Pe(1), put, signal) }.expect("a message that starts");
+        endpoint
+            .put_signal(Pe(1), put, signal)
+            .expect("a message that starts");
         assert!(in_flight(&endpoint) <= Some(1), "more than one message");
         eventually("it has left", || {
             let poll = |wire: &mut OfiWire| wire.ep().map(|ep| ep.poll(|_| ()).expect("no loss"));
@@ -530,36 +526,21 @@ fn what_is_batched_leaves_without_a_call() {
     };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let (one, mut got) = (1u64, 0u64);
-    let source = LocalBuf::source((&raw const one).cast(), 8);
-    let fetched = LocalBuf {
-        base: (&raw mut got).cast(),
-        nbytes: 8,
-    };
     for i in 0..WORDS {
         let dest = RemoteAddr {
             offset: 8 * i as u64,
             ..START
         };
-        // SAFETY: the source is a local, which the call copies.
-        unsafe {
-            endpoint.put(
-                Pe(1),
-                Put {
-                    dest,
-                    source,
-                    completion: Completion::Now,
-                },
-            )
-        }
-        .expect("memory of this PE");
+        verbs::put(&mut endpoint, Pe(1), dest, &one.to_ne_bytes()).expect("memory of this PE");
     }
     let get = Get {
-        dest: fetched,
-        source: START,
+        remote: START,
+        // SAFETY: the local outlives the get, which is complete below.
+        local: unsafe { DestBuf::new((&raw mut got).cast(), 8) },
         completion: Completion::AtQuiet,
     };
     // SAFETY: a local that lives until its answer is stored below.
-    unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
+    endpoint.get(Pe(1), get).expect("memory of this PE");
     eventually("all that was put is there", || {
         let mut bytes = Vec::new();
         assert!(
@@ -591,7 +572,8 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
     let (one, n) = (1u64, ofi.shared().tuning.max_requests);
     for old in vec![7u64; n].leak() {
-        let old = OldValue::AtQuiet((&raw mut *old).cast());
+        // SAFETY: the old value is stored in a word that is never freed.
+        let old = OldValue::AtQuiet(unsafe { DestBuf::new((&raw mut *old).cast(), 8) });
         let dest = RemoteAddr {
             offset: 8 * WORDS as u64,
             ..START
@@ -603,10 +585,8 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
             op,
             operand,
             condition,
-            old,
         };
-        // SAFETY: the old value is stored in a word that is never freed.
-        unsafe { endpoint.amo(Pe(1), fetch) }.expect("a word of this PE");
+        endpoint.amo(Pe(1), fetch, old).expect("a word of this PE");
         eventually("it leaves", || {
             !lock(&endpoint.issuer().origin).moves_data()
         });
@@ -619,24 +599,12 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
         .acks
         .acknowledge(Pe(1), Ack { origin, count });
     assert_eq!(acknowledged, Ok(()));
-    let source = LocalBuf::source((&raw const one).cast(), 8);
     for i in 0..WORDS {
         let dest = RemoteAddr {
             offset: 8 * i as u64,
             ..START
         };
-        // SAFETY: the source is a local, which the call copies.
-        unsafe {
-            endpoint.put(
-                Pe(1),
-                Put {
-                    dest,
-                    source,
-                    completion: Completion::Now,
-                },
-            )
-        }
-        .expect("memory of this PE");
+        verbs::put(&mut *endpoint, Pe(1), dest, &one.to_ne_bytes()).expect("memory of this PE");
     }
     eventually("all that was put is there", || {
         let mut bytes = Vec::new();
@@ -682,19 +650,15 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     };
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let (mut words, mut listed) = ([0u64; 2], Vec::new());
-    let dest = LocalBuf {
-        base: words.as_mut_ptr().cast(),
-        nbytes: 16,
-    };
     // Fewer fetches than may be unacknowledged, since PE 1 acknowledges none.
     for _ in 0..20 {
         let get = Get {
-            dest,
-            source: START,
+            remote: START,
+            // SAFETY: a local array, which the call waits for.
+            local: unsafe { DestBuf::new(words.as_mut_ptr().cast(), 16) },
             completion: Completion::Now,
         };
-        // SAFETY: a local array, which the call waits for.
-        unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
+        endpoint.get(Pe(1), get).expect("memory of this PE");
         listed.push(endpoint.issuer().is_listed());
         verbs::add_one(&mut endpoint, Pe(1), START).expect("a word of this PE");
         listed.push(endpoint.issuer().is_listed());

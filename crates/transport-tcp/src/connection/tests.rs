@@ -4,11 +4,11 @@
 
 use super::*;
 use crate::proto::MAX_DATA;
-use rushmem_transport::engine::batch::append_update;
-use rushmem_transport::engine::message::{REQUEST, Request, Stream, StreamPosition, Update};
+use rushmem_transport::engine::batch::append_amo;
+use rushmem_transport::engine::message::{REQUEST, Request, Stream, StreamPosition};
 use rushmem_transport::progress::timer::sleep_on;
 use rushmem_transport::thread::spawn_service;
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, DestBuf, RemoteAddr, Segment, SourceBuf};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
@@ -37,9 +37,9 @@ fn an_answer_leaves_between_the_data() {
         },
     );
     for _ in 0..8 {
-        let source = LocalBuf::source(data.as_ptr(), BYTES);
         // SAFETY: the vector is valid until the connection is dropped.
-        unsafe { connection.requests.put(at, source, (false, false)) };
+        let mut source = unsafe { SourceBuf::new(data.as_ptr(), BYTES) };
+        connection.requests.put(at, &mut source, (false, false));
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
@@ -167,10 +167,6 @@ fn a_long_answer_leaves_after_the_next_request() {
         offset: 0,
     };
     let mut private = vec![0u8; BYTES];
-    let dest = LocalBuf {
-        base: private.as_mut_ptr(),
-        nbytes: BYTES,
-    };
     for (nbytes, answer_is_first) in [(8, true), (BYTES as u32, false)] {
         let (mut connection, mut peer) = connected();
         // As after an earlier answer: replies would be sent next.
@@ -185,7 +181,8 @@ fn a_long_answer_leaves_after_the_next_request() {
             connection.receive(&receiving).expect("it is connected");
         }
         // SAFETY: the vector is valid until the connection is dropped.
-        unsafe { connection.requests.get(source, dest, (false, false)) };
+        let dest = unsafe { DestBuf::new(private.as_mut_ptr(), BYTES) };
+        connection.requests.get(source, dest, (false, false));
         connection.flush().expect("it is connected");
         let mut head = [0; HEAD];
         peer.read_exact(&mut head).expect("it is connected");
@@ -350,7 +347,7 @@ fn a_damaged_message_ends_the_connection() {
             offset,
         };
         let (op, width) = (AmoOp::Add, AmoWidth::Eight);
-        let update = Update {
+        let update = AmoRequest {
             op,
             width,
             dest,
@@ -358,7 +355,7 @@ fn a_damaged_message_ends_the_connection() {
             condition: 0,
         };
         let mut batch = Vec::new();
-        append_update(&mut batch, (&update, place), false);
+        append_amo(&mut batch, (&update, place), false);
         batch
     };
     let first = |batch: &[u8]| message(PEER, 1, 0, batch);
@@ -439,7 +436,8 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
         offset: 0,
     };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot read.
-    unsafe { connection.requests.put(at, source, (false, false)) };
+    let mut source = unsafe { SourceBuf::new(source.base, source.nbytes) };
+    connection.requests.put(at, &mut source, (false, false));
     let mut buffer = vec![0; ACCESSIBLE];
     let end = loop {
         match connection.flush() {
@@ -467,7 +465,8 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
         offset: 0,
     };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot write.
-    let seq = unsafe { connection.requests.get(source, dest, (false, false)) };
+    let to = unsafe { DestBuf::new(dest.base, dest.nbytes) };
+    let seq = connection.requests.get(source, to, (false, false));
     let answer = ReplyFrame::Data {
         seq,
         nbytes: dest.nbytes as u32,

@@ -3,10 +3,10 @@
 
 use super::*;
 use conformance::Random;
-use rushmem_transport::engine::batch::append_update;
+use rushmem_transport::engine::batch::append_amo;
 use rushmem_transport::engine::message::Ack;
-use rushmem_transport::engine::message::{REPLY, Reply, Request, Stream, StreamPosition, Update};
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
+use rushmem_transport::engine::message::{REPLY, Reply, Request, Stream, StreamPosition};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, RemoteAddr};
 
 /// Returns a batch of updates. One of 8 batches is damaged.
 fn batch(random: &mut Random) -> Vec<u8> {
@@ -14,14 +14,14 @@ fn batch(random: &mut Random) -> Vec<u8> {
     for _ in 0..random.below(8) {
         let (op, width) = (AmoOp::ALL[random.below(8)], AmoWidth::Eight);
         let (operand, condition) = (random.next_u64(), random.next_u64());
-        let update = Update {
+        let update = AmoRequest {
             op,
             width,
             dest: address(random),
             operand,
             condition,
         };
-        append_update(&mut body, (&update, 0), random.below(2) == 0);
+        append_amo(&mut body, (&update, 0), random.below(2) == 0);
     }
     if !body.is_empty() && random.below(8) == 0 {
         let at = random.below(body.len());
@@ -56,7 +56,7 @@ fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
         },
         ack: None,
         slot: (random.below(2) == 0).then_some(3),
-        update: (!is_batch).then_some(Update {
+        update: (!is_batch).then_some(AmoRequest {
             op,
             width,
             dest,

@@ -5,7 +5,7 @@
 use conformance::loss::open_beside;
 use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{
-    Completion, Error, Get, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
+    Completion, DestBuf, Error, Get, Host, Open, Pe, Put, RemoteAddr, Segment, SourceBuf, Transport,
 };
 use rushmem_transport_tcp::PROVIDER;
 use std::path::Path;
@@ -109,25 +109,20 @@ fn much_both_ways(member: &Member) {
     endpoint.quiet().expect("no loss");
     member.barrier();
     for _ in 0..5 {
-        let (source, dest) = (LocalBuf::source(sent.as_ptr(), BYTES), got.as_mut_ptr());
         let put = Put {
-            dest: at(1),
-            source,
+            remote: at(1),
+            // SAFETY: nobody changes the vector before the quiet.
+            local: unsafe { SourceBuf::new(sent.as_ptr(), BYTES) },
             completion: Completion::AtQuiet,
-        };
-        let dest = LocalBuf {
-            base: dest,
-            nbytes: BYTES,
         };
         let get = Get {
-            dest,
-            source: at(0),
+            remote: at(0),
+            // SAFETY: nobody else uses the vector before the quiet.
+            local: unsafe { DestBuf::new(got.as_mut_ptr(), BYTES) },
             completion: Completion::AtQuiet,
         };
-        // SAFETY: nobody changes the vector before the quiet.
-        unsafe { endpoint.put(peer, put) }.expect("no loss");
-        // SAFETY: nobody else uses the vector before the quiet.
-        unsafe { endpoint.get(peer, get) }.expect("no loss");
+        endpoint.put(peer, put).expect("no loss");
+        endpoint.get(peer, get).expect("no loss");
         endpoint.quiet().expect("no loss");
         assert!(got.iter().all(|&byte| byte == member.me() as u8 + 1));
         got.fill(0);

@@ -4,9 +4,9 @@
 
 use rushmem_transport::segments::Segments;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Directory, Endpoint, Follows, Get, Host,
-    LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr, Segment, SignalUpdate,
-    StridedBlocks, Transport,
+    AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Completion, DestBuf, Directory, Endpoint, Follows,
+    Get, Host, LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr, Segment,
+    SignalUpdate, SourceBuf, StridedBlocks, Transport,
 };
 use rushmem_transport_tcp::{Tuning, open};
 use std::sync::Arc;
@@ -132,18 +132,29 @@ fn add(end: &mut dyn Endpoint, pe: Pe, word: usize, old: OldValue) {
         op,
         operand,
         condition: 0,
-        old,
     };
-    // SAFETY: the old value goes to memory that outlives the endpoint.
-    unsafe { end.amo(pe, request) }.expect("its proxy is there");
+    end.amo(pe, request, old).expect("its proxy is there");
 }
 
-fn put(word: usize, source: &[u64], completion: Completion) -> Put {
-    let source = LocalBuf::source(source.as_ptr().cast(), size_of_val(source));
+/// Returns a put whose source is valid during the call.
+fn put(word: usize, source: &[u64]) -> Put {
     Put {
-        dest: at(word),
-        source,
-        completion,
+        remote: at(word),
+        // SAFETY: the call waits until the source may be reused.
+        local: unsafe { SourceBuf::new(source.as_ptr().cast(), size_of_val(source)) },
+        completion: Completion::Now,
+    }
+}
+
+/// Returns every second word from word 8 on, and successive words of local memory.
+fn every_second_word<Way>(local: Buffer<Way>) -> StridedBlocks<Way> {
+    StridedBlocks {
+        remote: at(8),
+        local,
+        nbytes: 8,
+        remote_stride: 16,
+        local_stride: 8,
+        n: 4,
     }
 }
 
@@ -153,48 +164,32 @@ fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
     for i in 0..ADDITIONS {
         add(end, pe, i as usize % 2, OldValue::Ignored);
     }
-    let base: *mut u64 = fetched.as_mut_ptr();
-    add(end, pe, 2, OldValue::AtQuiet(base.cast()));
-    add(end, pe, 2, OldValue::AtQuiet(base.wrapping_add(1).cast()));
-    // SAFETY: a source that is valid during the call.
-    unsafe { end.put(pe, put(3, &[7, 8], Completion::Now)) }.expect("its proxy is there");
+    let base: *mut u8 = fetched.as_mut_ptr().cast();
+    // SAFETY: words that are valid until the quiet.
+    let dest = |word: usize, n: usize| unsafe { DestBuf::new(base.add(8 * word), 8 * n) };
+    add(end, pe, 2, OldValue::AtQuiet(dest(0, 1)));
+    add(end, pe, 2, OldValue::AtQuiet(dest(1, 1)));
+    end.put(pe, put(3, &[7, 8])).expect("its proxy is there");
     let signal = SignalUpdate {
         dest: at(5),
         op: AmoOp::Set,
         value: 9,
         follows: Follows::Data,
     };
-    // SAFETY: a source that is valid during the call.
-    unsafe { end.put_signal(pe, put(6, &[10], Completion::Now), signal) }.expect("the same");
+    end.put_signal(pe, put(6, &[10]), signal).expect("the same");
     end.fence().expect("its proxy is there");
-    let dest = LocalBuf {
-        base: base.wrapping_add(2).cast(),
-        nbytes: 16,
-    };
     let get = Get {
-        source: at(3),
-        dest,
+        remote: at(3),
+        local: dest(2, 2),
         completion: Completion::AtQuiet,
     };
-    // SAFETY: a destination that is valid until the quiet.
-    unsafe { end.get(pe, get) }.expect("its proxy is there");
-    let blocks = |local, local_stride| StridedBlocks {
-        remote: at(8),
-        local: LocalBuf {
-            base: local,
-            nbytes: 8,
-        },
-        remote_stride: 16,
-        local_stride,
-        n: 4,
-    };
-    let sources = [1u64, 2, 3, 4];
-    let source = blocks(sources.as_ptr().cast_mut().cast(), 8);
-    // SAFETY: a source that is valid during the call.
-    unsafe { end.put_strided(pe, source) }.expect("its proxy is there");
+    end.get(pe, get).expect("its proxy is there");
+    let put = put(8, &[1, 2, 3, 4]);
+    end.put_strided(pe, every_second_word(put.local))
+        .expect("its proxy is there");
     end.fence().expect("its proxy is there");
-    // SAFETY: a destination that is valid until the quiet.
-    unsafe { end.get_strided_nbi(pe, blocks(base.wrapping_add(4).cast(), 8)) }.expect("the same");
+    end.get_strided_nbi(pe, every_second_word(dest(4, 4)))
+        .expect("the same");
     end.pe_quiet(pe).expect("its proxy is there");
 }
 

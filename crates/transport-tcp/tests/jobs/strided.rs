@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use conformance::{Case, LIMIT, Member};
-use rushmem_transport::{Error, LocalBuf, Open, Pe, RemoteAddr, Segment, StridedBlocks, Transport};
+use rushmem_transport::{
+    Error, Open, Pe, RemoteAddr, Segment, SourceBuf, StridedBlocks, Transport,
+};
 use rushmem_transport_tcp::PROVIDER;
 
 const BLOCKS: usize = 500;
@@ -23,13 +25,14 @@ fn few_requests(member: &Member) {
                     segment: Segment::Heap,
                     offset: 0,
                 },
-                local: LocalBuf::source(source.as_ptr().cast(), 8),
+                // SAFETY: a source that is valid during the call.
+                local: unsafe { SourceBuf::new(source.as_ptr().cast(), size_of_val(&source)) },
+                nbytes: 8,
                 remote_stride: 16,
                 local_stride: 8,
                 n: BLOCKS,
             };
-            // SAFETY: a source that is valid during the call.
-            unsafe { endpoint.put_strided(Pe(1), blocks) }.expect("no loss");
+            endpoint.put_strided(Pe(1), blocks).expect("no loss");
             let in_flight = endpoint.in_flight().expect("no loss").expect("it is known");
             assert!(in_flight.iter().all(|(_, n)| *n <= 2), "{in_flight:?}");
             endpoint.quiet().expect("no loss");

@@ -5,7 +5,9 @@
 use super::pair::{HEAP, ME, PEER, TestPair, pair};
 use rushmem_transport::engine::message::Ack;
 use rushmem_transport::thread::lock;
-use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, Get, LocalBuf, Put, SignalUpdate};
+use rushmem_transport::{
+    AmoOp, Completion, DestBuf, Endpoint, Follows, Get, Put, SignalUpdate, SourceBuf,
+};
 use std::time::Duration;
 
 /// Fewer than half of the requests that may be unacknowledged, so that none is requested for that.
@@ -26,15 +28,14 @@ impl TestPair {
             value: 1,
             follows: Follows::All,
         };
-        let put = Put {
-            dest: HEAP,
-            source: LocalBuf::EMPTY,
+        let put = || Put {
+            remote: HEAP,
+            local: SourceBuf::EMPTY,
             completion: Completion::Now,
         };
         for _ in 0..SIGNALS {
             self.endpoint.fence().expect("a peer that serves");
-            // SAFETY: there are no data.
-            let signalled = unsafe { self.endpoint.put_signal(PEER, put, signal) };
+            let signalled = self.endpoint.put_signal(PEER, put(), signal);
             signalled.expect("a peer that serves");
         }
         self.poll_until_idle();
@@ -116,17 +117,13 @@ fn answers_that_were_sent_are_not_kept() {
     pair.endpoint.session(true).expect("nothing to wait for");
     let mut dests = vec![0u8; GETS * 256];
     for dest in dests.chunks_exact_mut(256) {
-        let dest = LocalBuf {
-            base: dest.as_mut_ptr(),
-            nbytes: dest.len(),
-        };
         let get = Get {
-            dest,
-            source: HEAP,
+            remote: HEAP,
+            // SAFETY: the vector outlives the get.
+            local: unsafe { DestBuf::new(dest.as_mut_ptr(), dest.len()) },
             completion: Completion::AtQuiet,
         };
-        // SAFETY: the vector outlives the get.
-        unsafe { pair.endpoint.get(PEER, get) }.expect("a peer that serves");
+        pair.endpoint.get(PEER, get).expect("a peer that serves");
     }
     pair.poll_until_idle();
     assert_eq!(pair.peer.target.kept_bytes(), 0);

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::pair::{HEAP, PEER, TestPair, pair};
-use rushmem_transport::{Completion, Endpoint, Error, LocalBuf, Put};
+use rushmem_transport::{Completion, Endpoint, Error, Put, SourceBuf};
 use rustix::net::{AddressFamily, SocketAddrAny, SocketType, bind, getsockname, socket, sockopt};
 use std::collections::HashSet;
 use std::fs::read_dir;
@@ -50,14 +50,13 @@ fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
     // a free port.
     let _taken: Vec<_> = before.difference(&listens_at()).map(taken).collect();
     let word = 7u64.to_ne_bytes();
-    let source = LocalBuf::source(word.as_ptr(), word.len());
     let put = Put {
-        dest: HEAP,
-        source,
+        remote: HEAP,
+        // SAFETY: no write of the word is started, since there is no connection.
+        local: unsafe { SourceBuf::new(word.as_ptr(), word.len()) },
         completion: Completion::AtQuiet,
     };
-    // SAFETY: no write of the word is started, since there is no connection.
-    let tried = unsafe { endpoint.put(PEER, put) };
+    let tried = endpoint.put(PEER, put);
     let Err(Error::Lost(PEER, why)) = tried else {
         panic!("{tried:?}")
     };

@@ -7,7 +7,8 @@ use crate::progress::Progress;
 use rushmem_transport::engine::{WireEndpoint, WireNetwork};
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
-    AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
+    AmoOp, Completion, DestBuf, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
+    SourceBuf,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -89,21 +90,31 @@ fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Erro
 /// When the operations complete: in the call, or at the next quiet.
 const COMPLETIONS: [Completion; 2] = [Completion::Now, Completion::AtQuiet];
 
+/// Returns a put of memory that [`loses`] keeps longer than any operation.
+fn put(memory: LocalBuf, completion: Completion) -> Put {
+    Put {
+        remote: HEAP,
+        // SAFETY: `loses` keeps the memory longer than any operation.
+        local: unsafe { SourceBuf::new(memory.base, memory.nbytes) },
+        completion,
+    }
+}
+
+/// Returns a get into memory that [`loses`] keeps longer than any operation.
+fn get(memory: LocalBuf, completion: Completion) -> Get {
+    Get {
+        remote: HEAP,
+        // SAFETY: `loses` keeps the memory longer than any operation.
+        local: unsafe { DestBuf::new(memory.base, memory.nbytes) },
+        completion,
+    }
+}
+
 #[test]
 fn a_put_ends_with_a_loss_whether_or_not_somebody_waits() {
     for completion in COMPLETIONS {
-        loses(|endpoint, source| {
-            // SAFETY: `loses` keeps the memory longer than any operation.
-            unsafe {
-                endpoint.put(
-                    PEER,
-                    Put {
-                        dest: HEAP,
-                        source,
-                        completion,
-                    },
-                )
-            }?;
+        loses(|endpoint, memory| {
+            endpoint.put(PEER, put(memory, completion))?;
             endpoint.quiet()
         });
     }
@@ -112,18 +123,8 @@ fn a_put_ends_with_a_loss_whether_or_not_somebody_waits() {
 #[test]
 fn a_get_ends_with_a_loss_whether_or_not_somebody_waits() {
     for completion in COMPLETIONS {
-        loses(|endpoint, dest| {
-            // SAFETY: `loses` keeps the memory longer than any operation.
-            unsafe {
-                endpoint.get(
-                    PEER,
-                    Get {
-                        dest,
-                        source: HEAP,
-                        completion,
-                    },
-                )
-            }?;
+        loses(|endpoint, memory| {
+            endpoint.get(PEER, get(memory, completion))?;
             endpoint.quiet()
         });
     }
@@ -138,19 +139,8 @@ fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
         follows: Follows::Data,
     };
     for completion in COMPLETIONS {
-        loses(|endpoint, source| {
-            // SAFETY: `loses` keeps the memory longer than any operation.
-            unsafe {
-                endpoint.put_signal(
-                    PEER,
-                    Put {
-                        dest: HEAP,
-                        source,
-                        completion,
-                    },
-                    signal,
-                )
-            }?;
+        loses(|endpoint, memory| {
+            endpoint.put_signal(PEER, put(memory, completion), signal)?;
             endpoint.quiet()
         });
     }
@@ -158,14 +148,8 @@ fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
 
 #[test]
 fn a_test_for_completion_ends_with_a_loss() {
-    loses(|endpoint, dest| {
-        let get = Get {
-            dest,
-            source: HEAP,
-            completion: Completion::AtQuiet,
-        };
-        // SAFETY: `loses` keeps the memory longer than any operation.
-        unsafe { endpoint.get(PEER, get) }?;
+    loses(|endpoint, memory| {
+        endpoint.get(PEER, get(memory, Completion::AtQuiet))?;
         while !endpoint.is_quiet()? {}
         Ok(())
     });
@@ -177,19 +161,11 @@ fn what_cannot_be_ended_ends_the_process() {
     let Some(mut pair) = pair("posix,self", Duration::ZERO) else {
         return;
     };
-    let dest = LocalBuf {
+    let never_freed = LocalBuf {
         base: vec![1u8; NBYTES].leak().as_mut_ptr(),
         nbytes: NBYTES,
     };
-    let get = Get {
-        dest,
-        source: HEAP,
-        completion: Completion::Now,
-    };
-    let lose = || {
-        // SAFETY: never freed.
-        pair.lose(|endpoint| unsafe { endpoint.get(PEER, get) })
-    };
+    let lose = || pair.lose(|endpoint| endpoint.get(PEER, get(never_freed, Completion::Now)));
     let ended = catch_unwind(AssertUnwindSafe(lose)).expect_err("the process ends");
     let text = ended.downcast_ref::<String>().expect("a message");
     for word in [

@@ -12,7 +12,7 @@ use rushmem_transport::engine::{Issuer, NetworkPe, WireEndpoint};
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
-    RemoteAddr, Segment,
+    RemoteAddr, Segment, SourceBuf,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,10 +139,10 @@ impl TestPair {
     /// Puts a word, which connects the workers.
     pub(crate) fn connect(&mut self) {
         let word = 7u64.to_ne_bytes();
-        let source = LocalBuf::source(word.as_ptr(), word.len());
         let put = Put {
-            dest: HEAP,
-            source,
+            remote: HEAP,
+            // SAFETY: the word lives until the put is complete.
+            local: unsafe { SourceBuf::new(word.as_ptr(), word.len()) },
             completion: Completion::AtQuiet,
         };
         let (endpoint, peer) = (&mut self.endpoint, &mut self.peer);
@@ -155,8 +155,7 @@ impl TestPair {
                     peer.poll();
                 }
             });
-            // SAFETY: the word lives until the put is complete.
-            let put = unsafe { endpoint.put(PEER, put) };
+            let put = endpoint.put(PEER, put);
             connected.store(true, Ordering::Release);
             put.expect("a peer that serves");
         });

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
-use rushmem_transport::engine::message::{Stream, StreamPosition, Update};
+use rushmem_transport::engine::message::{Stream, StreamPosition};
 use rushmem_transport::peers::loss::RefusedMessage;
 use rushmem_transport::thread::lock;
 use std::mem::ManuallyDrop;
@@ -55,7 +55,7 @@ fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
         },
         ack: None,
         slot: None,
-        update: Some(Update {
+        update: Some(AmoRequest {
             op,
             width,
             dest: update,
@@ -64,10 +64,10 @@ fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
         }),
         dest: BEYOND,
     };
-    let data = LocalBuf::source(vec![1u8; nbytes].leak().as_ptr(), nbytes);
     // SAFETY: the data are never freed.
-    refusal(|wire, shared| unsafe {
-        wire.send(shared, PEER, &request, Payload::Data(data), false)
+    let mut data = unsafe { SourceBuf::new(vec![1u8; nbytes].leak().as_ptr(), nbytes) };
+    refusal(|wire, shared| {
+        wire.send(shared, PEER, &request, Payload::Data(&mut data), false)
             .map(|_| ())
     })
 }

@@ -5,10 +5,12 @@
 //! [`Proxy`](crate::Proxy), on the heaps of other PEs of its node. If any of them have results, one
 //! reply is followed by all results in the same order, in the target's byte order.
 
-use super::message::Update;
 use crate::peers::loss::Violation;
 use crate::segments::Segments;
-use crate::{AmoOp, AmoWidth, Host, RemoteAddr, Segment, StridedBlocks};
+use crate::{
+    AmoOp, AmoRequest, AmoWidth, Dest, Host, RemoteAddr, Segment, Source, SourceBuf, StridedBlocks,
+    mem,
+};
 
 /// Maximum number of bytes of a put or a get in a batch, or of each block of a strided one.
 pub const MAX_NBYTES: usize = 256;
@@ -45,9 +47,9 @@ pub enum BatchEntry<'a> {
     /// Returns this many blocks.
     GetStrided(BlocksAt, usize),
     /// Carries out an atomic operation.
-    Update(Update),
+    Update(AmoRequest),
     /// Carries out an atomic operation and returns the old value, as many bytes as the word has.
-    Fetch(Update),
+    Fetch(AmoRequest),
 }
 
 /// The addresses of equally spaced blocks at the target.
@@ -70,14 +72,12 @@ fn head(at: (RemoteAddr, u8), [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
     head
 }
 
-/// Appends a put of `nbytes` zero bytes, and returns these bytes to be filled in. Here and in the
-/// functions below, `at` is an address and the [place](crate::Proxy::place) of its PE.
+/// Appends a put with a copy of its source. Here and in the functions below, `at` is an address and
+/// the [place](crate::Proxy::place) of its PE.
 #[inline]
-pub(super) fn append_put(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usize) -> &mut [u8] {
-    batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), PUT));
-    let start = batch.len();
-    batch.resize(start + nbytes, 0);
-    &mut batch[start..]
+pub(super) fn append_put(batch: &mut Vec<u8>, at: (RemoteAddr, u8), source: &SourceBuf) {
+    batch.extend_from_slice(&head(at, (source.nbytes() as u16).to_le_bytes(), PUT));
+    source.append_to::<mem::VolatileLoads>(batch);
 }
 
 /// Appends a get.
@@ -87,50 +87,40 @@ pub(super) fn append_get(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usiz
 }
 
 /// Appends the head of a put or a get of strided blocks.
-fn append_strided(batch: &mut Vec<u8>, kind: u8, place: u8, blocks: &StridedBlocks) {
+fn append_strided<Way>(batch: &mut Vec<u8>, kind: u8, place: u8, blocks: &StridedBlocks<Way>) {
     let &StridedBlocks {
         remote,
-        local,
+        nbytes,
         remote_stride,
         n,
         ..
     } = blocks;
-    batch.extend_from_slice(&head(
-        (remote, place),
-        (local.nbytes as u16).to_le_bytes(),
-        kind,
-    ));
+    batch.extend_from_slice(&head((remote, place), (nbytes as u16).to_le_bytes(), kind));
     batch.extend_from_slice(&(remote_stride as u64).to_le_bytes());
     batch.extend_from_slice(&(n as u32).to_le_bytes());
 }
 
-/// Appends a put of blocks of zero bytes, and returns these bytes to be filled in.
-pub(super) fn append_put_strided<'a>(
-    batch: &'a mut Vec<u8>,
-    place: u8,
-    blocks: &StridedBlocks,
-) -> &'a mut [u8] {
+/// Appends a put with copies of its blocks.
+pub(super) fn append_put_strided(batch: &mut Vec<u8>, place: u8, blocks: &StridedBlocks<Source>) {
     append_strided(batch, PUT_STRIDED, place, blocks);
-    let start = batch.len();
-    batch.resize(start + blocks.n * blocks.local.nbytes, 0);
-    &mut batch[start..]
+    blocks.append_to(batch);
 }
 
 /// Appends a get of blocks.
-pub(super) fn append_get_strided(batch: &mut Vec<u8>, place: u8, blocks: &StridedBlocks) {
+pub(super) fn append_get_strided(batch: &mut Vec<u8>, place: u8, blocks: &StridedBlocks<Dest>) {
     append_strided(batch, GET_STRIDED, place, blocks);
 }
 
 /// Appends an atomic operation. It returns the old value if it `fetches`.
 #[inline]
-pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetches: bool) {
-    let &Update {
+pub fn append_amo(batch: &mut Vec<u8>, (request, place): (&AmoRequest, u8), fetches: bool) {
+    let &AmoRequest {
         op,
         width,
         dest,
         operand,
         condition,
-    } = update;
+    } = request;
     let kind = if fetches { FETCH } else { UPDATE };
     batch.extend_from_slice(&head((dest, place), [op as u8, width.nbytes() as u8], kind));
     batch.extend_from_slice(&operand.to_le_bytes());
@@ -182,7 +172,7 @@ pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
             } else {
                 0
             };
-            let update = Update {
+            let request = AmoRequest {
                 op,
                 width,
                 dest: at,
@@ -190,9 +180,9 @@ pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
                 condition,
             };
             if kind == FETCH {
-                BatchEntry::Fetch(update)
+                BatchEntry::Fetch(request)
             } else {
-                BatchEntry::Update(update)
+                BatchEntry::Update(request)
             }
         }
         _ => return None,
@@ -285,10 +275,10 @@ impl BatchEntry<'_> {
                         at.is_some_and(|at| segments.append_to(answers, at, strides.nbytes))
                     })
             }
-            BatchEntry::Update(update) => segments.apply(&update.at_target()).is_some(),
-            BatchEntry::Fetch(update) if answers.len() + update.width.nbytes() <= MAX_ANSWERS => {
-                let old = segments.apply(&update.at_target());
-                let append = |old| append_word(answers, update.width, old);
+            BatchEntry::Update(request) => segments.apply(&request).is_some(),
+            BatchEntry::Fetch(request) if answers.len() + request.width.nbytes() <= MAX_ANSWERS => {
+                let old = segments.apply(&request);
+                let append = |old| append_word(answers, request.width, old);
                 old.map(append).is_some()
             }
             BatchEntry::Fetch(_) => false,

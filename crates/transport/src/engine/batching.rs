@@ -23,13 +23,14 @@
 //! number of nodes. The operations that a proxy carries out for a PE are not ordered with those
 //! that the PE itself carries out. So to order or complete the operations on one PE in a session
 //! with proxies, the engine does so for all PEs.
-#![allow(unsafe_code)]
 
 use super::batch::{self, HEAD, MAX_ANSWERS, MAX_NBYTES, STRIDED_HEAD, WORD};
-use super::message::Update;
 use crate::peers::loss::Violation;
 use crate::progress::backoff::FLUSH_DELAY;
-use crate::{AmoOp, Host, LocalBuf, Pe, PeMap, Proxy, RemoteAddr, Segment, StridedBlocks, mem};
+use crate::{
+    AmoOp, AmoRequest, Dest, DestBuf, Host, Pe, PeMap, Proxy, RemoteAddr, Segment, Source,
+    SourceBuf, StridedBlocks,
+};
 use std::time::{Duration, Instant};
 
 /// The time without small operations after which the next one is lone. It is shorter than a round
@@ -40,25 +41,26 @@ const IDLE_AFTER: Duration = Duration::from_micros(4);
 /// of polls.
 const LOOKS: u32 = 16;
 
-/// A small operation at its origin.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum SmallOperation {
+/// A small operation at its origin. A batch that takes it copies its source, and moves the memory
+/// for results out of it.
+#[derive(Debug)]
+pub(super) enum SmallOperation<'a> {
     /// A put of these bytes.
-    Put(RemoteAddr, LocalBuf),
+    Put(RemoteAddr, &'a mut SourceBuf),
     /// A get into these bytes.
-    Get(RemoteAddr, LocalBuf),
+    Get(RemoteAddr, &'a mut DestBuf),
     /// Puts of these blocks.
-    PutStrided(StridedBlocks),
+    PutStrided(&'a mut StridedBlocks<Source>),
     /// Gets of these blocks.
-    GetStrided(StridedBlocks),
-    /// An atomic operation, and the address for the old value, or null.
-    Amo(Update, *mut u8),
+    GetStrided(&'a mut StridedBlocks<Dest>),
+    /// An atomic operation, and the memory for the old value, if that is needed.
+    Amo(AmoRequest, &'a mut Option<DestBuf>),
 }
 
 /// The local memory for the results of a batch, in the order of its operations.
 #[derive(Debug, Default)]
 pub(super) struct ReplyDestinations {
-    dests: Vec<LocalBuf>,
+    dests: Vec<DestBuf>,
     nbytes: usize,
 }
 
@@ -102,35 +104,30 @@ pub(super) fn is_small(segment: Segment, nbytes: usize) -> bool {
     nbytes <= MAX_NBYTES && segment != Segment::Internal
 }
 
-impl SmallOperation {
+impl SmallOperation<'_> {
     /// Returns the bytes that the operation takes in a batch, and in the results of the batch.
     #[inline]
     fn nbytes(&self) -> (usize, usize) {
-        match *self {
-            SmallOperation::Put(_, source) => (HEAD + source.nbytes, 0),
-            SmallOperation::Get(_, dest) => (HEAD, dest.nbytes),
-            SmallOperation::PutStrided(StridedBlocks { local, n, .. }) => {
-                (STRIDED_HEAD + n * local.nbytes, 0)
-            }
-            SmallOperation::GetStrided(StridedBlocks { local, n, .. }) => {
-                (STRIDED_HEAD, n * local.nbytes)
-            }
-            SmallOperation::Amo(Update { op, width, .. }, fetched) => {
-                let words = if op == AmoOp::CompareSwap { 2 } else { 1 };
-                (
-                    HEAD + words * WORD,
-                    if fetched.is_null() { 0 } else { width.nbytes() },
-                )
+        match self {
+            SmallOperation::Put(_, source) => (HEAD + source.nbytes(), 0),
+            SmallOperation::Get(_, dest) => (HEAD, dest.nbytes()),
+            SmallOperation::PutStrided(blocks) => (STRIDED_HEAD + blocks.n * blocks.nbytes, 0),
+            SmallOperation::GetStrided(blocks) => (STRIDED_HEAD, blocks.n * blocks.nbytes),
+            SmallOperation::Amo(request, fetched) => {
+                let words = if request.op == AmoOp::CompareSwap {
+                    2
+                } else {
+                    1
+                };
+                let old = fetched.as_ref().map_or(0, DestBuf::nbytes);
+                (HEAD + words * WORD, old)
             }
         }
     }
 
     /// Appends the operation, on the PE with this [place](Proxy::place), to an open batch.
-    ///
-    /// # Safety
-    /// The source of a put is valid for reads.
     #[inline]
-    unsafe fn append_to(self, place: u8, open: &mut OpenBatch) {
+    fn append_to(&mut self, place: u8, open: &mut OpenBatch) {
         let OpenBatch {
             batch,
             answers,
@@ -139,33 +136,23 @@ impl SmallOperation {
         *n_operations += 1;
         match self {
             SmallOperation::Put(at, source) => {
-                let to = batch::append_put(batch, (at, place), source.nbytes).as_mut_ptr();
-                // SAFETY: the source is valid by contract, and the batch has room for its bytes.
-                unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source.base, source.nbytes) };
+                batch::append_put(batch, (*at, place), source);
             }
             SmallOperation::Get(at, dest) => {
-                batch::append_get(batch, (at, place), dest.nbytes);
-                answers.expect(dest);
+                batch::append_get(batch, (*at, place), dest.nbytes());
+                answers.expect(std::mem::take(dest));
             }
             SmallOperation::PutStrided(blocks) => {
-                let mut to = batch::append_put_strided(batch, place, &blocks).as_mut_ptr();
-                for (_, LocalBuf { base, nbytes }) in blocks.each() {
-                    // SAFETY: the block is valid by contract, and the batch has room for its bytes.
-                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, base, nbytes) };
-                    to = to.wrapping_add(nbytes);
-                }
+                batch::append_put_strided(batch, place, blocks);
             }
             SmallOperation::GetStrided(blocks) => {
-                batch::append_get_strided(batch, place, &blocks);
+                batch::append_get_strided(batch, place, blocks);
                 blocks.each().for_each(|(_, dest)| answers.expect(dest));
             }
-            SmallOperation::Amo(update, fetched) => {
-                batch::append_update(batch, (&update, place), !fetched.is_null());
-                if !fetched.is_null() {
-                    answers.expect(LocalBuf {
-                        base: fetched,
-                        nbytes: update.width.nbytes(),
-                    });
+            SmallOperation::Amo(request, fetched) => {
+                batch::append_amo(batch, (request, place), fetched.is_some());
+                if let Some(fetched) = fetched.take() {
+                    answers.expect(fetched);
                 }
             }
         }
@@ -303,7 +290,7 @@ impl Batcher {
 
     /// Returns true if the batch for a PE has room for these operations.
     #[inline]
-    pub(super) fn has_room(&self, pe: Pe, operations: &[SmallOperation]) -> bool {
+    pub(super) fn has_room(&self, pe: Pe, operations: &[SmallOperation<'_>]) -> bool {
         let Some(open) = self.by_pe.get(pe) else {
             return true;
         };
@@ -317,12 +304,12 @@ impl Batcher {
 
     /// Adds operations, for which there is room, to the batch for a proxy. The proxy carries them
     /// out in this order.
-    ///
-    /// # Safety
-    /// The sources of puts are valid for reads, and the destinations of results for writes until
-    /// the results are stored or forgotten.
     #[inline]
-    pub(super) unsafe fn add(&mut self, Proxy { pe, place }: Proxy, operations: &[SmallOperation]) {
+    pub(super) fn add(
+        &mut self,
+        Proxy { pe, place }: Proxy,
+        operations: &mut [SmallOperation<'_>],
+    ) {
         let nbytes = self.limit();
         let open = &mut self.by_pe[pe];
         if open.batch.is_empty() {
@@ -332,9 +319,8 @@ impl Batcher {
             open.batch.reserve(nbytes);
             self.pes.push(pe);
         }
-        for operation in operations {
-            // SAFETY: the source of a put is valid for reads, by contract.
-            unsafe { operation.append_to(place, open) }
+        for operation in &mut *operations {
+            operation.append_to(place, open);
         }
         self.n_operations += operations.len();
         self.has_grown = true;
@@ -373,9 +359,9 @@ impl Batcher {
 }
 
 impl ReplyDestinations {
-    fn expect(&mut self, dest: LocalBuf) {
+    fn expect(&mut self, dest: DestBuf) {
+        self.nbytes += dest.nbytes();
         self.dests.push(dest);
-        self.nbytes += dest.nbytes;
     }
 
     /// Returns true if no results are expected.
@@ -385,20 +371,13 @@ impl ReplyDestinations {
 
     /// Stores the results that have arrived, and expects none afterwards.
     ///
-    /// # Safety
-    /// The destinations are valid for writes.
-    ///
     /// # Errors
     /// When there are more or fewer bytes than expected. Then none is stored.
-    pub(super) unsafe fn store(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+    pub(super) fn store(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         let is_right = bytes.len() == std::mem::take(&mut self.nbytes);
-        let dests = self.dests.drain(..).take_while(|_| is_right);
-        for dest in dests {
-            let (answer, rest) = bytes.split_at(dest.nbytes);
-            // SAFETY: the answer has `dest.nbytes` bytes, and the destination is valid by contract.
-            unsafe {
-                mem::copy_bytes::<mem::VolatileLoads>(dest.base, answer.as_ptr(), dest.nbytes)
-            };
+        for dest in self.dests.drain(..).take_while(|_| is_right) {
+            let (answer, rest) = bytes.split_at(dest.nbytes());
+            dest.store_at(0, answer);
             bytes = rest;
         }
         is_right.then_some(()).ok_or(Violation::Unrequested)

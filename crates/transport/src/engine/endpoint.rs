@@ -5,16 +5,14 @@
 #![allow(unsafe_code)]
 
 use super::issuer::{Issuer, Issuers};
-use super::message::Update;
 use super::origin::Origin;
 use super::requests::{NOWHERE, RequestParts};
 use super::wire::{Wire, WireNetwork};
 use crate::peers::check_aligned;
 use crate::{
-    AmoRequest, AmoWidth, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put, SignalUpdate,
-    StridedBlocks,
+    AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
+    Source, SourceBuf, StridedBlocks,
 };
-use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// The state of a provider that its endpoints use.
@@ -64,44 +62,34 @@ impl<P: Issuing> WireEndpoint<P> {
     }
 
     /// Starts an atomic operation, and waits for its end if it is `awaited`. Stores the old value
-    /// at `fetched` unless that is null.
-    ///
-    /// # Safety
-    /// `fetched` is null or valid for writes of a word until the operation is complete.
-    unsafe fn operate(
+    /// at `fetched`, if that is there.
+    fn operate(
         &mut self,
         pe: Pe,
         request: &AmoRequest,
-        fetched: *mut u8,
+        fetched: Option<DestBuf>,
         awaited: bool,
     ) -> Result<(), Error> {
         check_aligned(pe, request.dest, request.width)?;
         self.with_origin(|origin| {
             if P::Wire::carries_out(&origin.network, request.dest.segment) {
-                // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
-                return unsafe { origin.operate(pe, request, fetched, awaited) };
+                return origin.operate(pe, request, fetched, awaited);
             }
             origin
                 .network
                 .check(pe, request.dest, request.width.nbytes())?;
-            let update = Update::of(request);
             let parts = RequestParts {
                 fetched,
                 ..RequestParts::EMPTY
             };
             if !awaited {
-                let nothing = (LocalBuf::EMPTY, NOWHERE);
-                // SAFETY: `fetched` is null or valid until the operation is complete, by contract;
-                // there are no data.
-                return unsafe { origin.ask_nbi(pe, nothing, update, parts) };
+                return origin.ask_nbi(pe, (SourceBuf::EMPTY, NOWHERE), *request, parts);
             }
             let parts = RequestParts {
-                update: Some(update),
+                update: Some(*request),
                 ..parts
             };
-            // SAFETY: `fetched` is null or valid until the operation is complete, by contract;
-            // there are no data.
-            let ticket = unsafe { origin.ask(pe, parts) }?;
+            let ticket = origin.ask(pe, parts)?;
             origin.answered(pe, ticket)
         })
     }
@@ -109,10 +97,10 @@ impl<P: Issuing> WireEndpoint<P> {
     /// Carries out an atomic operation. Returns the old value, zero-extended.
     fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
         let mut old = [0u64];
-        let fetched = old.as_mut_ptr().cast();
         // SAFETY: the local outlives the operation: the call returns when that has ended or, after
         // a loss, when the wire was abandoned and no answer is stored any more.
-        unsafe { self.operate(pe, request, fetched, true) }?;
+        let fetched = unsafe { DestBuf::new(old.as_mut_ptr().cast(), request.width.nbytes()) };
+        self.operate(pe, request, Some(fetched), true)?;
         let [old] = old;
         Ok(match request.width {
             // The bytes of the word are the first ones.
@@ -126,37 +114,32 @@ impl<P: Issuing> WireEndpoint<P> {
 }
 
 impl<P: Issuing> Endpoint for WireEndpoint<P> {
-    unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
-        // SAFETY: the source is valid until the put is complete here, by the contract of the verb.
-        self.with_origin(|origin| unsafe { origin.put(pe, &put) })
+    fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
+        self.with_origin(|origin| origin.transfer(pe, put))
     }
 
-    unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
-        // SAFETY: the destination is valid until the get is complete, by the contract of the verb.
-        self.with_origin(|origin| unsafe { origin.get(pe, &get) })
+    fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
+        self.with_origin(|origin| origin.transfer(pe, get))
     }
 
-    unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
-        // SAFETY: every block is valid for reads, by the contract of the verb.
-        self.with_origin(|origin| unsafe { origin.put_strided(pe, blocks) })
+    fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks<Source>) -> Result<(), Error> {
+        self.with_origin(|origin| origin.transfer_strided(pe, blocks))
     }
 
-    unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
-        // SAFETY: every block is valid until the next quiet, by the contract of the verb.
-        self.with_origin(|origin| unsafe { origin.get_strided_nbi(pe, blocks) })
+    fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks<Dest>) -> Result<(), Error> {
+        self.with_origin(|origin| origin.transfer_strided(pe, blocks))
     }
 
-    unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
-        let fetched = match request.old {
+    fn amo(&mut self, pe: Pe, request: AmoRequest, old: OldValue) -> Result<u64, Error> {
+        let fetched = match old {
             OldValue::Returned => return self.fetch(pe, &request),
-            OldValue::AtQuiet(to) => to,
-            OldValue::Ignored => null_mut(),
+            OldValue::AtQuiet(to) => Some(to),
+            OldValue::Ignored => None,
         };
-        // SAFETY: null, or valid for a word until the next quiet, by the contract of the verb.
-        unsafe { self.operate(pe, &request, fetched, false) }.map(|()| 0)
+        self.operate(pe, &request, fetched, false).map(|()| 0)
     }
 
-    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
+    fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
         let update = signal.amo();
         check_aligned(pe, update.dest, update.width)?;
         self.with_origin(|origin| {
@@ -164,16 +147,13 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
                 .network
                 .check(pe, update.dest, update.width.nbytes())?;
             if P::Wire::carries_out(&origin.network, update.dest.segment) {
-                // SAFETY: the source is valid as `put` requires, by the contract of the verb.
-                unsafe { origin.put(pe, &put) }?;
+                origin.transfer(pe, put)?;
                 // Orders the signal after the data, and after all that was issued before.
                 origin.fence()?;
-                // SAFETY: nothing is fetched.
-                return unsafe { origin.operate(pe, &update, null_mut(), false) };
+                return origin.operate(pe, &update, None, false);
             }
-            origin.network.check(pe, put.dest, put.source.nbytes)?;
-            // SAFETY: the source is valid as `put` requires, by the contract of the verb.
-            unsafe { origin.put_signal(pe, &put, &signal) }
+            origin.network.check(pe, put.remote, put.local.nbytes())?;
+            origin.put_signal(pe, put, &signal)
         })
     }
 

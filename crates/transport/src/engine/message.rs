@@ -3,7 +3,7 @@
 //! of the job or the data.
 
 use crate::peers::loss::{RefusedMessage, Violation};
-use crate::{AmoOp, AmoRequest, AmoWidth, OldValue, Pe, RemoteAddr, Segment};
+use crate::{AmoOp, AmoRequest, AmoWidth, Pe, RemoteAddr, Segment};
 
 /// Bytes of an encoded request.
 pub const REQUEST: usize = 64;
@@ -40,7 +40,7 @@ pub struct Request {
     pub slot: Option<u32>,
     /// The atomic operation that is carried out after the data are stored; absent in a request that
     /// only has data or a batch, or only asks for an acknowledgment.
-    pub update: Option<Update>,
+    pub update: Option<AmoRequest>,
     /// The address for the data of the request; meaningless if there are none.
     pub dest: RemoteAddr,
 }
@@ -72,7 +72,7 @@ impl Request {
         let asks = if position.asks { ASKS } else { 0 };
         let (op, width, segment, [operand, condition, offset]) = match update {
             None => (NO_OP, 0, 0, [0; 3]),
-            Some(Update {
+            Some(AmoRequest {
                 op,
                 width,
                 dest,
@@ -119,7 +119,7 @@ impl Request {
         };
         let update = match op {
             NO_OP => None,
-            op => Some(Update {
+            op => Some(AmoRequest {
                 op: AmoOp::from_number(op)?,
                 width: AmoWidth::from_nbytes(width & !ASKS)?,
                 dest: address(segment, offset)?,
@@ -233,62 +233,6 @@ pub struct StreamPosition {
     pub after: u32,
     /// The target acknowledges the request by a message once it is carried out.
     pub asks: bool,
-}
-
-/// An atomic operation as a request describes it: an [`AmoRequest`] without the use of the old
-/// value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Update {
-    /// The operation on the word.
-    pub op: AmoOp,
-    /// The width of the word.
-    pub width: AmoWidth,
-    /// The address of the word.
-    pub dest: RemoteAddr,
-    /// The operand.
-    pub operand: u64,
-    /// The value that a compare-and-swap replaces.
-    pub condition: u64,
-}
-
-impl Update {
-    /// Returns an atomic operation in the form in which a request describes it.
-    pub fn of(request: &AmoRequest) -> Update {
-        let &AmoRequest {
-            dest,
-            width,
-            op,
-            operand,
-            condition,
-            ..
-        } = request;
-        Update {
-            op,
-            width,
-            dest,
-            operand,
-            condition,
-        }
-    }
-
-    /// Returns the operation that the target carries out.
-    pub fn at_target(self) -> AmoRequest {
-        let Update {
-            op,
-            width,
-            dest,
-            operand,
-            condition,
-        } = self;
-        AmoRequest {
-            dest,
-            width,
-            op,
-            operand,
-            condition,
-            old: OldValue::Returned,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! The origin takes a slot for each request whose answer it needs, and the request names this slot
 //! ([`AnswerSlots`]). The thread that receives a reply may not be the one that uses the origin, so
 //! it passes the reply on ([`Replies`], [`ReplyTable`]).
-#![allow(unsafe_code)]
 
 use super::acks::Acks;
 use super::batching::ReplyDestinations;
@@ -11,8 +10,7 @@ use super::message::Reply;
 use super::wire::TakeReply;
 use crate::peers::loss::{RefusedMessage, Violation};
 use crate::thread::lock;
-use crate::{AmoWidth, Pe};
-use std::ptr::null_mut;
+use crate::{AmoWidth, DestBuf, Pe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -29,15 +27,11 @@ struct Slot {
     generation: u32,
     /// The PE that answers; `None` if the slot is free.
     pe: Option<Pe>,
-    /// The address for an old value, or null.
-    word: *mut u8,
-    width: AmoWidth,
+    /// The memory for an old value, and its width.
+    word: Option<(DestBuf, AmoWidth)>,
     /// The destinations of the results of a batch.
     answers: ReplyDestinations,
 }
-
-// SAFETY: addresses of memory that callers keep valid, which any thread may write.
-unsafe impl Send for Slot {}
 
 /// One use of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +56,11 @@ impl AnswerSlots {
 
     fn take(&mut self, pe: Pe) -> (Ticket, &mut Slot) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            let (answers, width) = (ReplyDestinations::default(), AmoWidth::Eight);
             self.slots.push(Slot {
                 generation: 0,
                 pe: None,
-                word: null_mut(),
-                width,
-                answers,
+                word: None,
+                answers: ReplyDestinations::default(),
             });
             self.slots.len() as u32 - 1
         });
@@ -83,10 +75,10 @@ impl AnswerSlots {
         )
     }
 
-    /// Takes a slot for an old value from a PE, which is stored at `word` unless that is null.
-    pub(super) fn for_word(&mut self, pe: Pe, word: *mut u8, width: AmoWidth) -> Ticket {
+    /// Takes a slot for an old value from a PE, which is stored at `word`.
+    pub(super) fn for_word(&mut self, pe: Pe, word: DestBuf, width: AmoWidth) -> Ticket {
         let (ticket, slot) = self.take(pe);
-        (slot.word, slot.width) = (word, width);
+        slot.word = Some((word, width));
         ticket
     }
 
@@ -109,7 +101,7 @@ impl AnswerSlots {
     fn release(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        (slot.pe, slot.word) = (None, null_mut());
+        (slot.pe, slot.word) = (None, None);
         self.free.push(number);
     }
 
@@ -129,12 +121,10 @@ impl AnswerSlots {
             .get_mut(number as usize)
             .ok_or(Violation::Unrequested)?;
         let pe = slot.pe.ok_or(Violation::Unrequested)?;
-        if !slot.word.is_null() {
-            // SAFETY: valid for a word of this width until now, by the contract of the operation.
-            unsafe { slot.width.write(slot.word, old) };
+        if let Some((word, width)) = slot.word.take() {
+            word.store_word(width, old);
         }
-        // SAFETY: the destinations are valid until now, by the contract of the operation.
-        let stored = unsafe { slot.answers.store(bytes) };
+        let stored = slot.answers.store(bytes);
         self.release(number);
         stored.map(|()| pe)
     }
@@ -142,7 +132,7 @@ impl AnswerSlots {
     /// Clears all destinations after a loss, so that answers that arrive later are not stored.
     pub(super) fn forget_destinations(&mut self) {
         for slot in &mut self.slots {
-            slot.word = null_mut();
+            slot.word = None;
             slot.answers.forget();
         }
     }

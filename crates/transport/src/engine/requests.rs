@@ -9,23 +9,22 @@
 
 use super::batch::MAX_NBYTES;
 use super::batching::{SmallOperation, is_small};
-use super::message::{Request, Update};
+use super::message::Request;
 use super::origin::{Origin, UnsentRequest};
 use super::replies::Ticket;
 use super::wire::{Payload, PostOutcome, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Error, Follows, LocalBuf, Pe, Proxy, Put, RemoteAddr,
-    Segment, SignalUpdate, mem,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Error, Follows, Pe, Proxy, Put, RemoteAddr,
+    Segment, SignalUpdate, SourceBuf, mem,
 };
-use std::ptr::{from_ref, null_mut};
+use std::ptr::from_ref;
 
 /// The body of a request to send.
-#[derive(Clone, Copy)]
 pub(super) enum Carried {
     /// The batch for the PE.
     Batch,
     /// Data for an address at the PE; may be empty.
-    Data(LocalBuf, RemoteAddr),
+    Data(SourceBuf, RemoteAddr),
 }
 
 /// The address in a request without data.
@@ -35,12 +34,11 @@ pub(super) const NOWHERE: RemoteAddr = RemoteAddr {
 };
 
 /// The contents of a request, before it is numbered.
-#[derive(Clone, Copy)]
 pub(super) struct RequestParts {
-    pub(super) update: Option<Update>,
+    pub(super) update: Option<AmoRequest>,
     pub(super) carried: Carried,
-    /// The address for the old value, or null.
-    pub(super) fetched: *mut u8,
+    /// The memory for the old value, if that is needed.
+    pub(super) fetched: Option<DestBuf>,
     /// The target carries the request out after all earlier ones.
     pub(super) ordered: bool,
     /// The target acknowledges the request, and carries it out after all earlier ones.
@@ -52,8 +50,8 @@ pub(super) struct RequestParts {
 impl RequestParts {
     pub(super) const EMPTY: RequestParts = RequestParts {
         update: None,
-        carried: Carried::Data(LocalBuf::EMPTY, NOWHERE),
-        fetched: null_mut(),
+        carried: Carried::Data(SourceBuf::EMPTY, NOWHERE),
+        fetched: None,
         ordered: false,
         asks: false,
         awaited: false,
@@ -67,15 +65,10 @@ impl RequestParts {
 
 impl<W: Wire> Origin<W> {
     /// Sends a request as the next of its stream. Returns the ticket for its answer, if it has one.
-    ///
-    /// # Safety
-    /// `fetched` is null or valid for writes until the operation is complete. The data are valid
-    /// for reads until the call returns if it is `awaited`, and otherwise until the operation is
-    /// complete.
-    pub(super) unsafe fn send(
+    pub(super) fn send(
         &mut self,
         pe: Pe,
-        parts: RequestParts,
+        mut parts: RequestParts,
     ) -> Result<Option<Ticket>, Error> {
         self.reach(pe)?;
         self.order_after_unsent(pe)?;
@@ -87,15 +80,14 @@ impl<W: Wire> Origin<W> {
             let max = self.caps.max_unanswered;
             self.until(None, |origin| Ok(origin.slots.n_unanswered() < max))?;
         }
-        let (mut batch, ticket) = self.fill(pe, &parts);
+        let (mut batch, ticket) = self.fill(pe, &mut parts);
         let request = self.issue(pe, &parts, ticket);
         let mut post = |wire: &mut W, network: &W::Network| {
-            let payload = match parts.carried {
+            let payload = match &mut parts.carried {
                 Carried::Batch => Payload::Batch(&mut batch),
                 Carried::Data(data, _) => Payload::Data(data),
             };
-            // SAFETY: the data are valid by contract; the wire may keep the buffer of a batch.
-            unsafe { wire.send(network, pe, &request, payload, parts.awaited) }
+            wire.send(network, pe, &request, payload, parts.awaited)
         };
         let posted = self.post(pe, &mut post)?;
         if matches!(parts.carried, Carried::Batch) {
@@ -112,16 +104,16 @@ impl<W: Wire> Origin<W> {
 
     /// Takes the batch for a PE, if the request sends it, and a slot for the answer, if the request
     /// has one.
-    fn fill(&mut self, pe: Pe, parts: &RequestParts) -> (Vec<u8>, Option<Ticket>) {
+    fn fill(&mut self, pe: Pe, parts: &mut RequestParts) -> (Vec<u8>, Option<Ticket>) {
         let mut batch = Vec::new();
+        let width = parts.update.map_or(AmoWidth::Eight, |update| update.width);
         let ticket = match parts.carried {
             Carried::Batch => self
                 .slots
                 .for_batch(pe, |answers| self.batcher.take(pe, &mut batch, answers)),
-            Carried::Data(..) if parts.fetched.is_null() => None,
             Carried::Data(..) => {
-                let width = parts.update.map_or(AmoWidth::Eight, |update| update.width);
-                Some(self.slots.for_word(pe, parts.fetched, width))
+                let fetched = parts.fetched.take();
+                fetched.map(|word| self.slots.for_word(pe, word, width))
             }
         };
         self.routes[pe].unanswered += u32::from(ticket.is_some());
@@ -146,9 +138,7 @@ impl<W: Wire> Origin<W> {
 
     /// Sends the batch for a PE in a request of these parts.
     pub(super) fn send_batch(&mut self, pe: Pe, parts: RequestParts) -> Result<(), Error> {
-        // SAFETY: there are no data. The destinations of the batch's results are valid by the
-        // contract of `batch`.
-        unsafe { self.send(pe, parts) }?;
+        self.send(pe, parts)?;
         self.batcher.mark_busy();
         Ok(())
     }
@@ -159,8 +149,7 @@ impl<W: Wire> Origin<W> {
             asks: true,
             ..RequestParts::EMPTY
         };
-        // SAFETY: there are no data, and nothing is fetched.
-        unsafe { self.send(pe, parts) }.map(|_| ())
+        self.send(pe, parts).map(|_| ())
     }
 
     /// Numbers the batch for a PE without waiting, if another request is permitted at present.
@@ -172,8 +161,9 @@ impl<W: Wire> Origin<W> {
         if is_full || !self.wire.reach(&self.network, pe)? {
             return Ok(());
         }
-        let (batch, ticket) = self.fill(pe, &RequestParts::BATCH);
-        let request = self.issue(pe, &RequestParts::BATCH, ticket);
+        let mut parts = RequestParts::BATCH;
+        let (batch, ticket) = self.fill(pe, &mut parts);
+        let request = self.issue(pe, &parts, ticket);
         self.activate(pe);
         self.unsent.push_back(UnsentRequest { pe, request, batch });
         self.batcher.mark_busy();
@@ -187,8 +177,9 @@ impl<W: Wire> Origin<W> {
                 return Ok(());
             }
             let payload = Payload::Batch(batch);
-            // SAFETY: there are no data; the wire may keep the buffer of a batch.
-            let posted = unsafe { self.wire.send(&self.network, *pe, request, payload, false) }?;
+            let posted = self
+                .wire
+                .send(&self.network, *pe, request, payload, false)?;
             if matches!(posted, PostOutcome::Full) {
                 return Ok(());
             }
@@ -201,18 +192,10 @@ impl<W: Wire> Origin<W> {
 
     /// Sends a request that is not batched, after the batch for the PE. If it is `ordered`, the
     /// target carries it out after all earlier writes and requests.
-    ///
-    /// # Safety
-    /// As [`send`](Self::send).
-    pub(super) unsafe fn ask(
-        &mut self,
-        pe: Pe,
-        parts: RequestParts,
-    ) -> Result<Option<Ticket>, Error> {
+    pub(super) fn ask(&mut self, pe: Pe, parts: RequestParts) -> Result<Option<Ticket>, Error> {
         self.send_open_batch(pe)?;
         self.order_request(pe, parts.ordered)?;
-        // SAFETY: the data and `fetched` are valid as `send` requires, by the same contract.
-        unsafe { self.send(pe, parts) }
+        self.send(pe, parts)
     }
 
     /// Waits until a request may be sent to a PE. It must follow the writes before the last fence;
@@ -230,44 +213,33 @@ impl<W: Wire> Origin<W> {
 
     /// Works as [`ask`](Self::ask), for data and an update whose result no call waits for. Small
     /// ones are batched, unless they are lone or may not be.
-    ///
-    /// # Safety
-    /// As [`ask`](Self::ask).
     #[inline(always)]
-    pub(super) unsafe fn ask_nbi(
+    pub(super) fn ask_nbi(
         &mut self,
         pe: Pe,
-        (data, dest): (LocalBuf, RemoteAddr),
-        update: Update,
-        parts: RequestParts,
+        (mut data, dest): (SourceBuf, RemoteAddr),
+        update: AmoRequest,
+        mut parts: RequestParts,
     ) -> Result<(), Error> {
-        let carried = Carried::Data(data, dest);
-        let parts = RequestParts {
-            update: Some(update),
-            carried,
-            ..parts
-        };
-        let are_small = is_small(update.dest.segment, 0) && is_small(dest.segment, data.nbytes);
-        let amo = SmallOperation::Amo(update, parts.fetched);
-        let both = [SmallOperation::Put(dest, data), amo];
+        let (nbytes, ordered) = (data.nbytes(), parts.ordered);
         let segments = [dest.segment, update.dest.segment];
-        let first = usize::from(data.nbytes == 0);
-        let (operations, segments) = (&both[first..], &segments[first..]);
-        if !parts.ordered && are_small && self.batches {
-            if !self.batcher.begin_lone(pe) {
-                // SAFETY: the data are valid now, `fetched` until the operation is complete.
-                return unsafe { self.batch(pe, segments, operations, true) };
-            }
-            // SAFETY: the data and `fetched` are valid as `ask` requires, by the same contract.
-            unsafe { self.ask(pe, parts) }?;
-            self.batcher.mark_busy();
-            return Ok(());
+        let mut both = [
+            SmallOperation::Put(dest, &mut data),
+            SmallOperation::Amo(update, &mut parts.fetched),
+        ];
+        let first = usize::from(nbytes == 0);
+        let operations = &mut both[first..];
+        let are_small = is_small(update.dest.segment, 0) && is_small(dest.segment, nbytes);
+        let may_batch = !ordered && are_small && self.batches;
+        let is_lone = may_batch && self.batcher.begin_lone(pe);
+        if may_batch && !is_lone {
+            return self.batch(pe, &segments[first..], operations, true);
         }
-        if parts.ordered && self.batcher.has_any(pe) && data.nbytes <= MAX_NBYTES {
+
+        if ordered && self.batcher.has_any(pe) && nbytes <= MAX_NBYTES {
             self.order_request(pe, true)?;
             if self.batcher.has_any(pe) && self.batcher.has_room(pe, operations) {
-                // SAFETY: the data are valid now, `fetched` until the operation is complete.
-                unsafe { self.batcher.add(Proxy::itself(pe), operations) };
+                self.batcher.add(Proxy::itself(pe), operations);
                 let parts = RequestParts {
                     ordered: true,
                     ..RequestParts::BATCH
@@ -275,37 +247,45 @@ impl<W: Wire> Origin<W> {
                 return self.send_batch(pe, parts);
             }
         }
-        // SAFETY: the data and `fetched` are valid as `ask` requires, by the same contract.
-        unsafe { self.ask(pe, parts) }.map(|_| ())
+
+        let parts = RequestParts {
+            update: Some(update),
+            carried: Carried::Data(data, dest),
+            ..parts
+        };
+        self.ask(pe, parts)?;
+        if is_lone {
+            self.batcher.mark_busy();
+        }
+        Ok(())
     }
 
     /// Puts, and updates the word of the signal. The target's CPU carries the update out. But if
     /// the wire orders everything, a signal that sets a flag of the library is a write.
-    ///
-    /// # Safety
-    /// The source is valid for reads until the call returns or, if that does not wait, until the
-    /// put is complete.
-    pub(super) unsafe fn put_signal(
+    pub(super) fn put_signal(
         &mut self,
         pe: Pe,
-        put: &Put,
+        put: Put,
         signal: &SignalUpdate,
     ) -> Result<(), Error> {
-        let &Put { dest, source, .. } = put;
-        let update = Update::of(&signal.amo());
+        let Put {
+            remote: dest,
+            local: mut source,
+            completion,
+        } = put;
+        let update = signal.amo();
         let ordered = signal.follows == Follows::All;
         let is_written = self.caps.order == StreamOrder::Everything
             && signal.op == AmoOp::Set
             && signal.dest.segment == Segment::Internal;
-        if !is_written && source.nbytes <= self.caps.longest_signaled {
-            let awaited = put.completion == Completion::Now && source.nbytes > 0;
+        if !is_written && source.nbytes() <= self.caps.longest_signaled {
+            let awaited = completion == Completion::Now && source.nbytes() > 0;
             let parts = RequestParts {
                 ordered,
                 awaited,
                 ..RequestParts::EMPTY
             };
-            // SAFETY: nothing is fetched; the source is valid by contract.
-            return unsafe { self.ask_nbi(pe, (source, dest), update, parts) };
+            return self.ask_nbi(pe, (source, dest), update, parts);
         }
         if is_written {
             // Nothing may delay the flag once the data, which are sent with it, are written.
@@ -320,10 +300,9 @@ impl<W: Wire> Origin<W> {
         let end = WriteEnd {
             source_free,
             sent: WriteSent::WithNext,
-            ..WriteEnd::of(put)
+            ..WriteEnd::of(completion)
         };
-        // SAFETY: the source is valid as `put` requires, by the same contract.
-        let posted = unsafe { self.begin_put(pe, put, end) }?;
+        let posted = self.begin(pe, dest, &mut source, end)?;
         let parts = RequestParts {
             update: Some(update),
             ordered,
@@ -337,8 +316,7 @@ impl<W: Wire> Origin<W> {
                 } else {
                     self.order_after_all(pe)
                 };
-                // SAFETY: nothing is fetched, and there are no data.
-                ordered_after.and_then(|()| unsafe { self.ask(pe, parts) }.map(|_| ()))
+                ordered_after.and_then(|()| self.ask(pe, parts).map(|_| ()))
             }
         };
         match (sent, posted) {
@@ -360,18 +338,13 @@ impl<W: Wire> Origin<W> {
             dest, ref value, ..
         }: &SignalUpdate,
     ) -> Result<(), Error> {
-        let source = LocalBuf::source(from_ref(value).cast(), size_of_val(value));
-        let put = Put {
-            dest,
-            source,
-            completion: Completion::Now,
-        };
+        // SAFETY: the value is borrowed during the call, which waits until it may be reused.
+        let mut source = unsafe { SourceBuf::new(from_ref(value).cast(), size_of_val(value)) };
         let end = WriteEnd {
             sent: WriteSent::Now,
-            ..WriteEnd::of(&put)
+            ..WriteEnd::of(Completion::Now)
         };
-        // SAFETY: the value is borrowed during the call, which waits until it may be reused.
-        let posted = unsafe { self.begin_put(pe, &put, end) }?;
+        let posted = self.begin(pe, dest, &mut source, end)?;
         self.end(pe, posted)
     }
 
@@ -385,17 +358,14 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`.
-    /// Stores the old value at `fetched` unless that is null. An operation that the network lacks
-    /// is composed of its compare-and-swap, so that all operations are atomic with respect to each
+    /// Stores the old value at `fetched`, if that is there. An operation that the network lacks is
+    /// composed of its compare-and-swap, so that all operations are atomic with respect to each
     /// other.
-    ///
-    /// # Safety
-    /// `fetched` is null or valid for writes of a word until the operation is complete.
-    pub(super) unsafe fn operate(
+    pub(super) fn operate(
         &mut self,
         pe: Pe,
         request: &AmoRequest,
-        fetched: *mut u8,
+        mut fetched: Option<DestBuf>,
         awaited: bool,
     ) -> Result<(), Error> {
         if self.batches {
@@ -410,17 +380,14 @@ impl<W: Wire> Origin<W> {
         }
         if !self.wire.has_amo(&self.network, request.op, request.width) {
             let old = self.swap_until_applied(pe, request)?;
-            if !fetched.is_null() {
-                // SAFETY: `fetched` is not null, so it is valid for writes of a word, by contract.
-                unsafe { request.width.write(fetched, old) };
+            if let Some(fetched) = fetched {
+                fetched.store_word(request.width, old);
             }
             return Ok(());
         }
-        // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
-        let mut posted = unsafe { self.wire.amo(&self.network, pe, request, fetched) }?;
+        let mut posted = self.wire.amo(&self.network, pe, request, &mut fetched)?;
         if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
-            // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
-            posted = unsafe { self.amo_later(pe, request, fetched, posted) }?;
+            posted = self.amo_later(pe, request, fetched, posted)?;
         }
         if awaited {
             self.end(pe, posted)
@@ -431,21 +398,16 @@ impl<W: Wire> Origin<W> {
 
     /// Starts an atomic operation of the network for which there was no room at first, or whose key
     /// is missing.
-    ///
-    /// # Safety
-    /// As [`operate`](Self::operate).
     #[cold]
     #[inline(never)]
-    unsafe fn amo_later(
+    fn amo_later(
         &mut self,
         pe: Pe,
         request: &AmoRequest,
-        fetched: *mut u8,
+        mut fetched: Option<DestBuf>,
         first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        // SAFETY: `fetched` is null or valid until the operation is complete, by contract.
-        let mut amo =
-            |wire: &mut W, network: &W::Network| unsafe { wire.amo(network, pe, request, fetched) };
+        let mut amo = |wire: &mut W, network: &_| wire.amo(network, pe, request, &mut fetched);
         match self.post_again(pe, first, &mut amo)? {
             PostOutcome::Uncovered => {
                 self.network
@@ -480,11 +442,11 @@ impl<W: Wire> Origin<W> {
             };
             // The network may write 4 of the 8 bytes.
             *self.swapped = 0;
-            let fetched = (&raw mut *self.swapped).cast();
+            let word = (&raw mut *self.swapped).cast();
             // SAFETY: a word of this origin, which lives until the wire has been abandoned.
-            let posted = unsafe { self.wire.amo(&self.network, pe, &swap, fetched) }?;
-            // SAFETY: the word of the first attempt.
-            let posted = unsafe { self.amo_later(pe, &swap, fetched, posted) }?;
+            let mut fetched = Some(unsafe { DestBuf::new(word, width.nbytes()) });
+            let posted = self.wire.amo(&self.network, pe, &swap, &mut fetched)?;
+            let posted = self.amo_later(pe, &swap, fetched, posted)?;
             self.end(pe, posted)?;
             let old = *self.swapped;
             if old == guess {
@@ -517,16 +479,12 @@ impl<W: Wire> Origin<W> {
 
     /// Adds operations on these segments of a PE to the batch for the PE or its proxy. Operations
     /// that `write` follow the writes before the last fence.
-    ///
-    /// # Safety
-    /// The sources of puts are valid for reads, and the destinations of results for writes until
-    /// the operations are complete.
     #[inline]
-    pub(super) unsafe fn batch(
+    pub(super) fn batch(
         &mut self,
         pe: Pe,
         segments: &[Segment],
-        operations: &[SmallOperation],
+        operations: &mut [SmallOperation<'_>],
         write: bool,
     ) -> Result<(), Error> {
         let proxy = self
@@ -542,8 +500,7 @@ impl<W: Wire> Origin<W> {
             // A quiet of another thread may have removed the PE from the active ones during a wait.
             self.activate(proxy.pe);
         }
-        // SAFETY: the same contract. After a loss, the destinations of results are forgotten.
-        unsafe { self.batcher.add(proxy, operations) };
+        self.batcher.add(proxy, operations);
         Ok(())
     }
 

@@ -228,7 +228,7 @@ impl Request {
             return Ok(0);
         };
         segments
-            .apply(&update.at_target())
+            .apply(&update)
             .ok_or(Violation::Address(update.dest.offset))
     }
 }

@@ -12,8 +12,8 @@ use crate::progress::backoff::WaitLimits;
 use crate::progress::state::count_operations_in_flight;
 use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock, TABLE};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Error, Follows, Get, LocalBuf, Open, Pe, Put,
-    RemoteAddr, Segment, SignalUpdate,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Error, Follows, Get, Open, Pe, Put,
+    RemoteAddr, Segment, SignalUpdate, SourceBuf,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -135,11 +135,12 @@ impl Wire for TestWire {
         }
     }
 
-    unsafe fn write(
+    fn write(
         &mut self,
         _: &TestNetwork,
         _: Pe,
-        (to, _): (RemoteAddr, LocalBuf),
+        to: RemoteAddr,
+        _: &mut SourceBuf,
         _: WriteEnd,
     ) -> Result<PostOutcome<u32>, Error> {
         if to.offset >= BLOCK && !self.is_known {
@@ -156,11 +157,12 @@ impl Wire for TestWire {
         }
     }
 
-    unsafe fn read(
+    fn read(
         &mut self,
         _: &TestNetwork,
         _: Pe,
-        _: (RemoteAddr, LocalBuf),
+        _: RemoteAddr,
+        _: &mut DestBuf,
         _: bool,
     ) -> Result<PostOutcome<u32>, Error> {
         Ok(self.start(Called::Read))
@@ -174,17 +176,17 @@ impl Wire for TestWire {
         false
     }
 
-    unsafe fn amo(
+    fn amo(
         &mut self,
         _: &TestNetwork,
         _: Pe,
         _: &AmoRequest,
-        _: *mut u8,
+        _: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<u32>, Error> {
         unreachable!("the target's CPU carries them out")
     }
 
-    unsafe fn send(
+    fn send(
         &mut self,
         _: &TestNetwork,
         _: Pe,
@@ -285,9 +287,22 @@ fn at(offset: u64) -> RemoteAddr {
 }
 
 fn put(nbytes: usize, completion: Completion) -> Put {
+    // SAFETY: a static source.
+    let local = unsafe { SourceBuf::new(BYTES[..nbytes].as_ptr(), nbytes) };
     Put {
-        dest: at(0),
-        source: LocalBuf::source(BYTES.as_ptr(), nbytes),
+        remote: at(0),
+        local,
+        completion,
+    }
+}
+
+/// Returns a get of as many bytes as these.
+fn get(bytes: &mut [u8], completion: Completion) -> Get {
+    // SAFETY: the wire writes nothing.
+    let local = unsafe { DestBuf::new(bytes.as_mut_ptr(), bytes.len()) };
+    Get {
+        remote: at(0),
+        local,
         completion,
     }
 }
@@ -295,8 +310,7 @@ fn put(nbytes: usize, completion: Completion) -> Put {
 #[test]
 fn all_parts_of_a_put_start_before_it_waits() {
     let mut origin = origin();
-    // SAFETY: a static source.
-    let done = unsafe { origin.put(PEER, &put(100, Completion::Now)) };
+    let done = origin.transfer(PEER, put(100, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(
         origin.wire.calls,
@@ -309,17 +323,8 @@ fn all_parts_of_a_get_start_before_it_waits() {
     let mut origin = origin();
     origin.caps.longest_read = 64;
     let mut bytes = [0u8; 128];
-    let dest = LocalBuf {
-        base: bytes.as_mut_ptr(),
-        nbytes: 128,
-    };
-    let get = Get {
-        dest,
-        source: at(0),
-        completion: Completion::Now,
-    };
-    // SAFETY: the destination outlives the call.
-    assert_eq!(unsafe { origin.get(PEER, &get) }, Ok(()));
+    let done = origin.transfer(PEER, get(&mut bytes, Completion::Now));
+    assert_eq!(done, Ok(()));
     assert_eq!(
         origin.wire.calls,
         [Called::Read, Called::Read, Called::Poll]
@@ -331,8 +336,7 @@ fn all_parts_of_a_get_start_before_it_waits() {
 fn no_part_starts_before_all_keys_are_known() {
     let mut origin = origin();
     origin.wire.is_damaged = true;
-    // SAFETY: a static source.
-    let done = unsafe { origin.put(PEER, &put(200, Completion::AtQuiet)) };
+    let done = origin.transfer(PEER, put(200, Completion::AtQuiet));
     assert_eq!(done, Err(damaged(PEER, "key")));
     assert_eq!(
         origin.wire.calls,
@@ -340,8 +344,7 @@ fn no_part_starts_before_all_keys_are_known() {
         "the entry of the key"
     );
     origin.wire.is_damaged = false;
-    // SAFETY: a static source.
-    let done = unsafe { origin.put(PEER, &put(200, Completion::AtQuiet)) };
+    let done = origin.transfer(PEER, put(200, Completion::AtQuiet));
     let writes = origin
         .wire
         .calls
@@ -355,8 +358,7 @@ fn no_part_starts_before_all_keys_are_known() {
 fn parts_that_have_started_are_over_when_a_later_one_fails() {
     let mut origin = origin();
     (origin.wire.is_known, origin.wire.failing_write) = (true, 3);
-    // SAFETY: a static source.
-    let done = unsafe { origin.put(PEER, &put(200, Completion::AtQuiet)) };
+    let done = origin.transfer(PEER, put(200, Completion::AtQuiet));
     assert!(matches!(done, Err(Error::Invalid(_))), "{done:?}");
     assert_eq!((origin.wire.started, origin.wire.over), (2, 2));
 }
@@ -372,8 +374,7 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
     let calls = |order, signal: SignalUpdate, nbytes| {
         let mut origin = origin();
         origin.caps.order = order;
-        // SAFETY: a static source.
-        let done = unsafe { origin.put_signal(PEER, &put(nbytes, Completion::Now), &signal) };
+        let done = origin.put_signal(PEER, put(nbytes, Completion::Now), &signal);
         assert_eq!(done, Ok(()));
         origin.wire.calls.retain(|call| *call != Called::Poll);
         origin.wire.calls
@@ -401,24 +402,13 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
 #[test]
 fn a_lone_operation_has_left_after_the_wire_has_it() {
     let mut bytes = [0u8; 8];
-    let dest = LocalBuf {
-        base: bytes.as_mut_ptr(),
-        nbytes: 8,
-    };
     for is_put in [true, false] {
         let mut origin = origin();
         origin.batches = true;
-        let get = Get {
-            dest,
-            source: at(0),
-            completion: Completion::AtQuiet,
-        };
         let done = if is_put {
-            // SAFETY: a static source.
-            unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) }
+            origin.transfer(PEER, put(8, Completion::AtQuiet))
         } else {
-            // SAFETY: the destination outlives the origin.
-            unsafe { origin.get(PEER, &get) }
+            origin.transfer(PEER, get(&mut bytes, Completion::AtQuiet))
         };
         assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
         assert!(
@@ -440,11 +430,7 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
         let mut origin = origin();
         origin.batches = true;
         (origin.caps.order, origin.caps.flushes_free) = (order, flushes_free);
-        assert_eq!(
-            // SAFETY: a static source.
-            unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) },
-            Ok(())
-        );
+        assert_eq!(origin.transfer(PEER, put(8, Completion::AtQuiet)), Ok(()));
         let before_quiet = Some(Instant::now());
         assert_eq!(origin.quiet(), Ok(()));
         assert_eq!(
@@ -465,11 +451,7 @@ fn signal_after_all(origin: &mut Origin<TestWire>) {
         follows: Follows::All,
     };
     let put = put(64, Completion::AtQuiet);
-    assert_eq!(
-        // SAFETY: a static source.
-        unsafe { origin.put_signal(PEER, &put, &signal) },
-        Ok(())
-    );
+    assert_eq!(origin.put_signal(PEER, put, &signal), Ok(()));
 }
 
 #[test]
@@ -512,11 +494,7 @@ fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything(
         origin.caps.order = order;
         origin.batches = true;
         origin.batcher.session(true);
-        assert_eq!(
-            // SAFETY: a static source.
-            unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) },
-            Ok(())
-        );
+        assert_eq!(origin.transfer(PEER, put(8, Completion::AtQuiet)), Ok(()));
         assert_eq!(origin.try_send_batch(PEER), Ok(()));
         assert_eq!(
             (origin.unsent.len(), &origin.wire.calls[..]),
@@ -533,23 +511,17 @@ fn what_is_batched_leaves_before_another_pe_is_reached() {
     let mut origin = origin();
     origin.batches = true;
     origin.batcher.session(true);
-    let put = put(8, Completion::AtQuiet);
-    // SAFETY: a static source.
-    assert_eq!(unsafe { origin.put(PEER, &put) }, Ok(()));
+    let put = || put(8, Completion::AtQuiet);
+    assert_eq!(origin.transfer(PEER, put()), Ok(()));
     assert_eq!(origin.wire.calls, []);
-    // SAFETY: the same.
-    assert_eq!(unsafe { origin.put(Pe(0), &put) }, Ok(()));
+    assert_eq!(origin.transfer(Pe(0), put()), Ok(()));
     assert_eq!(origin.wire.calls, [Called::Send]);
 }
 
 #[test]
 fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
     let mut origin = origin();
-    assert_eq!(
-        // SAFETY: a static source.
-        unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) },
-        Ok(())
-    );
+    assert_eq!(origin.transfer(PEER, put(8, Completion::AtQuiet)), Ok(()));
     assert!(origin.is_unfinished(), "it is to be polled");
     origin.caps.polled = PolledUntil::Started;
     assert!(!origin.is_unfinished());
@@ -558,24 +530,13 @@ fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
 #[test]
 fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
     let mut bytes = [0u8; 8];
-    let dest = LocalBuf {
-        base: bytes.as_mut_ptr(),
-        nbytes: 8,
-    };
     for is_put in [true, false] {
         let mut origin = origin();
         (origin.caps.polled, origin.wire.is_slow) = (PolledUntil::Started, true);
-        let get = Get {
-            dest,
-            source: at(0),
-            completion: Completion::AtQuiet,
-        };
         let done = if is_put {
-            // SAFETY: a static source.
-            unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) }
+            origin.transfer(PEER, put(8, Completion::AtQuiet))
         } else {
-            // SAFETY: the destination outlives the origin.
-            unsafe { origin.get(PEER, &get) }
+            origin.transfer(PEER, get(&mut bytes, Completion::AtQuiet))
         };
         assert_eq!(done, Ok(()));
         assert_eq!(origin.is_quiet(), Ok(false), "put: {is_put}");
@@ -591,8 +552,7 @@ fn tests_for_quiet_between_batched_operations_stay_within_the_window() {
     origin.batcher.session(true);
     let window = origin.caps.window;
     for _ in 0..window + 20 {
-        // SAFETY: a static source.
-        let done = unsafe { origin.put(PEER, &put(1, Completion::AtQuiet)) };
+        let done = origin.transfer(PEER, put(1, Completion::AtQuiet));
         assert_eq!(done, Ok(()));
         assert_eq!(origin.is_quiet(), Ok(false), "nothing is acknowledged");
     }
@@ -610,8 +570,7 @@ fn the_message_of_a_signal_follows_the_writes_before_it() {
 #[test]
 fn peers_are_not_served_once_what_is_awaited_is_over() {
     let mut origin = origin();
-    // SAFETY: a static source.
-    let done = unsafe { origin.put(PEER, &put(8, Completion::Now)) };
+    let done = origin.transfer(PEER, put(8, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(origin.wire.calls, [Called::Write, Called::Poll]);
     assert_eq!(origin.network.0.state.polls(), 0, "the wire does not serve");
@@ -622,8 +581,7 @@ fn peers_are_not_served_once_what_is_awaited_is_over() {
 fn operations_are_counted_before_the_wait_for_them_polls() {
     count_operations_in_flight();
     let mut origin = origin();
-    // SAFETY: a static source.
-    let done = unsafe { origin.put(PEER, &put(100, Completion::Now)) };
+    let done = origin.transfer(PEER, put(100, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(origin.network.0.state.activity().most_in_flight, 2);
 }
@@ -637,8 +595,7 @@ pub(super) fn left_unfinished(
         .issuer((1, "SHMEM_TEST"), || Ok((origin, ())))
         .expect("an issuer");
     let done = issuers.with_origin(&issuer, |origin| {
-        // SAFETY: a static source.
-        unsafe { origin.put(PEER, &put(8, Completion::AtQuiet)) }
+        origin.transfer(PEER, put(8, Completion::AtQuiet))
     });
     assert_eq!(done, Ok(()));
     (issuers, issuer)

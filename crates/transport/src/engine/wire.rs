@@ -2,7 +2,6 @@
 //! completion, and a [`WireNetwork`] is the state that all wires of a PE share.
 //!
 //! A wire does not batch and does not wait, and keeps no more order than its [`StreamOrder`] says.
-#![allow(unsafe_code)]
 
 use super::acks::Acks;
 use super::message::{Reply, Request};
@@ -13,8 +12,8 @@ use crate::progress::state::ProgressState;
 use crate::segments::Segments;
 use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, Host, LocalBuf, Open, Pe, Put,
-    RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, DestBuf, Error, Host, Open, Pe, RemoteAddr,
+    Segment, SourceBuf,
 };
 use std::io;
 use std::sync::Arc;
@@ -140,8 +139,9 @@ pub enum Payload<'a> {
     /// A batch of small operations. The wire may keep the buffer and leave another one in its
     /// place.
     Batch(&'a mut Vec<u8>),
-    /// Data for the address that the request names; may be empty.
-    Data(LocalBuf),
+    /// Data for the address that the request names; may be empty. A wire that starts to send
+    /// them may take the buffer.
+    Data(&'a mut SourceBuf),
 }
 
 /// When a write is sent, and when it counts as over.
@@ -169,10 +169,10 @@ pub enum WriteSent {
 
 impl WriteEnd {
     /// Returns the end of the write of a put.
-    pub(super) fn of(put: &Put) -> WriteEnd {
-        let awaited = put.completion == Completion::Now;
+    #[inline]
+    pub(super) fn of(completion: Completion) -> WriteEnd {
         WriteEnd {
-            awaited,
+            awaited: completion == Completion::Now,
             source_free: false,
             sent: WriteSent::WithOthers,
         }
@@ -228,27 +228,26 @@ pub trait Wire: Send + Sized {
     }
 
     /// Starts a write from local memory, of 1 to [`longest_write`](WireCaps::longest_write) bytes.
-    ///
-    /// # Safety
-    /// The source is valid for reads until the operation is over.
-    unsafe fn write(
+    /// A write that has started owns its source until it is over; the wire may take it from the
+    /// argument. If the write is not started, the wire leaves the source there.
+    fn write(
         &mut self,
         network: &Self::Network,
         pe: Pe,
-        transfer: (RemoteAddr, LocalBuf),
+        to: RemoteAddr,
+        source: &mut SourceBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
     /// Starts a read to local memory, of 1 to [`longest_read`](WireCaps::longest_read) bytes.
-    /// `awaited` says that the call waits for the data.
-    ///
-    /// # Safety
-    /// The destination is valid for writes until the operation is over.
-    unsafe fn read(
+    /// `awaited` says that the call waits for the data. The read owns its destination as a
+    /// [`write`](Wire::write) owns its source.
+    fn read(
         &mut self,
         network: &Self::Network,
         pe: Pe,
-        transfer: (RemoteAddr, LocalBuf),
+        from: RemoteAddr,
+        dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
@@ -268,26 +267,21 @@ pub trait Wire: Send + Sized {
     }
 
     /// Starts an atomic operation that the network itself [carries out](Wire::carries_out). The old
-    /// value is at `fetched`, unless that is null, once the operation is over.
-    ///
-    /// # Safety
-    /// `fetched` is null or valid for writes of a word until the operation is over.
-    unsafe fn amo(
+    /// value is at `fetched`, if that is there, once the operation is over. The operation owns this
+    /// memory as a [`write`](Wire::write) owns its source.
+    fn amo(
         &mut self,
         network: &Self::Network,
         pe: Pe,
         request: &AmoRequest,
-        fetched: *mut u8,
+        fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<Self::Token>, Error> {
         let _ = (network, request, fetched);
         Err(Error::Unreachable(pe))
     }
 
     /// Starts to send a request. `awaited` says that the call waits until the data may be reused.
-    ///
-    /// # Safety
-    /// The data are valid for reads until the operation is over.
-    unsafe fn send(
+    fn send(
         &mut self,
         network: &Self::Network,
         pe: Pe,

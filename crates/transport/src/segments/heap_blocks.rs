@@ -394,14 +394,10 @@ mod tests {
                 if let Some(nbytes) = peer.get(block) {
                     return Ok((block, *nbytes));
                 }
-                let mut bytes = [0; ENTRY];
+                let mut bytes = Vec::new();
                 let at = entry(block, (TABLE + 64) as u64).expect("a further block");
-                let to = LocalBuf {
-                    base: bytes.as_mut_ptr(),
-                    nbytes: ENTRY,
-                };
-                // SAFETY: a live array.
-                assert!(unsafe { segments.read_into(at, to) });
+                assert!(segments.append_to(&mut bytes, at, ENTRY));
+                let bytes = bytes.try_into().expect("an entry");
                 let made = |key: &[u8]| Ok(u64::from_le_bytes(key.try_into().expect("a word")));
                 peer.learn(Pe(1), block, &bytes, made)?;
             }

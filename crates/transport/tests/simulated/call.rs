@@ -7,8 +7,7 @@ use crate::model::{Cell, Follows};
 use crate::world::World;
 use fastrand::Rng;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Get, LocalBuf, OldValue, Pe, Put, RemoteAddr,
-    Segment, SignalUpdate, StridedBlocks,
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, LocalBuf, Pe, RemoteAddr, Segment, SignalUpdate,
 };
 
 /// The frequencies of the calls of a world, which its seed draws: some calls are never made.
@@ -90,32 +89,61 @@ impl Habits {
     }
 }
 
+/// A transfer of bytes of a PE and memory that the actor keeps.
+#[derive(Clone, Copy)]
+pub struct Bytes {
+    pub remote: RemoteAddr,
+    pub local: LocalBuf,
+    pub completion: Completion,
+}
+
+/// Blocks of a PE and of memory that the actor keeps.
+#[derive(Clone, Copy)]
+pub struct Blocks {
+    pub remote: RemoteAddr,
+    pub local: LocalBuf,
+    pub nbytes: usize,
+    pub remote_stride: usize,
+    pub local_stride: usize,
+    pub n: usize,
+}
+
+/// What becomes of the old value of an atomic operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Old {
+    Ignored,
+    Returned,
+    /// It is stored in memory that the actor keeps, a word at this address.
+    AtQuiet(*mut u8),
+}
+
 /// A call with its arguments.
 pub enum Call {
     Put {
         pe: Pe,
-        put: Put,
+        put: Bytes,
     },
     PutStrided {
         pe: Pe,
-        blocks: StridedBlocks,
+        blocks: Blocks,
     },
     PutSignal {
         pe: Pe,
-        put: Put,
+        put: Bytes,
         signal: SignalUpdate,
     },
     Get {
         pe: Pe,
-        get: Get,
+        get: Bytes,
     },
     GetStrided {
         pe: Pe,
-        blocks: StridedBlocks,
+        blocks: Blocks,
     },
     Amo {
         pe: Pe,
         request: AmoRequest,
+        old: Old,
         expected: Expected,
     },
     Fence,
@@ -166,7 +194,6 @@ pub fn amo(dest: RemoteAddr, op: AmoOp, operand: u64) -> AmoRequest {
         op,
         operand,
         condition: 0,
-        old: OldValue::Ignored,
     }
 }
 
@@ -265,18 +292,18 @@ impl World {
         let completion = self.draw_completion();
         if self.rng.u32(..30) == 0 {
             let (dest, source) = (at(Segment::Heap, CONSTANT as u64), LocalBuf::EMPTY);
-            let put = Put {
-                dest,
-                source,
+            let put = Bytes {
+                remote: dest,
+                local: source,
                 completion,
             };
             return Some(Call::Put { pe: to, put });
         }
         let cell = self.draw_cell(actor, to, |cell| cell.is_bytes() && cell.blocks.len() == 1)?;
         let (dest, source, _) = self.draw_data(actor, to, cell);
-        let put = Put {
-            dest,
-            source,
+        let put = Bytes {
+            remote: dest,
+            local: source,
             completion,
         };
         Some(Call::Put { pe: to, put })
@@ -298,12 +325,12 @@ impl World {
         let model = self.model(actor, to);
         let of = &self.models[model].cells[cell];
         let n = of.blocks.len();
-        let local = source.first(of.nbytes());
-        let blocks = StridedBlocks {
+        let blocks = Blocks {
             remote,
-            local,
+            local: source,
+            nbytes: of.nbytes(),
             remote_stride: (of.blocks[1].offset - remote.offset) as usize,
-            local_stride: local.nbytes,
+            local_stride: of.nbytes(),
             n,
         };
         Some(Call::PutStrided { pe: to, blocks })
@@ -350,9 +377,9 @@ impl World {
                 false => rushmem_transport::Follows::Data,
             },
         };
-        let put = Put {
-            dest,
-            source,
+        let put = Bytes {
+            remote: dest,
+            local: source,
             completion,
         };
         Some(Call::PutSignal {
@@ -375,9 +402,9 @@ impl World {
         let version = cells[cell].oldest;
         let completion = self.draw_completion();
         let dest = self.actors[actor].dest(to, nbytes, Expected::Since { cell, version });
-        let get = Get {
-            dest,
-            source,
+        let get = Bytes {
+            remote: source,
+            local: dest,
             completion,
         };
         Some(Call::Get { pe: to, get })
@@ -400,9 +427,9 @@ impl World {
             stride: nbytes,
         };
         let dest = self.actors[actor].dest(to, nbytes, expected);
-        let get = Get {
-            dest,
-            source: at(Segment::Heap, offset),
+        let get = Bytes {
+            remote: at(Segment::Heap, offset),
+            local: dest,
             completion,
         };
         Call::Get { pe: to, get }
@@ -418,9 +445,10 @@ impl World {
             stride,
         };
         let dest = self.actors[actor].dest(to, n * block, expected);
-        let blocks = StridedBlocks {
+        let blocks = Blocks {
             remote: at(Segment::Heap, offset),
-            local: dest.first(block),
+            local: dest,
+            nbytes: block,
             remote_stride: stride,
             local_stride: block,
             n,
@@ -429,13 +457,13 @@ impl World {
     }
 
     /// Draws what becomes of the old value of an atomic operation.
-    fn draw_old(&mut self, actor: usize, to: Pe, width: AmoWidth, expected: Expected) -> OldValue {
+    fn draw_old(&mut self, actor: usize, to: Pe, width: AmoWidth, expected: Expected) -> Old {
         match self.rng.u32(..3) {
-            0 => OldValue::Ignored,
-            1 => OldValue::Returned,
+            0 => Old::Ignored,
+            1 => Old::Returned,
             _ => {
                 let dest = self.actors[actor].dest(to, width.nbytes(), expected);
-                OldValue::AtQuiet(dest.base)
+                Old::AtQuiet(dest.base)
             }
         }
     }
@@ -465,11 +493,11 @@ impl World {
             op,
             operand,
             condition: old,
-            old: self.draw_old(actor, to, width, expected),
         };
         Some(Call::Amo {
             pe: to,
             request,
+            old: self.draw_old(actor, to, width, expected),
             expected,
         })
     }
@@ -485,12 +513,12 @@ impl World {
         let expected = Expected::Since { cell, version };
         let request = AmoRequest {
             width,
-            old: self.draw_old(actor, to, width, expected),
             ..amo(dest, AmoOp::Add, 1)
         };
         Some(Call::Amo {
             pe: to,
             request,
+            old: self.draw_old(actor, to, width, expected),
             expected,
         })
     }
@@ -515,7 +543,7 @@ impl World {
         };
         let expected = Expected::Since { cell, version };
         let old = match self.draw_old(actor, to, width, expected) {
-            OldValue::Ignored if op == AmoOp::Fetch => OldValue::Returned,
+            Old::Ignored if op == AmoOp::Fetch => Old::Returned,
             old => old,
         };
         let request = AmoRequest {
@@ -524,11 +552,11 @@ impl World {
             op,
             operand,
             condition: 0xDEAD_BEEF,
-            old,
         };
         Some(Call::Amo {
             pe: to,
             request,
+            old,
             expected,
         })
     }
@@ -545,12 +573,12 @@ impl World {
         let expected = Expected::Count { counter };
         let request = AmoRequest {
             width,
-            old: self.draw_old(actor, pe, width, expected),
             ..amo(dest, AmoOp::Add, 1)
         };
         Call::Amo {
             pe,
             request,
+            old: self.draw_old(actor, pe, width, expected),
             expected,
         }
     }

@@ -2,13 +2,14 @@
 #![allow(unsafe_code)]
 
 use crate::actor::{Dest, Expected, GUARD, UNUSED};
-use crate::call::{Call, amo};
+use crate::call::{Blocks, Bytes, Call, Old, amo};
 use crate::memory::{HEAP, at, constant};
 use crate::network::SimulatedPe;
 use crate::world::{self, Event, World};
 use rushmem_transport::engine::WireEndpoint;
 use rushmem_transport::{
-    AmoOp, AmoWidth, Completion, Endpoint, Error, LocalBuf, OldValue, Pe, Put, Segment,
+    AmoOp, AmoWidth, Buffer, Completion, DestBuf, Endpoint, Error, Get, LocalBuf, OldValue, Pe,
+    Put, Segment, SourceBuf, StridedBlocks,
 };
 use std::mem::ManuallyDrop;
 
@@ -70,20 +71,47 @@ fn perform(actor: usize, name: &'static str, call: Call) {
 /// Calls the engine. Returns the value that the call returns, as a number: of PEs, a bit for each.
 fn issue(endpoint: &mut WireEndpoint<SimulatedPe>, call: &Call) -> Result<u64, Error> {
     match *call {
-        // SAFETY: the actor keeps the source.
-        Call::Put { pe, put } => unsafe { endpoint.put(pe, put) }?,
-        // SAFETY: the actor keeps the source.
-        Call::PutStrided { pe, blocks } => unsafe { endpoint.put_strided(pe, blocks) }?,
-        Call::PutSignal { pe, put, signal } => {
+        Call::Put { pe, put } => endpoint.put(pe, promised_put(put))?,
+        Call::PutStrided { pe, blocks } => {
             // SAFETY: the actor keeps the source.
-            unsafe { endpoint.put_signal(pe, put, signal) }?;
+            let local = unsafe { SourceBuf::new(blocks.local.base, blocks.local.nbytes) };
+            endpoint.put_strided(pe, promised_blocks(blocks, local))?;
         }
-        // SAFETY: the actor keeps the destination.
-        Call::Get { pe, get } => unsafe { endpoint.get(pe, get) }?,
-        // SAFETY: the actor keeps the destination.
-        Call::GetStrided { pe, blocks } => unsafe { endpoint.get_strided_nbi(pe, blocks) }?,
-        // SAFETY: the actor keeps the destination.
-        Call::Amo { pe, request, .. } => return unsafe { endpoint.amo(pe, request) },
+        Call::PutSignal { pe, put, signal } => {
+            endpoint.put_signal(pe, promised_put(put), signal)?;
+        }
+        Call::Get { pe, get } => {
+            // SAFETY: the actor keeps the destination.
+            let local = unsafe { DestBuf::new(get.local.base, get.local.nbytes) };
+            let Bytes {
+                remote, completion, ..
+            } = get;
+            let get = Get {
+                remote,
+                local,
+                completion,
+            };
+            endpoint.get(pe, get)?;
+        }
+        Call::GetStrided { pe, blocks } => {
+            // SAFETY: the actor keeps the destination.
+            let local = unsafe { DestBuf::new(blocks.local.base, blocks.local.nbytes) };
+            endpoint.get_strided_nbi(pe, promised_blocks(blocks, local))?;
+        }
+        Call::Amo {
+            pe, request, old, ..
+        } => {
+            let old = match old {
+                Old::Ignored => OldValue::Ignored,
+                Old::Returned => OldValue::Returned,
+                Old::AtQuiet(word) => {
+                    // SAFETY: the actor keeps the destination.
+                    let word = unsafe { DestBuf::new(word, request.width.nbytes()) };
+                    OldValue::AtQuiet(word)
+                }
+            };
+            return endpoint.amo(pe, request, old);
+        }
         Call::Fence => endpoint.fence()?,
         Call::Quiet => endpoint.quiet()?,
         Call::QuietOfPe { pe } => endpoint.pe_quiet(pe)?,
@@ -98,25 +126,53 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedPe>, call: &Call) -> Result<u64, E
         Call::Invalid { pe, is_amo } => {
             let (segment, mut byte) = (Segment::Heap, 0u8);
             let done = if is_amo {
-                // SAFETY: nothing is fetched.
-                unsafe { endpoint.amo(pe, amo(at(segment, HEAP as u64 - 12), AmoOp::Add, 1)) }
+                let unaligned = amo(at(segment, HEAP as u64 - 12), AmoOp::Add, 1);
+                endpoint.amo(pe, unaligned, OldValue::Ignored)
             } else {
-                let put = Put {
-                    dest: at(segment, HEAP as u64),
-                    source: LocalBuf {
+                let beyond = Bytes {
+                    remote: at(segment, HEAP as u64),
+                    local: LocalBuf {
                         base: &raw mut byte,
                         nbytes: 1,
                     },
                     completion: Completion::Now,
                 };
-                // SAFETY: a local.
-                unsafe { endpoint.put(pe, put) }.map(|()| 0)
+                endpoint.put(pe, promised_put(beyond)).map(|()| 0)
             };
             assert!(done.is_err(), "an invalid address is accepted");
             return done;
         }
     }
     Ok(0)
+}
+
+fn promised_put(put: Bytes) -> Put {
+    // SAFETY: the actor keeps the source, or it is a local of the call.
+    let local = unsafe { SourceBuf::new(put.local.base, put.local.nbytes) };
+    Put {
+        remote: put.remote,
+        local,
+        completion: put.completion,
+    }
+}
+
+fn promised_blocks<Way>(blocks: Blocks, local: Buffer<Way>) -> StridedBlocks<Way> {
+    let Blocks {
+        remote,
+        nbytes,
+        remote_stride,
+        local_stride,
+        n,
+        ..
+    } = blocks;
+    StridedBlocks {
+        remote,
+        local,
+        nbytes,
+        remote_stride,
+        local_stride,
+        n,
+    }
 }
 
 impl World {
@@ -135,7 +191,7 @@ impl World {
     fn check_result(&mut self, actor: usize, name: &'static str, call: &Call, value: u64) {
         match *call {
             Call::Put { put, .. } | Call::PutSignal { put, .. }
-                if put.completion == Completion::Now && put.source.nbytes > 0 =>
+                if put.completion == Completion::Now && put.local.nbytes > 0 =>
             {
                 self.release_last_source(actor);
             }
@@ -147,8 +203,9 @@ impl World {
             Call::Amo {
                 pe,
                 request,
+                old: Old::Returned,
                 expected,
-            } if request.old == OldValue::Returned => {
+            } => {
                 let bytes = &value.to_le_bytes()[..request.width.nbytes()];
                 assert!(value >> 32 == 0 || request.width == AmoWidth::Eight);
                 self.check_value(actor, pe, expected, bytes);

@@ -1,5 +1,4 @@
 //! The wire of one origin.
-#![allow(unsafe_code)]
 
 use crate::clock;
 use crate::kinds::{Flush, Sending, WireKind};
@@ -15,7 +14,7 @@ use rushmem_transport::engine::{
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Amos, DestBuf, Error, LocalBuf, Pe, RemoteAddr, Segment, SourceBuf,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,13 +139,15 @@ impl Wire for SimulatedWire {
         Ok(())
     }
 
-    unsafe fn write(
+    fn write(
         &mut self,
         network: &SimulatedNetwork,
         pe: Pe,
-        (to, source): (RemoteAddr, LocalBuf),
+        to: RemoteAddr,
+        source: &mut SourceBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<usize>, Error> {
+        let source = source.range();
         let nbytes = source.nbytes;
         assert!(
             (1..=self.kind.caps.longest_write).contains(&nbytes),
@@ -185,13 +186,15 @@ impl Wire for SimulatedWire {
         Ok(posted)
     }
 
-    unsafe fn read(
+    fn read(
         &mut self,
         network: &SimulatedNetwork,
         pe: Pe,
-        (from, dest): (RemoteAddr, LocalBuf),
+        from: RemoteAddr,
+        dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<usize>, Error> {
+        let dest = dest.range();
         let nbytes = dest.nbytes;
         assert!(
             (1..=self.kind.caps.longest_read).contains(&nbytes),
@@ -225,12 +228,12 @@ impl Wire for SimulatedWire {
         kind.amos == Amos::Network && (kind.amos_on_flags || segment != Segment::Internal)
     }
 
-    unsafe fn amo(
+    fn amo(
         &mut self,
         network: &SimulatedNetwork,
         pe: Pe,
         request: &AmoRequest,
-        fetched: *mut u8,
+        fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<usize>, Error> {
         assert!(Self::carries_out(network, request.dest.segment));
         assert!(
@@ -240,11 +243,15 @@ impl Wire for SimulatedWire {
         );
         let range = (request.dest, request.width.nbytes());
         let request = *request;
+        let fetched = fetched
+            .as_ref()
+            .map_or(LocalBuf::EMPTY, DestBuf::range)
+            .base;
         let work = Work::Amo { request, fetched };
         self.post(network, pe, range, work, (false, true))
     }
 
-    unsafe fn send(
+    fn send(
         &mut self,
         network: &SimulatedNetwork,
         pe: Pe,
@@ -258,7 +265,7 @@ impl Wire for SimulatedWire {
         };
         let (data, is_batch) = match &payload {
             Payload::Batch(batch) => (LocalBuf::source(batch.as_ptr(), batch.len()), true),
-            Payload::Data(data) => (*data, false),
+            Payload::Data(data) => (data.range(), false),
         };
         let lengths = match is_batch {
             true => (0, data.nbytes),

@@ -10,8 +10,8 @@ use crate::memory::areas::Areas;
 use rushmem_system::signals::without_signals;
 use rushmem_transport::thread;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
-    RemoteAddr, Segment, Transport,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put,
+    RemoteAddr, Segment, SourceBuf, Transport,
 };
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{Builder, scope};
@@ -105,48 +105,36 @@ pub(super) fn transfer(
     let sent: [u64; WORDS] = std::array::from_fn(|i| seed ^ (i as u64 + 1));
     let mut found = [0u64; WORDS];
     let completion = Completion::Now;
-    let source = LocalBuf::source(sent.as_ptr().cast(), size_of_val(&sent));
     let put = Put {
-        dest: at(0),
-        source,
+        remote: at(0),
+        // SAFETY: the source is a local array, which the put has read when it returns.
+        local: unsafe { SourceBuf::new(sent.as_ptr().cast(), size_of_val(&sent)) },
         completion,
     };
-    // SAFETY: the source is a local array, which the put has read when it returns.
-    unsafe { endpoint.put(pe, put) }.map_err(failed("a put to"))?;
+    endpoint.put(pe, put).map_err(failed("a put to"))?;
     endpoint.quiet().map_err(failed("a put to"))?;
-    let dest = LocalBuf {
-        base: found.as_mut_ptr().cast(),
-        nbytes: size_of_val(&found),
+    let get = Get {
+        remote: at(0),
+        // SAFETY: the destination is a local array, which the get has written when it returns.
+        local: unsafe { DestBuf::new(found.as_mut_ptr().cast(), size_of_val(&found)) },
+        completion,
     };
-    // SAFETY: the destination is a local array, which the get has written when it returns.
-    unsafe {
-        endpoint.get(
-            pe,
-            Get {
-                dest,
-                source: at(0),
-                completion,
-            },
-        )
-    }
-    .map_err(failed("a get from"))?;
+    endpoint.get(pe, get).map_err(failed("a get from"))?;
     if found != sent {
         return Err(format!(
             "PE {pe} does not hold what was put there to try it out"
         ));
     }
     let mut amo = |op, operand| {
-        let (dest, width, old) = (at(WORDS), AmoWidth::Eight, OldValue::Returned);
         let request = AmoRequest {
-            dest,
-            width,
+            dest: at(WORDS),
+            width: AmoWidth::Eight,
             op,
             operand,
             condition: 0,
-            old,
         };
-        // SAFETY: the request names no destination of the old value.
-        unsafe { endpoint.amo(pe, request) }.map_err(failed("an atomic operation on"))
+        let done = endpoint.amo(pe, request, OldValue::Returned);
+        done.map_err(failed("an atomic operation on"))
     };
     amo(AmoOp::Swap, seed)?;
     let (added, last) = (amo(AmoOp::Add, 1)?, amo(AmoOp::Fetch, 0)?);

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::LocalBuf;
+use crate::{Buffer, DestBuf, LocalBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The node of a PE. If it has a `heap`, that is the heap of the PE with place 2, and `woken`
@@ -41,8 +41,8 @@ fn heap(offset: u64) -> RemoteAddr {
     }
 }
 
-fn update(op: AmoOp, width: AmoWidth, offset: u64) -> Update {
-    Update {
+fn update(op: AmoOp, width: AmoWidth, offset: u64) -> AmoRequest {
+    AmoRequest {
         op,
         width,
         dest: heap(offset),
@@ -51,48 +51,57 @@ fn update(op: AmoOp, width: AmoWidth, offset: u64) -> Update {
     }
 }
 
-/// Blocks of 8 bytes of the heap.
-fn blocks(offset: u64, stride: usize, n: usize) -> StridedBlocks {
-    let local = LocalBuf {
-        nbytes: 8,
-        ..LocalBuf::EMPTY
-    };
+/// The bytes of three blocks.
+const DATA: [u8; 24] = *b"block 1.block 2.block 3.";
+
+/// Returns blocks of 8 bytes of the heap, from or to the successive blocks of `local`.
+fn blocks<Way>(offset: u64, stride: usize, n: usize, local: Buffer<Way>) -> StridedBlocks<Way> {
     StridedBlocks {
         remote: heap(offset),
         local,
+        nbytes: 8,
         remote_stride: stride,
-        local_stride: 0,
+        local_stride: 8,
         n,
     }
 }
 
-/// The bytes of two blocks.
-const DATA: [u8; 16] = *b"block 1.block 2.";
+/// Returns a put of at most three blocks.
+fn puts(offset: u64, stride: usize, n: usize) -> StridedBlocks<Source> {
+    // SAFETY: a constant, which the put reads.
+    let source = unsafe { SourceBuf::new(const { &DATA }.as_ptr(), 8 * n) };
+    blocks(offset, stride, n, source)
+}
+
+/// Returns a get of blocks, whose destination is not used.
+fn gets(offset: u64, stride: usize, n: usize) -> StridedBlocks<Dest> {
+    blocks(offset, stride, n, DestBuf::EMPTY)
+}
+
+fn append_bytes(batch: &mut Vec<u8>, at: (RemoteAddr, u8), bytes: &[u8]) {
+    // SAFETY: the bytes are borrowed during the call, which copies them.
+    let source = unsafe { SourceBuf::new(bytes.as_ptr(), bytes.len()) };
+    append_put(batch, at, &source);
+}
 
 /// Returns a batch with operations of each kind.
 fn each() -> Vec<u8> {
     let mut batch = Vec::new();
-    append_put(
-        &mut batch,
-        (
-            RemoteAddr {
-                segment: Segment::Static,
-                offset: u64::MAX,
-            },
-            0,
-        ),
-        0,
-    );
-    append_put(&mut batch, (heap(8), 0), MAX_NBYTES).fill(7);
+    let at = RemoteAddr {
+        segment: Segment::Static,
+        offset: u64::MAX,
+    };
+    append_bytes(&mut batch, (at, 0), &[]);
+    append_bytes(&mut batch, (heap(8), 0), &[7; MAX_NBYTES]);
     append_get(&mut batch, (heap(16), 0), MAX_NBYTES);
-    append_put_strided(&mut batch, 0, &blocks(8, 16, 2)).copy_from_slice(&DATA);
-    append_get_strided(&mut batch, 3, &blocks(24, 4, 3));
-    append_update(
+    append_put_strided(&mut batch, 0, &puts(8, 16, 2));
+    append_get_strided(&mut batch, 3, &gets(24, 4, 3));
+    append_amo(
         &mut batch,
         (&update(AmoOp::CompareSwap, AmoWidth::Four, 4), 0),
         true,
     );
-    append_update(
+    append_amo(
         &mut batch,
         (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
         false,
@@ -137,7 +146,7 @@ fn operations_come_as_they_were_sent() {
     };
     assert_eq!(
         next(&mut left),
-        Some((BatchEntry::PutStrided(strides(8, 16), &DATA), 0))
+        Some((BatchEntry::PutStrided(strides(8, 16), &DATA[..16]), 0))
     );
     assert_eq!(
         next(&mut left),
@@ -145,7 +154,7 @@ fn operations_come_as_they_were_sent() {
     );
     let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);
     assert_eq!(next(&mut left), Some((BatchEntry::Fetch(swap), 0)));
-    let add = Update {
+    let add = AmoRequest {
         condition: 0,
         ..update(AmoOp::Add, AmoWidth::Eight, 8)
     };
@@ -170,19 +179,19 @@ fn a_part_of_an_operation_is_none() {
 fn operations_are_carried_out_in_order() {
     let (memory, segments) = memory::<4>(1);
     let (mut batch, mut answers) = (Vec::new(), Vec::new());
-    append_put(&mut batch, (heap(8), 0), 8).copy_from_slice(&40u64.to_ne_bytes());
-    append_update(
+    append_bytes(&mut batch, (heap(8), 0), &40u64.to_ne_bytes());
+    append_amo(
         &mut batch,
         (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
         false,
     );
-    append_update(
+    append_amo(
         &mut batch,
         (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
         true,
     );
     append_get(&mut batch, (heap(0), 0), 16);
-    append_update(
+    append_amo(
         &mut batch,
         (&update(AmoOp::Fetch, AmoWidth::Four, 24), 0),
         true,
@@ -200,10 +209,10 @@ fn operations_are_carried_out_in_order() {
 fn strided_blocks_are_scattered_and_gathered_in_order() {
     let (memory, segments) = memory::<6>(1);
     let (mut batch, mut answers) = (Vec::new(), Vec::new());
-    append_put_strided(&mut batch, 0, &blocks(8, 24, 2)).copy_from_slice(&DATA);
-    append_put(&mut batch, (heap(32), 0), 8).copy_from_slice(b"later on");
-    append_get_strided(&mut batch, 0, &blocks(0, 16, 3));
-    append_get_strided(&mut batch, 0, &blocks(8, 24, 2));
+    append_put_strided(&mut batch, 0, &puts(8, 24, 2));
+    append_bytes(&mut batch, (heap(32), 0), b"later on");
+    append_get_strided(&mut batch, 0, &gets(0, 16, 3));
+    append_get_strided(&mut batch, 0, &gets(8, 24, 2));
     assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
     let ones = [1u64.to_ne_bytes(); 2];
     assert_eq!(
@@ -219,34 +228,26 @@ fn strided_blocks_are_scattered_and_gathered_in_order() {
 #[test]
 fn strided_blocks_that_no_pe_sends_do_no_harm() {
     let (memory, segments) = memory::<4>(1);
-    let refused = |blocks: StridedBlocks, puts: bool| {
-        let (mut batch, mut answers) = (Vec::new(), Vec::new());
-        match puts {
-            true => append_put_strided(&mut batch, 0, &blocks).fill(1),
-            false => append_get_strided(&mut batch, 0, &blocks),
-        }
-        let is_refused =
-            carry_out(&batch, &segments, &ALONE, &mut answers) == Err(Violation::Batch);
+    let refused = |batch: &[u8]| {
+        let mut answers = Vec::new();
+        let is_refused = carry_out(batch, &segments, &ALONE, &mut answers) == Err(Violation::Batch);
         assert!(answers.len() <= MAX_ANSWERS);
         is_refused
     };
-    for puts in [false, true] {
-        assert!(refused(blocks(8, 16, 3), puts), "the last one is outside");
-        assert!(
-            refused(blocks(8, usize::MAX, 3), puts),
-            "the distance overflows"
-        );
-        assert!(
-            refused(blocks(8, usize::MAX - 7, 2), puts),
-            "the address overflows"
-        );
-    }
-    assert!(
-        refused(blocks(0, 0, MAX_ANSWERS / 8 + 1), false),
-        "too many answers"
-    );
+    let both = |offset, stride, n| {
+        let (mut put, mut get) = (Vec::new(), Vec::new());
+        append_put_strided(&mut put, 0, &puts(offset, stride, n));
+        append_get_strided(&mut get, 0, &gets(offset, stride, n));
+        refused(&put) && refused(&get)
+    };
+    assert!(both(8, 16, 3), "the last one is outside");
+    assert!(both(8, usize::MAX, 3), "the distance overflows");
+    assert!(both(8, usize::MAX - 7, 2), "the address overflows");
+    let mut long = Vec::new();
+    append_get_strided(&mut long, 0, &gets(0, 0, MAX_ANSWERS / 8 + 1));
+    assert!(refused(&long), "too many answers");
     let mut empty = Vec::new();
-    append_get_strided(&mut empty, 0, &blocks(0, 8, 3));
+    append_get_strided(&mut empty, 0, &gets(0, 8, 3));
     empty[WORD] = 0;
     assert!(next(&mut &empty[..]).is_none(), "blocks of no bytes");
     assert_ne!(memory[1], 1, "what was within has been stored");
@@ -261,21 +262,23 @@ fn what_no_pe_sends_does_no_harm() {
         append(&mut batch);
         batch
     };
-    assert!(refused(&one(
-        &|batch| append_put(batch, (heap(25), 0), 8).fill(2)
-    )));
+    assert!(refused(&one(&|batch| append_bytes(
+        batch,
+        (heap(25), 0),
+        &[2; 8]
+    ))));
     assert!(refused(&one(&|batch| append_get(
         batch,
         (heap(u64::MAX), 0),
         8
     ))));
     let unaligned = update(AmoOp::Set, AmoWidth::Eight, 4);
-    assert!(refused(&one(&|batch| append_update(
+    assert!(refused(&one(&|batch| append_amo(
         batch,
         (&unaligned, 0),
         true
     ))));
-    assert!(refused(&one(&|batch| append_update(
+    assert!(refused(&one(&|batch| append_amo(
         batch,
         (&unaligned, 0),
         false
@@ -295,13 +298,13 @@ fn a_proxy_carries_out_what_is_for_another_pe_there() {
     let ((own, segments), (others, heap_of_other)) = (memory::<2>(1), memory::<2>(7));
     let node = Node::new(Some(heap_of_other));
     let (mut batch, mut answers) = (Vec::new(), Vec::new());
-    append_put(&mut batch, (heap(0), 2), 8).copy_from_slice(&3u64.to_ne_bytes());
-    append_update(
+    append_bytes(&mut batch, (heap(0), 2), &3u64.to_ne_bytes());
+    append_amo(
         &mut batch,
         (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
         false,
     );
-    append_update(
+    append_amo(
         &mut batch,
         (&update(AmoOp::Add, AmoWidth::Eight, 8), 2),
         true,
@@ -313,7 +316,7 @@ fn a_proxy_carries_out_what_is_for_another_pe_there() {
     );
     assert_eq!(node.woken.load(Relaxed), 1);
     let mut of_nobody = Vec::new();
-    append_put(&mut of_nobody, (heap(0), 3), 8).fill(9);
+    append_bytes(&mut of_nobody, (heap(0), 3), &[9; 8]);
     assert_eq!(
         carry_out(&of_nobody, &segments, &node, &mut answers),
         Err(Violation::Batch)
@@ -341,7 +344,7 @@ fn answers_are_bounded() {
     }
     assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
     assert_eq!(answers.len(), MAX_ANSWERS);
-    append_update(
+    append_amo(
         &mut batch,
         (&update(AmoOp::Fetch, AmoWidth::Four, 0), 0),
         true,

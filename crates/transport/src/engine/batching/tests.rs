@@ -4,8 +4,7 @@
 use super::*;
 use crate::engine::batch::BatchEntry;
 use crate::segments::Segments;
-use crate::{AmoWidth, Segment};
-use std::ptr::null_mut;
+use crate::{AmoWidth, LocalBuf, Segment};
 
 const AT: RemoteAddr = RemoteAddr {
     segment: Segment::Heap,
@@ -14,7 +13,7 @@ const AT: RemoteAddr = RemoteAddr {
 const PEER: Pe = Pe(1);
 /// Room for two puts of a word and a get.
 const LIMIT: usize = 2 * (HEAD + 8) + HEAD;
-const ADD: Update = Update {
+const ADD: AmoRequest = AmoRequest {
     op: AmoOp::Add,
     width: AmoWidth::Four,
     dest: AT,
@@ -22,26 +21,23 @@ const ADD: Update = Update {
     condition: 0,
 };
 
-fn put(word: &[u8]) -> SmallOperation {
-    SmallOperation::Put(AT, LocalBuf::source(word.as_ptr(), word.len()))
+/// Returns the source of a put whose bytes are alive when it is batched.
+fn source(bytes: &[u8]) -> SourceBuf {
+    // SAFETY: each test batches it while the bytes are borrowed or alive.
+    unsafe { SourceBuf::new(bytes.as_ptr(), bytes.len()) }
 }
 
-fn get(bytes: &mut [u8]) -> SmallOperation {
-    SmallOperation::Get(
-        AT,
-        LocalBuf {
-            base: bytes.as_mut_ptr(),
-            nbytes: bytes.len(),
-        },
-    )
+/// Returns the destination of results that each test stores while the bytes are alive.
+fn dest(bytes: &mut [u8]) -> DestBuf {
+    // SAFETY: each test stores results while the bytes are alive.
+    unsafe { DestBuf::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
 /// Adds operations to the batch for the peer. Returns false if there is no room.
-fn add(batcher: &mut Batcher, operations: &[SmallOperation]) -> bool {
+fn add(batcher: &mut Batcher, operations: &mut [SmallOperation<'_>]) -> bool {
     let has_room = batcher.has_room(PEER, operations);
     if has_room {
-        // SAFETY: the callers' memory lives as long as what they batch.
-        unsafe { batcher.add(Proxy::itself(PEER), operations) }
+        batcher.add(Proxy::itself(PEER), operations);
     }
     has_room
 }
@@ -54,16 +50,15 @@ fn take(batcher: &mut Batcher) -> (Vec<u8>, ReplyDestinations) {
 
 #[test]
 fn a_batch_leaves_as_it_was_batched_and_its_answers_are_stored() {
-    let (word, mut bytes, mut old) = ([7u8; 8], [0u8; 2], 0u32);
+    let (word, mut bytes, mut old) = ([7u8; 8], [0u8; 2], [0u8; 4]);
     let mut batcher = Batcher::new(2, (4096, 4096), Instant::now);
-    let fetched = (&raw mut old).cast();
-    let all = [
-        put(&word),
-        get(&mut bytes),
-        SmallOperation::Amo(ADD, null_mut()),
-        SmallOperation::Amo(ADD, fetched),
+    let all = &mut [
+        SmallOperation::Put(AT, &mut source(&word)),
+        SmallOperation::Get(AT, &mut dest(&mut bytes)),
+        SmallOperation::Amo(ADD, &mut None),
+        SmallOperation::Amo(ADD, &mut Some(dest(&mut old))),
     ];
-    assert!(add(&mut batcher, &all));
+    assert!(add(&mut batcher, all));
     assert_eq!((batcher.pes(), batcher.n_operations()), (&[PEER][..], 4));
     assert!(batcher.has_any(PEER) && !batcher.has_any(Pe(0)));
     let (batch, mut answers) = take(&mut batcher);
@@ -83,27 +78,43 @@ fn a_batch_leaves_as_it_was_batched_and_its_answers_are_stored() {
         ]
     );
     assert!(left.is_empty() && !answers.is_empty());
-    // SAFETY: the bytes and the word are alive.
-    unsafe { answers.store(&[&[1, 2][..], &5u32.to_ne_bytes()].concat()) }.expect("all");
+    answers
+        .store(&[&[1, 2][..], &5u32.to_ne_bytes()].concat())
+        .expect("all");
     assert!(answers.is_empty());
-    assert_eq!((bytes, old), ([1, 2], 5));
+    assert_eq!((bytes, old), ([1, 2], 5u32.to_ne_bytes()));
 }
 
 #[test]
 fn a_batch_and_its_answers_are_bounded() {
     let (word, mut bytes) = ([7u8; 8], [0u8; LIMIT - 1]);
     let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
-    assert!(add(&mut batcher, &[put(&word), put(&word)]));
-    assert!(!batcher.has_room(PEER, &[put(&word)]) && batcher.has_room(Pe(0), &[put(&word)]));
-    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    assert!(add(
+        &mut batcher,
+        &mut [
+            SmallOperation::Put(AT, &mut source(&word)),
+            SmallOperation::Put(AT, &mut source(&word))
+        ]
+    ));
+    assert!(
+        !batcher.has_room(PEER, &[SmallOperation::Put(AT, &mut source(&word))])
+            && batcher.has_room(Pe(0), &[SmallOperation::Put(AT, &mut source(&word))])
+    );
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::Get(AT, &mut dest(&mut bytes))]
+    ));
     let (batch, _) = take(&mut batcher);
     assert_eq!(batch.len(), LIMIT);
-    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::Get(AT, &mut dest(&mut bytes))]
+    ));
     assert!(
-        !batcher.has_room(PEER, &[get(&mut [0; 2])]),
+        !batcher.has_room(PEER, &[SmallOperation::Get(AT, &mut dest(&mut [0; 2]))]),
         "no room for the answer"
     );
-    assert!(batcher.has_room(PEER, &[get(&mut [0; 1])]));
+    assert!(batcher.has_room(PEER, &[SmallOperation::Get(AT, &mut dest(&mut [0; 1]))]));
 }
 
 #[test]
@@ -111,27 +122,29 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     let (source, mut dest) = ([1u16, 2, 3, 4, 5, 6], [0u8; 6]);
     let mut batcher = Batcher::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8), Instant::now);
     assert_eq!((batcher.most_blocks(2), batcher.most_blocks(9)), (4, 0));
-    let local = LocalBuf {
-        base: source.as_ptr().cast_mut().cast(),
-        nbytes: 2,
-    };
-    let puts = StridedBlocks {
+    // SAFETY: the words outlive the batch.
+    let local = unsafe { SourceBuf::new(source.as_ptr().cast(), size_of_val(&source)) };
+    let mut puts = StridedBlocks {
         remote: AT,
         local,
+        nbytes: 2,
         remote_stride: 32,
         local_stride: 4,
         n: 3,
     };
-    assert!(add(&mut batcher, &[SmallOperation::PutStrided(puts)]));
-    let gets = StridedBlocks {
-        local: LocalBuf {
-            base: dest.as_mut_ptr(),
-            nbytes: 1,
-        },
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::PutStrided(&mut puts)]
+    ));
+    let mut gets = StridedBlocks {
+        remote: AT,
+        local: self::dest(&mut dest),
+        nbytes: 1,
+        remote_stride: 32,
         local_stride: 2,
-        ..puts
+        n: 3,
     };
-    assert!(!batcher.has_room(PEER, &[SmallOperation::GetStrided(gets)]));
+    assert!(!batcher.has_room(PEER, &[SmallOperation::GetStrided(&mut gets)]));
     let (batch, _) = take(&mut batcher);
     assert_eq!(batch.len(), STRIDED_HEAD + 6);
     let bytes = [source[0], source[2], source[4]].map(u16::to_ne_bytes);
@@ -142,21 +155,25 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     };
     let put = BatchEntry::PutStrided(strides, bytes.as_flattened());
     assert_eq!(batch::next(&mut &batch[..]), Some((put, 0)));
-    assert!(add(&mut batcher, &[SmallOperation::GetStrided(gets)]));
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::GetStrided(&mut gets)]
+    ));
     let (_, mut answers) = take(&mut batcher);
-    // SAFETY: the bytes are alive.
-    unsafe { answers.store(&[7, 8, 9]) }.expect("all");
+    answers.store(&[7, 8, 9]).expect("all");
     assert_eq!(dest, [7, 0, 8, 0, 9, 0]);
 }
 
 #[test]
 fn a_target_carries_out_what_a_full_batch_fetches() {
-    let (mut bytes, mut old) = ([0u8; 60], 0u32);
+    let (mut bytes, mut old) = ([0u8; 60], [0u8; 4]);
     let mut batcher = Batcher::new(2, (MAX_ANSWERS, MAX_ANSWERS), Instant::now);
-    let fetched = (&raw mut old).cast();
     while add(
         &mut batcher,
-        &[get(&mut bytes), SmallOperation::Amo(ADD, fetched)],
+        &mut [
+            SmallOperation::Get(AT, &mut dest(&mut bytes)),
+            SmallOperation::Amo(ADD, &mut Some(dest(&mut old))),
+        ],
     ) {}
     let (batch, expected) = take(&mut batcher);
     assert_eq!(
@@ -185,7 +202,10 @@ fn only_a_lone_operation_leaves_at_once() {
     assert!(batcher.begin_lone(PEER), "the first one");
     assert!(!batcher.begin_lone(PEER), "the first one may be leaving");
     batcher.busy_until = None;
-    assert!(add(&mut batcher, &[put(&[1; 8])]));
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::Put(AT, &mut source(&[1; 8]))]
+    ));
     assert!(!batcher.begin_lone(PEER), "something is batched");
     assert!(
         batcher.begin_lone(Pe(2)),
@@ -229,12 +249,17 @@ fn a_session_batches_more_and_for_proxies() {
     let proxy = batcher.proxy(&Nodes, Pe(3), &heap);
     assert_eq!(proxy, Proxy { pe: PEER, place: 3 });
     for _ in 0..4 {
-        assert!(batcher.has_room(PEER, &[put(&word)]));
-        // SAFETY: the word is alive.
-        unsafe { batcher.add(proxy, &[put(&word)]) };
+        assert!(batcher.has_room(PEER, &[SmallOperation::Put(AT, &mut source(&word))]));
+        batcher.add(proxy, &mut [SmallOperation::Put(AT, &mut source(&word))]);
     }
     assert!(
-        !batcher.has_room(PEER, &[put(&word), put(&word)]),
+        !batcher.has_room(
+            PEER,
+            &[
+                SmallOperation::Put(AT, &mut source(&word)),
+                SmallOperation::Put(AT, &mut source(&word))
+            ]
+        ),
         "twice the usual limit"
     );
     let looks: Vec<bool> = (0..2 * LOOKS)
@@ -254,7 +279,9 @@ fn a_session_batches_more_and_for_proxies() {
     batcher.session(false);
     batcher.has_grown = true;
     assert!(
-        !batcher.in_session() && !batcher.has_room(PEER, &[put(&word)]) && !batcher.skip_poll()
+        !batcher.in_session()
+            && !batcher.has_room(PEER, &[SmallOperation::Put(AT, &mut source(&word))])
+            && !batcher.skip_poll()
     );
     let (batch, _) = take(&mut batcher);
     assert_eq!(
@@ -267,14 +294,19 @@ fn a_session_batches_more_and_for_proxies() {
 fn nothing_is_sent_or_stored_after_a_loss() {
     let mut bytes = [0u8; 8];
     let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
-    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::Get(AT, &mut dest(&mut bytes))]
+    ));
     batcher.forget();
     assert!(batcher.pes().is_empty() && !batcher.has_any(PEER) && batcher.n_operations() == 0);
-    assert!(add(&mut batcher, &[get(&mut bytes)]));
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::Get(AT, &mut dest(&mut bytes))]
+    ));
     let (_, mut answers) = take(&mut batcher);
     answers.forget();
-    // SAFETY: nothing is stored.
-    unsafe { answers.store(&[1; 8]) }.expect_err("nothing is wanted");
+    answers.store(&[1; 8]).expect_err("nothing is wanted");
     assert_eq!(bytes, [0; 8]);
 }
 
@@ -284,10 +316,15 @@ fn answers_of_another_length_are_refused() {
         let mut words = [[0u8; 4]; 2];
         let [first, second] = &mut words;
         let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
-        assert!(add(&mut batcher, &[get(first), get(second)]));
+        assert!(add(
+            &mut batcher,
+            &mut [
+                SmallOperation::Get(AT, &mut dest(first)),
+                SmallOperation::Get(AT, &mut dest(second))
+            ]
+        ));
         let (_, mut answers) = take(&mut batcher);
-        // SAFETY: the words are alive.
-        let stored = unsafe { answers.store(&vec![3; nbytes]) };
+        let stored = answers.store(&vec![3; nbytes]);
         assert_eq!(stored, Err(Violation::Unrequested), "{nbytes} bytes");
         assert!(answers.is_empty());
         assert_eq!(words, [[0; 4]; 2]);
@@ -300,10 +337,16 @@ fn the_memory_of_long_batches_is_freed_with_the_last_session() {
     let mut batcher = Batcher::new(2, (LIMIT, 4096), Instant::now);
     batcher.session(true);
     batcher.session(true);
-    assert!(add(&mut batcher, &[put(&word)]));
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::Put(AT, &mut source(&word))]
+    ));
     let mut batch = take(&mut batcher).0;
     batch.clear();
-    assert!(add(&mut batcher, &[put(&word)]));
+    assert!(add(
+        &mut batcher,
+        &mut [SmallOperation::Put(AT, &mut source(&word))]
+    ));
     batcher.take(PEER, &mut batch, &mut ReplyDestinations::default());
     let capacity = |batcher: &Batcher| batcher.by_pe[PEER].batch.capacity();
     batcher.session(false);

@@ -40,7 +40,7 @@ fn updates() -> impl Iterator<Item = Request> {
                 segment,
                 offset: 1 << 40,
             };
-            let update = Some(Update {
+            let update = Some(AmoRequest {
                 op,
                 width,
                 dest,

@@ -1,6 +1,6 @@
 //! The man pages of section 3: one for each group of routines, and a link to it for each routine.
 //!
-//! Prototypes are made from the tables of the headers, descriptions from ci/spec/manual.txt. A page
+//! Prototypes are made from the tables of the headers, descriptions from crates/shmem-c/spec/manual.txt. A page
 //! in that file has these parts:
 //! - `# NAME: SECTIONS`: the name of the page, the sections of the standard that it describes, and
 //!   the routines or families of routines without a section, such as extensions;
@@ -10,7 +10,7 @@
 //!   `Argument NAME:`, for an argument whose meaning differs from the common one.
 //!
 //! The last part of the file has the common meanings of the arguments. The example of a page is the
-//! program ci/spec/examples/NAME.c.
+//! program crates/shmem-c/spec/examples/NAME.c.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use roff::{Inline, Roff, bold, italic, roman};
 
 use spec::table::{CFunction, SpecTable};
 
-const TEXT: &str = include_str!("../../spec/manual.txt");
+const TEXT: &str = include_str!("../../../crates/shmem-c/spec/manual.txt");
 
 /// A man page.
 pub struct ManPage {
@@ -32,7 +32,7 @@ pub struct ManPage {
     pub text: String,
 }
 
-/// A page of ci/spec/manual.txt.
+/// A page of crates/shmem-c/spec/manual.txt.
 struct Described<'a> {
     name: &'a str,
     sections: Vec<&'a str>,
@@ -267,7 +267,7 @@ fn conforms(page: &Described<'_>, of_page: &[&CFunction]) -> String {
 
 /// Adds the example: its first comment as text, then the program.
 fn example(roff: &mut Roff, name: &str) {
-    let file = format!("../spec/examples/{name}.c");
+    let file = format!("../../crates/shmem-c/spec/examples/{name}.c");
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file))
         .unwrap_or_else(|error| panic!("{file}: {error}"));
     let (about, program) = text

@@ -19,7 +19,6 @@ const TOP: &[&str] = &[
     "crates",
     "docs",
     "launcher",
-    "race",
     "sys",
 ];
 

@@ -79,7 +79,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/trace",
             "crates/wire",
             "crates/log",
-            "race/interface",
+            "crates/race/interface",
         ],
     ),
     (
@@ -95,17 +95,26 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crates/shmem-c",
         &["crates/runtime", "crates/providers", "crates/trace"],
     ),
-    ("crates/librushmem", &["crates/runtime", "crates/providers"]),
-    ("race/interface", &[]),
-    ("race/detector", &["crates/locate", "race/interface"]),
-    ("race/library", &["race/detector", "race/interface"]),
+    (
+        "crates/shmem-c/librushmem",
+        &["crates/runtime", "crates/providers"],
+    ),
+    ("crates/race/interface", &[]),
+    (
+        "crates/race/detector",
+        &["crates/locate", "crates/race/interface"],
+    ),
+    (
+        "crates/race/library",
+        &["crates/race/detector", "crates/race/interface"],
+    ),
     ("sys/*", &[]),
-    ("launcher/charts", &[]),
-    ("launcher/man-pages", &[]),
+    ("benches/shmem-perf/charts", &[]),
+    ("launcher/oshrun/man-pages", &[]),
     (
         "launcher/oshrun",
         &[
-            "launcher/man-pages",
+            "launcher/oshrun/man-pages",
             "crates/bootstrap",
             "crates/explain",
             "crates/topology",
@@ -114,8 +123,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "launcher/shmem-info",
         &[
-            "launcher/charts",
-            "launcher/man-pages",
+            "benches/shmem-perf/charts",
+            "launcher/oshrun/man-pages",
             "crates/runtime",
             "crates/providers",
             "crates/collectives",
@@ -146,8 +155,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "benches/shmem-perf",
         &[
             "benches/perf-parts",
-            "launcher/charts",
-            "launcher/man-pages",
+            "benches/shmem-perf/charts",
+            "launcher/oshrun/man-pages",
             "sys/ucx-sys",
             "sys/libfabric-sys",
         ],
@@ -155,31 +164,35 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ci/task-support", &[]),
     (
         "ci/installation",
-        &["ci/spec", "ci/task-support", "benches/perf-parts"],
+        &[
+            "crates/shmem-c/spec",
+            "ci/task-support",
+            "benches/perf-parts",
+        ],
     ),
     ("ci/dist", &["ci/installation", "ci/task-support"]),
     ("ci/documents", &["ci/installation", "ci/task-support"]),
     ("ci/tidy", &["ci/task-support"]),
     ("ci/verbs", &["ci/installation", "ci/task-support"]),
     ("ci/mutants", &["ci/task-support"]),
-    ("ci/spec", &[]),
+    ("crates/shmem-c/spec", &[]),
     (
         "ci/xtask",
-        &["ci/installation", "ci/spec", "ci/task-support"],
+        &["ci/installation", "crates/shmem-c/spec", "ci/task-support"],
     ),
     ("ci/testkit", &[]),
     ("ci/faults", &[]),
     ("ci/conformance", &["crates/transport", "ci/testkit"]),
     ("ci/strict-fabric", &["sys/libfabric-sys"]),
     ("ci/loom", &[]),
-    ("ci/interop", &["crates/shmem", "ci/spec"]),
+    ("ci/interop", &["crates/shmem", "crates/shmem-c/spec"]),
 ];
 
 /// The crates that tests of any crate may import, too: those that exist for tests, the tables of
 /// the standard, and `crates/transport` for transports that tests define.
 const TESTS_MAY_IMPORT: &[&str] = &[
     "ci/testkit",
-    "ci/spec",
+    "crates/shmem-c/spec",
     "ci/conformance",
     "ci/strict-fabric",
     "crates/transport",

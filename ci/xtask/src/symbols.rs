@@ -1,5 +1,5 @@
 //! `cargo xtask symbols PREFIX`: compares the exports of an installed library with the tables of
-//! the standard (ci/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of Fortran
+//! the standard (crates/shmem-c/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of Fortran
 //! (fortran.csv).
 //!
 //! The library must export each function and its twin for profiling tools, and no other symbol.
@@ -22,7 +22,7 @@ use task_support::workspace::Workspace;
 pub struct SymbolsFlags {
     /// Prefix of the installed library
     pub prefix: PathBuf,
-    /// Write the interface of the installed headers to ci/spec/abi-1.txt
+    /// Write the interface of the installed headers to crates/shmem-c/spec/abi-1.txt
     #[arg(long)]
     accept: bool,
 }

@@ -1,5 +1,5 @@
 //! The Fortran routines of Rushmem: those of OpenSHMEM 1.4, the last version that specifies them,
-//! and a few of other libraries (ci/spec/fortran.csv). The bodies read their arguments and call the
+//! and a few of other libraries (crates/shmem-c/spec/fortran.csv). The bodies read their arguments and call the
 //! same functions of the runtime as the C functions do.
 //!
 //! Fortran compilers look for `SHMEM_PUT8` under the symbol `shmem_put8_`: gfortran, flang, ifx,

@@ -1,6 +1,7 @@
 //! Runs the programs of tests/programs, which check the standard clause by clause, in many
 //! settings: numbers of PEs, transports, nodes, and observers. A failed check prints the number of
-//! its point in ci/spec/semantics.md. The programs of the guide in C run in the same settings.
+//! its point in crates/shmem-c/spec/semantics.md. The programs of the guide in C run in the same
+//! settings.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -738,12 +739,11 @@ fn every_program_on_64_pes() {
     }
 }
 
-/// Returns the routines that ci/spec/fortran.csv marks as offered.
+/// Returns the routines that crates/shmem-c/spec/fortran.csv marks as offered.
 fn fortran_routines() -> BTreeSet<String> {
-    let table = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/fortran.csv"),
-    )
-    .expect("the table is in the repository");
+    let table =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("spec/fortran.csv"))
+            .expect("the table is in the repository");
     let offered = table.lines().filter_map(|line| {
         let [name, offered, form] = line
             .splitn(4, ',')

@@ -1,5 +1,5 @@
 //! Compares the binary interface of the installed headers with the one that the repository promises
-//! (ci/spec/abi-1.txt): the prototypes of all C functions, the values of constants, and the sizes
+//! (crates/shmem-c/spec/abi-1.txt): the prototypes of all C functions, the values of constants, and the sizes
 //! of types.
 //!
 //! A compiler that reads the headers reports all of these. The tables from which the headers were
@@ -13,7 +13,7 @@ use task_support::process::{capture, run};
 use task_support::workspace::Workspace;
 
 /// The file with the interface of librushmem.so.1.
-const PROMISED: &str = "ci/spec/abi-1.txt";
+const PROMISED: &str = "crates/shmem-c/spec/abi-1.txt";
 /// The types whose sizes are promised.
 const TYPES: [&str; 9] = [
     "shmem_team_t",

@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_is_ours_or_of_others_is_not_mentioned() {
         assert_eq!(warnings(&KNOWN), [""; 0]);
-        let others = include_str!("../../../../ci/spec/env.csv").lines();
+        let others = include_str!("../../../shmem-c/spec/env.csv").lines();
         let others: Vec<&str> = others.filter_map(|line| line.split(',').next()).collect();
         let known: Vec<&str> = crate::settings::ALL
             .iter()

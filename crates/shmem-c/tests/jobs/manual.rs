@@ -6,8 +6,8 @@ use std::path::Path;
 
 use testkit::{Job, compile, prefix};
 
-const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/spec/examples");
-const INTERFACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/spec/abi-1.txt");
+const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/spec/examples");
+const INTERFACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/spec/abi-1.txt");
 const EXPECTED: &str = "/* Prints on 4 PEs, in any order:\n";
 
 fn sorted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -1,4 +1,4 @@
-//! The table of where each point of ci/spec/semantics.md is checked, or why it is not. The table is
+//! The table of where each point of crates/shmem-c/spec/semantics.md is checked, or why it is not. The table is
 //! compared with that list and with the files that it names, so that a point without a check is
 //! found.
 
@@ -111,7 +111,7 @@ const POINTS: [(u32, Where); 86] = [
 
 #[test]
 fn every_point_of_the_list_has_a_place() {
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/semantics.md");
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("spec/semantics.md");
     let list = std::fs::read_to_string(list).expect("the list is in the repository");
     let numbers: Vec<u32> = list
         .lines()

@@ -2,7 +2,7 @@
  *
  * PE 0 first prints `n_pes N`, so that a test finds processes that were started as jobs of one PE,
  * and in the end `PASS` or `FAILED`. A failed check prints `FAIL point N PE p: ...`, where N is a
- * point of ci/spec/semantics.md, or 0.
+ * point of crates/shmem-c/spec/semantics.md, or 0.
  */
 #ifndef CHECK_H
 #define CHECK_H

@@ -2,9 +2,9 @@
 //! Rust sources.
 
 const SOURCES: [&str; 3] = [
-    "../shmem-c/src/longdouble.c",
-    "../shmem-c/src/fortran/quad.c",
-    "../shmem-c/src/fortran/units.c",
+    "../src/longdouble.c",
+    "../src/fortran/quad.c",
+    "../src/fortran/units.c",
 ];
 
 fn main() {

@@ -98,11 +98,17 @@ pub(crate) fn set_at_once(are_at_once: bool) {
     ARE_AT_ONCE.store(are_at_once, Relaxed);
 }
 
+/// Returns true if two threads of the program may be in the library at once.
+#[inline(always)]
+pub(crate) fn are_at_once() -> bool {
+    ARE_AT_ONCE.load(Relaxed)
+}
+
 /// Returns true if no other thread can be in the library, neither one of the program nor one that
 /// carries out a request.
 #[inline(always)]
 pub(crate) fn is_alone() -> bool {
-    !ARE_AT_ONCE.load(Relaxed) && !has_requests()
+    !are_at_once() && !has_requests()
 }
 
 /// Adds to a counter, without a locked instruction if the thread is alone in the library. Returns

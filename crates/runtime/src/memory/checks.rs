@@ -13,8 +13,7 @@ use crate::memory::{address, constants, shortage, statics};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
 use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Returns the segment and the offset of `nbytes` bytes at `addr`. Ends the job with an error if
 /// they are not symmetric, if there is no PE `pe`, or if `SHMEM_CHECK` finds a mistake in the
@@ -181,22 +180,12 @@ pub(crate) fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
         }
 }
 
-/// A number that grows when a block is freed or moved, or the allocator is replaced.
-static ENDED: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// The last two objects that this thread has found, the newer one first: the start, the end,
-    /// and [`ENDED`] at that time.
-    static LAST: Cell<[(usize, usize, u64); 2]> = const { Cell::new([(0, 0, 0); 2]) };
-}
-
 /// The start and the end of the last two objects, the newer one first, that a thread has found
 /// while no other thread was in the library.
 static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
 
 /// Forgets the last objects, after one was freed or moved, or the allocator was replaced.
 pub(crate) fn forget_blocks() {
-    ENDED.fetch_add(1, Relaxed);
     KNOWN
         .as_flattened()
         .iter()
@@ -217,7 +206,7 @@ pub(crate) fn is_known_object(addr: usize, nbytes: usize) -> bool {
 /// Ends the job with an error unless `nbytes` bytes at `addr`, which is in this segment, are within
 /// one object: a block of the heap or a static variable. Returns false if no object is known there,
 /// as in the static data of a program without a symbol table. `argument` is the name of the address
-/// in the call. The lock of the allocator is not taken if the object is one of the last two.
+/// in the call.
 #[inline(always)]
 fn require_object(
     call: Call,
@@ -226,18 +215,10 @@ fn require_object(
     segment: Segment,
     (addr, nbytes): (usize, usize),
 ) -> bool {
-    let ended = ENDED.load(Relaxed);
-    let is_within = |(start, end, ended_then): (usize, usize, u64)| {
-        ended_then == ended && addr >= start && addr < end && nbytes <= end - addr
-    };
-    let [newer, older] = LAST.get();
-    is_within(newer)
-        || is_within(older)
-        || find_object(call, job, argument, segment, (addr, nbytes), (ended, newer))
+    is_known_object(addr, nbytes) || find_object(call, job, argument, segment, (addr, nbytes))
 }
 
-/// Works as [`require_object`], for an object that is neither of the last two. `newer` is the last
-/// one.
+/// Works as [`require_object`], for an object that is neither of the last two.
 #[cold]
 #[inline(never)]
 fn find_object(
@@ -246,7 +227,6 @@ fn find_object(
     argument: &str,
     segment: Segment,
     (addr, nbytes): (usize, usize),
-    (ended, newer): (u64, (usize, usize, u64)),
 ) -> bool {
     let held = match segment {
         Segment::Heap => job.allocator().as_ref().map(|allocator| {
@@ -264,7 +244,7 @@ fn find_object(
             "argument {argument}: {nbytes} bytes at {addr:#x} {why}"
         );
     });
-    LAST.set([(object.start, object.end, ended), newer]);
+    // Other threads could free the block while this one records it.
     if thread::is_alone() {
         for (older, newer) in KNOWN[1].iter().zip(&KNOWN[0]) {
             older.store(newer.load(Relaxed), Relaxed);

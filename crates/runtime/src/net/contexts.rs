@@ -9,8 +9,7 @@
 
 use crate::call::thread::{self, Caller};
 use crate::call::{Call, fail};
-use crate::constants::{SHMEM_CTX_PRIVATE, SHMEM_THREAD_MULTIPLE};
-use crate::job;
+use crate::constants::SHMEM_CTX_PRIVATE;
 use crate::job::handle::{ContextHandle, TeamHandle};
 use crate::job::members::Members;
 use crate::memory::address::{self, ExistingPe, PeNumber};
@@ -394,11 +393,6 @@ pub(crate) fn add(
         registry.alive.insert(handle, entry);
         Some(handle)
     })
-}
-
-/// Returns true if several threads may be in the library at once.
-pub(crate) fn are_threads_at_once() -> bool {
-    job::known().is_none_or(|job| job.thread_level >= SHMEM_THREAD_MULTIPLE)
 }
 
 /// Returns the largest index that any context has had; 0 if there was only the default one.

@@ -96,7 +96,7 @@ pub(crate) fn existing(call: Call, ctx: ContextHandle) -> Option<UsedEndpoint> {
     if !entry.is_of(ctx) {
         return None;
     }
-    if contexts::are_threads_at_once() {
+    if thread::are_at_once() {
         return entry.locked();
     }
 
@@ -213,7 +213,7 @@ pub(crate) fn complete(call: Call) {
 /// the provider does not know the numbers, if an endpoint has failed, or if other threads may issue
 /// operations meanwhile.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
-    if contexts::are_threads_at_once() || thread::request_call().is_some() {
+    if thread::are_at_once() || thread::request_call().is_some() {
         return None;
     }
 
@@ -263,7 +263,7 @@ pub(crate) fn current_call() -> Call {
     }
     // SAFETY: the pointer is null or made of a `&'static CallName` in `set_call`.
     let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
-    let call = call.filter(|_| !contexts::are_threads_at_once());
+    let call = call.filter(|_| !thread::are_at_once());
     call.map_or(call!("an operation over the network"), Call)
 }
 

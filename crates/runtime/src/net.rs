@@ -5,7 +5,6 @@
 pub mod contexts;
 pub(crate) mod copy;
 mod doorbell;
-pub(crate) mod endpoints;
 pub(crate) mod flags;
 pub(crate) mod network;
 pub mod order;

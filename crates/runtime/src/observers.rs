@@ -100,53 +100,56 @@ pub(crate) fn observe<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() -
     make()
 }
 
-/// Makes an access by calling `make`, and shows it to observers. `is_mapped` says whether its
-/// memory is mapped here. `make` sets its argument if a compare-and-swap has found the expected
-/// value, and so has written.
+/// An access that observers see, if there are any. It ends when this is dropped.
+pub(crate) struct ObservedAccess(ManuallyDrop<Option<OngoingEvent>>);
+
+/// Shows observers the begin of an access. `is_mapped` says whether its memory is mapped here.
 #[inline(always)]
-pub(crate) fn access<R>(
-    describe: impl FnOnce() -> Event,
-    is_mapped: bool,
-    make: impl FnOnce(&mut bool) -> R,
-) -> R {
-    // `end_access` calls the destructor, so that it is not inlined here.
-    let mut begun = ManuallyDrop::new(None);
+pub(crate) fn access(describe: impl FnOnce() -> Event, is_mapped: bool) -> ObservedAccess {
+    let mut observed = ObservedAccess(ManuallyDrop::new(None));
     if any() {
-        begin_access(&mut begun, describe, is_mapped);
+        observed.begin(describe, is_mapped);
     }
-    let mut has_written = false;
-    let result = make(&mut has_written);
-    if begun.is_some() {
-        end_access(&mut begun, has_written);
-    }
-    result
+    observed
 }
 
-#[cold]
-#[inline(never)]
-fn begin_access(
-    begun: &mut Option<OngoingEvent>,
-    describe: impl FnOnce() -> Event,
-    is_mapped: bool,
-) {
-    let begun = begun.insert(OngoingEvent::new(describe()));
-    begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
-    begun.begin();
+impl ObservedAccess {
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, describe: impl FnOnce() -> Event, is_mapped: bool) {
+        let begun = self.0.insert(OngoingEvent::new(describe()));
+        begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
+        begun.begin();
+    }
+
+    /// Records that a compare-and-swap has found the expected value, and so has written.
+    #[inline(always)]
+    pub(crate) fn set_written(&self) {
+        if let Some(begun) = &*self.0
+            && begun.has(Observer::Writes)
+        {
+            let Event {
+                call, pe, remote, ..
+            } = begun.event;
+            writes::record(call, pe, remote);
+        }
+    }
+
+    // Calls the destructor of the event, so that it is not inlined in each access.
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self) {
+        *self.0 = None;
+    }
 }
 
-#[cold]
-#[inline(never)]
-fn end_access(begun: &mut Option<OngoingEvent>, has_written: bool) {
-    if let Some(begun) = begun
-        && has_written
-        && begun.has(Observer::Writes)
-    {
-        let Event {
-            call, pe, remote, ..
-        } = begun.event;
-        writes::record(call, pe, remote);
+impl Drop for ObservedAccess {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            self.end();
+        }
     }
-    *begun = None;
 }
 
 /// Begins an event, if an observer is active, for a call with several exits.

@@ -34,8 +34,8 @@ use crate::memory::address;
 use crate::memory::{checks, range, symmetric_location};
 use crate::net::contexts::DefaultContext;
 use crate::net::flags;
+use crate::net::order;
 use crate::net::polls;
-use crate::net::{network, order};
 use crate::observers::{self, Action, Event};
 use crate::sync::backoff;
 use core::ffi::{c_int, c_long};
@@ -275,7 +275,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
         observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
-    network::count_test(is_taken);
+    polls::count_test(is_taken);
     polls::count(call, lock.word.addr(), PolledObject::Lock);
     c_int::from(!is_taken)
 }

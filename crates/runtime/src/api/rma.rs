@@ -8,7 +8,6 @@
 use crate::call::{Call, fail};
 use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use crate::net::contexts::{Context, PeArgument};
-use crate::net::network;
 use crate::net::polls;
 use crate::net::remote::{self, Access};
 use crate::observers::Argument;
@@ -219,7 +218,7 @@ fn g_elsewhere<T: Element, C: Context>(
         Some(from) => {
             // SAFETY: `from` is mapped for an element.
             let value = unsafe { mem::load(from) };
-            network::count_read();
+            polls::count_read();
             polls::count(
                 call,
                 source.addr(),

@@ -12,7 +12,7 @@ use crate::memory::address::{mapped, mapped_atomic};
 use crate::memory::checks::require_aligned;
 use crate::memory::range::symmetric;
 use crate::net::contexts::{Context, PeArgument};
-use crate::net::network;
+use crate::net::polls;
 use crate::net::remote::{Access, Completion, update_mapped};
 use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
@@ -196,7 +196,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     }
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let value = unsafe { u64::fetch(sig_addr) };
-    network::count_read();
+    polls::count_read();
     observers::report(|| Event::new(call, Action::Seen).with_bytes(sig_addr, size_of::<u64>()));
     value
 }

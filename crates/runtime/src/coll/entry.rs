@@ -9,7 +9,7 @@ use crate::job::caller::{self, warn_once};
 use crate::job::handle::TeamHandle;
 use crate::job::{self, Job};
 use crate::memory::range::{SymmetricRange, symmetric, symmetric_source};
-use crate::net::{endpoints, network};
+use crate::net::network;
 use crate::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use crate::teams::active_set;
 use crate::teams::active_set::{PsyncPurpose, PsyncUse};
@@ -142,7 +142,7 @@ impl<'a> CollectiveEntry<'a> {
             requests::complete(team);
         }
         if network::is_open() {
-            endpoints::set_call(call);
+            network::set_call(call);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::job;
 use crate::memory::primitive::AtomicU32;
 use crate::memory::symmetric_location;
 use crate::net::flags;
-use crate::net::{endpoints, network};
+use crate::net::network;
 use crate::process;
 use crate::process::time::nanoseconds;
 use rushmem_explain::process::pid_namespace;
@@ -263,7 +263,7 @@ fn show_in_flight() -> bool {
     if !network::is_open() {
         return false;
     }
-    let in_flight = endpoints::in_flight().map(|by_pe| InFlight {
+    let in_flight = network::in_flight().map(|by_pe| InFlight {
         n: by_pe.values().sum(),
         targets: by_pe.keys().take(MAX_LISTED).map(|pe| pe.0).collect(),
         more: by_pe.len() > MAX_LISTED,
@@ -422,7 +422,7 @@ pub(crate) fn show_operations(peers: &[Pe], n: u64) {
     match OPERATIONS.get() {
         0 => {
             let since = nanoseconds() - LONG.as_nanos() as u64;
-            OPERATIONS.set(add(since, (endpoints::current_call(), subject)));
+            OPERATIONS.set(add(since, (network::current_call(), subject)));
         }
         number => {
             let since = change_wait(number, |wait| {

@@ -14,7 +14,7 @@ use crate::call::warning::warning;
 use crate::coll::{collectives, requests};
 use crate::diagnosis::{finalizing, status};
 use crate::memory::{address, checks};
-use crate::net::{endpoints, network};
+use crate::net::network;
 use crate::observers::races;
 use crate::process::time::nanoseconds;
 use crate::teams::active_set;
@@ -79,13 +79,13 @@ pub(crate) fn close(call: Call) {
     if network::is_open() {
         // A PE must not close its network while others still have operations on its memory, for
         // example on the flags of the barrier.
-        endpoints::complete(call);
+        network::complete(call);
         let waits = status::show(nanoseconds(), (call, Subject::Exit));
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }
         drop(waits);
-        endpoints::close();
+        network::close();
     }
     active_set::clear();
     registry::teams().clear();

@@ -12,7 +12,7 @@ use crate::call::call;
 use crate::call::warning::warning;
 use crate::diagnosis::status::{self, ShownWait};
 use crate::job::{self, Job};
-use crate::net::{endpoints, network};
+use crate::net::network;
 use crate::process;
 use crate::process::time::nanoseconds;
 use core::ffi::{c_int, c_void};
@@ -91,7 +91,7 @@ fn await_all_exits(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {
-            endpoints::complete(call!("exit"));
+            network::complete(call!("exit"));
         }
         // After the limit there is no receiver.
         let _ = done.send(job.session().barrier().is_ok());
@@ -104,7 +104,7 @@ fn await_all_exits(job: &'static Job) -> bool {
 /// may have ended.
 fn end_unfinalized(job: &Job) {
     process::set_job_ended();
-    endpoints::close();
+    network::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         warning!("no PE called shmem_finalize; call it before the program ends");
     }

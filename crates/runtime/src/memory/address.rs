@@ -5,9 +5,7 @@
 //! delta, and an addition. If a compare fails, the access takes the cold path, which uses the
 //! network or reports the error. While accesses are observed (`SHMEM_CHECK`, `SHMEM_STATS`,
 //! `SHMEM_TRACE`, explanations of long waits), the segments of the fast path are closed, so that
-//! every access takes the cold path and is observed there. When PEs outnumber the usable CPUs, gets
-//! and fetching atomic operations use a table in which no PE is mapped, so that they take the cold
-//! path, which counts them as possible polls.
+//! every access takes the cold path and is observed there.
 #![allow(unsafe_code)]
 
 use crate::memory::statics;
@@ -40,8 +38,8 @@ struct OwnSegment {
     /// The table for atomic operations and signals: `deltas`, or one in which no PE is mapped if
     /// the network carries these out on every PE.
     word_deltas: AtomicPtr<isize>,
-    /// The tables for gets and for fetching atomic operations: those above, or one in which no PE
-    /// is mapped if polls are counted.
+    /// The tables for gets and for fetching atomic operations, by which a program may poll: see
+    /// [`set_polls_counted`].
     polled_deltas: AtomicPtr<isize>,
     polled_word_deltas: AtomicPtr<isize>,
 }
@@ -234,8 +232,11 @@ pub(crate) fn set_atomics_by_network(by_network: bool) {
     }
 }
 
-/// Sets whether accesses by which a program may poll take the cold path, which counts them. Called
-/// after [`set_atomics_by_network`].
+/// Sets whether accesses by which a program may poll take the cold path, which counts them, as when
+/// PEs outnumber the usable CPUs. Called after [`set_atomics_by_network`].
+///
+/// These accesses have tables of their own, and use one in which no PE is mapped while they are
+/// counted. So where they are not, counting costs the fast path nothing: no test, no instruction.
 pub(crate) fn set_polls_counted(count: bool) {
     for own in [&MAP.heap, &MAP.statics] {
         let table = |mapped: &AtomicPtr<isize>| match count {
@@ -302,7 +303,7 @@ pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: impl PeNumber) -> 
     bytes(address, nbytes, pe, |own| &own.deltas)
 }
 
-/// Works as [`mapped`] for a get, and returns `None` where polls are counted.
+/// Works as [`mapped`] for a get.
 #[inline(always)]
 pub(crate) fn mapped_polled<T>(
     address: *const T,
@@ -391,14 +392,13 @@ pub(crate) fn mapped_atomic<T>(address: *const T, pe: impl PeNumber) -> Option<*
     word(address, pe, |own| &own.word_deltas)
 }
 
-/// Works as [`mapped_word`] for a get, and returns `None` where polls are counted.
+/// Works as [`mapped_word`] for a get.
 #[inline(always)]
 pub(crate) fn mapped_polled_word<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_deltas)
 }
 
-/// Works as [`mapped_atomic`] for an operation that returns the old value, and returns `None` where
-/// polls are counted.
+/// Works as [`mapped_atomic`] for an operation that returns the old value.
 #[inline(always)]
 pub(crate) fn mapped_polled_atomic<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_word_deltas)

@@ -3,7 +3,6 @@
 
 use crate::memory::address;
 use crate::memory::range::SymmetricRange;
-use crate::net::endpoints;
 use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use core::ffi::c_int;
@@ -55,7 +54,7 @@ impl SymmetricRange {
             local: unsafe { DestBuf::new(self.start(), nbytes) },
             completion: Completion::Now,
         };
-        let done = endpoints::library().get(pe, get);
+        let done = network::library_endpoint().get(pe, get);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -87,7 +86,7 @@ impl SymmetricRange {
             local: unsafe { SourceBuf::new(self.start(), self.nbytes()) },
             completion: Completion::AtQuiet,
         };
-        let done = endpoints::library().put(pe, put);
+        let done = network::library_endpoint().put(pe, put);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -116,7 +115,7 @@ impl SymmetricRange {
                 local: unsafe { DestBuf::new(to, nbytes) },
                 completion,
             };
-            let done = endpoints::library().get(pe, get);
+            let done = network::library_endpoint().get(pe, get);
             network::or_fail(LIBRARY_CALL, done);
         }
         if several {
@@ -160,7 +159,7 @@ impl SymmetricRange {
                 local_stride: sst * elem_bytes,
                 n: nelems,
             };
-            let done = endpoints::library().put_strided(pe, blocks);
+            let done = network::library_endpoint().put_strided(pe, blocks);
             network::or_fail(LIBRARY_CALL, done);
             return complete_before_flags(pe);
         };
@@ -202,7 +201,7 @@ impl SymmetricRange {
 /// locally and remotely.
 pub(crate) fn complete_copies() {
     if network::is_open() {
-        let done = endpoints::library().quiet();
+        let done = network::library_endpoint().quiet();
         network::or_fail(LIBRARY_CALL, done);
     }
 }
@@ -218,7 +217,7 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
         local: unsafe { SourceBuf::new(source, nbytes) },
         completion: Completion::Now,
     };
-    let done = endpoints::library().put(pe, put);
+    let done = network::library_endpoint().put(pe, put);
     network::or_fail(LIBRARY_CALL, done);
     complete_before_flags(pe);
 }
@@ -227,7 +226,7 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
 /// does not order after the data.
 fn complete_before_flags(pe: Pe) {
     if address::statics_are_apart(pe.0 as c_int) {
-        let done = endpoints::library().pe_quiet(pe);
+        let done = network::library_endpoint().pe_quiet(pe);
         network::or_fail(LIBRARY_CALL, done);
     }
 }

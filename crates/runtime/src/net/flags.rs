@@ -13,7 +13,6 @@ use crate::memory::areas::Areas;
 use crate::memory::primitive::AtomicU32;
 use crate::memory::range::SymmetricRange;
 use crate::net::doorbell::Doorbell;
-use crate::net::endpoints;
 use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use rushmem_explain::writes::RING_BYTES;
@@ -250,7 +249,7 @@ impl FlagArea {
                     local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
                     completion: Completion::Now,
                 };
-                let done = endpoints::library().put(pe, put);
+                let done = network::library_endpoint().put(pe, put);
                 network::or_fail(LIBRARY_CALL, done);
             }
         }
@@ -423,7 +422,7 @@ fn put_signal_remote(
         local: unsafe { SourceBuf::new(source.start(), nbytes) },
         completion: Completion::Now,
     };
-    let done = endpoints::library().put_signal(pe, put, signal);
+    let done = network::library_endpoint().put_signal(pe, put, signal);
     network::or_fail(LIBRARY_CALL, done);
 }
 
@@ -434,7 +433,7 @@ fn signal_remote(pe: Pe, signal: SignalUpdate) {
         local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
-    let done = endpoints::library().put_signal(pe, put, signal);
+    let done = network::library_endpoint().put_signal(pe, put, signal);
     network::or_fail(LIBRARY_CALL, done);
 }
 

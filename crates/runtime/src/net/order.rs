@@ -13,7 +13,7 @@ use crate::job::handle::ContextHandle;
 use crate::memory::address;
 use crate::memory::visibility::{complete, release};
 use crate::net::contexts::Context;
-use crate::net::{endpoints, network};
+use crate::net::{network, polls};
 use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
 
@@ -21,7 +21,7 @@ use core::ffi::c_int;
 /// context before its later ones, at each PE separately.
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
-    network::count_call();
+    polls::count_call();
     observers::during!(event(call, ctx, Action::Fence), order(call, ctx));
 }
 
@@ -47,7 +47,7 @@ fn order<C: Context>(call: Call, ctx: C) {
 #[cold]
 fn order_network(call: Call, ctx: ContextHandle) {
     let both = address::are_atomics_by_network() || address::some_statics_are_apart();
-    if let Some(mut endpoint) = endpoints::existing(call, ctx) {
+    if let Some(mut endpoint) = network::used_endpoint(call, ctx) {
         let done = if both {
             endpoint.quiet()
         } else {
@@ -60,7 +60,7 @@ fn order_network(call: Call, ctx: ContextHandle) {
 /// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes all operations on the context, at all PEs.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
-    network::count_call();
+    polls::count_call();
     complete_issued(call, ctx, false);
 }
 
@@ -75,7 +75,7 @@ fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
     observers::during!(event(call, ctx, Action::Quiet { is_part }), {
         if ctx.is_valid(call)
             && network::is_open()
-            && let Some(mut endpoint) = endpoints::existing(call, ctx.handle())
+            && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
         {
             network::or_fail(call, endpoint.quiet());
         }
@@ -95,12 +95,12 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 /// as after a quiet, and 0 if some are not.
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
-    network::count_call();
+    polls::count_call();
     let mut is_quiet = true;
     let observed = observers::call(|| event(call, ctx, Action::QuietTest));
     if ctx.is_valid(call)
         && network::is_open()
-        && let Some(mut endpoint) = endpoints::existing(call, ctx.handle())
+        && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
     {
         is_quiet = network::or_fail(call, endpoint.is_quiet());
     }
@@ -117,7 +117,7 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
 pub fn local_complete(call: Call) {
     job::require(call);
     if network::is_open() {
-        endpoints::complete(call);
+        network::complete(call);
     }
 }
 
@@ -142,7 +142,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
             ..event(call, ctx, Action::PeQuiet)
         });
         if network::is_open()
-            && let Some(mut endpoint) = endpoints::existing(call, ctx.handle())
+            && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
         {
             network::or_fail(call, endpoint.pe_quiet(network::pe(pe)));
         }
@@ -150,5 +150,5 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     if npes > 0 {
         complete();
     }
-    network::count_call();
+    polls::count_call();
 }

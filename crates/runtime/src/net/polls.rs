@@ -1,12 +1,74 @@
-//! Counts the calls by which a program may poll one word, if a report of a hang asks for them: the
-//! accesses then take the cold path. `diagnosis::polls` publishes the one that is repeated.
+//! Counts the calls by which a program may poll a word.
+//!
+//! A program may wait without a routine that waits: it tests a word or a lock again and again,
+//! reads a word by a get or an atomic operation, or calls a quiet between loads of a variable. When
+//! PEs outnumber the usable CPUs, such a loop keeps the CPU from the PE that would end it. So a
+//! thread counts these calls, whether they poll or not, and after some microseconds of them makes
+//! the network progress and yields the CPU.
+//!
+//! If a report of a hang asks for it, the calls are also counted by word, and `diagnosis::polls`
+//! publishes the one that is repeated. While calls are counted, accesses take the cold path.
 
 use crate::call::Call;
 use crate::job;
 use crate::memory::address;
+use crate::net::network;
 use rushmem_explain::status::PolledObject;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
+
+/// The number of reads after which a thread yields. They take about 10 us.
+const READS_PER_YIELD: u32 = 1024;
+/// The number of reads that take as long as a call which completes or orders operations.
+const READS_PER_CALL: u32 = 4;
+/// The number of reads that take as long as a test which makes the network progress.
+const READS_PER_PROGRESS: u32 = 128;
+
+thread_local! {
+    /// The calls of this thread since it last yielded, as a number of reads.
+    static READS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts a get or an atomic operation that returns a value, in a job that counts polls.
+#[inline(always)]
+pub(crate) fn count_read() {
+    if address::are_polls_counted() {
+        count_reads(1);
+    }
+}
+
+/// Counts a call that completes or orders operations, in a job that counts polls.
+#[inline(always)]
+pub(crate) fn count_call() {
+    if address::are_polls_counted() {
+        count_reads(READS_PER_CALL);
+    }
+}
+
+/// Counts a test of a word or a lock, unless it was successful, in a job that counts polls.
+#[inline(always)]
+pub(crate) fn count_test(is_successful: bool) {
+    if address::are_polls_counted() && !is_successful {
+        count_reads(if network::is_open() {
+            READS_PER_PROGRESS
+        } else {
+            READS_PER_CALL
+        });
+    }
+}
+
+#[inline(never)]
+fn count_reads(reads: u32) {
+    let all = READS.get() + reads;
+    READS.set(if all < READS_PER_YIELD { all } else { 0 });
+    if all >= READS_PER_YIELD {
+        if network::is_open() {
+            network::progress();
+        }
+        std::thread::yield_now();
+    }
+}
 
 /// The number of equal calls from which on they count as a loop.
 const REPEATS: u32 = 100;
@@ -54,13 +116,13 @@ fn stop_counting() {
 #[inline(always)]
 pub(crate) fn count(call: Call, word: usize, of: PolledObject) {
     if COUNTS.load(Relaxed) {
-        count_call(PolledCall { call, word, of });
+        count_word(PolledCall { call, word, of });
     }
 }
 
 #[cold]
 #[inline(never)]
-fn count_call(polled: PolledCall) {
+fn count_word(polled: PolledCall) {
     // Another thread may count now, or this is a signal handler that has interrupted it.
     let Ok(mut calls) = CALLS.try_lock() else {
         return;

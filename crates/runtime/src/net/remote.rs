@@ -12,8 +12,8 @@ use crate::memory::accessible::LocalAccess;
 use crate::memory::visibility::release;
 use crate::memory::{address, checks, constants};
 use crate::net::contexts::{self, Context};
-use crate::net::endpoints::{self, UsedEndpoint};
-use crate::net::{network, polls};
+use crate::net::network::{self, UsedEndpoint};
+use crate::net::polls;
 use crate::observers::{
     self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,
 };
@@ -68,6 +68,12 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
         (false, true) => (AccessKind::PutNbi, Completion::AtQuiet),
     };
     let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
+
+    // Who reaches the bytes: the network, or this CPU while accesses are observed. If nobody does,
+    // the job ends here.
+    let to = access.resolve(dest, nbytes);
+
+    // What is wrong with the access, if it is checked.
     let describe = move || {
         let event = access.event(kind, Effect::Writes, dest, nbytes);
         if IS_ELEMENT {
@@ -76,11 +82,10 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
             event.with_buffer(source, nbytes)
         }
     };
-    let to = access.resolve(dest, nbytes);
-    observers::access(describe, to.is_mapped(), move |_| {
-        // SAFETY: the caller's promise about `source`.
-        unsafe { access.put_bytes(to, source, nbytes, completion) }
-    });
+    let _observed = observers::access(describe, to.is_mapped());
+
+    // SAFETY: the caller's promise about `source`.
+    unsafe { access.put_bytes(to, source, nbytes, completion) }
 }
 
 /// Gets `nbytes` bytes from `source`: the element of a `shmem_g` if `IS_ELEMENT`, otherwise the
@@ -104,6 +109,9 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
         (false, true) => (AccessKind::GetNbi, Completion::AtQuiet),
     };
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
+
+    let from = access.resolve(source, nbytes);
+
     let describe = move || {
         let event = access.event(kind, Effect::Reads, source, nbytes);
         if IS_ELEMENT {
@@ -112,12 +120,11 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: boo
             event.with_buffer(dest, nbytes)
         }
     };
-    let from = access.resolve(source, nbytes);
+    let _observed = observers::access(describe, from.is_mapped());
     polls::count(call, source, PolledObject::MemoryOf(pe as u32));
-    observers::access(describe, from.is_mapped(), move |_| {
-        // SAFETY: the caller's promise about `dest`.
-        unsafe { access.get_bytes(dest, from, nbytes, completion) }
-    });
+
+    // SAFETY: the caller's promise about `dest`.
+    unsafe { access.get_bytes(dest, from, nbytes, completion) }
 }
 
 impl Access {
@@ -235,7 +242,7 @@ impl Access {
     /// Returns the endpoint of its context.
     #[inline(always)]
     pub(super) fn endpoint(self) -> UsedEndpoint {
-        endpoints::of(self.call, self.ctx)
+        network::endpoint(self.call, self.ctx)
     }
 
     #[inline(always)]
@@ -307,7 +314,7 @@ impl Access {
                 // SAFETY: `from` is mapped, as `resolve` found; the caller promises that `dest` is
                 // valid.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) };
-                network::count_read();
+                polls::count_read();
             }
         }
     }
@@ -337,27 +344,28 @@ impl Access {
         if self.word != WordKind::Lock {
             polls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
         }
-        observers::access(describe, word.is_mapped(), move |has_written| {
-            let old = match word {
-                RemoteBytes::Cpu(at) => {
-                    network::count_read();
-                    // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
-                    unsafe { mem::apply(op, width, at, operand, condition) }
-                }
-                RemoteBytes::Network(dest) => {
-                    let request = AmoRequest {
-                        dest,
-                        width,
-                        op,
-                        operand,
-                        condition,
-                    };
-                    self.amo(request, OldValue::Returned)
-                }
-            };
-            *has_written = op == AmoOp::CompareSwap && old == condition;
-            old
-        })
+        let observed = observers::access(describe, word.is_mapped());
+        let old = match word {
+            RemoteBytes::Cpu(at) => {
+                polls::count_read();
+                // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
+                unsafe { mem::apply(op, width, at, operand, condition) }
+            }
+            RemoteBytes::Network(dest) => {
+                let request = AmoRequest {
+                    dest,
+                    width,
+                    op,
+                    operand,
+                    condition,
+                };
+                self.amo(request, OldValue::Returned)
+            }
+        };
+        if op == AmoOp::CompareSwap && old == condition {
+            observed.set_written();
+        }
+        old
     }
 
     /// Starts an atomic operation, whose old value is stored at `fetched` by the next quiet.
@@ -386,9 +394,10 @@ impl Access {
             event.with_buffer(fetched, width.nbytes())
         };
         let word = self.resolve(dest, width.nbytes());
-        observers::access(describe, word.is_mapped(), move |_| match word {
+        let _observed = observers::access(describe, word.is_mapped());
+        match word {
             RemoteBytes::Cpu(at) => {
-                network::count_read();
+                polls::count_read();
                 // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
                 let old = unsafe { mem::apply(op, width, at, operand, condition) };
                 // SAFETY: the caller's promise about `fetched`.
@@ -406,7 +415,7 @@ impl Access {
                 let old = unsafe { DestBuf::new(fetched, width.nbytes()) };
                 self.amo(request, OldValue::AtQuiet(old));
             }
-        });
+        }
     }
 
     /// Performs an atomic operation that returns nothing.
@@ -416,9 +425,8 @@ impl Access {
         self.require_aligned(dest, width);
         let describe = move || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
         let word = self.resolve(dest, width.nbytes());
-        observers::access(describe, word.is_mapped(), move |_| {
-            self.update_word(word, width, op, operand);
-        });
+        let _observed = observers::access(describe, word.is_mapped());
+        self.update_word(word, width, op, operand);
     }
 
     #[inline(always)]
@@ -483,40 +491,43 @@ impl Access {
             let event = access.event(kind, Effect::Writes, dest, nbytes);
             event.with_buffer(source, nbytes).with_signal(sig_addr)
         };
-        observers::access(describe, false, move |_| {
-            let word = signaling.resolve(sig_addr, AmoWidth::Eight.nbytes());
-            if nbytes == 0 {
-                return signaling.update_word(word, AmoWidth::Eight, op, signal);
+        let _observed = observers::access(describe, false);
+
+        let word = signaling.resolve(sig_addr, AmoWidth::Eight.nbytes());
+        if nbytes == 0 {
+            return signaling.update_word(word, AmoWidth::Eight, op, signal);
+        }
+        let dest = access.resolve(dest, nbytes);
+
+        if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (dest, word) {
+            let put = Put {
+                remote: dest,
+                // SAFETY: the caller's promise about `source`.
+                local: unsafe { SourceBuf::new(source, nbytes) },
+                completion,
+            };
+            let signal = SignalUpdate {
+                dest: word,
+                op,
+                value: signal,
+                follows: Follows::Data,
+            };
+            let done = access.endpoint().put_signal(network::pe(pe), put, signal);
+            if let Err(error) = done {
+                let source = LocalBuf::source(source, nbytes);
+                network::fail_on_memory(call, &error, LocalAccess::Read, source)
             }
-            let dest = access.resolve(dest, nbytes);
-            if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (dest, word) {
-                let put = Put {
-                    remote: dest,
-                    // SAFETY: the caller's promise about `source`.
-                    local: unsafe { SourceBuf::new(source, nbytes) },
-                    completion,
-                };
-                let signal = SignalUpdate {
-                    dest: word,
-                    op,
-                    value: signal,
-                    follows: Follows::Data,
-                };
-                let done = access.endpoint().put_signal(network::pe(pe), put, signal);
-                return if let Err(error) = done {
-                    let source = LocalBuf::source(source, nbytes);
-                    network::fail_on_memory(call, &error, LocalAccess::Read, source)
-                };
-            }
-            // SAFETY: the caller's promise about `source`.
-            unsafe { access.put_bytes(dest, source, nbytes, completion) };
-            if let RemoteBytes::Network(_) = dest {
-                // This CPU updates the signal, so the network must have written the data by then.
-                let done = access.endpoint().pe_quiet(network::pe(pe));
-                network::or_fail(call, done);
-            }
-            signaling.update_word(word, AmoWidth::Eight, op, signal);
-        });
+            return;
+        }
+
+        // SAFETY: the caller's promise about `source`.
+        unsafe { access.put_bytes(dest, source, nbytes, completion) };
+        if let RemoteBytes::Network(_) = dest {
+            // This CPU updates the signal, so the network must have written the data by then.
+            let done = access.endpoint().pe_quiet(network::pe(pe));
+            network::or_fail(call, done);
+        }
+        signaling.update_word(word, AmoWidth::Eight, op, signal);
     }
 }
 

@@ -119,15 +119,14 @@ impl Access {
                 ..self.event(kind, effect, 0, 0)
             }
         };
-        observers::access(describe, false, move |_| {
-            if remote_stride == nbytes && is_packed(local_stride, nbytes) {
-                // SAFETY: the caller's promise about the local blocks.
-                unsafe { self.transfer_packed::<IS_PUT>(blocks) }
-            } else {
-                // SAFETY: the caller's promise about the local blocks.
-                unsafe { self.transfer_spread::<IS_PUT>(blocks) }
-            }
-        });
+        let _observed = observers::access(describe, false);
+        if remote_stride == nbytes && is_packed(local_stride, nbytes) {
+            // SAFETY: the caller's promise about the local blocks.
+            unsafe { self.transfer_packed::<IS_PUT>(blocks) }
+        } else {
+            // SAFETY: the caller's promise about the local blocks.
+            unsafe { self.transfer_spread::<IS_PUT>(blocks) }
+        }
     }
 
     /// Transfers blocks that have gaps at the PE, or are too long to be packed: by one strided

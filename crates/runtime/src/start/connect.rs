@@ -19,7 +19,6 @@ use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::memory::address;
 use crate::memory::statics;
-use crate::net::endpoints;
 use crate::net::network;
 use crate::net::process_host::ProcessHost;
 use crate::settings::Settings;
@@ -70,7 +69,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         executor,
     } = negotiation.connect();
     address::set_atomics_by_network(!transport.caps().amos_compose_with_cpu);
-    endpoints::set_library(endpoint);
+    network::set_library_endpoint(endpoint);
     network::open(transport);
     path::record(job, Some(negotiation.chosen(&executor)));
     if job.me == Pe(0) {

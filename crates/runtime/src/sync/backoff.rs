@@ -16,7 +16,7 @@ use crate::diagnosis::status::{LongWait, WaitDescription};
 use crate::job::Job;
 use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::flags;
-use crate::net::network;
+use crate::net::{network, polls};
 use rushmem_transport::progress::backoff::{Backoff, Pause};
 use rushmem_transport::progress::cpu_sharing::{self, CpuSharing, WaitingThread};
 use rushmem_transport::progress::events::AwaitedWord;
@@ -126,7 +126,7 @@ fn sleep_until_seen(describe: impl Fn() -> WaitDescription, mut ready: impl FnMu
 #[inline]
 pub(crate) fn test(mut ready: impl FnMut() -> bool) -> bool {
     let is_seen = ready() || network::is_open() && test_after_progress(&mut ready);
-    network::count_test(is_seen);
+    polls::count_test(is_seen);
     is_seen
 }
 

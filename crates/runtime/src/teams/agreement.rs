@@ -24,8 +24,8 @@ use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::job::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
-use crate::net::endpoints;
 use crate::net::flags;
+use crate::net::network;
 use crate::process;
 use crate::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
 use crate::sync::team_signals::GENERATIONS;
@@ -336,7 +336,7 @@ fn all_reduce(
     tag: u64,
     own: Proposal,
 ) -> Result<Proposal, Pe> {
-    endpoints::set_call(call);
+    network::set_call(call);
     let me = members.team_pe(job.me).expect("only members agree").0;
     let mut accumulator = own;
     // The proposals that this PE has received and not combined yet, by the receive buffer to which

@@ -1,4 +1,4 @@
-//! Unit tests of `endpoints`: one test, since the table of endpoints belongs to the process.
+//! Unit tests of `network`: one test, since the table of endpoints belongs to the process.
 
 use super::*;
 use crate::call::call;
@@ -10,7 +10,7 @@ use std::thread;
 const CALL: Call = call!("test");
 
 fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
-    existing(CALL, ctx).map(|mut endpoint| endpoint.quiet())
+    used_endpoint(CALL, ctx).map(|mut endpoint| endpoint.quiet())
 }
 
 /// Checks that a thread which visits all endpoints waits for one in use: while a thread uses the
@@ -54,7 +54,7 @@ fn contexts_have_endpoints_of_their_own() {
         made(SHMEM_CTX_SERIALIZED),
         made(SHMEM_CTX_PRIVATE),
     ];
-    set_library(transport.endpoint().expect("the first one"));
+    set_library_endpoint(transport.endpoint().expect("the first one"));
     for ctx in [a, private, serialized] {
         assert!(quiet(ctx).is_none());
         assert_eq!(make(ctx, || transport.endpoint()), Ok(()));

@@ -26,7 +26,7 @@ fn ring(shmem: &Shmem) {
     shmem.put(&inbox, &[me; 3], (shmem.my_pe() + 1) % shmem.n_pes());
     let sum = inbox.epoch(|own| own.iter().sum::<u64>());
     assert_eq!(sum, 3 * ((me + n - 1) % n));
-    assert_eq!(shmem.world().reduce_value(Sum, sum), 3 * n * (n - 1) / 2);
+    assert_eq!(shmem.world().all_reduce(sum, Sum), 3 * n * (n - 1) / 2);
     if me == 0 {
         println!("n_pes {n}\nPASS");
     }

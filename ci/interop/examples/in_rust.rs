@@ -10,5 +10,5 @@ pub extern "C" fn sum_in_rust(mine: c_long) -> c_long {
     // The library, which the program has initialized already, counts this initialization and the
     // drop of the handle.
     let shmem = shmem::init();
-    shmem.world().reduce_value(shmem::Sum, mine)
+    shmem.world().all_reduce(mine, shmem::Sum)
 }

@@ -52,7 +52,7 @@ fn main() {
     let shmem = shmem::init();
     let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
     let dot = |x: &[f64], y: &[f64]| {
-        world.reduce_value(Sum, x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>())
+        world.all_reduce(x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>(), Sum)
     };
 
     let laplace = Laplace::new(&shmem);

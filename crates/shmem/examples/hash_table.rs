@@ -37,8 +37,9 @@ impl<'s> HashTable<'s> {
     /// Adds to the sum of a key. Returns false if the table is full.
     fn add(&self, key: u64, value: u64) -> bool {
         let place = self.places(key).find(|&(slot, pe)| {
-            let found = self.shmem.compare_swap(self.keys.at(slot), FREE, key, pe);
-            found == FREE || found == key
+            let slot = self.keys.at(slot);
+            let found = self.shmem.compare_exchange(slot, FREE, key, pe);
+            found.is_ok() || found == Err(key)
         });
         place
             .map(|(slot, pe)| self.shmem.add(self.sums.at(slot), value, pe))

@@ -12,12 +12,12 @@ fn main() {
     let shmem = shmem::init();
     let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
 
-    let greatest = world.reduce_value(Max, value(me));
+    let greatest = world.all_reduce(value(me), Max);
     assert_eq!(Some(greatest), (0..n_pes).map(value).max());
 
     let (source, dest) = (shmem.array(3), shmem.array(3));
     source.copy_from_slice(&[value(me), me, 7 - value(me)]);
-    world.reduce(Max, &dest, &source);
+    world.all_reduce_into(&source, &dest, Max);
     assert_eq!(dest.load(0), greatest);
     assert_eq!(dest.load(1), n_pes - 1);
 
@@ -26,7 +26,7 @@ fn main() {
         .split_strided(0, 2, n_pes.div_ceil(2))
         .expect("there are such PEs");
     if let Some(evens) = evens {
-        let greatest = evens.reduce_value(Max, value(me));
+        let greatest = evens.all_reduce(value(me), Max);
         assert_eq!(Some(greatest), (0..n_pes).step_by(2).map(value).max());
     }
     println!("PE {me} knows the greatest values {:?}", dest.to_vec());

@@ -15,7 +15,7 @@ fn main() {
     let first = shmem.my_pe() as u64 * DARTS;
     let hits = |i: &u64| random(2 * i).hypot(random(2 * i + 1)) <= 1.0;
     let hits = (first..first + DARTS).filter(hits).count() as u64;
-    let all = shmem.world().reduce_value(Sum, hits);
+    let all = shmem.world().all_reduce(hits, Sum);
     let pi = 4.0 * all as f64 / (DARTS * shmem.n_pes() as u64) as f64;
     assert!((pi - std::f64::consts::PI).abs() < 0.05);
     println!(

@@ -43,22 +43,29 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { amo::fetch(call!("fetch"), self.handle(), at, pe) }
     }
 
-    /// Writes `value` to `dest` on `pe` if the old value is `condition`. Returns the old value
+    /// Writes `new` to `dest` on `pe` if its value is `current`. Returns the old value: as `Ok` if
+    /// `new` was written, otherwise as an error, as the atomic types of `std`
     /// (`shmem_atomic_compare_swap`, §9.7.1.3).
+    ///
+    /// # Errors
+    /// If the value is not `current`.
+    #[doc(alias = "shmem_atomic_compare_swap")]
+    #[doc(alias = "compare_swap")]
     #[inline]
     #[track_caller]
-    pub fn compare_swap<'a, T: AtomicInteger>(
+    pub fn compare_exchange<'a, T: AtomicInteger>(
         &self,
         dest: impl AsElement<'a, Atomic<T>>,
-        condition: T,
-        value: T,
+        current: T,
+        new: T,
         pe: usize,
-    ) -> T {
+    ) -> Result<T, T> {
         let at = dest.into().as_ptr().cast::<T>();
-        let call = call!("compare_swap");
+        let call = call!("compare_exchange");
         let pe = self.existing(call, pe);
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
-        unsafe { amo::compare_swap(call, self.handle(), at, condition, value, pe) }
+        let old = unsafe { amo::compare_swap(call, self.handle(), at, current, new, pe) };
+        if old == current { Ok(old) } else { Err(old) }
     }
 
     operations! {

@@ -129,18 +129,18 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// let hits = shmem.array::<shmem::Atomic<u64>>(2);
     /// shmem.inc(hits.at(1), 0);
     /// shmem.barrier_all();
-    /// let total = shmem.world().reduce_atomics(shmem::Sum, &hits);
+    /// let total = shmem.world().all_reduce_atomics(&hits, shmem::Sum);
     /// assert_eq!(total, [0, shmem.n_pes() as u64]);
     /// ```
     #[track_caller]
-    pub fn reduce_atomics<'a, T: AtomicValue, O: Operator<T>>(
+    pub fn all_reduce_atomics<'a, T: AtomicValue, O: Operator<T>>(
         &self,
-        op: O,
         source: impl AsElements<'a, Atomic<T>>,
+        op: O,
     ) -> Vec<T> {
         let source = source.into();
         let mut values = vec![T::zeroed(); source.len()];
-        let call = call!("Team::reduce_atomics");
+        let call = call!("Team::all_reduce_atomics");
         let me = setup::my_pe(call) as usize;
         Context::<DefaultContext, L>::new(()).fetch_all(&mut values, source, me);
         self.combine_in_place(call, op, &mut values);

@@ -9,15 +9,15 @@
 //! to other memory.
 #![allow(unsafe_code)]
 
-use crate::operator::{Operator, Sum};
+use crate::operator::Operator;
 use crate::panics::mistake;
 use crate::rma::require_same_length;
+use crate::strided::Strides;
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 use rushmem_runtime::alltoallv::{self, TargetBlocks};
-use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::{Call, collectives};
 
 /// Blocks of an array, one for each member of a team. All numbers are numbers of elements, not of
@@ -32,19 +32,20 @@ pub struct Blocks<'a> {
 
 impl<L: ThreadLevel> Team<'_, L> {
     /// Copies `source` of member `root` to `dest` of all members (`shmem_broadcast`, §9.10.7).
+    #[doc(alias = "shmem_broadcast")]
     #[track_caller]
-    pub fn broadcast<'a, T: Pod>(
+    pub fn broadcast_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
         root: usize,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        require_same_length(call!("Team::broadcast"), dest.len(), source.len());
-        require_apart(call!("Team::broadcast"), dest, source);
-        let root = self.root(call!("Team::broadcast"), root) as i32;
+        require_same_length(call!("Team::broadcast_into"), dest.len(), source.len());
+        require_apart(call!("Team::broadcast_into"), dest, source);
+        let root = self.root(call!("Team::broadcast_into"), root) as i32;
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::broadcast"), self.handle().into());
+        let (call, team) = (call!("Team::broadcast_into"), self.handle().into());
         // SAFETY: equal numbers of bytes, of symmetric objects.
         unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root) };
     }
@@ -52,16 +53,18 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Copies `source` of all members, whose lengths may differ, one after the other to `dest` of
     /// all members (`shmem_collect`, §9.10.8). Returns the number of elements of all sources. The
     /// job ends with a message if `dest` has fewer.
+    #[doc(alias = "shmem_collect")]
+    #[doc(alias = "all_gather_varcount_into")]
     #[track_caller]
-    pub fn collect<'a, T: Pod>(
+    pub fn all_gather_varying_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
     ) -> usize {
         let (dest, source) = (dest.into(), source.into());
-        require_apart(call!("Team::collect"), dest, source);
+        require_apart(call!("Team::all_gather_varying_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::collect"), self.handle().into());
+        let (call, team) = (call!("Team::all_gather_varying_into"), self.handle().into());
         let max_bytes = bytes_of(dest);
         // SAFETY: symmetric objects; the call writes at most `max_bytes`, which the destination
         // has.
@@ -73,20 +76,21 @@ impl<L: ThreadLevel> Team<'_, L> {
 
     /// Copies `source` of all members, which has the same number of elements on each, one after the
     /// other to `dest` of all members (`shmem_fcollect`, §9.10.8).
+    #[doc(alias = "shmem_fcollect")]
     #[track_caller]
-    pub fn fcollect<'a, T: Pod>(
+    pub fn all_gather_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
         let total = source.len().saturating_mul(self.n_pes());
         if dest.len() != total {
-            wrong_length(call!("Team::fcollect"), dest.len(), total);
+            wrong_length(call!("Team::all_gather_into"), dest.len(), total);
         }
-        require_apart(call!("Team::fcollect"), dest, source);
+        require_apart(call!("Team::all_gather_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::fcollect"), self.handle().into());
+        let (call, team) = (call!("Team::all_gather_into"), self.handle().into());
         // SAFETY: symmetric objects, the destination of as many bytes as all sources have.
         unsafe { collectives::fcollect(call, team, to, from, bytes_of(source)) };
     }
@@ -94,44 +98,46 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Exchanges blocks: block `l` of `source` of member `k` is copied to block `k` of `dest` of
     /// member `l` (`shmem_alltoall`, §9.10.5). `source` and `dest` each consist of a block for each
     /// member, all of the same length.
+    #[doc(alias = "shmem_alltoall")]
     #[track_caller]
-    pub fn alltoall<'a, T: Pod>(
+    pub fn all_to_all_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        require_same_length(call!("Team::alltoall"), dest.len(), source.len());
+        require_same_length(call!("Team::all_to_all_into"), dest.len(), source.len());
         let n_pes = self.n_pes();
         if !dest.len().is_multiple_of(n_pes) {
             wrong_length(
-                call!("Team::alltoall"),
+                call!("Team::all_to_all_into"),
                 dest.len(),
                 dest.len().next_multiple_of(n_pes),
             );
         }
-        require_apart(call!("Team::alltoall"), dest, source);
+        require_apart(call!("Team::all_to_all_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::alltoall"), self.handle().into());
+        let (call, team) = (call!("Team::all_to_all_into"), self.handle().into());
         // SAFETY: symmetric objects, each of as many blocks as there are members.
         unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
     }
 
-    /// Works as [`alltoall`](Self::alltoall), for blocks of `nelems` elements that are not
-    /// adjacent: the elements are `dst` apart in `dest` and `sst` apart in `source`
+    /// Works as [`all_to_all_into`](Self::all_to_all_into), for blocks of `nelems` elements that are not
+    /// adjacent: the elements are `strides` apart in `dest` and in `source`
     /// (`shmem_alltoalls`, §9.10.6).
+    #[doc(alias = "shmem_alltoalls")]
     #[track_caller]
-    pub fn alltoalls<'a, T: Pod>(
+    pub fn all_to_all_strided_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
-        dst: usize,
-        sst: usize,
+        dest: impl AsElements<'a, T>,
+        strides: Strides,
         nelems: usize,
     ) {
         let (dest, source) = (dest.into(), source.into());
+        let Strides { dst, sst } = strides;
         let elements = nelems.saturating_mul(self.n_pes());
-        let call = call!("Team::alltoalls");
+        let call = call!("Team::all_to_all_strided_into");
         require_in_span(call, "dest", dest.len(), dst, 1, elements);
         require_in_span(call, "source", source.len(), sst, 1, elements);
         require_apart(call, dest, source);
@@ -142,23 +148,25 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::alltoalls(call, team, to, from, dst, sst, nelems, bytes) };
     }
 
-    /// Works as [`alltoall`](Self::alltoall), for blocks whose lengths differ: block `l` of member
+    /// Works as [`all_to_all_into`](Self::all_to_all_into), for blocks whose lengths differ: block `l` of member
     /// `k` is copied to `dest` of member `l`, from the element `dest_offsets[k]` of member `l` on
     /// (`shmemx_alltoallv`, an extension). Returns the number of elements received from each
     /// member.
     ///
     /// The job ends with a message if a block does not fit. Blocks received from two members must
     /// not overlap.
+    #[doc(alias = "shmemx_alltoallv")]
+    #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
-    pub fn alltoallv<'a, T: Pod>(
+    pub fn all_to_all_blocks_at<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
-        dest_offsets: &[usize],
         source: impl AsElements<'a, T>,
         blocks: Blocks<'_>,
+        dest: impl AsElements<'a, T>,
+        dest_offsets: &[usize],
     ) -> Vec<usize> {
         let (dest, source) = (dest.into(), source.into());
-        let (call, n_pes) = (call!("Team::alltoallv"), self.n_pes());
+        let (call, n_pes) = (call!("Team::all_to_all_blocks_at"), self.n_pes());
         require_apart(call, dest, source);
         if dest_offsets.len() != n_pes {
             wrong_length(call, dest_offsets.len(), n_pes);
@@ -187,19 +195,48 @@ impl<L: ThreadLevel> Team<'_, L> {
         sizes
     }
 
-    /// Works as [`alltoallv`](Self::alltoallv), but stores the blocks received in `dest` one after
-    /// the other, in the order of the members (`shmemx_alltoallv_packed`, an extension). Returns
-    /// the number of elements received. `dest` has the same length on all members.
+    /// Exchanges adjacent blocks whose lengths differ: the first `counts[0]` elements of `source`
+    /// are for member 0, the next `counts[1]` for member 1, and so on. Stores the blocks received in
+    /// `dest` one after the other, in the order of the members, and returns the number of elements
+    /// received (`shmemx_alltoallv_packed`, an extension). `dest` has the same length on all
+    /// members.
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// let (outbox, inbox) = (shmem.array::<u32>(20), shmem.array::<u32>(20));
+    /// // One element for each PE, and a second one for PE 0.
+    /// let mut counts = vec![1; shmem.n_pes()];
+    /// counts[0] = 2;
+    /// let received = shmem.world().all_to_all_blocks(&outbox, &counts, &inbox);
+    /// assert_eq!(received, counts[shmem.my_pe()] * shmem.n_pes());
+    /// ```
+    ///
+    /// # Panics
+    /// If `counts` has not one entry for each member, or `source` fewer elements than all counts.
+    #[doc(alias = "shmemx_alltoallv_packed")]
+    #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
-    pub fn alltoallv_packed<'a, T: Pod>(
+    pub fn all_to_all_blocks<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
-        blocks: Blocks<'_>,
+        counts: &[usize],
+        dest: impl AsElements<'a, T>,
     ) -> usize {
         let (dest, source) = (dest.into(), source.into());
-        let call = call!("Team::alltoallv_packed");
+        let call = call!("Team::all_to_all_blocks");
         require_apart(call, dest, source);
+        let offsets: Vec<usize> = counts
+            .iter()
+            .scan(0usize, |end, &count| {
+                let first = *end;
+                *end = end.saturating_add(count);
+                Some(first)
+            })
+            .collect();
+        let blocks = Blocks {
+            offsets: &offsets,
+            counts,
+        };
         let [offsets, counts] = self.blocks(call, source, blocks);
         let nbytes = bytes_of(dest);
         let target = TargetBlocks {
@@ -251,64 +288,73 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// # use shmem::Max;
     /// # let shmem = shmem::init();
     /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
-    /// shmem.world().reduce(Max, &most, &own);
+    /// shmem.world().all_reduce_into(&own, &most, Max);
     /// ```
+    #[doc(alias = "shmem_sum_reduce")]
+    #[doc(alias = "shmem_max_reduce")]
+    #[doc(alias = "shmem_min_reduce")]
+    #[doc(alias = "shmem_prod_reduce")]
+    #[doc(alias = "shmem_and_reduce")]
+    #[doc(alias = "shmem_or_reduce")]
+    #[doc(alias = "shmem_xor_reduce")]
     #[track_caller]
-    pub fn reduce<'a, T: Pod, O: Operator<T>>(
+    pub fn all_reduce_into<'a, T: Pod, O: Operator<T>>(
         &self,
-        _op: O,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
+        _op: O,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        require_same_length(call!("Team::reduce"), dest.len(), source.len());
-        require_apart(call!("Team::reduce"), dest, source);
+        require_same_length(call!("Team::all_reduce_into"), dest.len(), source.len());
+        require_apart(call!("Team::all_reduce_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::reduce"), self.handle().into());
+        let (call, team) = (call!("Team::all_reduce_into"), self.handle().into());
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
         unsafe { collectives::reduce(call, team, to, from, source.len(), O::COMBINE) };
     }
 
-    /// Adds up `source` of the members up to this one element by element, and stores the sums in
-    /// `dest` (`shmem_sum_inscan`, §9.10.10). The standard's scans have no other operator.
+    /// Combines `source` of the members up to this one element by element, and stores the results
+    /// in `dest` (`shmem_sum_inscan`, §9.10.10, whose only operator is the sum).
+    #[doc(alias = "shmem_sum_inscan")]
+    #[doc(alias = "scan_into")]
     #[track_caller]
-    pub fn inscan<'a, T: Pod + Arithmetic>(
+    pub fn inclusive_scan_into<'a, T: Pod, O: Operator<T>>(
         &self,
-        _op: Sum,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
+        _op: O,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        require_same_length(call!("Team::inscan"), dest.len(), source.len());
-        require_apart(call!("Team::inscan"), dest, source);
+        require_same_length(call!("Team::inclusive_scan_into"), dest.len(), source.len());
+        require_apart(call!("Team::inclusive_scan_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::inscan"), self.handle().into());
+        let (call, team) = (call!("Team::inclusive_scan_into"), self.handle().into());
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
-        unsafe { collectives::inscan(call, team, to, from, source.len(), sum::<T>()) };
+        unsafe { collectives::inscan(call, team, to, from, source.len(), O::COMBINE) };
     }
 
-    /// Adds up `source` of the members before this one element by element, and stores the sums in
-    /// `dest`; they are zero on the first member (`shmem_sum_exscan`, §9.10.10).
+    /// Combines `source` of the members before this one element by element, and stores the results
+    /// in `dest` (`shmem_sum_exscan`, §9.10.10). On the first member they are the operator's
+    /// identity: zero for [`Sum`](crate::Sum), [`Or`](crate::Or) and [`Xor`](crate::Xor), one for
+    /// [`Prod`](crate::Prod), all bits for [`And`](crate::And), and the least and the greatest value
+    /// of the type for [`Max`](crate::Max) and [`Min`](crate::Min), infinite ones for floating-point
+    /// numbers.
+    #[doc(alias = "shmem_sum_exscan")]
     #[track_caller]
-    pub fn exscan<'a, T: Pod + Arithmetic>(
+    pub fn exclusive_scan_into<'a, T: Pod, O: Operator<T>>(
         &self,
-        _op: Sum,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
+        _op: O,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        require_same_length(call!("Team::exscan"), dest.len(), source.len());
-        require_apart(call!("Team::exscan"), dest, source);
+        require_same_length(call!("Team::exclusive_scan_into"), dest.len(), source.len());
+        require_apart(call!("Team::exclusive_scan_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::exscan"), self.handle().into());
+        let (call, team) = (call!("Team::exclusive_scan_into"), self.handle().into());
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
-        unsafe { collectives::exscan(call, team, to, from, source.len(), sum::<T>()) };
+        unsafe { collectives::exscan(call, team, to, from, source.len(), O::COMBINE) };
     }
-}
-
-/// Returns the operator of scans.
-pub(crate) fn sum<T: Pod + Arithmetic>() -> &'static rushmem_runtime::Combine {
-    <Sum as crate::operator::Combines<T>>::COMBINE
 }
 
 pub(crate) fn bytes_of<T>(elements: SymSlice<'_, T>) -> usize

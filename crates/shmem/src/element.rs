@@ -4,7 +4,7 @@
 
 use bytemuck::Pod;
 use rushmem_runtime::amo::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
-use rushmem_runtime::rma::Element;
+use rushmem_runtime::rma;
 use rushmem_runtime::wait::WaitWord;
 
 /// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and
@@ -18,11 +18,11 @@ use rushmem_runtime::wait::WaitWord;
     note = "elements are plain data without padding, references and types with invalid bit patterns; for a structure of such fields: \
             #[derive(Clone, Copy, shmem::bytemuck::Pod, shmem::bytemuck::Zeroable)] #[bytemuck(crate = \"shmem::bytemuck\")] #[repr(C)]"
 )]
-pub unsafe trait Symmetric: Copy + 'static {}
+pub unsafe trait Element: Copy + 'static {}
 
 // SAFETY: `Pod` requires that all bit patterns, zero included, are values, and that there is no
 // padding.
-unsafe impl<T: Pod> Symmetric for T {}
+unsafe impl<T: Pod> Element for T {}
 
 /// Elements that a PE loads and stores itself: every [`Pod`] type, so neither [`Atomic`] nor
 /// [`Signal`].
@@ -45,7 +45,7 @@ impl<T: Pod> PlainData for T {}
 pub struct Atomic<T: AtomicValue>(T);
 
 // SAFETY: transparent around a `Pod` type.
-unsafe impl<T: AtomicValue> Symmetric for Atomic<T> {}
+unsafe impl<T: AtomicValue> Element for Atomic<T> {}
 
 /// A word that signal operations update (OpenSHMEM 1.6, §9.8). There are no values of this type
 /// outside of symmetric memory.
@@ -54,7 +54,7 @@ unsafe impl<T: AtomicValue> Symmetric for Atomic<T> {}
 pub struct Signal(u64);
 
 // SAFETY: transparent around an integer, which is `Pod`.
-unsafe impl Symmetric for Signal {}
+unsafe impl Element for Signal {}
 
 /// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7,
 /// table 7).
@@ -75,9 +75,9 @@ impl<T: AtomicValue + AddAmo> AtomicNumber for T {}
     label = "not an integer of 4 or 8 bytes",
     note = "floating-point numbers have fetch, set, swap and add alone"
 )]
-pub trait AtomicInteger: AtomicNumber + ArithmeticAmo + BitwiseAmo {}
+pub trait AtomicInteger: AtomicNumber + PartialEq + ArithmeticAmo + BitwiseAmo {}
 
-impl<T: AtomicNumber + ArithmeticAmo + BitwiseAmo> AtomicInteger for T {}
+impl<T: AtomicNumber + PartialEq + ArithmeticAmo + BitwiseAmo> AtomicInteger for T {}
 
 /// The types of words that a PE can wait for (OpenSHMEM 1.6, §9.11).
 pub trait Comparable: Pod + WaitWord {}
@@ -89,5 +89,5 @@ impl<T: Pod + WaitWord> Comparable for T {}
 #[repr(transparent)]
 pub(crate) struct Plain<T>(pub(crate) T);
 
-// SAFETY: no byte of a `Symmetric` is padding.
-unsafe impl<T: Symmetric> Element for Plain<T> {}
+// SAFETY: no byte of an `Element` is padding.
+unsafe impl<T: Element> rma::Element for Plain<T> {}

@@ -114,7 +114,7 @@ pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
 ///
 /// Without this call a subscriber receives no events of the library. The library never sets a
 /// default subscriber.
-pub fn give_events_to_program() {
+pub fn forward_events() {
     rushmem_log::give_to_program();
 }
 

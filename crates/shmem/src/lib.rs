@@ -36,9 +36,10 @@
 //!
 //! # Collectives
 //!
-//! Collectives are methods of [`Team`]: on symmetric memory as in C ([`Team::reduce`],
-//! [`Team::alltoall`]), and on values that are passed and returned ([`Team::reduce_value`],
-//! [`Team::exscan_value`]). An [`Operator`] is a type, so that a sum of pointers does not compile.
+//! Collectives are methods of [`Team`]: on values that are passed and returned
+//! ([`Team::all_reduce`], [`Team::all_gather`], [`Team::exclusive_scan`]), and on symmetric memory as
+//! in C ([`Team::all_reduce_into`], [`Team::all_to_all_into`]), source before destination. An [`Operator`] is a
+//! type, so that a sum of pointers does not compile.
 //!
 //! # Threads
 //!
@@ -130,9 +131,9 @@ pub use context::{
     SessionConfig, Shared,
 };
 pub use element::{
-    Atomic, AtomicInteger, AtomicNumber, AtomicValue, Comparable, PlainData, Signal, Symmetric,
+    Atomic, AtomicInteger, AtomicNumber, AtomicValue, Comparable, Element, PlainData, Signal,
 };
-pub use job::{NAME, Shmem, ThreadLevelError, VERSION, give_events_to_program, init, init_thread};
+pub use job::{NAME, Shmem, ThreadLevelError, VERSION, forward_events, init, init_thread};
 pub use lock::{Lock, LockGuard};
 pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
 pub use request::CollectiveRequest;
@@ -151,6 +152,7 @@ pub use team::{Team, TeamConfig, TooManyContexts};
 pub use thread_level::{Funneled, Multiple, Single, ThreadLevel};
 pub use transfer::Transfer;
 pub use unique_id::{UniqueId, UniqueIdError, UniqueIdJob};
+pub use values::ReducedValues;
 pub use wait::{Awaited, Cmp};
 pub use wait_set::Values;
 pub use waiting::block_on;

@@ -1,7 +1,7 @@
 //! Locks (OpenSHMEM 1.6, §9.13), which one PE holds at a time, with guards.
 #![allow(unsafe_code)]
 
-use crate::element::Symmetric;
+use crate::element::Element;
 use crate::job::Shmem;
 use crate::symmetric::view::{AsElement, SymRef};
 use crate::thread_level::ThreadLevel;
@@ -31,7 +31,7 @@ use std::marker::PhantomData;
 pub struct Lock(c_long);
 
 // SAFETY: transparent around an integer, of which all bits are values, without padding.
-unsafe impl Symmetric for Lock {}
+unsafe impl Element for Lock {}
 
 /// The guard of a lock that this PE holds. Its drop completes the operations issued on the default
 /// context and releases the lock (`shmem_clear_lock`, §9.13.1). If a guard is leaked, its lock is

@@ -6,15 +6,14 @@
 //! drop of an array wait for the requests on the array.
 #![allow(unsafe_code)]
 
-use crate::collectives::{bytes_of, elements_of, require_apart, sum, wrong_length};
-use crate::operator::{Operator, Sum};
+use crate::collectives::{bytes_of, elements_of, require_apart, wrong_length};
+use crate::operator::Operator;
 use crate::rma::require_same_length;
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use crate::waiting::ready;
 use bytemuck::Pod;
-use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::nonblocking::{self, NonblockingCollective};
 use rushmem_runtime::requests;
 use rushmem_runtime::{Call, RequestHandle};
@@ -73,26 +72,32 @@ impl<R> Drop for CollectiveRequest<'_, R> {
 
 impl<L: ThreadLevel> Team<'_, L> {
     /// Starts a sync of the members (`shmemx_team_sync_nb`).
+    #[doc(alias = "shmemx_team_sync_nb")]
     #[track_caller]
-    pub fn sync_nb(&self) -> CollectiveRequest<'_> {
+    pub fn start_sync(&self) -> CollectiveRequest<'_> {
         let nothing = (std::ptr::null_mut(), std::ptr::null(), 0);
         self.start(
-            call!("Team::sync_nb"),
+            call!("Team::start_sync"),
             NonblockingCollective::Sync,
             nothing,
             |_| (),
         )
     }
 
-    /// Starts a [`broadcast`](Team::broadcast).
+    /// Starts [`broadcast_into`](Team::broadcast_into).
+    #[doc(alias = "shmemx_broadcast_nb")]
     #[track_caller]
-    pub fn broadcast_nb<'a, T: Pod>(
+    pub fn start_broadcast_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
         root: usize,
     ) -> CollectiveRequest<'a> {
-        let (call, dest, source) = (call!("Team::broadcast_nb"), dest.into(), source.into());
+        let (call, dest, source) = (
+            call!("Team::start_broadcast_into"),
+            dest.into(),
+            source.into(),
+        );
         require_same_length(call, dest.len(), source.len());
         let vectors = vectors(call, dest, source, bytes_of(source));
         let root = self.root(call, root) as i32;
@@ -104,28 +109,38 @@ impl<L: ThreadLevel> Team<'_, L> {
         )
     }
 
-    /// Starts a [`collect`](Team::collect).
+    /// Starts [`all_gather_varying_into`](Team::all_gather_varying_into).
+    #[doc(alias = "shmemx_collect_nb")]
     #[track_caller]
-    pub fn collect_nb<'a, T: Pod>(
+    pub fn start_all_gather_varying_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a, usize> {
-        let (call, dest, source) = (call!("Team::collect_nb"), dest.into(), source.into());
+        let (call, dest, source) = (
+            call!("Team::start_all_gather_varying_into"),
+            dest.into(),
+            source.into(),
+        );
         let vectors = vectors(call, dest, source, bytes_of(source));
         let max_bytes = bytes_of(dest);
         let collective = NonblockingCollective::Collect { max_bytes };
         self.start(call, collective, vectors, elements_of::<T>)
     }
 
-    /// Starts an [`fcollect`](Team::fcollect).
+    /// Starts [`all_gather_into`](Team::all_gather_into).
+    #[doc(alias = "shmemx_fcollect_nb")]
     #[track_caller]
-    pub fn fcollect_nb<'a, T: Pod>(
+    pub fn start_all_gather_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
-        let (call, dest, source) = (call!("Team::fcollect_nb"), dest.into(), source.into());
+        let (call, dest, source) = (
+            call!("Team::start_all_gather_into"),
+            dest.into(),
+            source.into(),
+        );
         let total = source.len().saturating_mul(self.n_pes());
         if dest.len() != total {
             wrong_length(call, dest.len(), total);
@@ -134,14 +149,19 @@ impl<L: ThreadLevel> Team<'_, L> {
         self.start(call, NonblockingCollective::Fcollect, vectors, |_| ())
     }
 
-    /// Starts an [`alltoall`](Team::alltoall).
+    /// Starts [`all_to_all_into`](Team::all_to_all_into).
+    #[doc(alias = "shmemx_alltoall_nb")]
     #[track_caller]
-    pub fn alltoall_nb<'a, T: Pod>(
+    pub fn start_all_to_all_into<'a, T: Pod>(
         &self,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
-        let (call, dest, source) = (call!("Team::alltoall_nb"), dest.into(), source.into());
+        let (call, dest, source) = (
+            call!("Team::start_all_to_all_into"),
+            dest.into(),
+            source.into(),
+        );
         let n_pes = self.n_pes();
         require_same_length(call, dest.len(), source.len());
         if !dest.len().is_multiple_of(n_pes) {
@@ -151,59 +171,62 @@ impl<L: ThreadLevel> Team<'_, L> {
         self.start(call, NonblockingCollective::Alltoall, vectors, |_| ())
     }
 
-    /// Starts a [`reduce`](Team::reduce).
+    /// Starts [`all_reduce_into`](Team::all_reduce_into).
     ///
     /// ```standalone_crate
     /// # use shmem::Max;
     /// # let shmem = shmem::init();
     /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
-    /// let request = shmem.world().reduce_nb(Max, &most, &own);
+    /// let request = shmem.world().start_all_reduce_into(&own, &most, Max);
     /// shmem::block_on(request);
     /// ```
+    #[doc(alias = "shmemx_sum_reduce_nb")]
     #[track_caller]
-    pub fn reduce_nb<'a, T: Pod, O: Operator<T>>(
+    pub fn start_all_reduce_into<'a, T: Pod, O: Operator<T>>(
         &self,
-        _op: O,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
+        _op: O,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Reduce(O::COMBINE);
         self.combine(
-            call!("Team::reduce_nb"),
+            call!("Team::start_all_reduce_into"),
             collective,
             dest.into(),
             source.into(),
         )
     }
 
-    /// Starts an [`inscan`](Team::inscan).
+    /// Starts [`inclusive_scan_into`](Team::inclusive_scan_into).
+    #[doc(alias = "shmemx_sum_inscan_nb")]
     #[track_caller]
-    pub fn inscan_nb<'a, T: Pod + Arithmetic>(
+    pub fn start_inclusive_scan_into<'a, T: Pod, O: Operator<T>>(
         &self,
-        _op: Sum,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
+        _op: O,
     ) -> CollectiveRequest<'a> {
-        let collective = NonblockingCollective::Inscan(sum::<T>());
+        let collective = NonblockingCollective::Inscan(O::COMBINE);
         self.combine(
-            call!("Team::inscan_nb"),
+            call!("Team::start_inclusive_scan_into"),
             collective,
             dest.into(),
             source.into(),
         )
     }
 
-    /// Starts an [`exscan`](Team::exscan).
+    /// Starts [`exclusive_scan_into`](Team::exclusive_scan_into).
+    #[doc(alias = "shmemx_sum_exscan_nb")]
     #[track_caller]
-    pub fn exscan_nb<'a, T: Pod + Arithmetic>(
+    pub fn start_exclusive_scan_into<'a, T: Pod, O: Operator<T>>(
         &self,
-        _op: Sum,
-        dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
+        dest: impl AsElements<'a, T>,
+        _op: O,
     ) -> CollectiveRequest<'a> {
-        let collective = NonblockingCollective::Exscan(sum::<T>());
+        let collective = NonblockingCollective::Exscan(O::COMBINE);
         self.combine(
-            call!("Team::exscan_nb"),
+            call!("Team::start_exclusive_scan_into"),
             collective,
             dest.into(),
             source.into(),

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind};
-use crate::element::{Plain, Symmetric};
+use crate::element::{Element, Plain};
 use crate::panics::mistake;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
@@ -57,14 +57,14 @@ impl<T, S: AsMut<[T]> + ?Sized> MemoryMut<T> for &mut S {
 
 macro_rules! symmetric {
     ($($object:ty)*) => {$(
-        impl<'a, T: Symmetric> Memory<T> for $object {
+        impl<'a, T: Element> Memory<T> for $object {
             #[inline(always)]
             fn parts(&self) -> (*const T, usize) {
                 let elements = SymSlice::from(*self);
                 (elements.as_ptr(), elements.len())
             }
         }
-        impl<'a, T: Symmetric> MemoryMut<T> for $object {
+        impl<'a, T: Element> MemoryMut<T> for $object {
             #[inline(always)]
             fn parts(&mut self) -> (*mut T, usize) {
                 let elements = SymSlice::from(*self);

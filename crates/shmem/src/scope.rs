@@ -168,7 +168,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         unsafe { amo::fetch_nbi(call, context, fetched, at, pe) }
     }
 
-    /// Works as [`Context::compare_swap`], but stores the old value to `fetched` by the end of the
+    /// Works as [`Context::compare_exchange`], but stores the old value to `fetched` by the end of the
     /// scope (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
     #[inline]
     #[track_caller]

@@ -14,7 +14,7 @@ use std::fmt;
 /// The error if a team cannot be split as requested (§9.4.6, §9.4.7): it has no such members, or
 /// there are too many teams. It is the same on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SplitError;
+pub struct SplitError(());
 
 impl fmt::Display for SplitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,6 +32,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ///
     /// # Errors
     /// If there are no such members, or too many teams.
+    #[doc(alias = "shmem_team_split_strided")]
     pub fn split_strided(
         &self,
         start: usize,
@@ -58,7 +59,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         let stride = c_int::try_from(stride).unwrap_or(c_int::MAX);
         let (start, size) = (c_number(start), c_number(size));
         let made = team::split_strided(call, parent, start, stride, size, hint(config));
-        made.map(own).ok_or(SplitError)
+        made.map(own).ok_or(SplitError(()))
     }
 
     /// Arranges the members in rows of `xrange`. Returns the team of this PE's row, and that of its
@@ -66,6 +67,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ///
     /// # Errors
     /// If `xrange` is 0, or there are too many teams.
+    #[doc(alias = "shmem_team_split_2d")]
     pub fn split_2d(&self, xrange: usize) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
         self.split_2d_with(xrange, TeamConfig::default(), TeamConfig::default())
     }
@@ -83,7 +85,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
         let (call, parent) = (call!("Team::split_2d"), self.handle());
         let made = team::split_2d(call, parent, c_number(xrange), hint(xaxis), hint(yaxis));
-        let (row, column) = made.ok_or(SplitError)?;
+        let (row, column) = made.ok_or(SplitError(()))?;
         Ok((Team::split_off(row), Team::split_off(column)))
     }
 
@@ -91,10 +93,18 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// order of their keys, and if these are equal, of their numbers in this team. Returns `None`
     /// on members without a color (`shmemx_team_split`, an extension of Cray's).
     ///
-    /// Panics if a color or a key is above 2,147,483,647. The job ends with a message if there are too many
-    /// teams.
+    /// # Errors
+    /// If a member of the new team is in too many teams; all its members get the error.
+    ///
+    /// # Panics
+    /// If a color or a key is above 2,147,483,647.
+    #[doc(alias = "shmemx_team_split")]
     #[track_caller]
-    pub fn split(&self, color: Option<usize>, key: isize) -> Option<Team<'s, L>> {
+    pub fn split(
+        &self,
+        color: Option<usize>,
+        key: isize,
+    ) -> Result<Option<Team<'s, L>>, SplitError> {
         let call = call!("Team::split");
         let color = match color.map(c_int::try_from) {
             None => SHMEM_COLOR_UNDEFINED,
@@ -104,7 +114,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         let Ok(key) = c_int::try_from(key) else {
             mistake!(call, "argument key is {key}; keys are below 2^31")
         };
-        own(team::split_color(call, self.handle(), color, key))
+        let made = team::split_color(call, self.handle(), color, key);
+        made.map(own).map_err(|_| SplitError(()))
     }
 
     /// Arranges the members in a grid of these ranges, whose first dimension varies fastest.
@@ -113,10 +124,19 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// the grid, and on all members if a range is 0, the entries are `None`. The last positions of
     /// the grid may be empty.
     ///
-    /// The job ends with a message if the ranges differ between members, or if there are too many teams.
-    pub fn split_grid<const D: usize>(&self, ranges: [usize; D]) -> [Option<Team<'s, L>>; D] {
+    /// The job ends with a message if the ranges differ between members.
+    ///
+    /// # Errors
+    /// If a member is in too many teams; all members get the error.
+    #[doc(alias = "shmemx_team_split_2d")]
+    #[doc(alias = "shmemx_team_split_3d")]
+    pub fn split_grid<const D: usize>(
+        &self,
+        ranges: [usize; D],
+    ) -> Result<[Option<Team<'s, L>>; D], SplitError> {
         let ranges = ranges.map(|range| ("ranges", c_number(range)));
-        team::split_grid(call!("Team::split_grid"), self.handle(), ranges).map(own)
+        let made = team::split_grid(call!("Team::split_grid"), self.handle(), ranges);
+        made.map(|teams| teams.map(own)).map_err(|_| SplitError(()))
     }
 
     /// Works as [`split_strided`](Self::split_strided), but only the members that are split off
@@ -124,18 +144,35 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// (`shmemx_team_split_strided`, an extension of Cray's). On another PE the call returns `None`
     /// at once.
     ///
-    /// The job ends with a message if there are no such members, or too many teams.
-    pub fn split_strided_by_members(
+    /// # Errors
+    /// If a member of the new team is in too many teams; all its members get the error.
+    ///
+    /// # Panics
+    /// If there are no such members.
+    #[doc(alias = "shmemx_team_split_strided")]
+    #[track_caller]
+    pub fn split_members(
         &self,
         start: usize,
         stride: usize,
         size: usize,
-    ) -> Option<Team<'s, L>> {
-        let (call, parent) = (call!("Team::split_strided_by_members"), self.handle());
+    ) -> Result<Option<Team<'s, L>>, SplitError> {
+        let (call, n_pes) = (call!("Team::split_members"), self.n_pes());
+        let last = size
+            .checked_sub(1)
+            .map(|gaps| start.saturating_add(stride.saturating_mul(gaps)));
+        if last.is_none_or(|last| last >= n_pes) || (stride == 0 && size > 1) {
+            mistake!(
+                call,
+                "the members {start}, {start} + {stride} and so on, {size} in all, are not in the \
+                 team, whose PEs are numbered 0 to {}; pass a start, a stride of at least 1 and a \
+                 size of at least 1",
+                n_pes - 1
+            );
+        }
         let [start, stride, size] = [start, stride, size].map(c_number);
-        own(team::split_strided_by_members(
-            call, parent, start, stride, size,
-        ))
+        let made = team::split_strided_by_members(call, self.handle(), start, stride, size);
+        made.map(own).map_err(|_| SplitError(()))
     }
 }
 

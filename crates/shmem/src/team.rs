@@ -65,6 +65,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// Returns the number that PE `pe` of this team has in `other`, if it is a member of both
     /// (`shmem_team_translate_pe`, §9.4.5).
     #[track_caller]
+    #[doc(alias = "shmem_team_translate_pe")]
     pub fn translate(&self, pe: usize, other: &Team<'_, L>) -> Option<usize> {
         let pe = i32::try_from(pe).ok()?;
         let number = team::translate_pe(call!("Team::translate"), self.handle, pe, other.handle);
@@ -82,8 +83,26 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 
     /// Waits until all members have called this. Does not complete operations of this PE
     /// (`shmem_team_sync`, §9.10.3).
+    #[doc(alias = "shmem_team_sync")]
     pub fn sync(&self) {
         collectives::sync(call!("Team::sync"), self.handle().into());
+    }
+
+    /// Waits until all members have called this, and completes the operations that they have issued
+    /// on their default contexts (`shmem_barrier`, §9.10.2, of a team).
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let inbox = shmem.boxed(0);
+    /// let node = shmem.node();
+    /// let next = node.translate((node.my_pe() + 1) % node.n_pes(), &shmem.world());
+    /// shmem.p(&inbox, 17, next.expect("all are in the world"));
+    /// node.barrier();
+    /// assert_eq!(inbox.load(), 17);
+    /// ```
+    #[doc(alias = "shmem_barrier")]
+    pub fn barrier(&self) {
+        collectives::barrier(call!("Team::barrier"), self.handle().into());
     }
 
     /// Creates a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not

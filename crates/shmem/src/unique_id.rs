@@ -4,6 +4,7 @@ use crate::job::{self, Shmem, ThreadLevelError};
 use crate::thread_level::ThreadLevel;
 use rushmem_runtime::setup;
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 /// The unique id of a job (`shmemx_uniqueid_t`, an extension after NVSHMEM's and rocSHMEM's). It is
@@ -17,7 +18,7 @@ use std::str::FromStr;
 /// // The process with rank 0 makes the id, and starts the other one.
 /// let id: UniqueId = match std::env::args().nth(1) {
 ///     Some(text) => text.parse().expect("an id"),
-///     None => UniqueId::make(),
+///     None => UniqueId::new().expect("an address to listen at"),
 /// };
 /// let rank = usize::from(std::env::args().len() > 1);
 /// if rank == 0 {
@@ -34,9 +35,13 @@ impl UniqueId {
     /// Makes an id (`shmemx_get_uniqueid`). A thread of this process serves the processes that join
     /// the job, so this process must live as long as the job; it need not be one of its PEs.
     ///
-    /// The process ends with a message if it cannot listen at any address.
-    pub fn make() -> UniqueId {
-        UniqueId(setup::unique_id(call!("UniqueId::make")))
+    /// # Errors
+    /// If this process cannot listen at any address.
+    #[doc(alias = "shmemx_get_uniqueid")]
+    #[expect(clippy::new_without_default, reason = "it can fail")]
+    pub fn new() -> io::Result<UniqueId> {
+        let id = setup::unique_id(call!("UniqueId::new"));
+        id.map(UniqueId).map_err(io::Error::other)
     }
 
     /// Returns the job with this id, of `n_ranks` PEs, for the process that is to be PE `rank`.

@@ -1,106 +1,176 @@
 //! Collectives on private values, which are passed and returned, and need no symmetric memory. For
 //! long vectors, collectives on symmetric memory are faster.
 
-use crate::collectives::sum;
-use crate::operator::{Operator, Sum};
+use crate::operator::Operator;
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
-use bytemuck::{Pod, bytes_of_mut, cast_slice_mut};
+use bytemuck::{Pod, bytes_of, bytes_of_mut, cast_slice_mut};
 use rushmem_runtime::Call;
-use rushmem_runtime::combine::Arithmetic;
+use rushmem_runtime::combine::Complex;
 use rushmem_runtime::private::{self, ReductionKind};
 
+mod sealed {
+    pub trait Values {
+        fn bytes(&mut self) -> &mut [u8];
+    }
+}
+
+/// What a reduction or scan of private values (§9.10.9, §9.10.10) combines: a number, an array or a
+/// vector of elements. Arrays and vectors are combined element by element, and all members pass the
+/// same number of elements.
+#[diagnostic::on_unimplemented(
+    message = "reductions and scans do not take values of type `{Self}`",
+    label = "not a number, an array or a vector",
+    note = "a slice is combined by `all_reduce_in_place`, symmetric memory by `all_reduce_into`"
+)]
+pub trait ReducedValues: sealed::Values {
+    /// The type that the operator combines.
+    type Element: Pod;
+}
+
+impl<T: Pod, const N: usize> sealed::Values for [T; N] {
+    fn bytes(&mut self) -> &mut [u8] {
+        cast_slice_mut(self.as_mut_slice())
+    }
+}
+
+impl<T: Pod, const N: usize> ReducedValues for [T; N] {
+    type Element = T;
+}
+
+impl<T: Pod> sealed::Values for Vec<T> {
+    fn bytes(&mut self) -> &mut [u8] {
+        cast_slice_mut(self)
+    }
+}
+
+impl<T: Pod> ReducedValues for Vec<T> {
+    type Element = T;
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => {$(
+        impl sealed::Values for $number {
+            fn bytes(&mut self) -> &mut [u8] {
+                bytes_of_mut(self)
+            }
+        }
+        impl ReducedValues for $number {
+            type Element = $number;
+        }
+    )*};
+}
+numbers! { i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64> }
+
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Returns the combined values of all members (§9.10.9, of one element).
+    /// Returns the combined values of all members (§9.10.9).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
-    /// let longest = shmem.world().reduce_value(shmem::Max, 0.1);
+    /// let (me, world) = (shmem.my_pe(), shmem.world());
+    /// let longest = world.all_reduce(0.1, shmem::Max);
+    /// let [first, last] = world.all_reduce([me, shmem.n_pes() - me], shmem::Min);
+    /// # assert_eq!((longest, first, last), (0.1, 0, 1));
     /// ```
-    pub fn reduce_value<T: Pod, O: Operator<T>>(&self, _op: O, mut value: T) -> T {
-        let (call, team) = (call!("Team::reduce_value"), self.handle());
-        private::combine(
-            call,
-            team,
-            bytes_of_mut(&mut value),
-            O::COMBINE,
-            ReductionKind::AllReduce,
-        );
-        value
+    #[doc(alias = "shmem_sum_reduce")]
+    pub fn all_reduce<V: ReducedValues, O: Operator<V::Element>>(&self, mut values: V, op: O) -> V {
+        let kind = ReductionKind::AllReduce;
+        self.combine_bytes(call!("Team::all_reduce"), op, values.bytes(), kind);
+        values
     }
 
     /// Replaces `values` on each member by the combination of the `values` of all members, element
     /// by element (§9.10.9). All members pass the same number of elements.
-    pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, op: O, values: &mut [T]) {
-        self.combine_in_place(call!("Team::reduce_in_place"), op, values);
+    pub fn all_reduce_in_place<T: Pod, O: Operator<T>>(&self, values: &mut [T], op: O) {
+        self.combine_in_place(call!("Team::all_reduce_in_place"), op, values);
     }
 
-    /// Works as [`reduce_in_place`](Self::reduce_in_place), but returns the result (§9.10.9).
-    pub fn all_reduce<T: Pod, O: Operator<T>>(&self, op: O, values: &[T]) -> Vec<T> {
-        let mut result = values.to_vec();
-        self.combine_in_place(call!("Team::all_reduce"), op, &mut result);
-        result
+    /// Returns the combined values of the members up to this one (§9.10.10).
+    #[doc(alias = "shmem_sum_inscan")]
+    #[doc(alias = "scan")]
+    pub fn inclusive_scan<V: ReducedValues, O: Operator<V::Element>>(
+        &self,
+        mut values: V,
+        op: O,
+    ) -> V {
+        let kind = ReductionKind::InclusiveScan;
+        self.combine_bytes(call!("Team::inclusive_scan"), op, values.bytes(), kind);
+        values
     }
 
-    /// Returns the sum of the values of the members up to this one (§9.10.10, of one element).
-    pub fn inscan_value<T: Pod + Arithmetic>(&self, _op: Sum, mut value: T) -> T {
-        let (call, team) = (call!("Team::inscan_value"), self.handle());
-        private::combine(
-            call,
-            team,
-            bytes_of_mut(&mut value),
-            sum::<T>(),
-            ReductionKind::InclusiveScan,
-        );
-        value
-    }
-
-    /// Returns the sum of the values of the members before this one; zero on the first member
-    /// (§9.10.10, of one element). If the value is a number of elements, the sum is the index of
-    /// this member's first element.
+    /// Returns the combined values of the members before this one; on the first member the
+    /// operator's identity, as [`exclusive_scan_into`](Self::exclusive_scan_into) (§9.10.10). If the
+    /// value is a number of elements, the sum is the index of this member's first element.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
-    /// let first = shmem.world().exscan_value(shmem::Sum, 10);
+    /// let first = shmem.world().exclusive_scan(10, shmem::Sum);
     /// assert_eq!(first, 10 * shmem.my_pe());
     /// ```
-    pub fn exscan_value<T: Pod + Arithmetic>(&self, _op: Sum, mut value: T) -> T {
-        let (call, team) = (call!("Team::exscan_value"), self.handle());
-        private::combine(
-            call,
-            team,
-            bytes_of_mut(&mut value),
-            sum::<T>(),
-            ReductionKind::ExclusiveScan,
-        );
-        value
+    #[doc(alias = "shmem_sum_exscan")]
+    pub fn exclusive_scan<V: ReducedValues, O: Operator<V::Element>>(
+        &self,
+        mut values: V,
+        op: O,
+    ) -> V {
+        let kind = ReductionKind::ExclusiveScan;
+        self.combine_bytes(call!("Team::exclusive_scan"), op, values.bytes(), kind);
+        values
     }
 
     /// Returns the value that member `root` passes; those of the other members are not used
-    /// (§9.10.7).
+    /// (§9.10.7). Panics if there is no such member.
+    #[doc(alias = "shmem_broadcast")]
     #[track_caller]
-    pub fn broadcast_value<T: Pod>(&self, mut value: T, root: usize) -> T {
-        let (call, team) = (call!("Team::broadcast_value"), self.handle());
-        private::broadcast(call, team, bytes_of_mut(&mut value), self.root(call, root));
+    pub fn broadcast<T: Pod>(&self, mut value: T, root: usize) -> T {
+        let call = call!("Team::broadcast");
+        let root = self.root(call, root);
+        private::broadcast(call, self.handle(), bytes_of_mut(&mut value), root);
         value
     }
 
     /// Copies the values of member `root` to `values` of the other members (§9.10.7). All members
-    /// pass the same number of elements.
+    /// pass the same number of elements. Panics if there is no such member.
     #[track_caller]
     pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: usize) {
-        let (call, team) = (call!("Team::broadcast_in_place"), self.handle());
-        private::broadcast(call, team, cast_slice_mut(values), self.root(call, root));
+        let call = call!("Team::broadcast_in_place");
+        let root = self.root(call, root);
+        private::broadcast(call, self.handle(), cast_slice_mut(values), root);
     }
 
-    /// Works as [`reduce_in_place`](Self::reduce_in_place), for the routine `call`.
+    /// Returns the values of all members, in their order (§9.10.8).
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// let squares = shmem.world().all_gather(shmem.my_pe() * shmem.my_pe());
+    /// assert!(squares.iter().copied().eq((0..shmem.n_pes()).map(|pe| pe * pe)));
+    /// ```
+    #[doc(alias = "shmem_fcollect")]
+    pub fn all_gather<T: Pod>(&self, value: T) -> Vec<T> {
+        let mut values = vec![T::zeroed(); self.n_pes()];
+        let (own, all) = (bytes_of(&value), cast_slice_mut(&mut values));
+        private::gather(call!("Team::all_gather"), self.handle(), own, all);
+        values
+    }
+
+    /// Works as [`all_reduce_in_place`](Self::all_reduce_in_place), for the routine `call`.
     pub(crate) fn combine_in_place<T: Pod, O: Operator<T>>(
         &self,
         call: Call,
-        _op: O,
+        op: O,
         values: &mut [T],
     ) {
-        let (team, values) = (self.handle(), cast_slice_mut(values));
-        private::combine(call, team, values, O::COMBINE, ReductionKind::AllReduce);
+        self.combine_bytes(call, op, cast_slice_mut(values), ReductionKind::AllReduce);
+    }
+
+    /// Combines `values`, which are elements of the operator's type.
+    fn combine_bytes<T: Pod, O: Operator<T>>(
+        &self,
+        call: Call,
+        _op: O,
+        values: &mut [u8],
+        kind: ReductionKind,
+    ) {
+        private::combine(call, self.handle(), values, O::COMBINE, kind);
     }
 }

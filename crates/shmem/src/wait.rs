@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::context::{Context, ContextKind};
-use crate::element::{Atomic, AtomicValue, Comparable, Symmetric};
+use crate::element::{Atomic, AtomicValue, Comparable, Element};
 use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
 use core::ffi::c_int;
@@ -54,7 +54,7 @@ impl Cmp {
 }
 
 /// An element that a PE can wait for (§9.11): an integer, or an [`Atomic`] one.
-pub trait Awaited: Symmetric + sealed::Sealed {
+pub trait Awaited: Element + sealed::Sealed {
     /// The value with which it is compared.
     type Value: Comparable;
 }

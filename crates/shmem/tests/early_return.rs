@@ -31,7 +31,7 @@ fn pe(call: &str) -> Result<(), Box<dyn Error>> {
         "barrier" => shmem.barrier_all(),
         "wait" => shmem.wait_until(&flag, Cmp::Eq, 1),
         "epoch" => array.epoch(|_| ()),
-        "reduce" => assert!(shmem.world().reduce_value(Sum, steps) > 0),
+        "reduce" => assert!(shmem.world().all_reduce(steps, Sum) > 0),
         _ => drop(other),
     }
     // The others do not end: with another object, they are in the call that they make next.

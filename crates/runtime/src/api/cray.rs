@@ -33,11 +33,11 @@ pub fn split_strided_by_members(
     start: c_int,
     stride: c_int,
     size: c_int,
-) -> TeamHandle {
+) -> Result<TeamHandle, NoTeamLeft> {
     let parent = parent_team(call, parent);
     let members = triplet(call, parent.members(), start, stride, size);
     if members.team_pe(job::require(call).me).is_none() {
-        return TeamHandle::INVALID;
+        return Ok(TeamHandle::INVALID);
     }
     let [start, stride, size] = [start, stride, size].map(|number| number as u64);
     let arguments = [
@@ -106,7 +106,7 @@ fn make(
     members: Members,
     tag: u64,
     arguments: &[CheckedArgument],
-) -> TeamHandle {
+) -> Result<TeamHandle, NoTeamLeft> {
     let job = job::require(call);
     if job.settings.checks() {
         let made = NewTeam {
@@ -128,10 +128,10 @@ fn make(
         Agreed::Slots(slots, generation, _) => {
             let (name, slot, config) = (split.name(&members), slots[0], TeamConfig::default());
             let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
-            teams().insert(team)
+            Ok(teams().insert(team))
         }
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
-        Agreed::Refused | Agreed::Unlike => fail_exhausted(call),
+        Agreed::Refused | Agreed::Unlike => Err(NoTeamLeft),
     }
 }
 
@@ -143,7 +143,7 @@ pub fn split_grid<const D: usize>(
     call: Call,
     parent: TeamHandle,
     ranges: [(&str, c_int); D],
-) -> [TeamHandle; D] {
+) -> Result<[TeamHandle; D], NoTeamLeft> {
     let parent = parent_team(call, parent);
     let sizes = ranges.map(|(argument, range)| match u32::try_from(range) {
         Ok(range) => range,
@@ -175,15 +175,15 @@ pub fn split_grid<const D: usize>(
                 slots
                     .into_iter()
                     .for_each(|slot| agreement::slots().release(slot));
-                return [TeamHandle::INVALID; D];
+                return Ok([TeamHandle::INVALID; D]);
             };
             let mut slots = slots.into_iter();
-            axes.map(|members| {
+            Ok(axes.map(|members| {
                 let slot = slots.next().expect("there is one for each");
                 let (name, me, config) = (split.name(&members), job.me, TeamConfig::default());
                 let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
                 teams().insert(team)
-            })
+            }))
         }
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
         Agreed::Unlike => fail!(
@@ -191,14 +191,19 @@ pub fn split_grid<const D: usize>(
             "{} differ between the PEs of the parent team; here they are {sizes:?}; pass the same on all of them",
             ranges.map(|(argument, _)| argument).join(", ")
         ),
-        Agreed::Refused => fail_exhausted(call),
+        Agreed::Refused => Err(NoTeamLeft),
     }
 }
 
 /// `shmemx_team_split`: makes a team of the members of the parent that pass the same color, in the
 /// order of their keys, or of the parent if keys are equal. All members of the parent call. A PE
 /// that passes `SHMEM_COLOR_UNDEFINED` is in no team.
-pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> TeamHandle {
+pub fn split_color(
+    call: Call,
+    parent: TeamHandle,
+    color: c_int,
+    key: c_int,
+) -> Result<TeamHandle, NoTeamLeft> {
     if color < 0 && color != SHMEM_COLOR_UNDEFINED {
         fail!(
             call,
@@ -211,7 +216,7 @@ pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> 
     let words = collectives::gather_words(call, &parent, own);
     let split = parent.next_split(call);
     if color == SHMEM_COLOR_UNDEFINED {
-        return TeamHandle::INVALID;
+        return Ok(TeamHandle::INVALID);
     }
     let alike = (0..).zip(words).filter(|(_, word)| word >> 32 == own >> 32);
     let mut by_key: Vec<(c_int, u32)> = alike
@@ -231,9 +236,17 @@ pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> 
     )
 }
 
-fn fail_exhausted(call: Call) -> ! {
-    fail!(
-        call,
-        "no team is left: {TEAM_SLOTS} can exist at once on a PE; destroy those that are done with"
-    )
+/// The error if some members are in so many teams that another one cannot exist. All members of the
+/// new team get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoTeamLeft;
+
+impl NoTeamLeft {
+    /// Ends the job with a message.
+    pub fn fail(self, call: Call) -> ! {
+        fail!(
+            call,
+            "no team is left: {TEAM_SLOTS} can exist at once on a PE; destroy those that are done with"
+        )
+    }
 }

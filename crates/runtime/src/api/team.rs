@@ -14,7 +14,7 @@ use crate::teams::registry::{find, teams};
 use crate::teams::team::Team;
 use core::ffi::c_int;
 
-pub use crate::api::cray::{split_color, split_grid, split_strided_by_members};
+pub use crate::api::cray::{NoTeamLeft, split_color, split_grid, split_strided_by_members};
 pub use crate::teams::team::TeamConfig;
 
 /// `shmem_team_my_pe` (§9.4.1): the number of this PE in a team; -1 for the invalid team.

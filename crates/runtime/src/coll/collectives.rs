@@ -435,7 +435,7 @@ pub unsafe fn inscan(
 }
 
 /// `shmem_*_sum_exscan` (§9.10.10): combines the vectors of the members before this one. The first
-/// member gets zeros, which are zero bytes in all types that can be summed.
+/// member gets the identity of the operator, for a sum zeros.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -454,7 +454,7 @@ pub unsafe fn exscan(
     entry.show_followed(FollowedMembers::Below, me);
     executor.scan(vectors, true);
     if executor.me() == 0 {
-        vectors.dest.clear();
+        op.fill_with_identity(vectors.dest);
     }
     0
 }

@@ -13,6 +13,7 @@
 use crate::memory::range::SymmetricRange;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 use rushmem_transport::mem::{Baseline, Element, Lanes, OneLane};
 
 /// Stores `left[i] op right[i]` in `dest[i]` for every i below `nelems`.
@@ -32,16 +33,27 @@ pub type CombineFunction = unsafe extern "C" fn(
 pub struct Combine {
     elem_bytes: usize,
     f: CombineFunction,
+    /// The bytes of the element that changes no other one, which the first member of an exclusive
+    /// scan gets.
+    identity: [u8; LARGEST],
 }
+
+/// The size of the largest element, a `long double _Complex`.
+const LARGEST: usize = 32;
 
 impl Combine {
     /// Creates an operator whose function is written in another language.
     ///
     /// # Safety
     /// `f` accesses only the given elements, of `elem_bytes` bytes each, at any alignment, and
-    /// accepts every bit pattern as an element.
+    /// accepts every bit pattern as an element. If it is used in exclusive scans, its identity has
+    /// no bytes but zeros.
     pub const unsafe fn new(elem_bytes: usize, f: CombineFunction) -> Combine {
-        Combine { elem_bytes, f }
+        Combine {
+            elem_bytes,
+            f,
+            identity: [0; LARGEST],
+        }
     }
 
     /// Returns the size of an element in bytes.
@@ -85,9 +97,23 @@ impl Combine {
     }
 
     const fn with<T: Element, O: Operator<T>>() -> Self {
+        const { assert!(size_of::<T>() <= LARGEST) };
+        let mut identity = [0; LARGEST];
+        // SAFETY: the array has room for an element, as asserted, which has no padding.
+        unsafe { (&raw mut identity).cast::<T>().write_unaligned(O::IDENTITY) };
         Self {
             elem_bytes: size_of::<T>(),
             f: combine::<T, O>,
+            identity,
+        }
+    }
+
+    /// Stores the element that changes no other one in each element of `dest`.
+    pub(crate) fn fill_with_identity(&self, dest: SymmetricRange) {
+        let mut identity = self.identity.map(MaybeUninit::new);
+        let element = SymmetricRange::of_private(&mut identity).part(0, self.elem_bytes);
+        for at in (0..dest.nbytes()).step_by(self.elem_bytes) {
+            element.copy_here(dest.part(at, self.elem_bytes));
         }
     }
 
@@ -122,6 +148,10 @@ pub trait Sealed {}
     note = "they combine integers of 1, 2, 4 and 8 bytes"
 )]
 pub trait Bits: Element + Sealed {
+    /// No bit is set.
+    const NONE: Self;
+    /// All bits are set.
+    const ALL: Self;
     /// `self & other`
     fn and(self, other: Self) -> Self;
     /// `self | other`
@@ -142,6 +172,10 @@ pub trait Bits: Element + Sealed {
     note = "they combine integers of 1, 2, 4 and 8 bytes, `f32` and `f64`"
 )]
 pub trait Ordered: Element + Sealed {
+    /// The least value.
+    const LEAST: Self;
+    /// The greatest value.
+    const GREATEST: Self;
     /// Returns the greater value. Floating point: NaN if either is NaN; +0.0 is greater than -0.0.
     fn max(self, other: Self) -> Self;
     /// Returns the lesser value. Floating point: NaN if either is NaN; -0.0 is less than +0.0.
@@ -155,6 +189,10 @@ pub trait Ordered: Element + Sealed {
     note = "they combine integers of 1, 2, 4 and 8 bytes, `f32`, `f64` and `Complex` of these"
 )]
 pub trait Arithmetic: Element + Sealed {
+    /// 0
+    const ZERO: Self;
+    /// 1
+    const ONE: Self;
     /// `self + other`; integers wrap.
     fn add(self, other: Self) -> Self;
     /// `self * other`; integers wrap.
@@ -175,15 +213,21 @@ macro_rules! integers {
     ($($int:ty)*) => {$(
         impl Sealed for $int {}
         impl Bits for $int {
+            const NONE: Self = 0;
+            const ALL: Self = !0;
             fn and(self, other: Self) -> Self { self & other }
             fn or(self, other: Self) -> Self { self | other }
             fn xor(self, other: Self) -> Self { self ^ other }
         }
         impl Ordered for $int {
+            const LEAST: Self = Self::MIN;
+            const GREATEST: Self = Self::MAX;
             fn max(self, other: Self) -> Self { Ord::max(self, other) }
             fn min(self, other: Self) -> Self { Ord::min(self, other) }
         }
         impl Arithmetic for $int {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
             fn add(self, other: Self) -> Self { self.wrapping_add(other) }
             fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
         }
@@ -197,6 +241,8 @@ macro_rules! floats {
         impl Sealed for Complex<$float> {}
         // Without branches, so that loops are vectorized.
         impl Ordered for $float {
+            const LEAST: Self = Self::NEG_INFINITY;
+            const GREATEST: Self = Self::INFINITY;
             fn max(self, other: Self) -> Self {
                 // If no operand is a NaN, the two values differ only if the operands are zeros of
                 // different signs; the AND clears the sign bit.
@@ -213,6 +259,8 @@ macro_rules! floats {
             }
         }
         impl Arithmetic for $float {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
             fn add(self, other: Self) -> Self { self + other }
             fn mul(self, other: Self) -> Self { self * other }
         }
@@ -232,6 +280,8 @@ macro_rules! floats {
             }
         }
         impl Ordered for Complex<$float> {
+            const LEAST: Self = Self { re: $float::NEG_INFINITY, im: $float::NEG_INFINITY };
+            const GREATEST: Self = Self { re: $float::INFINITY, im: $float::INFINITY };
             fn max(self, other: Self) -> Self {
                 match self.is_nan() | other.is_nan() {
                     true => Self::NAN,
@@ -248,6 +298,8 @@ macro_rules! floats {
             }
         }
         impl Arithmetic for Complex<$float> {
+            const ZERO: Self = Self { re: 0.0, im: 0.0 };
+            const ONE: Self = Self { re: 1.0, im: 0.0 };
             fn add(self, other: Self) -> Self {
                 Self { re: self.re + other.re, im: self.im + other.im }
             }
@@ -274,26 +326,29 @@ unsafe impl<T: Pod> Pod for Complex<T> {}
 
 /// An operator on two elements.
 trait Operator<T> {
+    /// The element that changes no other one.
+    const IDENTITY: T;
     fn apply(left: T, right: T) -> T;
 }
 
 macro_rules! operators {
-    ($($operator:ident $kind:ident $method:ident;)*) => {$(
+    ($($operator:ident $kind:ident $method:ident $identity:ident;)*) => {$(
         struct $operator;
         impl<T: $kind> Operator<T> for $operator {
+            const IDENTITY: T = T::$identity;
             #[inline(always)]
             fn apply(left: T, right: T) -> T { left.$method(right) }
         }
     )*};
 }
 operators! {
-    And Bits and;
-    Or Bits or;
-    Xor Bits xor;
-    Max Ordered max;
-    Min Ordered min;
-    Sum Arithmetic add;
-    Prod Arithmetic mul;
+    And Bits and ALL;
+    Or Bits or NONE;
+    Xor Bits xor NONE;
+    Max Ordered max LEAST;
+    Min Ordered min GREATEST;
+    Sum Arithmetic add ZERO;
+    Prod Arithmetic mul ONE;
 }
 
 /// The function of a [`Combine`].

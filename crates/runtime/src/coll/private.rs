@@ -34,7 +34,7 @@ pub enum ReductionKind {
     AllReduce,
     /// Over the members up to and including this one.
     InclusiveScan,
-    /// Over the members before this one; the first member gets zeros.
+    /// Over the members before this one; the first member gets the identity of the operator.
     ExclusiveScan,
 }
 
@@ -52,7 +52,24 @@ pub fn combine(
     let is_first = executor.me() == 0;
     executor.combine_private(private(memory), op, kind);
     if is_first && kind == ReductionKind::ExclusiveScan {
-        memory.fill(0);
+        op.fill_with_identity(private(memory));
+    }
+}
+
+/// Copies `own` of all members, which has the same length on each, to `all`, one after the other.
+pub fn gather(call: Call, team: TeamHandle, own: &[u8], all: &mut [u8]) {
+    let team = registry::find(call, "team", team);
+    let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
+    entry.require_same(&[("bytes", own.len() as u64)]);
+    for (index, bytes) in own.chunks(WORD).enumerate() {
+        let mut word = [0; WORD];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let words = executor.gather(u64::from_ne_bytes(word));
+        for (member, theirs) in words.into_iter().enumerate() {
+            let start = member * own.len() + index * WORD;
+            let place = &mut all[start..start + bytes.len()];
+            place.copy_from_slice(&theirs.to_ne_bytes()[..bytes.len()]);
+        }
     }
 }
 

@@ -87,8 +87,8 @@ impl ById {
 }
 
 /// `shmemx_get_uniqueid`: makes the unique id of a job. This process serves the meeting of the
-/// job's PEs until the job has ended.
-pub fn unique_id(call: Call) -> [u8; UNIQUE_ID_BYTES] {
+/// job's PEs until the job has ended. Returns an error if it can listen at no address.
+pub fn unique_id(call: Call) -> Result<[u8; UNIQUE_ID_BYTES], String> {
     if process::is_child() {
         job::refuse_child(call);
     }
@@ -105,7 +105,7 @@ pub fn unique_id(call: Call) -> [u8; UNIQUE_ID_BYTES] {
     // Other threads must not exist yet.
     statics::move_now();
     match make_unique_id(settings.meeting_limits()) {
-        Ok(id) => id.to_bytes(),
-        Err(error) => fail!(call, "{error}"),
+        Ok(id) => Ok(id.to_bytes()),
+        Err(error) => Err(error.to_string()),
     }
 }

@@ -18,12 +18,12 @@ fortran! {
         parent_team: In<TeamHandle>, start: In<c_int>, stride: In<c_int>, size: In<c_int>,
         new_team: *mut TeamHandle,
     ) = |call| {
-        let made = team::split_strided_by_members(call, parent_team, start, stride, size);
+        let made = team::split_strided_by_members(call, parent_team, start, stride, size).unwrap_or_else(|full| full.fail(call));
         new_team.write_unaligned(made)
     };
     [shmemx_team_split]
         (parent_team: In<TeamHandle>, color: In<c_int>, key: In<c_int>, new_team: *mut TeamHandle)
-        = |call| new_team.write_unaligned(team::split_color(call, parent_team, color, key));
+        = |call| new_team.write_unaligned(team::split_color(call, parent_team, color, key).unwrap_or_else(|full| full.fail(call)));
     [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
         team::destroy_as_member(call, team.read_unaligned());
         team.write_unaligned(TeamHandle::INVALID)
@@ -57,7 +57,9 @@ fortran! {
 
     [shmemx_get_uniqueid](uniqueid: *mut [u8; UNIQUE_ID_BYTES], length: usize) = |call| {
         require_room(call, length);
-        let id = setup::unique_id(call).map(|byte| if byte == 0 { b' ' } else { byte });
+        let made = setup::unique_id(call);
+        let id = made.unwrap_or_else(|error| call.fail(format_args!("{error}")));
+        let id = id.map(|byte| if byte == 0 { b' ' } else { byte });
         uniqueid.write(id);
     };
     [shmemx_init_uniqueid](

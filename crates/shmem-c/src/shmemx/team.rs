@@ -18,7 +18,7 @@ export! {
     [shmemx_team_split_strided](
         parent_team: TeamHandle, start: c_int, stride: c_int, size: c_int, new_team: *mut TeamHandle,
     ) = |call| {
-        let made = team::split_strided_by_members(call, parent_team, start, stride, size);
+        let made = team::split_strided_by_members(call, parent_team, start, stride, size).unwrap_or_else(|full| full.fail(call));
         new_team.write(made);
     };
 
@@ -27,7 +27,7 @@ export! {
         xaxis_team: *mut TeamHandle, yaxis_team: *mut TeamHandle,
     ) = |call| {
         let ranges = [("xrange", xrange), ("yrange", yrange)];
-        let [xaxis, yaxis] = team::split_grid(call, parent_team, ranges);
+        let [xaxis, yaxis] = team::split_grid(call, parent_team, ranges).unwrap_or_else(|full| full.fail(call));
         xaxis_team.write(xaxis);
         yaxis_team.write(yaxis);
     };
@@ -37,16 +37,16 @@ export! {
         xaxis_team: *mut TeamHandle, yaxis_team: *mut TeamHandle, zaxis_team: *mut TeamHandle,
     ) = |call| {
         let ranges = [("xrange", xrange), ("yrange", yrange), ("zrange", zrange)];
-        let [xaxis, yaxis, zaxis] = team::split_grid(call, parent_team, ranges);
+        let [xaxis, yaxis, zaxis] = team::split_grid(call, parent_team, ranges).unwrap_or_else(|full| full.fail(call));
         xaxis_team.write(xaxis);
         yaxis_team.write(yaxis);
         zaxis_team.write(zaxis);
     };
 
     [shmemx_team_split](parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle)
-        = |call| new_team.write(team::split_color(call, parent_team, color, key));
+        = |call| new_team.write(team::split_color(call, parent_team, color, key).unwrap_or_else(|full| full.fail(call)));
     [shmemx_team_split_color](parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle)
-        = |call| new_team.write(team::split_color(call, parent_team, color, key));
+        = |call| new_team.write(team::split_color(call, parent_team, color, key).unwrap_or_else(|full| full.fail(call)));
 
     [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
         team::destroy_as_member(call, team.read());

@@ -26,7 +26,9 @@ pub struct InitAttributes {
 
 export! {
     [shmemx_get_uniqueid](uniqueid: *mut UniqueId) -> c_int = |call| {
-        uniqueid.write(UniqueId { text: setup::unique_id(call) });
+        let made = setup::unique_id(call);
+        let text = made.unwrap_or_else(|error| call.fail(format_args!("{error}")));
+        uniqueid.write(UniqueId { text });
         0
     };
     [shmemx_set_attr_uniqueid_args](

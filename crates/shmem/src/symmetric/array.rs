@@ -1,7 +1,7 @@
 //! Arrays in the symmetric heap (OpenSHMEM 1.6, §9.3).
 #![allow(unsafe_code)]
 
-use crate::element::{Plain, PlainData, Symmetric};
+use crate::element::{Element, Plain, PlainData};
 use crate::job::Shmem;
 use crate::panics::mistake;
 use crate::symmetric::block::SymBlock;
@@ -16,7 +16,7 @@ use std::ops::RangeBounds;
 /// completes the operations on the arrays that were dropped, and frees their memory (`shmem_free`,
 /// §9.3.2). The job ends with a message if another PE allocates something else, finalizes, or has
 /// dropped other arrays.
-pub struct SymArray<'s, T: Symmetric> {
+pub struct SymArray<'s, T: Element> {
     pub(crate) block: SymBlock<'s>,
     data: *mut T,
     len: usize,
@@ -24,7 +24,7 @@ pub struct SymArray<'s, T: Symmetric> {
 
 // SAFETY: threads that borrow an array can only make views and copies of elements, which any thread
 // may do at any time. They cannot drop the array.
-unsafe impl<T: Symmetric> Sync for SymArray<'_, T> {}
+unsafe impl<T: Element> Sync for SymArray<'_, T> {}
 
 /// The error if the symmetric heap, whose size is `SHMEM_SYMMETRIC_SIZE` (§8), has no room for an
 /// object. It is the same on all PEs.
@@ -50,7 +50,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// Panics if there is no room, which is so on all PEs. The job ends with a message if another
     /// PE allocates something else.
     #[track_caller]
-    pub fn array<T: Symmetric>(&self, len: usize) -> SymArray<'_, T> {
+    pub fn array<T: Element>(&self, len: usize) -> SymArray<'_, T> {
         match self.try_array(len) {
             Ok(array) => array,
             Err(error) => mistake!(call!("Shmem::array"), "{error}"),
@@ -61,7 +61,7 @@ impl<L: ThreadLevel> Shmem<L> {
     ///
     /// # Errors
     /// If there is no room, which is so on all PEs.
-    pub fn try_array<T: Symmetric>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
+    pub fn try_array<T: Element>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
         let block = SymBlock::allocate::<T>(call!("Shmem::array"), len).ok_or(OutOfMemory {
             nbytes: size_of::<T>().saturating_mul(len),
         })?;
@@ -70,7 +70,7 @@ impl<L: ThreadLevel> Shmem<L> {
     }
 }
 
-impl<T: Symmetric> SymArray<'_, T> {
+impl<T: Element> SymArray<'_, T> {
     /// Returns a view of all elements.
     #[inline(always)]
     pub fn as_slice(&self) -> SymSlice<'_, T> {
@@ -111,7 +111,7 @@ impl<T: Symmetric> SymArray<'_, T> {
     }
 }
 
-impl<T: Symmetric> SymArray<'_, T> {
+impl<T: Element> SymArray<'_, T> {
     /// Changes the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values,
     /// further ones are zero. Collective; completes the operations that this PE has issued. Both
     /// the old and the new elements need room meanwhile.
@@ -143,7 +143,7 @@ impl<T: Symmetric> SymArray<'_, T> {
     }
 }
 
-impl<T: Symmetric> SymArray<'_, T> {
+impl<T: Element> SymArray<'_, T> {
     /// Works as [`SymSlice::load`].
     #[inline]
     #[track_caller]
@@ -201,14 +201,14 @@ impl<T: Symmetric> SymArray<'_, T> {
     }
 }
 
-impl<'a, T: Symmetric> From<&'a SymArray<'_, T>> for SymSlice<'a, T> {
+impl<'a, T: Element> From<&'a SymArray<'_, T>> for SymSlice<'a, T> {
     #[inline(always)]
     fn from(array: &'a SymArray<'_, T>) -> SymSlice<'a, T> {
         array.as_slice()
     }
 }
 
-impl<T: Symmetric> fmt::Debug for SymArray<'_, T> {
+impl<T: Element> fmt::Debug for SymArray<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SymArray({:p}; {})", self.data, self.len)
     }

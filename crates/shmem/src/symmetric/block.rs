@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::agreement::{AgreementStep, Barrier, EnteredStep};
-use crate::element::Symmetric;
+use crate::element::Element;
 use crate::panics::end_if_panicking;
 use rushmem_runtime::{
     Call, DefaultContext, collectives, digest, digest_of_bytes, heap, order, requests, setup,
@@ -41,7 +41,7 @@ pub(crate) struct SymBlock<'s> {
 impl<'s> SymBlock<'s> {
     /// Allocates zero elements, the same number on each PE. Returns `None` if there is no room, on
     /// all PEs.
-    pub(crate) fn allocate<T: Symmetric>(call: Call, len: usize) -> Option<SymBlock<'s>> {
+    pub(crate) fn allocate<T: Element>(call: Call, len: usize) -> Option<SymBlock<'s>> {
         let n_pes = setup::n_pes(call) as u32;
         let alignment = align_of::<T>().max(LINE);
         // At least one word, so that an object of no bytes in a job of one PE has a block, too.

@@ -1,6 +1,6 @@
 //! Single values in the symmetric heap.
 
-use crate::element::{PlainData, Symmetric};
+use crate::element::{Element, PlainData};
 use crate::job::Shmem;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::view::{SymRef, SymSlice};
@@ -9,7 +9,7 @@ use bytemuck::Pod;
 
 /// One element in the symmetric heap of each PE (§9.3): a [`SymArray`] of one.
 #[derive(Debug)]
-pub struct SymBox<'s, T: Symmetric>(SymArray<'s, T>);
+pub struct SymBox<'s, T: Element>(SymArray<'s, T>);
 
 impl<L: ThreadLevel> Shmem<L> {
     /// Allocates one element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
@@ -26,12 +26,12 @@ impl<L: ThreadLevel> Shmem<L> {
     /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. Panics, or ends
     /// the job with a message, in the same cases as [`array`](Self::array).
     #[track_caller]
-    pub fn zeroed<T: Symmetric>(&self) -> SymBox<'_, T> {
+    pub fn zeroed<T: Element>(&self) -> SymBox<'_, T> {
         SymBox(self.array(1))
     }
 }
 
-impl<T: Symmetric> SymBox<'_, T> {
+impl<T: Element> SymBox<'_, T> {
     /// Returns a view of the element.
     #[inline(always)]
     pub fn element(&self) -> SymRef<'_, T> {
@@ -39,7 +39,7 @@ impl<T: Symmetric> SymBox<'_, T> {
     }
 }
 
-impl<T: Symmetric> SymBox<'_, T> {
+impl<T: Element> SymBox<'_, T> {
     /// Returns this PE's value of the element.
     #[inline(always)]
     pub fn load(&self) -> T
@@ -67,14 +67,14 @@ impl<T: Symmetric> SymBox<'_, T> {
     }
 }
 
-impl<'a, T: Symmetric> From<&'a SymBox<'_, T>> for SymRef<'a, T> {
+impl<'a, T: Element> From<&'a SymBox<'_, T>> for SymRef<'a, T> {
     #[inline(always)]
     fn from(one: &'a SymBox<'_, T>) -> SymRef<'a, T> {
         one.element()
     }
 }
 
-impl<'a, T: Symmetric> From<&'a SymBox<'_, T>> for SymSlice<'a, T> {
+impl<'a, T: Element> From<&'a SymBox<'_, T>> for SymSlice<'a, T> {
     #[inline(always)]
     fn from(one: &'a SymBox<'_, T>) -> SymSlice<'a, T> {
         one.element().into()

@@ -1,11 +1,11 @@
 //! Epochs: times in which every PE has its part of an array for itself.
 #![allow(unsafe_code)]
 
-use crate::element::{PlainData, Symmetric};
+use crate::element::{Element, PlainData};
 use crate::panics::end_if_panicking;
 use crate::symmetric::array::SymArray;
 
-impl<T: Symmetric> SymArray<'_, T> {
+impl<T: Element> SymArray<'_, T> {
     /// Calls `f` with this PE's elements, which no other PE can access until all PEs have returned
     /// from their `f`. Collective over all PEs, so one thread of a PE at a time. The standard has
     /// no such routine.

@@ -5,7 +5,7 @@
 //! [`symmetric!`](crate::symmetric!) makes values, since it makes static variables.
 #![allow(unsafe_code)]
 
-use crate::element::Symmetric;
+use crate::element::Element;
 use crate::job::Shmem;
 use crate::panics::mistake;
 use crate::symmetric::view::{SymRef, SymSlice};
@@ -78,12 +78,12 @@ impl<T: Pod> SymStatic<T> {
     }
 }
 
-impl<T: Symmetric> SymStatic<T> {
+impl<T: Element> SymStatic<T> {
     /// # Safety
     /// It is the value of a static variable.
     #[doc(hidden)]
     pub const unsafe fn zeroed() -> SymStatic<T> {
-        // SAFETY: zero is a value of every `Symmetric`.
+        // SAFETY: zero is a value of every `Element`.
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
@@ -111,12 +111,12 @@ impl<T> SymStatic<T> {
     }
 }
 
-impl<T: Symmetric, const N: usize> SymStatic<[T; N]> {
+impl<T: Element, const N: usize> SymStatic<[T; N]> {
     /// # Safety
     /// It is the value of a static variable.
     #[doc(hidden)]
     pub const unsafe fn zeros() -> SymStatic<[T; N]> {
-        // SAFETY: zero is a value of every `Symmetric`.
+        // SAFETY: zero is a value of every `Element`.
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::context::no_such_pe;
-use crate::element::{Plain, PlainData, Symmetric};
+use crate::element::{Element, Plain, PlainData};
 use crate::job::c_number;
 use crate::panics::mistake;
 use rushmem_runtime::{Context as _, ContextHandle, DefaultContext, PeNumber as _, local, setup};
@@ -15,7 +15,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// Symmetric elements (§4), borrowed from a [`SymArray`](crate::SymArray), a
+/// Element elements (§4), borrowed from a [`SymArray`](crate::SymArray), a
 /// [`SymBox`](crate::SymBox) or a [`SymStatic`](crate::SymStatic).
 pub struct SymSlice<'a, T> {
     start: *mut T,
@@ -50,7 +50,7 @@ impl<'a, E: 'a, V: Into<SymRef<'a, E>>> AsElement<'a, E> for V {}
     label = "not elements of type `{E}`",
     note = "puts, gets and collectives copy plain data between views of symmetric memory, such as `&array` and `array.slice(..n)`; \
             `fetch_all`, `set_all` and `set_each` access elements of type `Atomic<T>`",
-    note = "slices and values of this PE alone are combined by `all_reduce`, `reduce_in_place` and `reduce_value`, \
+    note = "slices and values of this PE alone are combined by `all_reduce` and `all_reduce_in_place`, \
             and copied by `broadcast_in_place`"
 )]
 pub trait AsElements<'a, E: 'a>: Into<SymSlice<'a, E>> {}
@@ -59,13 +59,13 @@ pub trait AsElements<'a, E: 'a>: Into<SymSlice<'a, E>> {}
 impl<'a, E: 'a, V: Into<SymSlice<'a, E>>> AsElements<'a, E> for V {}
 
 // SAFETY: its methods copy plain data, which any thread may do at any time.
-unsafe impl<T: Symmetric> Send for SymSlice<'_, T> {}
+unsafe impl<T: Element> Send for SymSlice<'_, T> {}
 // SAFETY: its methods copy plain data, which any thread may do at any time.
-unsafe impl<T: Symmetric> Sync for SymSlice<'_, T> {}
+unsafe impl<T: Element> Sync for SymSlice<'_, T> {}
 // SAFETY: its methods copy plain data, which any thread may do at any time.
-unsafe impl<T: Symmetric> Send for SymRef<'_, T> {}
+unsafe impl<T: Element> Send for SymRef<'_, T> {}
 // SAFETY: its methods copy plain data, which any thread may do at any time.
-unsafe impl<T: Symmetric> Sync for SymRef<'_, T> {}
+unsafe impl<T: Element> Sync for SymRef<'_, T> {}
 
 impl<T> Clone for SymSlice<'_, T> {
     fn clone(&self) -> Self {
@@ -81,7 +81,7 @@ impl<T> Clone for SymRef<'_, T> {
 }
 impl<T> Copy for SymRef<'_, T> {}
 
-impl<'a, T: Symmetric> SymSlice<'a, T> {
+impl<'a, T: Element> SymSlice<'a, T> {
     /// # Safety
     /// `len` elements from `start` are an aligned part of a symmetric object, which is neither
     /// freed nor in an epoch during `'a`.
@@ -181,7 +181,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
     }
 }
 
-impl<T: Symmetric> SymSlice<'_, T> {
+impl<T: Element> SymSlice<'_, T> {
     /// Returns this PE's value of the element at an index.
     #[inline]
     #[track_caller]
@@ -261,7 +261,7 @@ impl<T: Symmetric> SymSlice<'_, T> {
     }
 }
 
-impl<'a, T: Symmetric> SymRef<'a, T> {
+impl<'a, T: Element> SymRef<'a, T> {
     /// # Safety
     /// As [`SymSlice::new`], for one element.
     pub(crate) unsafe fn new(at: *mut T) -> SymRef<'a, T> {
@@ -284,7 +284,7 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
     }
 }
 
-impl<T: Symmetric> SymRef<'_, T> {
+impl<T: Element> SymRef<'_, T> {
     /// Returns this PE's value of the element.
     #[inline(always)]
     pub fn load(self) -> T
@@ -307,7 +307,7 @@ impl<T: Symmetric> SymRef<'_, T> {
     }
 }
 
-impl<'a, T: Symmetric> From<SymRef<'a, T>> for SymSlice<'a, T> {
+impl<'a, T: Element> From<SymRef<'a, T>> for SymSlice<'a, T> {
     #[inline(always)]
     fn from(element: SymRef<'a, T>) -> SymSlice<'a, T> {
         SymSlice {

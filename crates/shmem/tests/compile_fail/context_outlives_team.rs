@@ -5,7 +5,7 @@ use shmem::Shared;
 fn main() {
     let shmem = shmem::init();
     let context = {
-        let team = shmem.world().split(Some(0), 0).unwrap();
+        let team = shmem.world().split(Some(0), 0).unwrap().unwrap();
         team.context::<Shared>() //~ E0597
     };
     context.quiet();

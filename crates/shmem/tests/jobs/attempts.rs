@@ -27,10 +27,10 @@ shmem::test!(
         shmem.iget(&mut [(); 6], &other, Strides { dst: 1, sst: 2 }, 3, 1);
         shmem.p(nothing.at(usize::MAX - 1), (), 1);
         shmem.g(nothing.at(usize::MAX - 1), 1);
-        world.fcollect(&other, nothing.slice(..3));
-        world.alltoall(&other, nothing.slice(..6));
-        world.alltoalls(&other, nothing.slice(..6), 2, 1, 1);
-        assert_eq!(world.collect(nothing.slice(7..), &other), 0);
+        world.all_gather_into(nothing.slice(..3), &other);
+        world.all_to_all_into(nothing.slice(..6), &other);
+        world.all_to_all_strided_into(nothing.slice(..6), &other, Strides { dst: 2, sst: 1 }, 1);
+        assert_eq!(world.all_gather_varying_into(&other, nothing.slice(7..)), 0);
         assert_eq!(nothing.epoch(|own| own.len()), usize::MAX);
         nothing.resize(3).expect("they need no room");
         assert_eq!(nothing.to_vec(), [(); 3]);
@@ -157,8 +157,8 @@ shmem::test!(
         let dest = [&a, &b][me];
         shmem
             .world()
-            .reduce(Sum, dest.slice(..8 - 4 * me), c.slice(..8 - 4 * me));
-        shmem.world().broadcast(dest, &c, 0);
+            .all_reduce_into(c.slice(..8 - 4 * me), dest.slice(..8 - 4 * me), Sum);
+        shmem.world().broadcast_into(&c, dest, 0);
         shmem.barrier_all();
         assert_eq!(c.to_vec(), [1; 8]);
     }

@@ -1,6 +1,8 @@
 //! Collectives on symmetric memory and on values, on the world and on a part of it.
 
-use shmem::{And, Blocks, Complex, Max, Min, Or, Prod, Shmem, Single, Sum, Team, ThreadLevel, Xor};
+use shmem::{
+    And, Blocks, Complex, Max, Min, Or, Prod, Shmem, Single, Strides, Sum, Team, ThreadLevel, Xor,
+};
 
 const PES: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -8,7 +10,9 @@ const PES: [usize; 5] = [1, 2, 3, 4, 7];
 fn on_teams<L: ThreadLevel>(shmem: &Shmem<L>, body: impl Fn(&Shmem<L>, &Team<'_, L>)) {
     let world = shmem.world();
     body(shmem, &world);
-    let half = world.split(Some(shmem.my_pe() % 2), 0);
+    let half = world
+        .split(Some(shmem.my_pe() % 2), 0)
+        .expect("few teams are made");
     // All PEs allocate objects together, so both halves allocate the same ones.
     body(shmem, &half.expect("every PE has a color"));
 }
@@ -30,13 +34,13 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
         };
 
         source.fill(100 + me);
-        team.broadcast(dest.slice(..n), source.slice(..n), team.n_pes() - 1);
+        team.broadcast_into(source.slice(..n), dest.slice(..n), team.n_pes() - 1);
         assert_eq!(result(n), vec![99 + n as u64; n]);
 
-        team.fcollect(dest.slice(..n), source.at(0));
+        team.all_gather_into(source.at(0), dest.slice(..n));
         assert_eq!(result(n), numbers(team, |pe| 100 + pe));
 
-        let total = team.collect(&dest, source.slice(..team.my_pe()));
+        let total = team.all_gather_varying_into(source.slice(..team.my_pe()), &dest);
         assert_eq!(total, n * (n - 1) / 2);
         let each = numbers(team, |pe| pe)
             .into_iter()
@@ -46,12 +50,12 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
         source
             .slice(..n)
             .copy_from_slice(&numbers(team, |pe| 100 * me + pe));
-        team.alltoall(dest.slice(..n), source.slice(..n));
+        team.all_to_all_into(source.slice(..n), dest.slice(..n));
         assert_eq!(result(n), numbers(team, |pe| 100 * pe + me));
 
         dest.fill(0);
         team.sync();
-        team.alltoalls(&dest, source.slice(..n), 2, 1, 1);
+        team.all_to_all_strided_into(source.slice(..n), &dest, Strides { dst: 2, sst: 1 }, 1);
         let spread = numbers(team, |pe| 100 * pe + me)
             .into_iter()
             .flat_map(|x| [x, 0]);
@@ -63,8 +67,6 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Single>, team| {
         let (me, n, all) = (team.my_pe(), team.n_pes(), shmem.n_pes());
         let (source, dest) = (shmem.array::<usize>(all), shmem.array::<usize>(2 * all));
-        let elements: Vec<usize> = (0..n).map(|to| 10 * me + to).collect();
-        source.slice(..n).copy_from_slice(&elements);
         // Sends one element to members with even numbers, and none to the others.
         let counts: Vec<usize> = (0..n).map(|to| (to + 1) % 2).collect();
         let offsets: Vec<usize> = (0..n).collect();
@@ -75,7 +77,9 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         let expected: Vec<usize> = (0..n).map(|from| 10 * from + me).collect();
         let is_even = me % 2 == 0;
 
-        let came = team.alltoallv_packed(dest.slice(..all), &source, blocks);
+        let packed: Vec<usize> = (0..n).step_by(2).map(|to| 10 * me + to).collect();
+        source.slice(..packed.len()).copy_from_slice(&packed);
+        let came = team.all_to_all_blocks(&source, &counts, dest.slice(..all));
         assert_eq!(came, if is_even { n } else { 0 });
         team.sync();
         if is_even {
@@ -83,10 +87,12 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         }
         team.sync();
 
+        let elements: Vec<usize> = (0..n).map(|to| 10 * me + to).collect();
+        source.slice(..n).copy_from_slice(&elements);
         // Stores the blocks in the reverse order, in the second half of `dest`. Each member passes
         // the offsets at which it receives.
         let places: Vec<usize> = (0..n).map(|from| all + n - 1 - from).collect();
-        let came = team.alltoallv(&dest, &places, &source, blocks);
+        let came = team.all_to_all_blocks_at(&source, blocks, &dest, &places);
         assert_eq!(came, vec![usize::from(is_even); n]);
         team.sync();
         if is_even {
@@ -111,16 +117,18 @@ shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
             let sum_of =
                 |members: u64, i: u64| members * i + members * members.saturating_sub(1) / 2;
             team.sync();
-            team.reduce(Sum, dest, source);
+            team.all_reduce_into(source, dest, Sum);
             is(&|i| sum_of(n, i));
-            team.reduce(Max, dest, source);
+            team.all_reduce_into(source, dest, Max);
             is(&|i| i + n - 1);
-            team.inscan(Sum, dest, source);
+            team.inclusive_scan_into(source, dest, Sum);
             is(&|i| sum_of(me + 1, i));
-            team.exscan(Sum, dest, source);
+            team.exclusive_scan_into(source, dest, Sum);
             is(&|i| sum_of(me, i));
+            team.exclusive_scan_into(source, dest, Min);
+            is(&|i| if me == 0 { u64::MAX } else { i });
             // The source is the destination.
-            team.reduce(Min, source, source);
+            team.all_reduce_into(source, source, Min);
             team.sync();
             assert_eq!(source.load(len - 1), len as u64 - 1);
         }
@@ -130,16 +138,16 @@ shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
 fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
     let (me, n) = (team.my_pe(), team.n_pes());
     let sum = n * (n - 1) / 2;
-    assert_eq!(team.reduce_value(Sum, me), sum);
-    assert_eq!(team.reduce_value(Max, me as f64), (n - 1) as f64);
-    assert_eq!(team.reduce_value(Min, 7 - me as i8), 8 - n as i8);
-    assert_eq!(team.reduce_value(Or, 1u16 << me), (1u16 << n) - 1);
-    assert_eq!(team.reduce_value(And, !(1u64 << me)), !((1u64 << n) - 1));
-    assert_eq!(team.reduce_value(Xor, 1u8 << me), ((1u16 << n) - 1) as u8);
+    assert_eq!(team.all_reduce(me, Sum), sum);
+    assert_eq!(team.all_reduce(me as f64, Max), (n - 1) as f64);
+    assert_eq!(team.all_reduce(7 - me as i8, Min), 8 - n as i8);
+    assert_eq!(team.all_reduce(1u16 << me, Or), (1u16 << n) - 1);
+    assert_eq!(team.all_reduce(!(1u64 << me), And), !((1u64 << n) - 1));
+    assert_eq!(team.all_reduce(1u8 << me, Xor), ((1u16 << n) - 1) as u8);
     let i = Complex { re: 0.0, im: 1.0 };
     let power = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][n % 4];
     assert_eq!(
-        team.reduce_value(Prod, i),
+        team.all_reduce(i, Prod),
         Complex {
             re: power.0,
             im: power.1
@@ -147,25 +155,49 @@ fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
     );
 
     assert_eq!(
-        team.inscan_value(Sum, me as u64),
+        team.inclusive_scan(me as u64, Sum),
         (me * (me + 1) / 2) as u64
     );
     assert_eq!(
-        team.exscan_value(Sum, me as u64 + 1),
+        team.exclusive_scan(me as u64 + 1, Sum),
         (me * (me + 1) / 2) as u64
     );
     assert_eq!(
-        team.exscan_value(Sum, i),
+        team.exclusive_scan(i, Sum),
         Complex {
             re: 0.0,
             im: me as f64
         }
     );
 
+    // The first member has none before it, and gets what changes no other value.
+    let before = |of_first: i32, of_others: i32| if me == 0 { of_first } else { of_others };
+    let last = me as i32 - 1;
+    assert_eq!(team.exclusive_scan(me as i32, Max), before(i32::MIN, last));
+    assert_eq!(
+        team.exclusive_scan(-(me as i32), Min),
+        before(i32::MAX, -last)
+    );
+    assert_eq!(team.exclusive_scan(-1, Prod), before(1, [1, -1][me % 2]));
+    assert_eq!(team.exclusive_scan(6, And), before(-1, 6));
+    assert_eq!(
+        team.exclusive_scan([6, 5], Or),
+        [before(0, 6), before(0, 5)]
+    );
+    assert_eq!(team.inclusive_scan(vec![6i16; 3], Xor), [[6, 0][me % 2]; 3]);
+    let greatest = team.exclusive_scan(-1.5, Max);
+    assert_eq!(greatest, if me == 0 { f64::NEG_INFINITY } else { -1.5 });
+
+    assert!(team.all_gather(me).into_iter().eq(0..n));
+    let long = |member: usize| [member as u64, 1, 2, member as u64 + 3];
+    assert!(team.all_gather(long(me)).into_iter().eq((0..n).map(long)));
+    let short = |member: usize| [member as u8; 11];
+    assert!(team.all_gather(short(me)).into_iter().eq((0..n).map(short)));
+
     for len in [0, 1, 3, 17, 3000] {
         let own: Vec<i32> = (0..len).map(|i| i + me as i32).collect();
         let sums: Vec<i32> = (0..len).map(|i| i * n as i32 + sum as i32).collect();
-        assert_eq!(team.all_reduce(Sum, &own), sums, "{len} elements");
+        assert_eq!(team.all_reduce(own.to_vec(), Sum), sums, "{len} elements");
         let mut values: Vec<u8> = own.iter().map(|&x| x as u8).collect();
         team.broadcast_in_place(&mut values, n - 1);
         assert!(
@@ -173,7 +205,7 @@ fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
             "{len} bytes"
         );
     }
-    assert_eq!(team.broadcast_value([f32::from(me as u8); 3], 0), [0.0; 3]);
+    assert_eq!(team.broadcast([f32::from(me as u8); 3], 0), [0.0; 3]);
     shmem.sync_all();
 }
 
@@ -185,14 +217,14 @@ shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
     let shmem = shmem::init_thread::<shmem::Multiple>().expect("it is the first");
     on_teams(&shmem, values_are_combined);
     let (first, second) = (
-        shmem.world().split(Some(0), 0),
-        shmem.world().split(Some(0), 0),
+        shmem.world().split(Some(0), 0).expect("few teams are made"),
+        shmem.world().split(Some(0), 0).expect("few teams are made"),
     );
     std::thread::scope(|threads| {
         for team in [first, second].map(|team| team.expect("every PE has a color")) {
             threads.spawn(move || {
                 for round in 0..20 {
-                    let sum: Vec<u64> = team.all_reduce(Sum, &[round; 3]);
+                    let sum = team.all_reduce([round; 3], Sum);
                     assert_eq!(sum, [round * team.n_pes() as u64; 3]);
                 }
             });
@@ -203,17 +235,23 @@ shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
 shmem::test!(teams_that_overlap_take_turns, pes = [3, 4, 7], |shmem| {
     let world = shmem.world();
     let me = shmem.my_pe();
-    let row = world.split(Some(me / 2), 0).expect("every PE has a color");
-    let column = world.split(Some(me % 2), 0).expect("every PE has a color");
+    let row = world
+        .split(Some(me / 2), 0)
+        .expect("few teams are made")
+        .expect("every PE has a color");
+    let column = world
+        .split(Some(me % 2), 0)
+        .expect("few teams are made")
+        .expect("every PE has a color");
     for round in 0..50 {
-        let of_row = row.reduce_value(Sum, me as u64);
-        let of_column = column.all_reduce(Max, &[round; 40]);
-        let scanned = column.inscan_value(Sum, 1u64);
+        let of_row = row.all_reduce(me as u64, Sum);
+        let of_column = column.all_reduce([round; 40], Max);
+        let scanned = column.inclusive_scan(1u64, Sum);
         assert_eq!(of_column, [round; 40]);
         assert_eq!(scanned, column.my_pe() as u64 + 1);
         assert!(of_row >= me as u64);
         assert_eq!(
-            world.reduce_value(Max, me as u64 + round),
+            world.all_reduce(me as u64 + round, Max),
             round + shmem.n_pes() as u64 - 1
         );
     }

@@ -100,7 +100,7 @@ shmem::test!(
 );
 
 shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
-    shmem::give_events_to_program();
+    shmem::forward_events();
     let written = Written::set_global();
     let shmem = shmem::init();
     communicate(&shmem);

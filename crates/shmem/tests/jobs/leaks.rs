@@ -18,7 +18,7 @@ fn leak<L: ThreadLevel>(
 ) {
     for request in 1..=REQUESTS {
         let source = if request == REQUESTS { ones } else { zeros };
-        forget(team.broadcast_nb(dest, source, team.n_pes() - 1));
+        forget(team.start_broadcast_into(source, dest, team.n_pes() - 1));
     }
 }
 
@@ -102,8 +102,9 @@ shmem::test!(an_epoch_leaves_other_collectives_alone, pes = 2, |shmem| {
     with_team!(shmem, team, dest, sources);
     let mut other = shmem.array::<u64>(1);
     // The broadcast of PE 0 is complete only when PE 1 has started it, in the epoch.
-    let early = (shmem.my_pe() == 0).then(|| team.broadcast_nb(&dest, &sources[1], 1));
-    let late = other.epoch(|_| early.unwrap_or_else(|| team.broadcast_nb(&dest, &sources[1], 1)));
+    let early = (shmem.my_pe() == 0).then(|| team.start_broadcast_into(&sources[1], &dest, 1));
+    let late =
+        other.epoch(|_| early.unwrap_or_else(|| team.start_broadcast_into(&sources[1], &dest, 1)));
     late.wait();
     assert_eq!(dest.to_vec(), [1; LEN]);
     shmem.barrier_all();

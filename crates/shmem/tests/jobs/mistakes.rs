@@ -13,8 +13,6 @@ macro_rules! mistakes {
 }
 
 mistakes! {
-    a_split_off_team_is_large, "PE_size 2147483647 does not lie within the parent team",
-        |shmem| shmem.world().split_strided_by_members(0, 1, usize::MAX);
     pes_allocate_other_lengths, "all PEs must pass the same",
         |shmem| shmem.array::<u64>(8 + shmem.my_pe());
     pes_allocate_other_types, "allocates something else",
@@ -57,25 +55,24 @@ mistakes! {
     more_is_collected_than_fits, "argument dest has 16 bytes, but the members collect 24",
         |shmem| {
             let (dest, source) = (shmem.array::<u64>(2), shmem.array::<u64>(2));
-            shmem.world().collect(&dest, source.slice(..=shmem.my_pe()));
+            shmem.world().all_gather_varying_into(source.slice(..=shmem.my_pe()), &dest);
         };
     a_block_goes_beyond_the_end, "argument target has 32 bytes, but 16 bytes for member",
         |shmem| {
             let (dest, source) = (shmem.array::<u64>(4), shmem.array::<u64>(4));
             let blocks = Blocks { offsets: &[0, 2], counts: &[2, 2] };
-            shmem.world().alltoallv(&dest, &[0, 3], &source, blocks);
+            shmem.world().all_to_all_blocks_at(&source, blocks, &dest, &[0, 3]);
         };
     a_block_overflows, "but 16 bytes for member",
         |shmem| {
             let (dest, source) = (shmem.array::<u64>(4), shmem.array::<u64>(4));
             let blocks = Blocks { offsets: &[0, 2], counts: &[2, 2] };
-            shmem.world().alltoallv(&dest, &[0, usize::MAX / 8], &source, blocks);
+            shmem.world().all_to_all_blocks_at(&source, blocks, &dest, &[0, usize::MAX / 8]);
         };
     too_many_blocks_come, "argument target_len is 8, but 16 bytes are sent to this PE",
         |shmem| {
             let (dest, source) = (shmem.array::<u64>(1), shmem.array::<u64>(2));
-            let blocks = Blocks { offsets: &[0, 1], counts: &[1, 1] };
-            shmem.world().alltoallv_packed(&dest, &source, blocks);
+            shmem.world().all_to_all_blocks(&source, &[1, 1], &dest);
         };
     a_lock_is_taken_twice, "this PE holds the lock already",
         |shmem| {

@@ -1,7 +1,7 @@
 //! Operations that are complete at the end of a scope, transfers of vectors as futures, and waits
 //! and collectives as futures.
 
-use shmem::{Atomic, Cmp, Shared, Signal, SignalOp, Sum, block_on};
+use shmem::{Atomic, Cmp, Min, Shared, Signal, SignalOp, Sum, block_on};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -162,16 +162,17 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let (there, back) = (shmem.array::<u64>(n), shmem.array::<u64>(n));
     there.fill(me as u64);
     shmem.barrier_all();
-    let sum = world.reduce_nb(Sum, &to[0], &own);
-    let from_last = world.broadcast_nb(&to[1], &own, n - 1);
-    let up_to_this = world.inscan_nb(Sum, &to[2], &own);
-    let before = world.exscan_nb(Sum, &to[3], &own);
-    let collected = world.collect_nb(&all, own.slice(..1 + me % 2));
-    let equal = world.fcollect_nb(&some, &own);
-    let swapped = world.alltoall_nb(&back, &there);
+    let sum = world.start_all_reduce_into(&own, &to[0], Sum);
+    let from_last = world.start_broadcast_into(&own, &to[1], n - 1);
+    let up_to_this = world.start_inclusive_scan_into(&own, &to[2], Sum);
+    let before = world.start_exclusive_scan_into(&own, &to[3], Sum);
+    let least = world.start_exclusive_scan_into(&own, &to[5], Min);
+    let collected = world.start_all_gather_varying_into(own.slice(..1 + me % 2), &all);
+    let equal = world.start_all_gather_into(&own, &some);
+    let swapped = world.start_all_to_all_into(&there, &back);
     // A blocking collective is carried out after them, and a request that is dropped is waited for.
-    drop(world.sync_nb());
-    world.reduce(Sum, &to[4], &own);
+    drop(world.start_sync());
+    world.all_reduce_into(&own, &to[4], Sum);
     assert_eq!(to[4].to_vec(), to[0].to_vec());
     block_on(async {
         let expected = n + n / 2;
@@ -180,6 +181,7 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
         from_last.await;
         up_to_this.await;
         before.await;
+        least.await;
         equal.await;
         swapped.await;
     });
@@ -189,12 +191,13 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     assert_eq!(to[1].to_vec(), [n; 4]);
     assert_eq!(to[2].to_vec(), [up_to(me + 1); 4]);
     assert_eq!(to[3].to_vec(), [up_to(me); 4]);
+    assert_eq!(to[5].to_vec(), [if me == 0 { u64::MAX } else { 1 }; 4]);
     assert_eq!(back.to_vec(), (0..n).collect::<Vec<u64>>());
     assert_eq!(
         some.to_vec(),
         (0..4 * n).map(|i| i / 4 + 1).collect::<Vec<u64>>()
     );
-    let request = world.reduce_nb(Sum, &to[5], &own);
+    let request = world.start_all_reduce_into(&own, &to[5], Sum);
     request.wait();
     assert_eq!(to[5].to_vec(), [up_to(n); 4]);
     shmem.barrier_all();

@@ -1,6 +1,6 @@
 //! Wrong arguments: each panics at the program's call, and a program can catch the panic.
 
-use shmem::{Blocks, Cmp, Private, Strides, Sum};
+use shmem::{Cmp, Private, Strides, Sum};
 use std::panic::{self, AssertUnwindSafe, Location};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -94,26 +94,23 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
         drop(shmem.put_owned(&word, vec![1], 2))
     });
     panics(
-        "broadcast: argument root is 2, but the members are numbered 0 to 1",
-        || world.broadcast(&short, &short, 2),
+        "broadcast_into: argument root is 2, but the members are numbered 0 to 1",
+        || world.broadcast_into(&short, &short, 2),
     );
-    panics("broadcast_value: argument root is 2,", || {
-        world.broadcast_value(1, 2)
-    });
+    panics("broadcast: argument root is 2,", || world.broadcast(1, 2));
 
     panics("arguments dest and source overlap; pass the same", || {
-        world.reduce(Sum, long.slice(..2), long.slice(1..3))
+        world.all_reduce_into(long.slice(1..3), long.slice(..2), Sum)
     });
     panics(
         "an argument has 3 elements, but 4 are needed; slice",
-        || world.fcollect(&short, long.slice(..2)),
+        || world.all_gather_into(long.slice(..2), &short),
     );
-    let beyond = Blocks {
-        offsets: &[0, 7],
-        counts: &[2, 2],
-    };
     panics("an argument has 8 elements, but 9 are needed", || {
-        world.alltoallv_packed(&short, &long, beyond)
+        world.all_to_all_blocks(&long, &[7, 2], &short)
+    });
+    panics("an argument has 3 elements, but 2 are needed", || {
+        world.all_to_all_blocks(&long, &[1, 1, 1], &short)
     });
 
     let apart = |dst, sst| Strides { dst, sst };
@@ -135,7 +132,18 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
         shmem.test_some(&long, &mut [0], &[], Cmp::Eq, 0).len()
     });
     panics("argument color is too large", || {
-        world.split(Some(1 << 31), 0)
+        world.split(Some(1 << 31), 0).is_ok()
+    });
+
+    panics(
+        "the members 0, 0 + 1 and so on, 3 in all, are not in the team",
+        || world.split_members(0, 1, 3).is_ok(),
+    );
+    panics("pass a start, a stride of at least 1 and a size", || {
+        world.split_members(0, 0, 2).is_ok()
+    });
+    panics("18446744073709551615 in all", || {
+        world.split_members(0, 1, usize::MAX).is_ok()
     });
 
     // Nothing was transferred, and the PEs can go on.

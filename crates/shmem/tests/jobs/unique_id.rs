@@ -27,7 +27,7 @@ fn join(id: &UniqueId, rank: usize) {
         .init::<Multiple>()
         .expect("the first initialization");
     assert_eq!((shmem.my_pe(), shmem.n_pes()), (rank, RANKS));
-    let sum = shmem.world().reduce_value(shmem::Sum, rank);
+    let sum = shmem.world().all_reduce(rank, shmem::Sum);
     assert_eq!(sum, RANKS * (RANKS - 1) / 2);
 }
 
@@ -36,7 +36,7 @@ fn processes_form_a_job() {
     if std::env::var(RANK).is_ok() {
         return;
     }
-    let id = UniqueId::make();
+    let id = UniqueId::new().expect("an address to listen at");
     assert_eq!(id.to_string().parse(), Ok(id.clone()));
     assert!(!format!("{id:?}").contains(&id.to_string()));
     assert!("x".repeat(200).parse::<UniqueId>().is_err());

@@ -110,7 +110,7 @@ fn connect_pairs() -> Result<String, String> {
     };
     let (word, count) = (shmem.boxed(me as u64), shmem.atomic(0));
     let clocks = compare_clocks(&shmem);
-    let init = shmem.world().reduce_value(Max, init);
+    let init = shmem.world().all_reduce(init, Max);
     let mut text = String::new();
     if is_leader {
         text += &line(&PairReport::Host(host_name()));
@@ -159,8 +159,8 @@ fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (usize, f64) {
     }
     let seconds = start.elapsed().as_secs_f64();
     (
-        shmem.world().reduce_value(Min, n_others),
-        shmem.world().reduce_value(Max, seconds),
+        shmem.world().all_reduce(n_others, Min),
+        shmem.world().all_reduce(seconds, Max),
     )
 }
 
@@ -170,7 +170,7 @@ fn leaders(shmem: &Shmem) -> Vec<usize> {
         shmem.boxed(u8::from(shmem.shared().my_pe() == 0)),
         shmem.array::<u8>(shmem.n_pes()),
     );
-    shmem.world().fcollect(&all, &own);
+    shmem.world().all_gather_into(&own, &all);
     let first = all.to_vec().into_iter().zip(0..);
     first
         .filter(|(is_first, _)| *is_first != 0)
@@ -187,7 +187,7 @@ fn compare_clocks(shmem: &Shmem) -> f64 {
         .unwrap_or_default()
         .as_secs_f64();
     let world = shmem.world();
-    world.reduce_value(Max, now) + world.reduce_value(Max, -now)
+    world.all_reduce(now, Max) + world.all_reduce(-now, Max)
 }
 
 /// Returns the pairs of PEs that connect, in rounds: neighbors in `leaders`, and its first and last

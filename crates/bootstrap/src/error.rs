@@ -4,6 +4,8 @@
 use std::io;
 use std::time::Duration;
 
+use rushmem_connect::sealed::Forged;
+
 use crate::env;
 use crate::proto::FrameError;
 use crate::records::MAX_RECORD;
@@ -241,20 +243,26 @@ pub enum Error {
     /// The meeting refuses this process, with this message.
     #[error("{0}")]
     NotWelcome(String),
-    /// The process that serves the meeting has ended.
+    /// The process that serves the meeting has ended, or the connection to it.
     #[error(
-        "the process that serves the meeting of this job ended before all PEs had joined: look at its output"
+        "the connection to the process that serves the meeting of this job has ended: look at the output of that process"
     )]
     MeetingGone,
-    /// The meeting neither begins nor fails within the time limit.
+    /// The meeting gives no sign of life within the time limit.
     #[error(
-        "the process that serves the meeting of this job has not answered for {} s: it is stopped, or gets no processor",
+        "the process that serves the meeting of this job has sent nothing for {} s: it is stopped or gets no processor, or \
+         a process in between holds back what it sends ({IN_BETWEEN})",
         limit.as_secs_f64()
     )]
     SilentMeeting {
         /// The time for which this PE has waited.
         limit: Duration,
     },
+    /// What has arrived on a sealed connection to the meeting is not what was sent.
+    #[error(
+        "{0} between this process and the one that serves the meeting of its job ({IN_BETWEEN})"
+    )]
+    Forged(#[from] Forged),
     /// This process has already opened its session, or has aborted its job without one.
     #[error("this process has joined its job already")]
     AlreadyOpen,
@@ -280,6 +288,10 @@ pub enum Error {
     #[error("the launcher sent {0} out of turn")]
     Unexpected(&'static str),
 }
+
+/// The remedy where a process in between interferes with a meeting.
+pub(crate) const IN_BETWEEN: &str = "see which process listens at the address of the meeting, and give the job one that no \
+    other user can take";
 
 /// Returns the words for a process whose rank may be unknown.
 fn process(pe: &Option<u32>) -> String {

@@ -122,8 +122,7 @@ impl Link {
             return Ok(());
         };
         opener.received(bytes);
-        let forged = |forged| Error::Lost(io::Error::other(forged));
-        while let Some(piece) = opener.take().map_err(forged)? {
+        while let Some(piece) = opener.take()? {
             self.decoder.push(&piece);
         }
         Ok(())

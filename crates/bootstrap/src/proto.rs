@@ -116,6 +116,8 @@ pub enum FromPe {
         /// Exit status of the job, of which the lowest 8 bits count.
         status: i32,
     },
+    /// The answer to [`FromLauncher::Ping`].
+    Pong,
 }
 
 /// A message of a launcher, or of the meeting of the job, to a PE.
@@ -147,6 +149,8 @@ pub enum FromLauncher {
         /// The reason, if this process is to print it.
         message: Option<String>,
     },
+    /// A sign of life of the meeting while an exchange lasts, which the process answers.
+    Ping,
 }
 
 /// Why bytes are not a frame.

@@ -393,6 +393,11 @@ impl Server {
         &self.hosts[self.nodes.node_of(pe) as usize]
     }
 
+    /// Returns true while some PEs have contributed to an exchange and others have not.
+    pub(crate) fn is_exchanging(&self) -> bool {
+        self.records > 0 && !self.ended
+    }
+
     /// Returns the number of PEs.
     pub fn n_pes(&self) -> u32 {
         self.nodes.n_pes()
@@ -432,6 +437,7 @@ impl Server {
                 decisions.extend(self.messages.record_warning(pe, &message).map(warn));
             }
             (_, FromPe::GlobalExit { status }) => decisions.extend(self.end(status, None)),
+            (_, FromPe::Pong) => {}
             (Phase::Silent, FromPe::Hello { pid }) => {
                 self.pes[index].pid = pid;
                 let welcome = FromLauncher::Welcome { pe, nodes: self.nodes.clone() };

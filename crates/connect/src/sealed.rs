@@ -29,7 +29,7 @@ pub struct Forged;
 
 impl fmt::Display for Forged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("what arrived was changed on its way, or is of another sender")
+        f.write_str("somebody has changed, left out or exchanged what was sent")
     }
 }
 
@@ -49,6 +49,7 @@ impl Session {
             opener: Opener {
                 key: Key::new(other),
                 received: Vec::new(),
+                has_failed: false,
             },
         }
     }
@@ -102,19 +103,37 @@ pub struct Opener {
     key: Key,
     /// Bytes that have arrived and are not opened yet, less than a few pieces.
     received: Vec<u8>,
+    /// True once bytes have arrived that the other end has not sealed.
+    has_failed: bool,
 }
 
 impl Opener {
-    /// Adds bytes that have arrived.
+    /// Adds bytes that have arrived. After an error they are dropped.
     pub fn received(&mut self, bytes: &[u8]) {
-        self.received.extend_from_slice(bytes);
+        if !self.has_failed {
+            self.received.extend_from_slice(bytes);
+        }
     }
 
     /// Returns the next piece that has arrived as a whole; `None` if there is none.
     ///
     /// # Errors
-    /// If the bytes are not those that the other end has sealed. The session is over then.
+    /// If the bytes are not those that the other end has sealed. Every later call returns the same
+    /// error.
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, Forged> {
+        if self.has_failed {
+            return Err(Forged);
+        }
+
+        let piece = self.open_next();
+        if piece.is_err() {
+            self.has_failed = true;
+            self.received = Vec::new();
+        }
+        piece
+    }
+
+    fn open_next(&mut self) -> Result<Option<Vec<u8>>, Forged> {
         let Some((size, rest)) = self.received.split_first_chunk::<HEADER>() else {
             return Ok(None);
         };
@@ -202,6 +221,9 @@ mod tests {
         let (first, second) = (sealer.seal(b"first"), sealer.seal(b"second"));
         opener.received(&second);
         assert_eq!(opener.take(), Err(Forged));
+        opener.received(&first);
+        assert_eq!(opener.take(), Err(Forged), "the session is over");
+        assert!(opener.received.is_empty(), "a flood takes no memory");
         let mut again = ends().1;
         again.received(&[&first[..], &first].concat());
         assert_eq!(again.take(), Ok(Some(b"first".to_vec())));

@@ -15,7 +15,7 @@ const fn format(name: &'static str, version: u8) -> Format {
 }
 
 /// Frames between PEs, daemons and `oshrun`.
-pub const JOB: Format = format("job protocol", 11);
+pub const JOB: Format = format("job protocol", 12);
 /// The record that each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 13);
 /// The activity of a PE, for processes that explain why a job hangs.

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rushmem_connect::handshake::Protocol;
-use rushmem_connect::sealed::Session;
+use rushmem_connect::sealed::{Forged, Session};
 use rushmem_connect::strangers::number_of;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
@@ -118,6 +118,13 @@ impl Watch {
     }
 }
 
+/// Why nothing more arrives on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Closed,
+    Forged(Forged),
+}
+
 /// The connections, by the numbers of their descriptors.
 #[derive(Debug, Default)]
 pub(super) struct Connections(BTreeMap<u32, Connection>);
@@ -161,25 +168,24 @@ impl Connections {
         self.0.get(&number).map(|one| one.since.elapsed())
     }
 
-    /// Returns what has arrived, and true if that is all of it: the connection has ended, or what
-    /// arrived is not what its other end has sealed.
-    pub(super) fn read(&mut self, number: u32) -> (Vec<u8>, bool) {
+    /// Returns what has arrived, and why that is all of it if it is.
+    pub(super) fn read(&mut self, number: u32) -> (Vec<u8>, Option<Ending>) {
         let (mut opened, mut bytes) = (Vec::new(), [0; 16 * 1024]);
         let Some(one) = self.0.get_mut(&number) else {
-            return (opened, false);
+            return (opened, None);
         };
         loop {
             match one.stream.read(&mut bytes) {
                 Ok(nbytes @ 1..) => one.session.received(&bytes[..nbytes]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return (opened, false),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return (opened, None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => return (opened, true),
+                _ => return (opened, Some(Ending::Closed)),
             }
             loop {
                 match one.session.take() {
                     Ok(Some(piece)) => opened.extend(piece),
                     Ok(None) => break,
-                    Err(_) => return (opened, true),
+                    Err(forged) => return (opened, Some(Ending::Forged(forged))),
                 }
             }
         }

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rushmem_connect::handshake::{Acceptor, Answer};
+use rushmem_connect::sealed::Forged;
 use rushmem_connect::strangers::{Claim, Proven, Shortage, StrangerLimits, Strangers};
 use rushmem_connect::{Secret, nonce};
 use rushmem_explain::ranges;
@@ -22,8 +23,11 @@ use rushmem_explain::status::Stage;
 use rustix::event::epoll::EventFlags;
 
 use super::attendance::{LIMIT_VARIABLE, MeetingLimits, MeetingSource};
-use super::connections::{Connections, HANDSHAKE, MEETING, Source, Watch, host_name, prepare};
+use super::connections::{
+    Connections, Ending, HANDSHAKE, MEETING, Source, Watch, host_name, prepare,
+};
 use super::listeners::{self, Listeners};
+use crate::error::IN_BETWEEN;
 use crate::exit::Exit;
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe};
@@ -44,6 +48,10 @@ const MAX_STRANGERS: usize = 256;
 /// Maximum time for sending the end of the job to the members in other processes, and again to the
 /// one in this process.
 const END_LIMIT: Duration = Duration::from_secs(1);
+
+/// How many times within the limit of joining a member is asked for a sign of life while an
+/// exchange lasts.
+const PINGS: u32 = 8;
 
 /// Maximum number of missing PEs that are listed. The others are counted, since the number of PEs
 /// may be a mistake.
@@ -113,8 +121,8 @@ impl Gathering {
 /// How far a process that knows the secret has come.
 #[derive(Debug)]
 enum Joining {
-    /// The message with the number of the PE is being received.
-    Proven(Decoder),
+    /// The process has proved to be PE `from`, and its first message is being received.
+    Proven { from: u32, decoder: Decoder },
     /// The process is this PE.
     Member(u32),
     /// The process has been refused, and reads the reason.
@@ -130,6 +138,8 @@ struct Attendee {
     host: String,
     /// True if it is this process.
     serves: bool,
+    /// How many signs of life were requested since it has sent anything.
+    unanswered: u32,
 }
 
 impl Attendee {
@@ -163,6 +173,8 @@ struct MeetingServer {
     waited: Duration,
     /// The job, once all PEs have joined.
     job: Option<Server>,
+    /// The time since the members were asked for a sign of life.
+    since_ping: Duration,
     over: Option<Over>,
 }
 
@@ -189,6 +201,7 @@ impl MeetingServer {
             n_pes: 0,
             waited: Duration::ZERO,
             job: None,
+            since_ping: Duration::ZERO,
             over: None,
         };
         server.listen()?;
@@ -237,13 +250,18 @@ impl MeetingServer {
     /// Returns true while a time limit runs: that of all PEs, that of a connection, or that of a
     /// meeting that is over.
     fn is_timed(&self) -> bool {
-        let awaits_pes = self.job.is_none() && !self.members.is_empty();
+        let awaits_pes = self.is_exchanging() || self.job.is_none() && !self.members.is_empty();
         let is_joining = |one: &Joining| !matches!(one, Joining::Member(_));
         awaits_pes
             || self.over.is_some()
             || self.muted.is_some()
             || !self.strangers.is_empty()
             || self.joining.values().any(is_joining)
+    }
+
+    /// Returns true while some members wait for the records of others.
+    fn is_exchanging(&self) -> bool {
+        self.job.as_ref().is_some_and(Server::is_exchanging)
     }
 
     /// Watches the listeners.
@@ -296,7 +314,7 @@ impl MeetingServer {
         let listeners = &self.gathering.listeners;
         listeners.with(|all| all.iter().for_each(|listener| watch.ignore(listener)));
         // By then no stranger has a descriptor any more.
-        if lasts > HANDSHAKE_LIMIT && self.job.is_none() && self.over.is_none() {
+        if lasts > HANDSHAKE_LIMIT && self.job.is_none() {
             self.fail(listeners::shortage(&error, self.n_pes));
         }
     }
@@ -310,30 +328,41 @@ impl MeetingServer {
             let _ = proven.answer(Answer::Deferral);
             return;
         }
+        let from = proven.from;
         if let Ok((stream, session)) = proven.welcome() {
             let number = self.connections.add(&self.watch, stream, session);
             let decoder = Decoder::new(proto::MAX_FROM_PE);
-            self.joining.insert(number, Joining::Proven(decoder));
+            self.joining
+                .insert(number, Joining::Proven { from, decoder });
         }
     }
 
     /// Reads and handles the bytes that have arrived on a connection.
     fn read(&mut self, number: u32) {
-        let (bytes, is_over) = self.connections.read(number);
+        let (bytes, ending) = self.connections.read(number);
         if !bytes.is_empty() {
             self.received(number, &bytes);
         }
-        if is_over {
-            self.ended(number);
+        match ending {
+            None => {}
+            Some(Ending::Closed) => self.ended(number),
+            Some(Ending::Forged(how)) => self.forged(number, how),
         }
     }
 
     fn received(&mut self, number: u32, bytes: &[u8]) {
         match self.joining.get_mut(&number) {
-            Some(Joining::Proven(decoder)) => {
+            Some(Joining::Proven { from, decoder }) => {
+                let from = *from;
                 decoder.push(bytes);
                 match decoder.take() {
                     Ok(None) => {}
+                    Ok(Some(FromPe::Join { pe, .. })) if pe != from => {
+                        let why = format!(
+                            "a process that has proved to be PE {from} states that it is PE {pe}"
+                        );
+                        self.refuse(number, why);
+                    }
                     Ok(Some(FromPe::Join {
                         pe,
                         n_pes,
@@ -346,14 +375,23 @@ impl MeetingServer {
                             pid,
                             host,
                             serves,
+                            unanswered: 0,
                         };
                         self.join(number, pe, n_pes, attendee);
                     }
-                    Ok(Some(_)) | Err(_) => self.close(number),
+                    Ok(Some(_)) | Err(_) => {
+                        let why = format!(
+                            "the first message of PE {from} to the meeting cannot be read; use one build of Rushmem"
+                        );
+                        self.refuse(number, why);
+                    }
                 }
             }
             Some(Joining::Member(pe)) => {
                 let pe = *pe;
+                self.members
+                    .entry(pe)
+                    .and_modify(|member| member.unanswered = 0);
                 if let Some(job) = &mut self.job {
                     let decisions = job.received(pe, bytes);
                     self.execute(decisions);
@@ -366,10 +404,7 @@ impl MeetingServer {
     /// Handles the request of a process to join as PE `pe`.
     fn join(&mut self, connection: u32, pe: u32, n_pes: u32, attendee: Attendee) {
         if let Some(why) = self.refusal(pe, n_pes, &attendee) {
-            // The process prints the reason, as do those that connect later.
-            let refused = proto::encode(&FromLauncher::Refused { why: why.clone() });
-            self.connections.send(&self.watch, connection, &refused);
-            self.joining.insert(connection, Joining::Refused);
+            self.refuse(connection, why.clone());
             if self.job.is_none() && self.over.is_none() {
                 let message = Some(format!("{SPEAKER}: {why}"));
                 self.end(1, message, why, Some(attendee.host));
@@ -384,6 +419,13 @@ impl MeetingServer {
         if self.members.len() == n_pes as usize {
             self.begin();
         }
+    }
+
+    /// Refuses a process that has not joined. It prints the reason.
+    fn refuse(&mut self, connection: u32, why: String) {
+        let refused = proto::encode(&FromLauncher::Refused { why });
+        self.connections.send(&self.watch, connection, &refused);
+        self.joining.insert(connection, Joining::Refused);
     }
 
     /// Returns the reason for which a process cannot join.
@@ -454,9 +496,17 @@ impl MeetingServer {
         }
     }
 
-    /// Ends the job for a reason that the meeting has found.
+    /// Ends the job for a reason that the meeting has found, unless it has ended already.
     fn fail(&mut self, why: String) {
-        self.end(1, Some(format!("{SPEAKER}: {why}")), why, None);
+        let message = Some(format!("{SPEAKER}: {why}"));
+        match &mut self.job {
+            Some(job) => {
+                let decision = job.end(1, message);
+                self.execute(decision.into_iter().collect());
+            }
+            None if self.over.is_none() => self.end(1, message, why, None),
+            None => {}
+        }
     }
 
     /// Ends the processes of all members: this process last, since this thread ends with it.
@@ -545,38 +595,107 @@ impl MeetingServer {
                 let decision = job.exited(pe, exit);
                 self.execute(decision.into_iter().collect());
             }
-            None if self.over.is_none() => {
+            None => {
                 let name = self.members[&pe].name(pe);
                 self.fail(format!(
                     "{name} ended while the other PEs of its job were awaited"
                 ));
             }
-            None => {}
         }
     }
 
-    /// Closes connections that have not joined within [`HANDSHAKE_LIMIT`], and ends the meeting if
-    /// PEs are missing for longer than the limit. `time` is the duration of the last wait, at most
-    /// [`SLICE`].
+    /// Handles bytes that the other end of a connection has not sealed. What this process seals
+    /// still arrives there, or is noticed.
+    fn forged(&mut self, number: u32, how: Forged) {
+        match self.joining.get(&number) {
+            Some(&Joining::Proven { from, .. }) => {
+                let why =
+                    format!("{how} between PE {from} and the meeting of its job ({IN_BETWEEN})");
+                self.refuse(number, why);
+            }
+            Some(&Joining::Member(pe)) => {
+                let name = self.members[&pe].name(pe);
+                self.fail(format!(
+                    "{how} between {name} and the meeting of its job ({IN_BETWEEN})"
+                ));
+                self.ended(number);
+            }
+            Some(Joining::Refused) | None => {}
+        }
+    }
+
+    /// Refuses processes that have not joined within [`HANDSHAKE_LIMIT`], and ends the job if PEs
+    /// are missing, or give no sign of life in an exchange, for longer than the limit. `time` is
+    /// the duration of the last wait, at most [`SLICE`].
     fn check_limits(&mut self, time: Duration) {
         self.strangers.expire();
-        let is_late = |number: u32| {
-            let age = self.connections.age(number);
-            age.is_some_and(|age| age > HANDSHAKE_LIMIT)
-        };
-        let late: Vec<u32> = self
-            .joining
-            .iter()
-            .filter(|(number, one)| !matches!(one, Joining::Member(_)) && is_late(**number))
-            .map(|(number, _)| *number)
-            .collect();
-        late.into_iter().for_each(|number| self.close(number));
+        self.end_late();
+        if self.is_exchanging() {
+            self.ask_members(time);
+            return;
+        }
         if self.job.is_some() || self.over.is_some() || self.members.is_empty() {
             return;
         }
         self.waited += time;
         if self.waited >= self.limits.join {
             self.fail(self.who_is_missing());
+        }
+    }
+
+    /// Refuses processes that have not joined within [`HANDSHAKE_LIMIT`], and closes the connection
+    /// of a refused one that has not ended within twice that time.
+    fn end_late(&mut self) {
+        let age = |number: &u32| self.connections.age(*number).unwrap_or_default();
+        let (mut silent, mut closed) = (Vec::new(), Vec::new());
+        for (number, one) in &self.joining {
+            match one {
+                Joining::Proven { from, .. } if age(number) > HANDSHAKE_LIMIT => {
+                    silent.push((*number, *from));
+                }
+                Joining::Refused if age(number) > 2 * HANDSHAKE_LIMIT => closed.push(*number),
+                _ => {}
+            }
+        }
+
+        for (number, from) in silent {
+            let why = format!(
+                "PE {from} has proved that it knows the secret of the job, but its next message has not arrived within \
+                 {} s: it was stopped or got no processor, or a process in between holds back what it sends ({IN_BETWEEN})",
+                HANDSHAKE_LIMIT.as_secs()
+            );
+            self.refuse(number, why);
+        }
+        closed.into_iter().for_each(|number| self.close(number));
+    }
+
+    /// Asks all members for a sign of life, [`PINGS`] times within the limit. Ends the job if one
+    /// has given none within the limit: a process in between may hold back what is sent, and then
+    /// the other PEs would wait for ever.
+    fn ask_members(&mut self, time: Duration) {
+        self.since_ping += time;
+        if self.since_ping < self.limits.join / PINGS {
+            return;
+        }
+        self.since_ping = Duration::ZERO;
+
+        let silent =
+            |member: &Attendee| member.connection.is_some() && member.unanswered + 1 >= PINGS;
+        if let Some((&pe, member)) = self.members.iter().find(|(_, member)| silent(member)) {
+            self.fail(format!(
+                "{} has sent nothing for {} s while other PEs wait for it: it is stopped or gets no processor, or a \
+                 process in between holds back what it sends ({IN_BETWEEN})",
+                member.name(pe),
+                self.limits.join.as_secs_f64()
+            ));
+            return;
+        }
+        let ping = proto::encode(&FromLauncher::Ping);
+        for pe in 0..self.n_pes {
+            self.members
+                .entry(pe)
+                .and_modify(|member| member.unanswered += 1);
+            self.send_frame(pe, &ping);
         }
     }
 
@@ -626,3 +745,6 @@ fn print_to_stderr(message: &str) {
     // A process may have no standard error.
     let _ = writeln!(io::stderr(), "{message}");
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,7 @@ use crate::link::{Link, Sender};
 use crate::managed::{Ender, Manager};
 use crate::proto::{FromLauncher, FromPe, Receivers};
 use crate::records::Records;
+use crate::time_limit::TimeLeft;
 use rushmem_system::signals::without_signals;
 
 /// Maximum time for which a process that has requested the end of the job waits until the meeting,
@@ -38,7 +39,8 @@ pub(crate) struct Member {
     pe: u32,
     n_pes: u32,
     state: Arc<MemberState>,
-    messages: mpsc::Receiver<FromLauncher>,
+    /// What the meeting sends. An error is the last item.
+    messages: mpsc::Receiver<Result<FromLauncher, Error>>,
     round: u32,
     /// The values that this PE has put since the last fence.
     puts: Vec<(String, Vec<u8>)>,
@@ -46,7 +48,7 @@ pub(crate) struct Member {
     values: HashMap<(u32, String), Vec<u8>>,
     /// The meeting, if this process serves it.
     gathering: Option<Gathering>,
-    silence: Duration,
+    limits: MeetingLimits,
 }
 
 /// The state that the PE shares with the thread that receives.
@@ -71,9 +73,13 @@ impl Member {
         gathering: Option<Gathering>,
         limits: MeetingLimits,
     ) -> Result<Member, Error> {
-        let end = Instant::now() + limits.join + SLACK;
+        let begin = Instant::now();
         let Reached { stream, session } = reach(meeting, secret, pe, limits.join)?;
         prepare(&stream, limits.silence);
+        // A process in between that does not read must not stop this one for ever.
+        stream
+            .set_write_timeout(Some(limits.join + SLACK))
+            .map_err(Error::Serving)?;
         let link = Link::sealed(stream, session);
         let state = Arc::new(MemberState {
             sender: link.sender().clone(),
@@ -102,49 +108,64 @@ impl Member {
                 .spawn(receive)
         })
         .map_err(Error::Serving)?;
-        match messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(FromLauncher::Welcome { pe: number, nodes })
-                if number == pe && nodes.n_pes() == n_pes => {}
-            Ok(FromLauncher::Refused { why }) => return Err(Error::NotWelcome(why)),
-            Ok(_) => return Err(Error::Unexpected("a message of another meeting")),
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                return Err(Error::SilentMeeting {
-                    limit: limits.join + SLACK,
-                });
-            }
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Error::MeetingGone),
-        }
-        let (puts, values, silence) = (Vec::new(), HashMap::new(), limits.silence);
-        Ok(Member {
+        let member = Member {
             pe,
             n_pes,
             state,
             messages,
             round: 0,
-            puts,
-            values,
+            puts: Vec::new(),
+            values: HashMap::new(),
             gathering,
-            silence,
-        })
+            limits,
+        };
+        let left = (limits.join + SLACK).saturating_sub(begin.elapsed());
+        match member.next_message(left)? {
+            FromLauncher::Welcome { pe: number, nodes }
+                if number == pe && nodes.n_pes() == n_pes =>
+            {
+                Ok(member)
+            }
+            FromLauncher::Refused { why } => Err(Error::NotWelcome(why)),
+            _ => Err(Error::Unexpected("a message of another meeting")),
+        }
+    }
+
+    /// Waits for the next message of the meeting that is no sign of life. Waits for `first`, and for
+    /// the limit of joining after each sign of life.
+    fn next_message(&self, first: Duration) -> Result<FromLauncher, Error> {
+        let limit = self.limits.join + SLACK;
+        let mut left = TimeLeft::new(first);
+        while let Some(received) = left.spend(|slice| self.messages.recv_timeout(slice)) {
+            match received {
+                Ok(Ok(FromLauncher::Ping)) => left = TimeLeft::new(limit),
+                Ok(message) => return message,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Error::MeetingGone),
+            }
+        }
+        Err(Error::SilentMeeting { limit })
     }
 
     /// Exchanges records with all PEs.
     fn exchange_all(&mut self, record: Vec<u8>) -> Result<Records, Error> {
         let (round, to) = (self.round, Receivers::All);
-        let lost = |error| Error::ManagerLost(error);
+        let limit = self.limits.join + SLACK;
         self.state
             .sender
             .send(&FromPe::Exchange { round, to, record })
-            .map_err(lost)?;
+            .map_err(|error| match error.kind() {
+                ErrorKind::WouldBlock => Error::SilentMeeting { limit },
+                _ => Error::MeetingGone,
+            })?;
         self.round = round.wrapping_add(1);
-        match self.messages.recv() {
-            Ok(FromLauncher::Gathered { round: of, records })
+        match self.next_message(limit)? {
+            FromLauncher::Gathered { round: of, records }
                 if of == round && records.n_pes() == self.n_pes =>
             {
                 Ok(records)
             }
-            Ok(_) => Err(Error::Unexpected("the records of another exchange")),
-            Err(_) => Err(lost(ErrorKind::UnexpectedEof.into())),
+            _ => Err(Error::Unexpected("the records of another exchange")),
         }
     }
 }
@@ -210,7 +231,7 @@ impl Manager for Member {
     fn leave(&mut self) {
         if let Some(gathering) = &self.gathering {
             // The other PEs have completed their last finalize, or soon will.
-            gathering.wait_for_others(self.silence);
+            gathering.wait_for_others(self.limits.silence);
         }
     }
 }
@@ -228,9 +249,9 @@ impl Ender for MemberState {
 
 /// Passes messages on until the connection ends. Then ends the process, unless it has not joined or
 /// its last finalize is done.
-fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, state: &MemberState) {
+fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state: &MemberState) {
     let mut is_member = false;
-    loop {
+    let error = loop {
         match link.receive() {
             Ok(FromLauncher::End { status, message }) => {
                 if let Some(message) = message {
@@ -241,15 +262,33 @@ fn receive(mut link: Link, to: &mpsc::Sender<FromLauncher>, state: &MemberState)
             }
             Ok(message) => {
                 is_member |= matches!(message, FromLauncher::Welcome { .. });
-                if to.send(message).is_err() {
+                if matches!(message, FromLauncher::Ping) {
+                    // If the connection has ended, the next message is an error.
+                    let _ = state.sender.send(&FromPe::Pong);
+                }
+                if to.send(Ok(message)).is_err() {
                     return;
                 }
             }
-            Err(_) => break,
+            Err(error) => break error,
         }
-    }
-    if !is_member || state.finalized.load(Ordering::Acquire) {
+    };
+    if !is_member {
+        let why = match error {
+            Error::Lost(_) => Error::MeetingGone,
+            error => error,
+        };
+        // The process may have stopped waiting.
+        let _ = to.send(Err(why));
         return;
+    }
+    if state.finalized.load(Ordering::Acquire) {
+        return;
+    }
+    if let Error::Forged(_) = error {
+        // The other PEs do not know it. A PE may have no stderr.
+        let _ = writeln!(io::stderr(), "PE {}: {error}; all PEs end", state.pe);
+        end(1);
     }
     // One line is enough for the job: that of the lowest PE outside the process that has ended.
     let server = state.server.load(Ordering::Relaxed);

@@ -174,7 +174,8 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
                 .to_owned(),
         ));
     }
-    let secret = secret(lookup)?;
+    // Jobs at other places are other jobs, also where the user has given them the same secret.
+    let secret = secret(lookup)?.derive("place", &[job.as_bytes()]);
     Ok(Some(Attendance {
         address: MeetingAddress::Named(job),
         secret,
@@ -251,6 +252,22 @@ mod tests {
             assert_eq!((attendance.pe, attendance.n_pes), expected, "{variables:?}");
         }
         assert_eq!(of(&[("RANK", "2"), ("WORLD_SIZE", "3")]), Ok(None));
+    }
+
+    #[test]
+    fn jobs_at_two_places_do_not_have_the_same_secret() {
+        let secret = |place| {
+            let own = [
+                ("SHMEM_RANK", "0"),
+                ("SHMEM_SIZE", "2"),
+                ("SHMEM_JOB", place),
+            ];
+            let attendance = of(&[&own[..], &JOB[1..]].concat()).expect("it is right");
+            attendance.expect("there is a job").secret
+        };
+        assert_eq!(secret("node1:5000"), secret("node1:5000"));
+        assert_ne!(secret("node1:5000"), secret("node1:5001"));
+        assert_ne!(secret("node1:5000"), secret("node2:5000"));
     }
 
     #[test]

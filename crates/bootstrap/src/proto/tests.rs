@@ -35,6 +35,7 @@ fn message() -> impl Strategy<Value = FromPe> {
         ".{0,40}".prop_map(|what| FromPe::Opening { what }),
         (any::<i32>(), ".{0,40}").prop_map(|(status, message)| FromPe::Abort { status, message }),
         any::<i32>().prop_map(|status| FromPe::GlobalExit { status }),
+        Just(FromPe::Pong),
     ]
 }
 

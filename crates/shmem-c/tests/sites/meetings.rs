@@ -4,9 +4,9 @@
 //! Other users are threads of these tests, in the network namespace of a host.
 
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -19,16 +19,15 @@ use crate::namespaces::Hosts;
 /// The limit of a job that fails.
 const SOON: Duration = Duration::from_secs(60);
 
-/// The place of all meetings here, and that of a relay.
+/// The place of all meetings here.
 const PLACE: &str = "10.77.0.1:5000";
-const RELAY: &str = "10.77.0.1:6000";
 
 /// The user that is none of the job.
 const OTHER_UID: u32 = 65534;
 
-/// Calls `work` on host 0 as another user, in a thread.
-fn as_another_user<T: Send>(hosts: &Hosts, work: impl FnOnce() -> T + Send) -> T {
-    hosts.on(0, || {
+/// Calls `work` on a host as another user, in a thread.
+fn as_another_user<T: Send>(hosts: &Hosts, host: u32, work: impl FnOnce() -> T + Send) -> T {
+    hosts.on(host, || {
         rustix::thread::set_thread_uid(Uid::from_raw(OTHER_UID)).expect("root may");
         work()
     })
@@ -50,7 +49,7 @@ const THREE: &str = "exec 2>&1; s=0; p=; for r in 0 1 2; do SHMEM_SIZE=3 SHMEM_R
 
 fn a_place_of_another_user_is_refused() {
     let hosts = Hosts::new("h", 1);
-    let held = as_another_user(&hosts, || TcpListener::bind(PLACE).expect("it is free"));
+    let held = as_another_user(&hosts, 0, || TcpListener::bind(PLACE).expect("it is free"));
     let job = |limit| {
         let job = script(&hosts, THREE, &program!("slow_after_finalize.c"));
         job.env("SHMEM_JOIN_LIMIT", limit)
@@ -69,56 +68,240 @@ fn a_place_of_another_user_is_refused() {
     waits.finish().assert_ok(3);
 }
 
-/// Passes on what arrives at [`RELAY`] to [`PLACE`], and keeps a copy of all of it.
-fn relay(listener: &TcpListener, copy: &Mutex<Vec<u8>>) {
-    thread::scope(|scope| {
-        loop {
-            let (mut here, _) = listener.accept().expect("a connection");
-            let place: SocketAddr = PLACE.parse().expect("an address");
-            // If PE 0 does not listen yet, the other PEs try again.
-            let Ok(mut there) = TcpStream::connect(place) else {
-                continue;
-            };
-            let (mut back, mut forth) = (
-                here.try_clone().expect("one"),
-                there.try_clone().expect("one"),
-            );
-            scope.spawn(move || pass(&mut here, &mut there, copy));
-            scope.spawn(move || pass(&mut forth, &mut back, copy));
-        }
-    });
+/// What a relay does to a piece that it has received.
+#[derive(Clone, Copy)]
+enum Deed {
+    Pass,
+    /// Changes a bit.
+    Change,
+    /// Leaves the piece out.
+    Drop,
+    /// Sends the piece after the next one.
+    Delay,
+    /// Passes on neither this piece nor any later one, and keeps the connections.
+    Hold,
+    /// Closes both connections.
+    Cut,
 }
 
-fn pass(from: &mut TcpStream, to: &mut TcpStream, copy: &Mutex<Vec<u8>>) {
-    let mut bytes = [0; 4096];
-    while let Ok(nbytes @ 1..) = from.read(&mut bytes) {
-        copy.lock().expect("no panic").extend(&bytes[..nbytes]);
-        if to.write_all(&bytes[..nbytes]).is_err() {
-            break;
+/// A piece on its way through a relay.
+#[derive(Clone, Copy, PartialEq)]
+struct Piece {
+    is_of_pe_0: bool,
+    /// Its number among those of one direction of a connection.
+    number: usize,
+}
+
+/// PE 0 on host 0 and others on host 1, where a process of another user listens at an address of the
+/// name of PE 0's host.
+struct Relayed {
+    hosts: Hosts,
+    /// All that has passed the relay.
+    copy: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Relayed {
+    const NAME: &str = "pe0.example";
+
+    /// Starts the relay, which does to each piece what `deed` returns.
+    fn new(test: &str, deed: impl Fn(Piece) -> Deed + Send + Sync + 'static) -> Relayed {
+        let hosts = Hosts::new(test, 2);
+        for (number, address) in [(0, "10.77.0.1"), (1, "127.0.0.1")] {
+            // ip-netns(8) shows such a file as /etc/hosts to what it executes.
+            let directory = Relayed::files(&hosts, number);
+            std::fs::create_dir_all(&directory).expect("root may");
+            let names = format!("127.0.0.1 localhost\n{address} {}\n", Relayed::NAME);
+            std::fs::write(directory.join("hosts"), names).expect("root may");
+        }
+        let copy = Arc::new(Mutex::new(Vec::new()));
+        let (own_copy, deed) = (copy.clone(), Arc::new(deed));
+        as_another_user(&hosts, 1, || {
+            let listener = TcpListener::bind("127.0.0.1:5000").expect("it is free");
+            thread::spawn(move || relay(&listener, &own_copy, deed));
+        });
+        Relayed { hosts, copy }
+    }
+
+    /// Returns the directory with the files that replace those of /etc on a host.
+    fn files(hosts: &Hosts, number: u32) -> PathBuf {
+        Path::new("/etc/netns").join(hosts.host(number))
+    }
+
+    /// Returns a job of 3 PEs, of which 1 and 2 reach PE 0 through the relay.
+    fn job(&self, program: &Path) -> Job {
+        const THROUGH: &str = "export SHMEM_SIZE=3; SHMEM_RANK=0 ip netns exec $HOST0 \"$0\" & a=$!; \
+            for r in 1 2; do SHMEM_RANK=$r ip netns exec $HOST1 \"$0\" & p=\"$p $!\"; done; \
+            s=0; for i in $a $p; do wait $i || s=$?; done; exit $s";
+        let [host0, host1] = [0, 1].map(|number| self.hosts.host(number));
+        Job::direct(program)
+            .wrap(["sh", "-c", THROUGH])
+            .env("HOST0", host0)
+            .env("HOST1", host1)
+            .env("SHMEM_JOB", format!("{}:5000", Relayed::NAME))
+            .env("SHMEM_JOB_SECRET", "told to nobody")
+            .env("SHMEM_SYMMETRIC_SIZE", "16m")
+            .timeout(patient(SOON))
+    }
+}
+
+impl Drop for Relayed {
+    fn drop(&mut self) {
+        for number in 0..2 {
+            // A directory that is left names a host that no longer exists.
+            let _ = std::fs::remove_dir_all(Relayed::files(&self.hosts, number));
         }
     }
-    // The other end may have closed the connection.
-    let _ = to.shutdown(Shutdown::Write);
+}
+
+type Deeds = Arc<dyn Fn(Piece) -> Deed + Send + Sync>;
+
+/// Passes on what arrives at `listener` to PE 0, and keeps a copy of all of it.
+fn relay(listener: &TcpListener, copy: &Arc<Mutex<Vec<u8>>>, deed: Deeds) {
+    loop {
+        let (here, _) = listener.accept().expect("a connection");
+        let place: SocketAddr = PLACE.parse().expect("an address");
+        // If PE 0 does not listen yet, the other PEs try again.
+        let Ok(there) = TcpStream::connect(place) else {
+            continue;
+        };
+        let both = [&here, &there].map(|socket| socket.try_clone().expect("a descriptor"));
+        let [here_again, there_again] = both;
+        for (from, to, is_of_pe_0) in [(here, there, false), (there_again, here_again, true)] {
+            let (copy, deed) = (copy.clone(), deed.clone());
+            thread::spawn(move || {
+                // The processes may have ended.
+                let _ = pass(&from, &to, &copy, |number| {
+                    deed(Piece { is_of_pe_0, number })
+                });
+                let _ = to.shutdown(Shutdown::Write);
+            });
+        }
+    }
+}
+
+/// The bytes of a handshake from either end, which precede the pieces.
+const HANDSHAKE: usize = 72;
+
+fn pass(
+    mut from: &TcpStream,
+    mut to: &TcpStream,
+    copy: &Mutex<Vec<u8>>,
+    deed: impl Fn(usize) -> Deed,
+) -> io::Result<()> {
+    let keep = |bytes: &[u8]| copy.lock().expect("no panic").extend(bytes);
+    // The end that connects waits for the first part.
+    let mut left = HANDSHAKE;
+    while left > 0 {
+        let mut bytes = [0; HANDSHAKE];
+        let nbytes = from.read(&mut bytes[..left])?;
+        if nbytes == 0 {
+            return Ok(());
+        }
+        keep(&bytes[..nbytes]);
+        to.write_all(&bytes[..nbytes])?;
+        left -= nbytes;
+    }
+
+    let mut delayed = Vec::new();
+    for number in 0.. {
+        let mut size = [0; 4];
+        from.read_exact(&mut size)?;
+        let mut sealed = vec![0; u32::from_le_bytes(size) as usize];
+        from.read_exact(&mut sealed)?;
+        keep(&sealed);
+        let mut piece = [&size[..], &sealed].concat();
+        match deed(number) {
+            Deed::Pass => {
+                piece.append(&mut delayed);
+                to.write_all(&piece)?;
+            }
+            Deed::Change => {
+                piece[4] ^= 1;
+                to.write_all(&piece)?;
+            }
+            Deed::Drop => {}
+            Deed::Delay => delayed = piece,
+            Deed::Hold => loop {
+                thread::park();
+            },
+            Deed::Cut => {
+                from.shutdown(Shutdown::Both)?;
+                return to.shutdown(Shutdown::Both);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// PEs 1 and 2 reach PE 0 through a process of another user, which learns nothing.
 fn a_relay_sees_no_record() {
-    const THROUGH: &str = "export SHMEM_SIZE=3; SHMEM_RANK=0 \"$0\" & a=$!; export SHMEM_JOB=10.77.0.1:6000; \
-        SHMEM_RANK=1 \"$0\" & b=$!; SHMEM_RANK=2 \"$0\" || exit; wait $b && wait $a";
-    let hosts = Hosts::new("y", 1);
-    let copy = Arc::new(Mutex::new(Vec::new()));
-    as_another_user(&hosts, || {
-        let (listener, copy) = (TcpListener::bind(RELAY).expect("it is free"), copy.clone());
-        thread::spawn(move || relay(&listener, &copy));
-    });
-    let job = script(&hosts, THROUGH, &program!("statics.c"));
+    let relayed = Relayed::new("y", |_| Deed::Pass);
+    let job = relayed.job(&program!("statics.c"));
     let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
     job.run().assert_ok(3);
-    let seen = copy.lock().expect("no panic");
+    let seen = relayed.copy.lock().expect("no panic");
     assert!(seen.len() > 500, "{} bytes", seen.len());
     // The name under which PE 0 passes on the secret of the sockets of the node.
     let word = b"rushmem-secret";
     assert!(!seen.windows(word.len()).any(|bytes| bytes == word));
+}
+
+/// Runs a job for each of the first `n` pieces of each direction, in which a relay does this to the
+/// piece. Each ends with one of the messages.
+fn start_fails(test: &str, n: usize, deed: Deed, messages: &[&str]) {
+    let pieces = [true, false]
+        .into_iter()
+        .flat_map(|is_of_pe_0| (0..n).map(move |number| Piece { is_of_pe_0, number }));
+    let relayed: Vec<Relayed> = pieces
+        .enumerate()
+        .map(|(at, chosen)| {
+            let deeds = move |piece| if piece == chosen { deed } else { Deed::Pass };
+            Relayed::new(&format!("{test}{at}"), deeds)
+        })
+        .collect();
+    let jobs = relayed.iter().map(|relayed| {
+        let job = relayed.job(&program!("statics.c"));
+        job.env("SHMEM_JOIN_LIMIT", "2s")
+    });
+    for outcome in Job::run_sleepers(jobs) {
+        assert!(!outcome.status.success(), "{outcome}");
+        let is_named = messages.iter().any(|words| outcome.stderr.contains(words));
+        assert!(is_named, "{outcome}");
+    }
+}
+
+const HOLDS_BACK: &str = "or a process in between holds back what it sends";
+const CHANGED: &str = "somebody has changed, left out or exchanged what was sent";
+/// The first message of a PE is held back, or is refused for its late arrival.
+const AWAITED: &str = "have not joined within 2 s";
+
+fn a_relay_that_holds_back_does_not_delay_a_start_for_ever() {
+    start_fails("u", 4, Deed::Hold, &[HOLDS_BACK, AWAITED]);
+}
+
+fn a_relay_that_leaves_out_a_piece_is_noticed() {
+    start_fails("d", 3, Deed::Drop, &[CHANGED, HOLDS_BACK, AWAITED]);
+}
+
+fn a_relay_that_exchanges_pieces_is_noticed() {
+    start_fails("x", 2, Deed::Delay, &[CHANGED, HOLDS_BACK, AWAITED]);
+}
+
+fn a_relay_that_changes_a_piece_is_noticed() {
+    start_fails("c", 3, Deed::Change, &[CHANGED]);
+}
+
+/// PE 1 has not learnt yet who serves the meeting.
+fn a_pe_that_loses_the_meeting_at_its_start_names_pe_0() {
+    let is_first = |piece: Piece| piece.is_of_pe_0 && piece.number == 1;
+    let relayed = Relayed::new("z", move |piece| match is_first(piece) {
+        true => Deed::Cut,
+        false => Deed::Pass,
+    });
+    let outcome = relayed.job(&program!("statics.c")).run();
+    assert!(!outcome.status.success(), "{outcome}");
+    let words = "PE 1: PE 0, whose process serves the meeting of this job, ended";
+    assert!(outcome.stderr.contains(words), "{outcome}");
 }
 
 /// The processes of the second job start while PE 0 of the first still works after its last call.
@@ -186,6 +369,11 @@ fn each_host_says_why_the_job_ended() {
 testkit::module_tests! {
     a_place_of_another_user_is_refused,
     a_relay_sees_no_record,
+    a_relay_that_holds_back_does_not_delay_a_start_for_ever,
+    a_relay_that_leaves_out_a_piece_is_noticed,
+    a_relay_that_exchanges_pieces_is_noticed,
+    a_relay_that_changes_a_piece_is_noticed,
+    a_pe_that_loses_the_meeting_at_its_start_names_pe_0,
     the_next_job_may_have_the_same_place,
     more_pes_than_descriptors_meet,
     too_few_descriptors_are_named,

@@ -1,0 +1,194 @@
+//! A meeting ends with a reason whatever arrives at it, or does not. Its members are connections of
+//! these tests.
+
+use super::*;
+use crate::link::Link;
+use crate::meeting::attendance::MeetingAddress;
+use crate::meeting::reach::{Reached, reach};
+use std::net::SocketAddr;
+
+/// The limit of joining of a meeting whose members hold back what others wait for.
+const SHORT: Duration = Duration::from_millis(800);
+/// The limit of the other meetings.
+const LONG: Duration = Duration::from_secs(60);
+
+struct Meeting {
+    at: SocketAddr,
+    secret: Secret,
+}
+
+impl Meeting {
+    fn new(join: Duration) -> Meeting {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("bound");
+        let secret = Secret::new(b"secret");
+        let limits = MeetingLimits {
+            join,
+            silence: LONG,
+        };
+        let (sockets, source) = (vec![listener], MeetingSource::Variables);
+        Gathering::start(sockets, secret.clone(), limits, source).expect("a thread");
+        Meeting { at, secret }
+    }
+
+    /// Connects as a process that knows the secret.
+    fn reach(&self, pe: u32) -> Reached {
+        let at = MeetingAddress::Addresses(vec![self.at]);
+        reach(&at, &self.secret, pe, LONG).expect("it listens")
+    }
+
+    /// Connects and joins.
+    fn join(&self, pe: u32, n_pes: u32, host: &str) -> TestMember {
+        let Reached { stream, session } = self.reach(pe);
+        let socket = stream.try_clone().expect("a descriptor");
+        let link = Link::sealed(stream, session);
+        link.send(&join(pe, n_pes, host)).expect("it reads");
+        TestMember { link, socket }
+    }
+
+    /// Returns the members of a job that has begun, each on this host.
+    fn job<const N: usize>(&self, hosts: [&str; N]) -> [TestMember; N] {
+        let mut pes = 0..;
+        let mut members = hosts.map(|host| {
+            let pe = pes.next().expect("there is always one");
+            self.join(pe, N as u32, host)
+        });
+        for member in &mut members {
+            assert!(matches!(member.receive(), FromLauncher::Welcome { .. }));
+        }
+        members
+    }
+}
+
+fn join(pe: u32, n_pes: u32, host: &str) -> FromPe {
+    FromPe::Join {
+        pe,
+        n_pes,
+        pid: 4711,
+        host: host.to_owned(),
+        serves: false,
+    }
+}
+
+struct TestMember {
+    link: Link,
+    socket: TcpStream,
+}
+
+impl TestMember {
+    fn contribute(&self) {
+        let (round, to, record) = (0, proto::Receivers::All, b"record".to_vec());
+        let exchange = FromPe::Exchange { round, to, record };
+        self.link.send(&exchange).expect("it reads");
+    }
+
+    fn receive(&mut self) -> FromLauncher {
+        self.link.receive().expect("a message")
+    }
+
+    /// Answers each sign of life, at most `n`, and returns the next other message.
+    fn receive_alive(&mut self, n: usize) -> Option<FromLauncher> {
+        for _ in 0..n {
+            match self.receive() {
+                FromLauncher::Ping => self.link.send(&FromPe::Pong).expect("it reads"),
+                message => return Some(message),
+            }
+        }
+        None
+    }
+
+    /// Sends bytes as a process in between could.
+    fn forge(&mut self) {
+        self.socket.write_all(&[7; 64]).expect("it reads");
+    }
+}
+
+fn reason(message: Option<FromLauncher>) -> String {
+    match message {
+        Some(FromLauncher::End {
+            status: 1,
+            message: Some(reason),
+        }) => reason,
+        Some(FromLauncher::Refused { why }) => why,
+        other => panic!("no reason, but {other:?}"),
+    }
+}
+
+#[test]
+fn a_member_of_which_nothing_arrives_is_named() {
+    let [mut first, _silent] = Meeting::new(SHORT).job(["a", "b"]);
+    first.contribute();
+    let why = reason(first.receive_alive(usize::MAX));
+    let words = "PE 1 (pid 4711, host b) has sent nothing for 0.8 s while other PEs wait for it";
+    assert!(why.contains(words), "{why}");
+}
+
+#[test]
+fn a_member_that_needs_long_is_awaited() {
+    let [mut first, mut slow] = Meeting::new(SHORT).job(["a", "b"]);
+    first.contribute();
+    let slow = thread::spawn(move || {
+        // Three times the limit.
+        assert_eq!(slow.receive_alive(3 * PINGS as usize), None);
+        slow.contribute();
+        slow.receive_alive(usize::MAX)
+    });
+    for received in [
+        first.receive_alive(usize::MAX),
+        slow.join().expect("no panic"),
+    ] {
+        assert!(matches!(received, Some(FromLauncher::Gathered { .. })));
+    }
+}
+
+#[test]
+fn changed_bytes_of_a_member_are_named_as_such() {
+    let [mut first, mut changed] = Meeting::new(LONG).job(["a", "b"]);
+    changed.forge();
+    for member in [&mut first, &mut changed] {
+        let why = reason(member.receive_alive(1));
+        let words = "exchanged what was sent between PE 1 (pid 4711, host b) and the meeting";
+        assert!(why.contains(words), "{why}");
+    }
+}
+
+#[test]
+fn a_first_message_that_was_changed_is_refused_with_the_reason() {
+    let meeting = Meeting::new(LONG);
+    let Reached { stream, session } = meeting.reach(1);
+    let socket = stream.try_clone().expect("a descriptor");
+    let link = Link::sealed(stream, session);
+    let mut member = TestMember { link, socket };
+    member.forge();
+    let why = reason(member.receive_alive(1));
+    assert!(why.contains("sent between PE 1 and the meeting"), "{why}");
+}
+
+#[test]
+fn a_first_message_that_comes_late_is_refused_with_the_reason() {
+    let meeting = Meeting::new(LONG);
+    let Reached { stream, session } = meeting.reach(1);
+    let mut link = Link::sealed(stream, session);
+    let why = reason(Some(link.receive().expect("a refusal")));
+    assert!(why.contains("has not arrived within 5 s"), "{why}");
+}
+
+#[test]
+fn a_process_joins_as_the_pe_that_it_has_proved_to_be() {
+    let meeting = Meeting::new(LONG);
+    let Reached { stream, session } = meeting.reach(1);
+    let mut link = Link::sealed(stream, session);
+    link.send(&join(0, 2, "a")).expect("it reads");
+    let why = reason(Some(link.receive().expect("a refusal")));
+    let words = "has proved to be PE 1 states that it is PE 0";
+    assert!(why.contains(words), "{why}");
+}
+
+#[test]
+fn the_reason_is_printed_by_a_process_that_is_still_there() {
+    let [first, second, mut third] = Meeting::new(LONG).job(["a", "b", "b"]);
+    drop(second);
+    let why = reason(Some(third.receive()));
+    assert!(why.contains("PE 1 (pid 4711, host b) ended"), "{why}");
+    drop(first);
+}

@@ -204,3 +204,43 @@ mod foreign {
     #[cfg(target_arch = "x86_64")]
     by_foreign_copy! { std::arch::x86_64::__m256d [std::arch::x86_64::__m256d; 4] }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Constants are memory that must not be accessed by an atomic, which Miri reports.
+    #[test]
+    fn one_lane_is_loaded_from_memory_that_is_only_read() {
+        fn assert_loaded<T: Element + PartialEq>(elements: &[T]) {
+            for element in elements {
+                // SAFETY: the element is valid for reads and initialized; no vector is needed.
+                let lane = unsafe { OneLane::<T>::load((&raw const *element).cast()) };
+                assert!(lane.0 == *element);
+            }
+        }
+        static WORDS: [u64; 3] = [1, 2, 3];
+        static HALVES: [u32; 3] = [4, 5, 6];
+        static QUARTERS: [u16; 3] = [7, 8, 9];
+        static BYTES: [u8; 3] = [10, 11, 12];
+        static PAIRS: [u128; 2] = [13, 14];
+        assert_loaded(&WORDS);
+        assert_loaded(&HALVES);
+        assert_loaded(&QUARTERS);
+        assert_loaded(&BYTES);
+        assert_loaded(&PAIRS);
+    }
+
+    #[test]
+    fn one_lane_needs_no_alignment() {
+        let bytes: [u8; 12] = std::array::from_fn(|i| i as u8);
+        let mut copy = [0; 12];
+        for at in 0..=8 {
+            // SAFETY: four initialized bytes of an array; no vector is needed.
+            let lane = unsafe { OneLane::<u32>::load(bytes.as_ptr().wrapping_add(at)) };
+            // SAFETY: four bytes of another array.
+            unsafe { lane.store(copy.as_mut_ptr().wrapping_add(at)) };
+        }
+        assert_eq!(copy, bytes);
+    }
+}

@@ -182,3 +182,60 @@ pub(super) unsafe fn leave_call(context: *mut libc::ucontext_t) {
     // SAFETY: the caller promises that the context is from the kernel.
     unsafe { caller.set(context) };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::thread::sleep;
+
+    const CPU_LIMIT: Duration = Duration::from_secs(1);
+
+    static HAS_SUCCEEDED: AtomicBool = AtomicBool::new(false);
+
+    /// Runs a handler in a copy of the process that one of its signals interrupts.
+    extern "C" fn copied<const COMPUTES: bool>(
+        signal: c_int,
+        info: *mut libc::siginfo_t,
+        context: *mut c_void,
+    ) {
+        let context = context.cast();
+        // SAFETY: the kernel has passed these pointers.
+        let crash = unsafe { Crash::of(signal, info, context) };
+        let task = CopyTask {
+            crash: &crash,
+            context,
+            handler: if COMPUTES { compute } else { wait },
+            cpu_limit: CPU_LIMIT,
+            limit: Duration::from_secs(60),
+        };
+        // SAFETY: the context is from the kernel.
+        HAS_SUCCEEDED.store(unsafe { task.run() }, Relaxed);
+    }
+
+    extern "C" fn wait(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+        sleep(2 * CPU_LIMIT);
+        // SAFETY: `_exit` has no preconditions.
+        unsafe { libc::_exit(0) }
+    }
+
+    extern "C" fn compute(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+        loop {
+            std::hint::spin_loop();
+        }
+    }
+
+    fn succeeds(handler: Handler) -> bool {
+        handle(libc::SIGUSR1, handler);
+        // SAFETY: the handler is in place, and the copy ends in it.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        HAS_SUCCEEDED.load(Relaxed)
+    }
+
+    /// On a busy machine a process waits for a CPU most of the time.
+    #[test]
+    fn the_time_in_which_a_copy_has_no_cpu_does_not_count() {
+        assert!(succeeds(copied::<false>), "it has waited");
+        assert!(!succeeds(copied::<true>), "it has computed for too long");
+    }
+}

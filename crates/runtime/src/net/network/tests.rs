@@ -73,3 +73,14 @@ fn contexts_have_endpoints_of_their_own() {
     assert!(quiet(private).is_none());
     assert!(LIBRARY.locked().is_none());
 }
+
+/// A thread of the library carries out a collective while the program makes other calls.
+#[test]
+fn a_thread_that_carries_out_a_request_has_a_call_of_its_own() {
+    set_call(call!("call of the program"));
+    crate::call::thread::add_request();
+    let named = crate::call::thread::carry_out(call!("request"), || current_call().name());
+    assert_eq!(named, "request");
+    let named = current_call().name();
+    assert_eq!(named, "an operation over the network", "of which thread?");
+}

@@ -116,7 +116,7 @@ impl Headers {
     }
 }
 
-type Elf<'a> = ElfFile64<'a, Endianness, &'a ReadCache<File>>;
+pub(crate) type Elf<'a> = ElfFile64<'a, Endianness, &'a ReadCache<File>>;
 
 fn has_debug_information(file: &Elf<'_>) -> bool {
     file.section_by_name(".debug_info").is_some()

@@ -8,6 +8,7 @@
 //! them. Without debug information there are no lines.
 
 mod called;
+mod declarations;
 mod files;
 mod frame;
 pub mod names;
@@ -17,8 +18,9 @@ mod stack;
 mod symbols;
 mod variables;
 
+pub use declarations::{Declaration, declarations};
 pub use frame::{Frame, Line, Owner, from_here};
 pub use python::{PythonLine, PythonThread};
-pub use stack::{Stack, visit};
+pub use stack::{Stack, VisitedFrame, visit};
 pub use symbols::Symbols;
 pub use variables::{Variable, Variables};

@@ -14,38 +14,60 @@ unsafe extern "C" {
         visitor: *mut c_void,
     ) -> c_int;
     fn _Unwind_GetIPInfo(frame: *mut UnwindFrame, at_instruction: *mut c_int) -> usize;
+    fn _Unwind_GetCFA(frame: *mut UnwindFrame) -> usize;
 }
 
 /// Return codes of a visit: go on with the next frame, and stop.
 const CONTINUE: c_int = 0;
 const STOP: c_int = 4;
 
-/// Calls `visit` for each frame, innermost first, until it returns false. Its arguments are the
-/// address of an instruction of the frame, and true if a signal has interrupted the frame there.
-pub fn visit(mut visit: impl FnMut(usize, bool) -> bool) {
-    extern "C" fn next<V: FnMut(usize, bool) -> bool>(
+/// A frame of the stack of the calling thread.
+#[derive(Clone, Copy, Debug)]
+pub struct VisitedFrame {
+    /// The address of an instruction of the frame: the one behind its call of the next frame, or the
+    /// one that a signal has interrupted.
+    pub address: usize,
+    /// True if a signal has interrupted the frame there.
+    pub is_interrupted: bool,
+    /// The start of the frame's own part of the stack, at its last call. Where the processor pushes
+    /// the return address of that call, it is the word before.
+    pub start: usize,
+}
+
+/// Calls `visit` for each frame, innermost first, until it returns false.
+pub fn visit(mut visit: impl FnMut(VisitedFrame) -> bool) {
+    extern "C" fn next<V: FnMut(VisitedFrame) -> bool>(
         frame: *mut UnwindFrame,
         visitor: *mut c_void,
     ) -> c_int {
         let mut at_instruction = 0;
         // SAFETY: the unwinder passes a valid frame for the time of the call.
         let address = unsafe { _Unwind_GetIPInfo(frame, &raw mut at_instruction) };
+        // SAFETY: the same frame, which is still valid.
+        let start = unsafe { _Unwind_GetCFA(frame) };
         // SAFETY: `start` has passed a pointer to a `V`, which it does not use until the unwinder
         // returns.
         let visitor = unsafe { &mut *visitor.cast::<V>() };
-        // A frame that a signal has interrupted continues at its address; one that has made a call
-        // continues behind the call.
-        if visitor(address, at_instruction != 0) {
-            CONTINUE
-        } else {
-            STOP
-        }
+        let visited = VisitedFrame {
+            address,
+            is_interrupted: at_instruction != 0,
+            start,
+        };
+        if visitor(visited) { CONTINUE } else { STOP }
     }
-    fn start<V: FnMut(usize, bool) -> bool>(visit: &mut V) {
+    fn start<V: FnMut(VisitedFrame) -> bool>(visit: &mut V) {
         // SAFETY: `next` has the signature that the unwinder requires, and gets a pointer to a `V`.
         unsafe { _Unwind_Backtrace(next::<V>, std::ptr::from_mut(visit).cast()) };
     }
     start(&mut visit);
+}
+
+impl VisitedFrame {
+    /// Returns an address within the instruction that the frame executes: the return address of a
+    /// call is behind it, perhaps in another function.
+    pub fn instruction(&self) -> usize {
+        self.address - usize::from(!self.is_interrupted && self.address > 0)
+    }
 }
 
 /// The addresses of the frames of a stack, innermost first. Each is within the instruction that the
@@ -57,8 +79,8 @@ impl Stack {
     /// Captures the stack of the calling thread.
     pub fn capture() -> Stack {
         let mut addresses = Vec::new();
-        visit(|address, is_interrupted| {
-            addresses.push(within_instruction(address, is_interrupted));
+        visit(|frame| {
+            addresses.push(frame.instruction());
             true
         });
         Stack(addresses.into())
@@ -68,9 +90,9 @@ impl Stack {
     /// signal. It is empty outside a handler.
     pub fn capture_interrupted() -> Stack {
         let mut addresses = Vec::new();
-        visit(|address, is_interrupted| {
-            if is_interrupted || !addresses.is_empty() {
-                addresses.push(within_instruction(address, is_interrupted));
+        visit(|frame| {
+            if frame.is_interrupted || !addresses.is_empty() {
+                addresses.push(frame.instruction());
             }
             true
         });
@@ -81,10 +103,4 @@ impl Stack {
     pub fn addresses(&self) -> &[usize] {
         &self.0
     }
-}
-
-/// Returns an address within the instruction of a frame: the return address of a call is behind it,
-/// perhaps in another function.
-fn within_instruction(address: usize, is_interrupted: bool) -> usize {
-    address - usize::from(!is_interrupted && address > 0)
 }

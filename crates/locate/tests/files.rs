@@ -1,7 +1,7 @@
 //! Functions and lines of a program of C, however its debug information is stored.
 
 use object::{Object, ObjectSymbol};
-use rushmem_locate::{Frame, Owner, Symbols};
+use rushmem_locate::{Frame, Owner, Symbols, declarations};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -13,6 +13,7 @@ __attribute__((noinline)) static int inner(int i) {
 }
 int b(int i) { return inner(i) + 1; }
 int main(void) { return b(1); }
+long table[3][5];
 ";
 
 /// A directory with a program.
@@ -145,4 +146,23 @@ fn the_file_of_the_library_is_the_librarys() {
     let address = program.address("b");
     std::fs::rename(program.path(), &library).expect("a name");
     assert_eq!(frame(&library, address).owner, Owner::Library);
+}
+
+#[test]
+fn a_declaration_has_its_line_and_its_dimensions() {
+    for flags in [&["-g"][..], &["-g", "-gz"]] {
+        let program = Program::compile(flags);
+        let address = program.address("table");
+        assert_is_declared(&program, address);
+        program.separate("program.debug", "--strip-unneeded");
+        assert_is_declared(&program, address);
+    }
+}
+
+#[track_caller]
+fn assert_is_declared(program: &Program, address: u64) {
+    let declared = &declarations(&program.path())[&address];
+    let line = declared.line.to_string();
+    assert!(line.ends_with("program.c:8"), "{line}");
+    assert_eq!(declared.dimensions, [3, 5]);
 }

@@ -250,7 +250,7 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> Stri
                     let declared = variable.declared;
                     (
                         name,
-                        declared.map_or_else(String::new, |found| format!(", {}", found.at)),
+                        declared.map_or_else(String::new, |found| format!(", {}", found.line)),
                     )
                 });
             let of_no_variable = || {

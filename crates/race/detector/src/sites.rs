@@ -11,6 +11,7 @@ use crate::known;
 use crate::shared::lock;
 use crate::symbols;
 use core::ffi::{CStr, c_int, c_void};
+use rushmem_locate::VisitedFrame;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -351,15 +352,6 @@ thread_local! {
     static STACKS: RefCell<HashMap<(usize, usize), Vec<KnownStack>>> = RefCell::default();
 }
 
-unsafe extern "C" {
-    fn _Unwind_Backtrace(
-        f: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
-        argument: *mut c_void,
-    ) -> c_int;
-    fn _Unwind_GetIP(context: *mut c_void) -> usize;
-    fn _Unwind_GetCFA(context: *mut c_void) -> usize;
-}
-
 impl Stack {
     /// Unwinds the stack of the function that calls this.
     #[inline(always)]
@@ -369,10 +361,27 @@ impl Stack {
             places: [0; DEPTH],
             n: 0,
         };
-        // SAFETY: `note_frame` gets a pointer to a variable that only it uses until the call
-        // returns.
-        unsafe { _Unwind_Backtrace(note_frame, (&raw mut stack).cast()) };
+        rushmem_locate::visit(|frame| stack.add(frame));
         stack
+    }
+
+    /// Adds the next outer frame. Returns false if there is no more room.
+    fn add(&mut self, frame: VisitedFrame) -> bool {
+        if self.n == DEPTH || frame.address == 0 {
+            return false;
+        }
+
+        let place = frame.start.wrapping_sub(size_of::<usize>());
+        let is_there = cfg!(target_arch = "x86_64") && {
+            let place = std::ptr::with_exposed_provenance::<usize>(place);
+            // SAFETY: the word before the frame of a caller is on the stack: there its call has
+            // pushed the return address.
+            unsafe { place.read_volatile() == frame.address }
+        };
+        self.addresses[self.n] = frame.address;
+        self.places[self.n] = if is_there { place } else { 0 };
+        self.n += 1;
+        true
     }
 
     /// Returns an address within each call instruction: the one before the return address.
@@ -386,10 +395,11 @@ impl Stack {
     /// Remembers the site of this stack, which is that of [`of_call`]: `routine` is the address of
     /// the routine's name, and `variable` that of a local variable.
     fn remember(&self, routine: usize, variable: usize, site: u32) {
-        // The first address is in `of_call` itself.
-        let outer = 1..self.n.max(1);
-        let returns = outer
+        // The first addresses are in `of_call` itself and in what unwinds the stack for it.
+        let is_inner = |&(place, _): &(usize, usize)| (1..=variable).contains(&place);
+        let returns = (0..self.n)
             .map(|i| (self.places[i], self.addresses[i]))
+            .skip_while(is_inner)
             .collect::<Box<[_]>>();
         if returns.is_empty() || returns.iter().any(|(place, _)| *place <= variable) {
             return;
@@ -424,27 +434,6 @@ fn known_site(routine: usize, variable: usize) -> Option<u32> {
     };
     let found = STACKS.try_with(|known| known.borrow().get(&(routine, variable)).and_then(of));
     found.ok().flatten()
-}
-
-extern "C" fn note_frame(context: *mut c_void, stack: *mut c_void) -> c_int {
-    // SAFETY: a pointer to the variable of `unwind`, which does not use it during the call.
-    let stack = unsafe { &mut *stack.cast::<Stack>() };
-    // SAFETY: the unwinder passes its context, which is valid during the call.
-    let address = unsafe { _Unwind_GetIP(context) };
-    if stack.n == DEPTH || address == 0 {
-        return 5;
-    }
-    // SAFETY: the same context, which is still valid.
-    let place = unsafe { _Unwind_GetCFA(context) }.wrapping_sub(size_of::<usize>());
-    let is_there = cfg!(target_arch = "x86_64") && {
-        // SAFETY: the word below the frame of a caller is on the stack: there its call has pushed
-        // the return address.
-        unsafe { std::ptr::with_exposed_provenance::<usize>(place).read_volatile() == address }
-    };
-    stack.addresses[stack.n] = address;
-    stack.places[stack.n] = if is_there { place } else { 0 };
-    stack.n += 1;
-    0
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use std::mem::MaybeUninit;
 /// for others with high probability.
 pub(crate) fn digest() -> u64 {
     let mut digest = Digest::EMPTY;
-    visit(|address, _| {
-        digest.add(address.to_le_bytes());
+    visit(|frame| {
+        digest.add(frame.address.to_le_bytes());
         true
     });
     digest.value()
@@ -28,7 +28,8 @@ pub(crate) fn digest_of_program() -> u64 {
     let own = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
     let program = loaded_file(program_headers()).map(|file| file.dli_fbase);
     let mut digest = Digest::EMPTY;
-    visit(|address, _| {
+    visit(|frame| {
+        let address = frame.address;
         let Some(file) = loaded_file(address) else {
             digest.add(address.to_le_bytes());
             return true;
@@ -109,8 +110,8 @@ fn is_in_signal_handler() -> bool {
         return false;
     }
     let mut is_handler = false;
-    visit(|_, is_interrupted| {
-        is_handler = is_interrupted;
+    visit(|frame| {
+        is_handler = frame.is_interrupted;
         !is_handler
     });
     if !is_handler {

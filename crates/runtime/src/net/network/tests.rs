@@ -1,4 +1,4 @@
-//! Unit tests of `network`: one test, since the table of endpoints belongs to the process.
+//! Unit tests of `network`: one test of endpoints, since their table belongs to the process.
 
 use super::*;
 use crate::call::call;

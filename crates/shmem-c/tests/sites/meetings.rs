@@ -246,6 +246,22 @@ fn a_relay_sees_no_record() {
     assert!(!seen.windows(word.len()).any(|bytes| bytes == word));
 }
 
+/// A process listens at the place of one job, and passes on to PE 0 of another one with its secret.
+fn jobs_with_one_secret_are_not_led_into_each_other() {
+    const LED: &str = "export SHMEM_SIZE=2; SHMEM_RANK=0 \"$0\" & a=$!; export SHMEM_JOB=10.77.0.1:6000; \
+        SHMEM_RANK=1 \"$0\"; s=$?; wait $a; exit $s";
+    let hosts = Hosts::new("l", 1);
+    as_another_user(&hosts, 0, || {
+        let listener = TcpListener::bind("10.77.0.1:6000").expect("it is free");
+        thread::spawn(move || relay(&listener, &Arc::default(), Arc::new(|_| Deed::Pass)));
+    });
+    let job = script(&hosts, LED, &program!("statics.c")).env("SHMEM_JOIN_LIMIT", "3s");
+    let outcome = job.run();
+    assert!(!outcome.status.success(), "{outcome}");
+    let words = "10.77.0.1:6000: it does not know the secret of this job";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+}
+
 /// Runs a job for each of the first `n` pieces of each direction, in which a relay does this to the
 /// piece. Each ends with one of the messages.
 fn start_fails(test: &str, n: usize, deed: Deed, messages: &[&str]) {
@@ -369,6 +385,7 @@ fn each_host_says_why_the_job_ended() {
 testkit::module_tests! {
     a_place_of_another_user_is_refused,
     a_relay_sees_no_record,
+    jobs_with_one_secret_are_not_led_into_each_other,
     a_relay_that_holds_back_does_not_delay_a_start_for_ever,
     a_relay_that_leaves_out_a_piece_is_noticed,
     a_relay_that_exchanges_pieces_is_noticed,

@@ -19,10 +19,11 @@ const PREFIX: &str = "usr/lib/rushmem";
 /// The packages: the names of Debian, which are also those of directories and templates here.
 const PACKAGES: [&str; 3] = ["rushmem", "rushmem-dev", "rushmem-fortran"];
 /// The commands that have a link in /usr/bin, each with the name of the link.
-const COMMANDS: [(&str, &str); 6] = [
+const COMMANDS: [(&str, &str); 7] = [
     ("oshrun", "oshrun.rushmem"),
     ("shmem-info", "shmem-info"),
     ("shmem-perf", "shmem-perf"),
+    ("shmem-verify", "shmem-verify"),
     ("oshcc", "oshcc.rushmem"),
     ("oshcxx", "oshcxx.rushmem"),
     ("oshfort", "oshfort.rushmem"),

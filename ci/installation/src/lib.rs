@@ -9,6 +9,7 @@ pub mod libraries;
 mod man_pages;
 pub mod manual;
 mod toolchain;
+mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -146,6 +147,8 @@ pub fn install_release(
     install_detector(workspace, release, &prefix, tools)?;
     compile_fortran_module(&prefix)?;
     install_perf(workspace, release, &prefix, tools)?;
+    verify::install(workspace, &prefix, tools)?;
+    strip(&prefix, &format!("bin/{}", verify::NAME), tools)?;
     write_build_files(workspace, &prefix)?;
     write_documents(workspace, &prefix, tools)?;
     prefix.copy_tree(&workspace.root.join(EXAMPLES), "share/rushmem/examples")?;
@@ -322,7 +325,7 @@ fn write_documents(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) ->
         man_pages::write_generated(prefix, name, tools)?;
     }
     let [wrapper, others @ ..] = WRAPPERS;
-    for (name, section) in [(wrapper, 1), ("rushmem", 7)] {
+    for (name, section) in [(wrapper, 1), (verify::NAME, 1), ("rushmem", 7)] {
         let page = format!("{name}.{section}");
         let template = read(workspace, &page)?;
         man_pages::write(

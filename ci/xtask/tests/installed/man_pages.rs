@@ -9,10 +9,17 @@ use testkit::prefix;
 
 /// The programs whose options shells complete.
 const PROGRAMS: [&str; 3] = ["oshrun", "shmem-info", "shmem-perf"];
-const WRAPPERS: [&str; 5] = ["oshcc", "oshcxx", "oshc++", "oshCC", "oshfort"];
+const OTHERS: [&str; 6] = [
+    "oshcc",
+    "oshcxx",
+    "oshc++",
+    "oshCC",
+    "oshfort",
+    "shmem-verify",
+];
 
 fn commands() -> impl Iterator<Item = &'static str> {
-    WRAPPERS.into_iter().chain(PROGRAMS)
+    OTHERS.into_iter().chain(PROGRAMS)
 }
 
 fn pages() -> Vec<PathBuf> {

@@ -68,6 +68,7 @@ fn debug_information_is_beside_what_is_installed() {
         ("bin", "oshrun"),
         ("bin", "shmem-info"),
         ("bin", "shmem-perf"),
+        ("bin", "shmem-verify"),
         ("lib", "librushmem.so.1"),
         ("lib", "librushmem-race.so.1"),
     ] {

@@ -21,4 +21,5 @@ mod requests;
 mod soak;
 mod statistics;
 mod trace;
+mod verify;
 mod watchdog;

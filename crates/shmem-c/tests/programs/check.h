@@ -3,6 +3,9 @@
  * PE 0 first prints `n_pes N`, so that a test finds processes that were started as jobs of one PE,
  * and in the end `PASS` or `FAILED`. A failed check prints `FAIL point N PE p: ...`, where N is a
  * point of crates/shmem-c/spec/semantics.md, or 0.
+ *
+ * In shmem-verify, which consists of some of these programs, nothing is printed: `verify.c` counts
+ * the failures and prints what it found.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -17,6 +20,14 @@
 
 enum { CHECK_SHOWN = 12 };
 
+#ifdef SHMEM_VERIFY
+enum { CHECK_PRINTS = 0 };
+void verify_failed(const char *text, const char *file, int line);
+#else
+enum { CHECK_PRINTS = 1 };
+static inline void verify_failed(const char *text, const char *file, int line) { (void)text, (void)file, (void)line; }
+#endif
+
 static int check_me, check_n;
 static int check_failures;
 
@@ -28,15 +39,21 @@ static int check_failures;
 
 __attribute__((format(printf, 4, 5))) static inline void check_fail(int point, const char *file, int line,
                                                                     const char *format, ...) {
-    if (__atomic_fetch_add(&check_failures, 1, __ATOMIC_RELAXED) >= CHECK_SHOWN)
+    if (__atomic_fetch_add(&check_failures, 1, __ATOMIC_RELAXED) >= CHECK_SHOWN) {
+        verify_failed(NULL, file, line);
         return;
+    }
     char text[400];
     __builtin_va_list arguments;
     __builtin_va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     __builtin_va_end(arguments);
-    const char *name = strrchr(file, '/');
-    printf("FAIL point %d PE %d: %s (%s:%d)\n", point, check_me, text, name ? name + 1 : file, line);
+    const char *slash = strrchr(file, '/');
+    const char *name = slash ? slash + 1 : file;
+    verify_failed(text, name, line);
+    if (!CHECK_PRINTS)
+        return;
+    printf("FAIL point %d PE %d: %s (%s:%d)\n", point, check_me, text, name, line);
     fflush(stdout);
 }
 
@@ -45,7 +62,7 @@ static inline void check_start(void) {
     check_me = shmem_my_pe();
     check_n = shmem_n_pes();
     CHECK(check_me >= 0 && check_me < check_n, 0, "shmem_my_pe is %d of %d", check_me, check_n);
-    if (check_me == 0) {
+    if (CHECK_PRINTS && check_me == 0) {
         printf("n_pes %d\n", check_n);
         fflush(stdout);
     }
@@ -73,7 +90,7 @@ static inline int check_agree(void) {
 }
 
 static inline int check_verdict(int total) {
-    if (check_me == 0)
+    if (CHECK_PRINTS && check_me == 0)
         puts(total ? "FAILED" : "PASS");
     fflush(stdout);
     return total != 0;

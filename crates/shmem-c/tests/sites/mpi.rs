@@ -111,7 +111,8 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
 /// Runs the programs for MPI of docs/from-mpi.md, and compares what they print with what the page
 /// says of their forms for OpenSHMEM.
 pub fn prints_what_openshmem_prints(compiler: &str, launcher: &str) {
-    let page = Page::open("from-mpi", env!("CARGO_TARGET_TMPDIR"));
+    let dir = format!("{}/{compiler}", env!("CARGO_TARGET_TMPDIR"));
+    let page = Page::open("from-mpi", &dir);
     let programs = page.blocks("c");
     let of_mpi = programs.iter().filter(|text| text.contains("<mpi.h>"));
     let said = page.blocks("sh").concat();

@@ -14,13 +14,14 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 /// The man pages of the programs and the overview, with their sections.
-const PAGES: [(&str, &str); 7] = [
+const PAGES: [(&str, &str); 8] = [
     ("oshcc", "1"),
     ("oshcxx", "1"),
     ("oshfort", "1"),
     ("oshrun", "1"),
     ("shmem-info", "1"),
     ("shmem-perf", "1"),
+    ("shmem-verify", "1"),
     ("rushmem", "7"),
 ];
 

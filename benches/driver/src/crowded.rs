@@ -17,6 +17,9 @@ use task_support::workspace::Workspace;
 use crate::program;
 
 const OPERATIONS: [&str; 4] = ["put", "get", "fetch_add", "round_trip"];
+/// Launches of each job if nothing is compared, and if two installations are.
+const RUNS: u32 = 7;
+const RUNS_COMPARED: u32 = 15;
 /// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -26,12 +29,15 @@ pub struct CrowdedFlags {
     /// Transports
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = ["tcp", "ucx", "ofi"])]
     transports: Vec<String>,
-    /// Launches of each job
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
-    runs: u32,
+    /// Launches of each job; by default 7, or 15 with --against
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
     /// The directory of our own programs, instead of a fresh installation
     #[arg(long, value_name = "DIR")]
     ours: Option<PathBuf>,
+    /// An installed prefix: run its programs and our own in turn, and show the ratios
+    #[arg(long, value_name = "DIR")]
+    against: Option<PathBuf>,
 }
 
 /// Runs the task.
@@ -40,13 +46,23 @@ pub fn run(
         transports,
         runs,
         ours,
+        against,
     }: CrowdedFlags,
 ) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-crowded");
-    let bin = program::installed(ours, &workspace, &dir)?;
     let source = workspace.root.join("benches/crowded.c");
-    let program = program::build(&bin, &source, &[], (&dir, "crowded"))?;
+    let runs = runs.unwrap_or(if against.is_some() {
+        RUNS_COMPARED
+    } else {
+        RUNS
+    });
+    let ours = program::installed(ours, &workspace, &dir)?;
+    let mut libraries = vec![Library::new(ours, &source, (&dir, "crowded"))?];
+    if let Some(prefix) = against {
+        let before = Library::new(prefix.join("bin"), &source, (&dir, "crowded-against"))?;
+        libraries.insert(0, before);
+    }
     let processors = std::thread::available_parallelism()?.get();
     println!(
         "| transport | PEs per processor | busy neighbors | {} |",
@@ -55,15 +71,12 @@ pub fn run(
     println!("|---|---|---|{}", "---|".repeat(OPERATIONS.len()));
     for transport in &transports {
         for (factor, n_neighbors) in [(1, 0), (2, 0), (1, 1), (1, processors), (2, 1)] {
-            let mut times = OPERATIONS.map(|_| Vec::new());
-            for _ in 0..runs {
-                let _neighbors = Neighbors::start(&program, n_neighbors)?;
-                let printed = capture(&bin, transport, factor * processors, &program)?;
-                for (operation, times) in OPERATIONS.iter().zip(&mut times) {
-                    times.push(program::value(&printed, operation)? / 1e3);
-                }
-            }
-            let cells = times.map(|times| microseconds(&Spread::of(&times)));
+            let job = CrowdedJob {
+                transport,
+                n_pes: factor * processors,
+                n_neighbors,
+            };
+            let cells = job.measure(&libraries, runs)?.map(|spreads| show(&spreads));
             println!(
                 "| {transport} | {factor} | {n_neighbors} | {} |",
                 cells.join(" | ")
@@ -71,6 +84,53 @@ pub fn run(
         }
     }
     Ok(())
+}
+
+/// An installed library with the benchmark, which was compiled for it.
+struct Library {
+    bin: PathBuf,
+    program: PathBuf,
+}
+
+impl Library {
+    fn new(bin: PathBuf, source: &Path, program: (&Path, &str)) -> Result<Library> {
+        let program = program::build(&bin, source, &[], program)?;
+        Ok(Library { bin, program })
+    }
+}
+
+/// A job whose operations are timed.
+struct CrowdedJob<'a> {
+    transport: &'a str,
+    n_pes: usize,
+    n_neighbors: usize,
+}
+
+impl CrowdedJob<'_> {
+    /// Runs the job `runs` times with each library, in turn. Returns for each operation the times
+    /// with each library.
+    fn measure(&self, libraries: &[Library], runs: u32) -> Result<[Vec<Spread>; OPERATIONS.len()]> {
+        let mut times = OPERATIONS.map(|_| vec![Vec::new(); libraries.len()]);
+        for _ in 0..runs {
+            for (number, library) in libraries.iter().enumerate() {
+                let printed = self.run(library)?;
+                for (operation, times) in OPERATIONS.iter().zip(&mut times) {
+                    times[number].push(program::value(&printed, operation)? / 1e3);
+                }
+            }
+        }
+        Ok(times.map(|libraries| libraries.iter().map(|times| Spread::of(times)).collect()))
+    }
+
+    /// Runs the job once. Returns what it prints.
+    fn run(&self, library: &Library) -> Result<String> {
+        let _neighbors = Neighbors::start(&library.program, self.n_neighbors)?;
+        let mut job = process::limited(LIMIT, library.bin.join("oshrun"));
+        job.args(["-n", &self.n_pes.max(2).to_string()])
+            .arg(&library.program)
+            .envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", self.transport)]);
+        process::capture(&mut job)
+    }
 }
 
 /// Processes that compute until this is dropped.
@@ -96,18 +156,34 @@ impl Drop for Neighbors {
     }
 }
 
-fn capture(bin: &Path, transport: &str, pes: usize, program: &Path) -> Result<String> {
-    let mut job = process::limited(LIMIT, bin.join("oshrun"));
-    job.args(["-n", &pes.max(2).to_string()])
-        .arg(program)
-        .envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]);
-    process::capture(&mut job)
+/// Returns the text of the times of an operation in microseconds, with one library or two. Of two,
+/// the ratio of the medians comes first.
+fn show(spreads: &[Spread]) -> String {
+    let times: Vec<String> = spreads
+        .iter()
+        .map(
+            |Spread {
+                 low, median, high, ..
+             }| format!("{median:.1} ({low:.1}-{high:.1}) us"),
+        )
+        .collect();
+    match spreads {
+        [before, ours] => format!("{:.2}: {}", ours.median / before.median, times.join(" -> ")),
+        _ => times.join(""),
+    }
 }
 
-fn microseconds(
-    &Spread {
-        low, median, high, ..
-    }: &Spread,
-) -> String {
-    format!("{median:.1} ({low:.1}-{high:.1}) us")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_shown_if_two_libraries_are_compared() {
+        let [before, ours] = [[2.0, 4.0, 8.0], [4.0, 5.0, 6.0]].map(|times| Spread::of(&times));
+        assert_eq!(show(&[before]), "4.0 (3.0-6.0) us");
+        assert_eq!(
+            show(&[before, ours]),
+            "1.25: 4.0 (3.0-6.0) us -> 5.0 (4.5-5.5) us"
+        );
+    }
 }

@@ -24,7 +24,10 @@ fn no_wake_up_is_lost() {
                     rings: &words[0],
                     sleepers: &words[1],
                 };
-                doorbell.sleep_until(|| words[2].load(Ordering::Acquire) == 1, sleep);
+                let is_set = || words[2].load(Ordering::Acquire) == 1;
+                while !is_set() {
+                    doorbell.sleep_unless(is_set, sleep);
+                }
             })
         };
         words[2].store(1, Ordering::Release);

@@ -7,22 +7,13 @@ use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
 use crate::wait::{Awaited, Cmp};
 use rushmem_runtime::order;
+use rushmem_runtime::wait::Pauses;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
-
-/// The number of first polls of [`block_on`], after each of which the CPU pauses for a moment.
-const POLLS: u32 = 200;
-/// The number of polls after which [`block_on`] sleeps between polls. Before, it yields to other
-/// threads.
-const YIELDS: u32 = 2000;
-/// The time that it sleeps. It cannot sleep longer, since the store of a peer does not wake the
-/// thread.
-const SLEEP: Duration = Duration::from_micros(50);
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Works as [`wait_until`](Context::wait_until), as a future: each poll is a `shmem_test`
@@ -83,7 +74,7 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     });
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = task::Context::from_waker(&waker);
-    let mut polls = 0;
+    let mut pauses = Pauses::begin();
     loop {
         if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
             return result;
@@ -91,12 +82,7 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
         while !woken.woken.swap(false, Ordering::Acquire) {
             thread::park();
         }
-        match polls {
-            ..POLLS => std::hint::spin_loop(),
-            POLLS..YIELDS => thread::yield_now(),
-            _ => thread::sleep(SLEEP),
-        }
-        polls += 1;
+        pauses.pause();
     }
 }
 
@@ -122,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_future_is_polled_until_it_is_ready() {
-        let mut left = 2 * YIELDS / 100;
+        let mut left = 40;
         let counts = poll_fn(|context| {
             left -= 1;
             ready(context, || (left == 0).then_some(17))

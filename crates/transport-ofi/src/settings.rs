@@ -4,8 +4,7 @@
 use crate::info::FiInfo;
 use crate::message::HEAD;
 use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
-use rushmem_transport::progress::backoff::WaitLimits;
-use rushmem_transport::progress::service_thread::MAX_SLEEP_IN_WAIT;
+use rushmem_transport::progress::backoff::{NAP, UNSIGNALED_SLEEP, WaitLimits};
 use rushmem_transport::{Error, Host, Setting, setting};
 use std::time::Duration;
 
@@ -77,13 +76,11 @@ pub(crate) fn no_descriptors() -> String {
     )
 }
 
-/// A waiter spins for some milliseconds, since the progress of a long transfer is not visible. Its
-/// sleeps are short, since not every event ends them. A poll takes a microsecond, or over twenty
+/// The sleeps of a waiter are short, since not every event ends them. A poll takes a microsecond, or over twenty
 /// while much data arrives, so a thread that polls every 25 us counts as one that waits. The
 /// service thread serves peers itself if a thread in a long call does not poll.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
-    spins: 5_000,
-    sleep: Duration::from_micros(50),
+    sleep: NAP,
     often: Duration::from_micros(25),
     often_oversubscribed: Duration::from_millis(1),
     min_polls: 1,
@@ -140,7 +137,7 @@ impl Default for Tuning {
             connect_limit: Duration::from_secs(6),
             max_bytes: 64 << 20,
             trust: true,
-            max_sleep: MAX_SLEEP_IN_WAIT,
+            max_sleep: UNSIGNALED_SLEEP,
         }
     }
 }
@@ -211,7 +208,7 @@ impl Tuning {
             connect_limit: Duration::from_secs(6),
             max_bytes: 10_000,
             trust: false,
-            max_sleep: MAX_SLEEP_IN_WAIT,
+            max_sleep: UNSIGNALED_SLEEP,
         }
     }
 }

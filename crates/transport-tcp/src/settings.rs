@@ -5,7 +5,7 @@ use crate::proto::MAX_DATA;
 use rushmem_interfaces::{INTERFACES, PORTS, PortRange, Selection};
 use rushmem_transport::Setting;
 use rushmem_transport::machine::descriptors::PerPeer;
-use rushmem_transport::progress::backoff::WaitLimits;
+use rushmem_transport::progress::backoff::{UNSIGNALED_SLEEP, WaitLimits};
 use std::time::Duration;
 
 /// The settings that a user can change.
@@ -32,13 +32,11 @@ pub(crate) const ALL: &[Setting] = &[
 /// The descriptors of a connection.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);
 
-/// A waiter spins for about a hundred microseconds, since each poll is one or two system calls;
-/// every event that may end its wait also ends its sleep. Threads that poll 26 times within the
+/// Every event that may end a wait also ends its sleep. Threads that poll 26 times within the
 /// shortest sleep of the service thread, or a quarter as often in long sleeps, count as polling
 /// often; others compute and rarely call the library.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
-    spins: 200,
-    sleep: Duration::from_millis(10),
+    sleep: UNSIGNALED_SLEEP,
     often: Duration::from_micros(8),
     often_oversubscribed: Duration::from_micros(100),
     min_polls: 26,

@@ -6,9 +6,9 @@ use crate::shared::SharedState;
 use crate::wire::UcxWire;
 use rushmem_transport::Error;
 use rushmem_transport::engine::{Issuer, Issuers, Issuing, Origin, PollingThread};
-use rushmem_transport::progress::backoff::{FLUSH_DELAY, WaitLimits};
+use rushmem_transport::progress::backoff::{FLUSH_DELAY, UNSIGNALED_SLEEP, WaitLimits};
 use rushmem_transport::progress::service_thread::{
-    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, MAX_SLEEP_IN_WAIT, Served, Sleeper,
+    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
 };
 use rushmem_transport::progress::state::ProgressState;
 use rushmem_transport::thread::lock;
@@ -111,7 +111,7 @@ impl Driver for Progress {
         if self.issuers.moves_data() {
             MAX_SLEEP_IN_FLIGHT
         } else {
-            MAX_SLEEP_IN_WAIT
+            UNSIGNALED_SLEEP
         }
     }
 }

@@ -3,8 +3,7 @@
 
 use rushmem_transport::engine::message::MAX_IN_FLIGHT;
 use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
-use rushmem_transport::progress::backoff::WaitLimits;
-use rushmem_transport::progress::service_thread::MAX_SLEEP_IN_WAIT;
+use rushmem_transport::progress::backoff::{UNSIGNALED_SLEEP, WaitLimits};
 use rushmem_transport::{Error, Host, Setting, setting};
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -66,14 +65,12 @@ pub(crate) const BATCH_NBYTES: usize = 4096;
 /// not.
 pub(crate) const SESSION_BATCH_NBYTES: usize = 32 << 10;
 
-/// A waiter spins for some tens of microseconds; every event that may end its wait also ends its
-/// sleep. Threads that poll more than 10 times within the shortest sleep of the service thread, or
+/// Every event that may end a wait also ends its sleep. Threads that poll more than 10 times within the shortest sleep of the service thread, or
 /// a quarter as often in longer ones, count as waiting; others compute and rarely call the library.
 /// While threads sleep, calls request no flush by the service thread, since most calls leave
 /// operations unfinished.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
-    spins: 200,
-    sleep: Duration::from_millis(10),
+    sleep: UNSIGNALED_SLEEP,
     often: Duration::from_micros(20),
     often_oversubscribed: Duration::from_millis(1),
     min_polls: 11,
@@ -131,7 +128,7 @@ impl Default for Tuning {
             abandon_limit: Duration::from_secs(10),
             connect_limit: Duration::from_secs(6),
             heap_in_blocks: false,
-            max_sleep: MAX_SLEEP_IN_WAIT,
+            max_sleep: UNSIGNALED_SLEEP,
         }
     }
 }

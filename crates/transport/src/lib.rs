@@ -42,8 +42,8 @@ pub use pe::{Pe, PeMap, SharedPeMap, TeamPe};
 pub use peers::directory::{Directory, PeRecord};
 pub use progress::state::NetworkActivity;
 pub use provider::{
-    Amos, Caps, Diagnosis, Found, Host, ListParts, MANY_PAIRS, Open, Provider, Proxy, Transport,
-    Verdict,
+    Amos, AwaitedOperations, Caps, Diagnosis, Found, Host, ListParts, MANY_PAIRS, Open, Provider,
+    Proxy, Transport, Unreported, Verdict, WaitReport,
 };
 pub use setting::Setting;
 pub use verbs::{

@@ -2,8 +2,8 @@
 //! other.
 //!
 //! A provider implements [`Driver`](service_thread::Driver) for its service thread. What differs
-//! between providers (how often to poll, how long to sleep) is a constant that the provider
-//! supplies, the [`WaitLimits`](backoff::WaitLimits).
+//! between providers (how long to sleep, when the service thread leaves the network to others) is a
+//! constant that the provider supplies, the [`WaitLimits`](backoff::WaitLimits).
 
 pub mod backoff;
 pub mod cpu_sharing;

@@ -177,14 +177,11 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// Reports that the calling thread has waited long for operations with these PEs. `in_flight`
-    /// operations are incomplete. Called again while the wait goes on, perhaps with other PEs.
-    fn waits(&self, peers: &[Pe], in_flight: u64) {
-        let _ = (peers, in_flight);
+    /// Returns the report of a wait of the calling thread for operations, which has slept once. The
+    /// wait ends when the report is dropped.
+    fn report_wait(&self) -> Box<dyn WaitReport> {
+        Box::new(Unreported)
     }
-
-    /// Reports the end of a wait that was reported by [`waits`](Host::waits).
-    fn ends_wait(&self) {}
 
     /// Reports the first loss of a PE, after which every verb that uses the network fails. Called
     /// at most once.
@@ -198,6 +195,28 @@ pub trait Host: Send + Sync {
         eprintln!("{error}; {why}");
         std::process::abort()
     }
+}
+
+/// The report of a wait for operations.
+pub trait WaitReport {
+    /// Called after each sleep of the wait. `awaited` returns what the thread waits for now.
+    fn check(&mut self, awaited: &mut dyn FnMut() -> AwaitedOperations);
+}
+
+/// The operations for which a thread waits.
+#[derive(Clone, Debug)]
+pub struct AwaitedOperations {
+    /// The PEs to name: one, or all with unfinished operations.
+    pub pes: Vec<Pe>,
+    /// The number of operations that are in flight or batched.
+    pub in_flight: u64,
+}
+
+/// The report of a host that makes none.
+pub struct Unreported;
+
+impl WaitReport for Unreported {
+    fn check(&mut self, _: &mut dyn FnMut() -> AwaitedOperations) {}
 }
 
 /// The capabilities of a transport.

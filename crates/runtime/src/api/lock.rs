@@ -207,7 +207,7 @@ impl<T: LockWord> LockHandle<T> {
             // The network sets the bits at any time and rings no doorbell.
             backoff::until_seen(self.job, describe, ready);
         } else {
-            backoff::until_rung(self.job, describe, ready);
+            backoff::until_rung(self.job, &[], describe, ready);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::memory::symmetric_location;
 use crate::net::polls;
 use crate::observers::{self, Action, Event};
 use crate::sync::backoff;
+pub use crate::sync::backoff::Pauses;
 use core::ffi::c_int;
 use rushmem_explain::status::{self, MAX_LISTED, PolledObject, Subject, Words};
 pub use rushmem_transport::mem::WaitWord;

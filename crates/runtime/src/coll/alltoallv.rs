@@ -162,6 +162,7 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
         let mut message = None;
         backoff::until_rung(
             job,
+            &[],
             || executor.collective.describe(Some(pe)),
             || {
                 message = mailboxes().take(job, pe, tag);

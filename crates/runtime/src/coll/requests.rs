@@ -203,7 +203,7 @@ impl Request {
             };
             entry.describe(None)
         };
-        backoff::until_set(&self.done, describe);
+        backoff::until_set(job::require(self.call), &self.done, describe);
         self.result.load(Ordering::Relaxed)
     }
 }

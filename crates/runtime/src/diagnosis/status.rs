@@ -24,10 +24,9 @@ use rushmem_explain::status::{
     Finalizing, InFlight, MAX_LISTED, Poll, Search, Stage, Status, Subject, SymmetricLocation, Wait,
 };
 use rushmem_explain::status_slot;
-use rushmem_transport::Pe;
+use rushmem_transport::{AwaitedOperations, Pe, WaitReport};
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
-use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -146,14 +145,8 @@ fn write(written: &StatusContent) {
     flags::area().write_status(&status_slot::encode(&status));
 }
 
-/// A wait in the status, removed when this is dropped.
+/// A wait in the status, by its number, removed when this is dropped.
 pub(crate) struct ShownWait(u64);
-
-/// Adds to the status a wait that began at `since`, in nanoseconds.
-#[cold]
-pub(crate) fn show(since: u64, described: WaitDescription) -> ShownWait {
-    ShownWait(add(since, described))
-}
 
 impl Drop for ShownWait {
     fn drop(&mut self) {
@@ -161,8 +154,9 @@ impl Drop for ShownWait {
     }
 }
 
-/// Adds a wait to the status. Returns its number, which is not 0.
-fn add(since: u64, (call, subject): WaitDescription) -> u64 {
+/// Adds to the status a wait that began at `since`, in nanoseconds.
+#[cold]
+pub(crate) fn show(since: u64, (call, subject): WaitDescription) -> ShownWait {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     change(|written| {
         written.count += 1;
@@ -179,7 +173,7 @@ fn add(since: u64, (call, subject): WaitDescription) -> u64 {
                 subject,
             },
         ));
-        number
+        ShownWait(number)
     })
 }
 
@@ -275,8 +269,8 @@ fn show_in_flight() -> bool {
 
 /// A wait of a thread that no longer polls words alone, but begins to sleep or polls the network.
 /// Once the wait is long, it is added to the status.
-pub(crate) struct LongWait<D> {
-    describe: D,
+pub(crate) struct LongWait<A> {
+    awaited: A,
     /// True once the thread has called [`sleep`](LongWait::sleep).
     has_slept: bool,
     /// When the wait began: the time of the first read of the clock.
@@ -289,10 +283,30 @@ pub(crate) struct LongWait<D> {
     peers: PeerCheck,
 }
 
-impl<D: Fn() -> WaitDescription> LongWait<D> {
-    pub(crate) fn new(describe: D) -> LongWait<D> {
+/// What a thread waits for.
+pub(crate) trait Awaited {
+    /// Describes the wait for the status.
+    fn describe(&self) -> WaitDescription;
+
+    /// Writes to the status which operations are in flight over the network. Returns true if there
+    /// are any, so that the status must be updated soon.
+    fn show_in_flight(&self) -> bool;
+}
+
+impl<D: Fn() -> WaitDescription> Awaited for D {
+    fn describe(&self) -> WaitDescription {
+        self()
+    }
+
+    fn show_in_flight(&self) -> bool {
+        show_in_flight()
+    }
+}
+
+impl<A: Awaited> LongWait<A> {
+    pub(crate) fn new(awaited: A) -> LongWait<A> {
         LongWait {
-            describe,
+            awaited,
             has_slept: false,
             since: None,
             shown: None,
@@ -321,13 +335,13 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
             if self.in_flight_at.is_some_and(is_due) {
                 self.look_at_network();
             }
-            if self.peers.check(&self.describe) {
+            if self.peers.check(|| self.awaited.describe()) {
                 // The check may have waited for the network, and the end of that wait removes the
                 // operations in flight from the status.
                 self.look_at_network();
             }
             if self.lasted() >= REPORTED {
-                print_remedy(|| (self.describe)().0);
+                print_remedy(|| self.awaited.describe().0);
             }
         } else if self.since.is_none() {
             self.since = Some(nanoseconds());
@@ -337,7 +351,7 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
     }
 
     fn look_at_network(&mut self) {
-        self.in_flight_at = show_in_flight().then(nanoseconds);
+        self.in_flight_at = self.awaited.show_in_flight().then(nanoseconds);
     }
 
     /// Sleeps while the word has this value, for a limited time: at first until the wait has lasted
@@ -369,9 +383,19 @@ impl<D: Fn() -> WaitDescription> LongWait<D> {
 
     fn show(&mut self) {
         let since = self.since.unwrap_or_else(nanoseconds);
-        let describe = &self.describe;
-        self.shown.get_or_insert_with(|| show(since, describe()));
+        let awaited = &self.awaited;
+        self.shown
+            .get_or_insert_with(|| show(since, awaited.describe()));
         self.look_at_network();
+    }
+
+    /// Writes to the status what the thread waits for now, if the wait is shown.
+    fn update(&mut self) {
+        if let Some(shown) = &self.shown {
+            let (_, subject) = self.awaited.describe();
+            change_wait(shown.0, |wait| wait.subject = subject);
+            self.look_at_network();
+        }
     }
 }
 
@@ -399,47 +423,62 @@ fn print_remedy(call: impl FnOnce() -> Call) {
     warning!("PE {me} has waited {limit} s in {call}; {remedy}");
 }
 
-thread_local! {
-    /// The number of the wait of this thread for operations over a network; 0 if there is none.
-    /// It has no destructor: exit handlers, which also wait, run after the destructors of the
-    /// thread.
-    static OPERATIONS: Cell<u64> = const { Cell::new(0) };
-    /// True if that wait shows where in the program it is.
-    static IS_LOCATED: Cell<bool> = const { Cell::new(false) };
+/// The operations for which a thread waits, as the transport last named them.
+pub(crate) struct NamedOperations {
+    peers: Vec<Pe>,
+    n: u64,
+    /// How long the wait lasts when they are named next.
+    next: Duration,
 }
 
-/// Adds to the status that this thread waits for operations on these PEs. `n` operations are in
-/// flight. A transport calls this again and again while the wait lasts.
-pub(crate) fn show_operations(peers: &[Pe], n: u64) {
-    let peers: Vec<u32> = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
-    let in_flight = InFlight {
-        n: n.max(1),
-        targets: peers.clone(),
-        more: true,
-    };
-    process::lock(&WRITTEN).in_flight = Some(in_flight);
-    let subject = Subject::Operations { peers };
-    match OPERATIONS.get() {
-        0 => {
-            let since = nanoseconds() - LONG.as_nanos() as u64;
-            OPERATIONS.set(add(since, (network::current_call(), subject)));
-        }
-        number => {
-            let since = change_wait(number, |wait| {
-                wait.subject = subject;
-                wait.since
-            });
-            let lasted = since.map_or(0, |since| nanoseconds().saturating_sub(since));
-            if !IS_LOCATED.get() && begin_locating(Duration::from_nanos(lasted)) {
-                IS_LOCATED.set(true);
-                locate(number);
-            }
-        }
+impl NamedOperations {
+    fn listed(&self) -> Vec<u32> {
+        self.peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect()
     }
 }
 
-/// Removes this thread's wait for operations from the status.
-pub(crate) fn remove_operations() {
-    IS_LOCATED.set(false);
-    remove(OPERATIONS.take());
+impl Awaited for NamedOperations {
+    fn describe(&self) -> WaitDescription {
+        let peers = self.listed();
+        (network::current_call(), Subject::Operations { peers })
+    }
+
+    /// Shows those that the transport has named: the thread holds its endpoint, so the endpoints
+    /// cannot be asked.
+    fn show_in_flight(&self) -> bool {
+        let in_flight = InFlight {
+            n: self.n.max(1),
+            targets: self.listed(),
+            more: true,
+        };
+        change(|written| written.in_flight = Some(in_flight));
+        false
+    }
+}
+
+/// Returns the report of a wait for operations over a network.
+pub(crate) fn wait_for_operations() -> LongWait<NamedOperations> {
+    LongWait::new(NamedOperations {
+        peers: Vec::new(),
+        n: 0,
+        next: LONG,
+    })
+}
+
+impl WaitReport for LongWait<NamedOperations> {
+    /// Has the operations named once the wait is long, and again whenever it has lasted twice as
+    /// long, since it may be for other PEs by then.
+    fn check(&mut self, awaited: &mut dyn FnMut() -> AwaitedOperations) {
+        let lasted = self.lasted();
+        if lasted >= self.awaited.next {
+            let AwaitedOperations { pes, in_flight } = awaited();
+            self.awaited = NamedOperations {
+                peers: pes,
+                n: in_flight,
+                next: 2 * lasted,
+            };
+            self.update();
+        }
+        LongWait::check(self);
+    }
 }

@@ -28,25 +28,19 @@ impl Doorbell<'_> {
         }
     }
 
-    /// Sleeps until `ready` returns true. `sleep` is given the word of the rings and its value; it
-    /// returns when the value has changed, or earlier. Then `ready` is called again.
-    pub(crate) fn sleep_until(
+    /// Sleeps once, unless `ready` returns true. `sleep` is given the word of the rings and its
+    /// value; it returns when the value has changed, or earlier.
+    pub(crate) fn sleep_unless(
         &self,
-        mut ready: impl FnMut() -> bool,
-        mut sleep: impl FnMut(&AtomicU32, u32),
+        ready: impl FnOnce() -> bool,
+        sleep: impl FnOnce(&AtomicU32, u32),
     ) {
-        loop {
-            let seen = self.rings.load(Ordering::Acquire);
-            self.sleepers.fetch_add(1, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
-            let done = ready();
-            if !done {
-                sleep(self.rings, seen);
-            }
-            self.sleepers.fetch_sub(1, Ordering::Relaxed);
-            if done {
-                return;
-            }
+        let seen = self.rings.load(Ordering::Acquire);
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !ready() {
+            sleep(self.rings, seen);
         }
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
     }
 }

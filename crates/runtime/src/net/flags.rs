@@ -315,15 +315,15 @@ impl FlagArea {
         bytes
     }
 
-    /// Sleeps on the doorbell of this PE until `ready`, which loads flags of this PE, returns true.
-    /// `sleep` is given the word of the doorbell and its value; it returns when the value has
+    /// Sleeps once on the doorbell of this PE, unless `ready`, which loads flags of this PE, returns
+    /// true. `sleep` is given the word of the doorbell and its value; it returns when the value has
     /// changed, or earlier.
-    pub(crate) fn sleep_until(
+    pub(crate) fn sleep_unless(
         &self,
-        ready: impl FnMut() -> bool,
-        sleep: impl FnMut(&AtomicU32, u32),
+        ready: impl FnOnce() -> bool,
+        sleep: impl FnOnce(&AtomicU32, u32),
     ) {
-        self.doorbell(0).sleep_until(ready, sleep);
+        self.doorbell(0).sleep_unless(ready, sleep);
     }
 
     /// Stores the status of this PE: `words` from the second word of the slot on. The first word is

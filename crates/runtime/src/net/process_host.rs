@@ -11,7 +11,9 @@ use crate::memory::address;
 use crate::net::network::{LIBRARY_CALL, is_loss_of_peer, launcher_grace};
 use rushmem_transport::segments::Segments;
 use rushmem_transport::setting::{environment, is_blank};
-use rushmem_transport::{Error, Host, LocalBuf, NicName, Pe, Proxy, Segment};
+use rushmem_transport::{
+    Error, Host, LocalBuf, NicName, Pe, Proxy, Segment, Unreported, WaitReport,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -48,11 +50,8 @@ pub(crate) struct Callbacks {
     pub(crate) arrived: fn(),
     /// Wakes threads of this PE of the node that wait for its memory to change.
     pub(crate) arrived_at: fn(Pe),
-    /// Records that the calling thread has waited long for operations on these PEs, and the number
-    /// of operations in flight.
-    pub(crate) waits: fn(&[Pe], u64),
-    /// Records that the wait has ended which this thread has recorded by `waits`.
-    pub(crate) ends_wait: fn(),
+    /// Returns the report of a wait of the calling thread for operations.
+    pub(crate) report_wait: fn() -> Box<dyn WaitReport>,
 }
 
 impl Default for ProcessHost {
@@ -60,8 +59,7 @@ impl Default for ProcessHost {
         let callbacks = Callbacks {
             arrived: || (),
             arrived_at: |_| (),
-            waits: |_, _| (),
-            ends_wait: || (),
+            report_wait: || Box::new(Unreported),
         };
         ProcessHost::new(Pe(0), Duration::ZERO, callbacks)
     }
@@ -132,12 +130,8 @@ impl Host for ProcessHost {
         member(place).map(|(_, heap)| heap)
     }
 
-    fn waits(&self, peers: &[Pe], in_flight: u64) {
-        (self.callbacks.waits)(peers, in_flight);
-    }
-
-    fn ends_wait(&self) {
-        (self.callbacks.ends_wait)();
+    fn report_wait(&self) -> Box<dyn WaitReport> {
+        (self.callbacks.report_wait)()
     }
 
     fn lost(&self, error: &Error) {

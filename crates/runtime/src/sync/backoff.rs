@@ -1,99 +1,42 @@
-//! Decides how long a waiting thread polls, and when it yields and sleeps.
+//! The waits of the runtime: for words of the program, for the library's own words, and for other
+//! threads of this PE.
 //!
-//! A PE with a CPU of its own first polls with the CPU's instruction for such loops (`PAUSE` on
-//! x86), so that it sees a peer's store as fast as the caches move it: without the instruction, the
-//! loads that the CPU starts ahead delay the store. When PEs outnumber the usable CPUs, no thread
-//! spins, since a thread that polls keeps its peer from running.
-//!
-//! How a thread sleeps depends on what it waits for. The library rings a doorbell after it has
-//! written its own words, and the ring ends the sleep. A peer on the node may write a word of the
-//! program by a plain store, which ends no sleep, so the waiter polls the word after each sleep of
-//! [`SLEEP`]. If only the network can write the word, an event of the network ends the sleep.
+//! A thread that waits polls, yields and sleeps as the ladder of
+//! [`backoff`](rushmem_transport::progress::backoff) says. How it sleeps depends on what it waits
+//! for. The library rings a doorbell after it has written its own words, and the ring ends the
+//! sleep. A peer on the node may write a word of the program by a plain store, which ends no sleep,
+//! so the waiter polls the word after each nap. If only the network can write the word, an event of
+//! the network ends the sleep.
 
 use crate::call::thread;
 use crate::constants::SHMEM_THREAD_SINGLE;
 use crate::diagnosis::status::{LongWait, WaitDescription};
-use crate::job::Job;
+use crate::job::{self, Job};
 use crate::memory::primitive::{AtomicU32, Ordering};
 use crate::net::flags;
 use crate::net::{network, polls};
-use rushmem_transport::progress::backoff::{Backoff, Pause};
-use rushmem_transport::progress::cpu_sharing::{self, CpuSharing, WaitingThread};
+use rushmem_transport::progress::backoff::{
+    Backoff, LOADS_BEFORE_WAKING, NAP, Pause, Polled, SIGNALED_SLEEP, SLEEP_AMONG_THREADS,
+    UNSIGNALED_SLEEP,
+};
+use rushmem_transport::progress::cpu_sharing::WaitingThread;
 use rushmem_transport::progress::events::AwaitedWord;
-use std::time::{Duration, Instant};
-
-/// Polls before the first yield if no network is open: some tens of microseconds.
-const POLLS: u32 = 3_000;
-/// Polls of the words and the network that a waiter makes almost without a pause: some
-/// milliseconds.
-const NETWORK_POLLS: u32 = 5_000;
-/// Longest sleep in the network if only a message can change the awaited words, and every message
-/// ends the sleep. An idle PE then uses hardly any CPU time. A transport may end the sleep sooner.
-const NETWORK_SLEEP: Duration = Duration::from_millis(100);
-/// Longest sleep in the network if only a message can change the awaited words, but not every
-/// message ends the sleep.
-const UNSIGNALED_SLEEP: Duration = Duration::from_millis(10);
-/// Longest sleep in the network if other threads of this PE may change the words, too.
-const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
-/// After a wait in the network that was longer than this, the waiting thread wakes the service
-/// thread, which then serves peers at once. This takes a system call.
-const LONG: Duration = Duration::from_millis(2);
-/// The number of yields before a sleep if other threads may need the CPU.
-const YIELDS: u32 = 20;
-/// The time for which a waiter yields before it sleeps if the CPU is its own. The kernel takes some
-/// 50 us to wake a thread on an idle CPU, and a barrier of 64 PEs that all sleep takes six such
-/// times. If waiters yielded for less than that, then after one PE was late once, all of them would
-/// sleep in each of the barriers that follow.
-const YIELD_TIME: Duration = Duration::from_millis(2);
-/// The sleep between two polls of a word of the program that a plain store may change, and the
-/// minimum limit of a sleep in the network. The kernel adds its timer slack, by default another
-/// 50 us.
-const SLEEP: Duration = Duration::from_micros(50);
+use std::time::Duration;
 
 /// Waits until `ready` returns true. `ready` reads words for which the library rings the doorbell
-/// after each change. `describe` says what the thread waits for; it is called if the wait is long.
+/// after each change. If it depends only on the flags of this PE at the offsets `flags`, which
+/// other PEs alone raise, the caller names these, otherwise none. `describe` says what the thread
+/// waits for; it is called if the wait is long.
 #[inline]
 pub(crate) fn until_rung(
     job: &Job,
+    flags: &[usize],
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
-    if network::is_open() && job.is_alone_on_node {
-        // Only a message or another thread of this PE can change the awaited words.
-        wait_in_network(job, sleep_limit(job), [], describe, ready);
-    } else if !poll(job.is_oversubscribed, &mut ready) {
-        sleep_until_rung(describe, ready);
+    if !ready() {
+        wait(job, rung_sleep(job, flags), describe, ready);
     }
-}
-
-/// Works as [`until_rung`], for a `ready` that depends only on the flags of this PE at the offsets
-/// `flags`. Only other PEs raise these flags.
-#[inline]
-pub(crate) fn until_raised<const N: usize>(
-    job: &Job,
-    flags: [usize; N],
-    describe: impl Fn() -> WaitDescription,
-    mut ready: impl FnMut() -> bool,
-) {
-    if network::is_open() && job.is_alone_on_node {
-        let at_most = if network::wakes_waits() {
-            NETWORK_SLEEP
-        } else {
-            sleep_limit(job)
-        };
-        wait_in_network(job, at_most, flags, describe, ready);
-    } else if !poll(job.is_oversubscribed, &mut ready) {
-        sleep_until_rung(describe, ready);
-    }
-}
-
-#[cold]
-fn sleep_until_rung(describe: impl Fn() -> WaitDescription, ready: impl FnMut() -> bool) {
-    if network::is_open() {
-        network::stop_polling();
-    }
-    let mut wait = LongWait::new(describe);
-    flags::area().sleep_until(ready, |word, heard| wait.sleep(word, heard));
 }
 
 /// Waits until `ready` returns true. `ready` reads words that any store may change. `describe` says
@@ -104,20 +47,35 @@ pub(crate) fn until_seen(
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
-    if network::is_open() {
-        wait_in_network(job, sleep_limit(job), [], describe, ready);
-    } else if !poll(job.is_oversubscribed, &mut ready) {
-        sleep_until_seen(describe, ready);
+    if !ready() {
+        wait(job, seen_sleep(job), describe, ready);
     }
 }
 
-#[cold]
-fn sleep_until_seen(describe: impl Fn() -> WaitDescription, mut ready: impl FnMut() -> bool) {
-    let mut wait = LongWait::new(describe);
-    while !ready() {
-        std::thread::sleep(SLEEP);
-        wait.check();
+/// Waits until another thread of this PE, which may need the CPU meanwhile, has set `word` to
+/// another value than 0. `describe` says what the thread waits for; it is called if the wait is
+/// long.
+pub(crate) fn until_set(job: &Job, word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
+    let is_set = || word.load(Ordering::Acquire) != 0;
+    wait(job, Sleep::OnWord(word), describe, is_set);
+}
+
+/// Calls `ready` again and again for some microseconds; not at all if PEs outnumber the CPUs.
+/// Returns true once `ready` has.
+#[inline]
+pub(crate) fn is_soon(job: &Job, mut ready: impl FnMut() -> bool) -> bool {
+    let loads = if job.is_oversubscribed {
+        0
+    } else {
+        LOADS_BEFORE_WAKING
+    };
+    for _ in 0..loads {
+        if ready() {
+            return true;
+        }
+        std::hint::spin_loop();
     }
+    false
 }
 
 /// Calls `ready`, which reads words that any store may change. If it returns false and a network is
@@ -136,80 +94,79 @@ fn test_after_progress(ready: &mut impl FnMut() -> bool) -> bool {
     ready()
 }
 
+/// How a thread sleeps while it waits.
+enum Sleep<'a> {
+    /// On the doorbell of this PE, which the library rings after each change.
+    OnDoorbell,
+    /// In the network, for `at_most` at the longest, and on while other words than those of `flags`
+    /// change, if there are any.
+    InNetwork {
+        at_most: Duration,
+        flags: &'a [usize],
+    },
+    /// For a moment, since nothing ends the sleep.
+    Nap,
+    /// On the word that another thread of this PE sets.
+    OnWord(&'a AtomicU32),
+}
+
+/// Returns how a thread sleeps that waits for words of the library.
+fn rung_sleep<'a>(job: &Job, flags: &'a [usize]) -> Sleep<'a> {
+    // Otherwise a peer of the node may change the awaited words, too, which ends no sleep in the
+    // network.
+    let is_by_network = network::is_open() && job.is_alone_on_node;
+    match is_by_network {
+        false => Sleep::OnDoorbell,
+        true if !flags.is_empty() && network::wakes_waits() => Sleep::InNetwork {
+            at_most: SIGNALED_SLEEP,
+            flags,
+        },
+        true => Sleep::InNetwork {
+            at_most: sleep_limit(job),
+            flags,
+        },
+    }
+}
+
+/// Returns how a thread sleeps that waits for words of the program.
+fn seen_sleep(job: &Job) -> Sleep<'static> {
+    match network::is_open() {
+        false => Sleep::Nap,
+        true => Sleep::InNetwork {
+            at_most: sleep_limit(job),
+            flags: &[],
+        },
+    }
+}
+
+/// The pauses between the tests of a thread that waits by testing again and again.
+pub struct Pauses(Backoff);
+
+impl Pauses {
+    /// Returns the pauses of a wait that begins.
+    pub fn begin() -> Pauses {
+        let is_oversubscribed = job::known().is_some_and(|job| job.is_oversubscribed);
+        Pauses(Backoff::new(Polled::Network, is_oversubscribed))
+    }
+
+    /// Pauses after a test that was not successful: at first for a moment, later for a nap, since
+    /// no event ends the wait.
+    pub fn pause(&mut self) {
+        if self.0.pause(false) == Pause::Sleep {
+            std::thread::sleep(NAP);
+        }
+    }
+}
+
 /// Returns the longest single sleep in the network, in a wait for arbitrary words.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.is_alone_on_node, job.thread_level) {
         (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => match network::wakes_waits() {
-            true => NETWORK_SLEEP,
+            true => SIGNALED_SLEEP,
             false => UNSIGNALED_SLEEP,
         },
         (true, _) => SLEEP_AMONG_THREADS,
-        (false, _) => SLEEP,
-    }
-}
-
-/// Waits until `ready` returns true, and serves peers in the meantime: polls while there is work
-/// for peers, then sleeps until there is more, or until one of the awaited `flags` has changed. A
-/// sleep lasts for `at_most` at the longest. If not every change ends a sleep, it also lasts no
-/// longer than the wait so far. Otherwise that limit would only take time: for a short sleep the
-/// kernel sets its timer anew, which can take 10 us.
-#[cold]
-fn wait_in_network<const N: usize>(
-    job: &Job,
-    at_most: Duration,
-    flags: [usize; N],
-    describe: impl Fn() -> WaitDescription,
-    mut ready: impl FnMut() -> bool,
-) {
-    let _counted = WaitingThread::count();
-    let mut wait = LongWait::new(describe);
-    let is_woken = network::wakes_waits() && at_most > SLEEP;
-    let mut has_slept = false;
-    // `ready` may take a message, so it is not called again once it has returned true.
-    let mut is_over = false;
-    let mut ready = || {
-        is_over = is_over || ready();
-        is_over
-    };
-    'waiting: while !poll_network(job.is_oversubscribed, is_woken, &mut ready) {
-        wait.check();
-        loop {
-            let awaited = flags.map(|at| AwaitedWord::new(flags::area().awaited(at)));
-            if ready() {
-                break 'waiting;
-            }
-            has_slept = true;
-            let at_most = if is_woken {
-                at_most
-            } else {
-                wait.lasted().clamp(SLEEP, at_most)
-            };
-            if network::wait(at_most, &awaited, &mut ready) {
-                break;
-            }
-            wait.check();
-        }
-    }
-    if has_slept {
-        network::end_wait();
-    }
-    if wait.lasted() > LONG {
-        // The service thread also sleeps during this wait, in intervals that grow with the wait.
-        network::stop_polling();
-    }
-}
-
-/// Waits until another thread of this PE, which may need the CPU meanwhile, has set `word` to
-/// another value than 0. `describe` says what the thread waits for; it is called if the wait is
-/// long.
-pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
-    let mut is_set = || word.load(Ordering::Acquire) != 0;
-    if yielding(true, &mut is_set) {
-        return;
-    }
-    let mut wait = LongWait::new(describe);
-    while !is_set() {
-        wait.sleep(word, 0);
+        (false, _) => NAP,
     }
 }
 
@@ -219,66 +176,117 @@ fn is_in_background() -> bool {
     thread::has_requests() && thread::request_call().is_some()
 }
 
-/// Polls until `ready` returns true. Returns false when a sleep is better: after some time, or if a
-/// yield has shown that the CPU is shared with a thread that computes.
-#[inline]
-fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
-    if network::is_open() {
-        return poll_network(oversubscribed, false, ready);
-    }
-    let oversubscribed = oversubscribed || is_in_background();
-    if !oversubscribed {
-        for _ in 0..POLLS {
-            if ready() {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-    }
-    yielding(oversubscribed, ready)
-}
-
-/// Works as [`poll`], and yields after each poll.
-fn yielding(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
-    let since = Instant::now();
-    let mut yields = 0;
+/// Repeats `ready` until it returns true. If a network is open, also makes progress on it while the
+/// thread polls, and sleeps in it.
+#[inline(never)]
+fn wait(
+    job: &Job,
+    sleep: Sleep<'_>,
+    describe: impl Fn() -> WaitDescription,
+    mut ready: impl FnMut() -> bool,
+) {
+    let is_on_word = matches!(sleep, Sleep::OnWord(_));
+    let polled = match network::is_open() && !is_on_word {
+        true => Polled::Network,
+        false => Polled::Words,
+    };
+    let poll = || polled == Polled::Network && network::progress();
+    let mut backoff = Backoff::new(
+        polled,
+        job.is_oversubscribed || is_on_word || is_in_background(),
+    );
+    let mut sleeper = Sleeper::new(sleep, describe);
+    // `ready` may take a message, so it is not called again once it has returned true.
+    let mut is_over = false;
+    let mut ready = || {
+        is_over = is_over || ready();
+        is_over
+    };
+    let mut worked = poll();
     while !ready() {
-        let is_enough = if oversubscribed {
-            yields >= YIELDS
-        } else {
-            since.elapsed() > YIELD_TIME
+        worked = match backoff.pause(worked) {
+            Pause::Spin | Pause::Yield => poll(),
+            Pause::Sleep => sleeper.sleep(backoff.since_first_sleep(), &mut ready),
         };
-        let is_computing = |sharing| sharing == CpuSharing::Computing;
-        if is_enough
-            || is_computing(cpu_sharing::last_seen())
-            || is_computing(cpu_sharing::yield_now(oversubscribed))
-        {
-            return false;
-        }
-        yields += 1;
     }
-    true
+    sleeper.end(&backoff);
 }
 
-/// Works as [`poll`], and makes progress on the network, too. Work for peers restarts the backoff.
-/// `is_woken` says whether an event ends the sleep that follows.
-#[cold]
-fn poll_network(oversubscribed: bool, is_woken: bool, ready: &mut impl FnMut() -> bool) -> bool {
-    let oversubscribed = oversubscribed || is_in_background();
-    let mut backoff = Backoff::new(NETWORK_POLLS, oversubscribed, is_woken);
-    loop {
-        if ready() {
-            return true;
+/// The sleeps of a waiting thread.
+struct Sleeper<'a, D> {
+    sleep: Sleep<'a>,
+    wait: LongWait<D>,
+    /// The thread counts as one that waits while it may sleep in the network.
+    _counted: Option<WaitingThread>,
+    has_slept: bool,
+}
+
+impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
+    fn new(sleep: Sleep<'a>, describe: D) -> Sleeper<'a, D> {
+        let is_in_network = matches!(sleep, Sleep::InNetwork { .. });
+        Sleeper {
+            sleep,
+            wait: LongWait::new(describe),
+            _counted: is_in_network.then(WaitingThread::count),
+            has_slept: false,
         }
-        if network::progress() {
-            // The work may have changed the awaited words.
-            backoff.renew();
-            continue;
+    }
+
+    /// Sleeps until `ready` may return true. `lasted` is the time since the first sleep. Returns
+    /// true if there was work of the network.
+    #[cold]
+    fn sleep(&mut self, lasted: Duration, ready: &mut dyn FnMut() -> bool) -> bool {
+        let is_first = !std::mem::replace(&mut self.has_slept, true);
+        let wait = &mut self.wait;
+        match self.sleep {
+            Sleep::OnDoorbell => {
+                if is_first && network::is_open() {
+                    network::stop_polling();
+                }
+                flags::area().sleep_unless(ready, |word, heard| wait.sleep(word, heard));
+                false
+            }
+            Sleep::InNetwork { at_most, flags } => {
+                wait.check();
+                let awaited = |at: &usize| AwaitedWord::new(flags::area().awaited(*at));
+                let awaited: Vec<AwaitedWord> = flags.iter().map(awaited).collect();
+                // A change since the last poll ends no sleep.
+                if ready() {
+                    return false;
+                }
+                network::wait(sleep_time(lasted, at_most), &awaited, ready)
+            }
+            Sleep::Nap => {
+                std::thread::sleep(NAP);
+                wait.check();
+                false
+            }
+            Sleep::OnWord(word) => {
+                wait.sleep(word, 0);
+                false
+            }
         }
-        let pause = backoff.pause();
-        if pause == Pause::Sleep {
-            return false;
+    }
+
+    /// Ends the wait.
+    fn end(&self, backoff: &Backoff) {
+        if !self.has_slept || !matches!(self.sleep, Sleep::InNetwork { .. }) {
+            return;
         }
-        backoff.take(pause, || ());
+        network::end_wait();
+        if backoff.has_slept_for_long() {
+            // The service thread sleeps meanwhile, too, in intervals that grow with the wait.
+            network::stop_polling();
+        }
+    }
+}
+
+/// Returns the length of a sleep in the network. If not every change ends a sleep, it lasts no
+/// longer than the wait so far. Otherwise that limit would only take time: for a short sleep the
+/// kernel sets its timer anew, which took 13 us instead of 2 in a round trip over TCP.
+fn sleep_time(lasted: Duration, at_most: Duration) -> Duration {
+    match network::wakes_waits() && at_most > NAP {
+        true => at_most,
+        false => lasted.clamp(NAP, at_most),
     }
 }

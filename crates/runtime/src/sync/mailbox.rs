@@ -84,6 +84,7 @@ impl Mailboxes {
             // otherwise PEs that each wait to send to the next one would wait forever.
             backoff::until_rung(
                 job,
+                &[],
                 || describe(dest),
                 || {
                     let is_free = internal.flag(acknowledged) >= waited_for;
@@ -110,6 +111,7 @@ impl Mailboxes {
         let mut found = None;
         backoff::until_rung(
             job,
+            &[],
             || describe(source),
             || {
                 let mut state = self.state();

@@ -36,10 +36,6 @@ pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 /// Bits of a counter of two PEs for the number of signals; the mark of the team is above.
 const PAIR_COUNT_BITS: u32 = 48;
 
-/// The number of polls of a flag before a thread wakes the peer that it has signaled last: a few
-/// microseconds. When PEs outnumber the usable CPUs, the peer is woken at once.
-const POLLS_BEFORE_RING: u32 = 256;
-
 /// A collective in which a PE signals and waits, as messages and statuses describe it.
 pub(crate) trait OngoingCollective {
     fn call(&self) -> Call;
@@ -233,7 +229,7 @@ impl TeamSignals {
         );
         let value = self.mark() + self.releases;
         let is_released = || area.flag_of(owner, counter + 8) >= value;
-        backoff::until_rung(job, || collective.describe(None), is_released);
+        backoff::until_rung(job, &[], || collective.describe(None), is_released);
     }
 
     /// Returns the generation in the high bits of a counter.
@@ -422,7 +418,7 @@ impl TeamSignals {
         let area = flags::area();
         let describe = || collective.describe(None);
         let ready = || area.flag(at) + area.flag(by_network) >= expected;
-        backoff::until_raised(job, [at, by_network], describe, ready);
+        backoff::until_rung(job, &[at, by_network], describe, ready);
     }
 
     /// Counts the next signal to a peer. Returns the offset and the value of its flag; `None`, and
@@ -490,20 +486,12 @@ fn until(
     mut ready: impl FnMut() -> bool,
 ) -> Option<Pe> {
     if let Some(pe) = unnotified {
-        let polls = if job.is_oversubscribed {
-            0
-        } else {
-            POLLS_BEFORE_RING
-        };
-        for _ in 0..polls {
-            if ready() {
-                return unnotified;
-            }
-            std::hint::spin_loop();
+        if backoff::is_soon(job, &mut ready) {
+            return unnotified;
         }
         flags::area().ring(pe);
     }
-    backoff::until_raised(job, [at], describe, ready);
+    backoff::until_rung(job, &[at], describe, ready);
     None
 }
 

@@ -97,6 +97,7 @@ pub(crate) fn require(
     let mut unlike = None;
     backoff::until_rung(
         job,
+        &[],
         || entry.describe(None),
         || {
             receive_digests(job, &mut others, tag);

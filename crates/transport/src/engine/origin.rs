@@ -7,7 +7,6 @@ use super::message::{Reply, Request};
 use super::replies::AnswerSlots;
 use super::wire::{NetworkPe, PolledUntil, PostOutcome, Wire, WireCaps, WireNetwork};
 use crate::peers::damaged;
-use crate::progress::backoff::Backoff;
 use crate::progress::state::ProgressState;
 use crate::progress::wait::{Attempt, Waiter, wait};
 use crate::segments::heap_blocks::ENTRY;
@@ -263,7 +262,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         &self.origin.network.local().state
     }
 
-    fn serve(&mut self, worked: bool, _: &mut Backoff) -> Result<bool, Error> {
+    fn serve(&mut self, worked: bool) -> Result<bool, Error> {
         if self
             .silent_since
             .is_some_and(|since| self.now() - since > UNCONFIRMED_AFTER)

@@ -1,13 +1,17 @@
-//! The rules by which a waiting thread spins, yields and sleeps.
+//! The ladder that every waiting thread climbs: polls, yields, then sleeps.
 //!
-//! A waiter has three phases. It first polls almost without a pause (it spins), since most waits
-//! end within a few microseconds; then it yields after each poll; then it sleeps between polls.
+//! It is the same for the words of the program, the words of the library and the operations of the
+//! engine. A waiter first polls, and yields its CPU once in [`POLLS_PER_YIELD`] or
+//! [`LOADS_PER_YIELD`] polls; most waits end within the first ones. After [`YIELD_TIME`] it sleeps;
+//! the caller knows what ends the sleep. Work that a poll finds starts the ladder anew.
 //!
-//! It does not spin if another thread may need this CPU: when PEs outnumber the CPUs, when other
-//! threads of the PE wait on all CPUs of the PE, or when yields have shown that the CPU is shared
-//! ([`CpuSharing`]). Beside a thread that computes, it also sleeps earlier, or at once.
-//!
-//! Polls of different networks differ in cost, so each provider supplies its own [`WaitLimits`].
+//! Other threads that need the CPU change this ([`CpuSharing`]). Where PEs outnumber the CPUs, or
+//! other threads of the PE wait on all CPUs of the PE, a waiter yields after each poll, and sleeps
+//! after [`YIELDS`] of them. Where a yield has shown that a thread that waits shares the CPU, it
+//! yields after each poll. Where a thread that computes shares it, the waiter sleeps at once: each
+//! yield would give that thread a time slice, and the kernel sooner runs a thread that wakes.
+//! Beside 20 processes that computed on two CPUs, a barrier of 6 PEs on two nodes over TCP took 145
+//! to 171 ms with 20 yields before each sleep, and 73 to 88 ms without.
 
 use super::cpu_sharing::{self, CpuSharing};
 use std::time::{Duration, Instant};
@@ -19,22 +23,48 @@ use std::time::{Duration, Instant};
 /// time that waking a thread takes, but a peer may wait this long for the unfinished work.
 pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
-/// A waiter that spins yields once in this number of polls, since processes that are not PEs of the
-/// job may need the CPU.
-const SPINS_PER_YIELD: u32 = 128;
-/// The number of polls, each followed by a yield, between the spins and the first sleep of a wait.
-const YIELDS: u32 = 100;
-/// The number of such polls if PEs outnumber the CPUs, or a thread that computes shares the CPU.
-const YIELDS_SHARED: u32 = 20;
+/// The number of loads of a word after which a waiter yields: some tens of microseconds, since the
+/// instruction for such loops follows each of them. Without that instruction, a barrier of 2 PEs of
+/// a node takes 110 ns instead of 76. A yield that lasts as long as these loads shows a peer that
+/// polls on the same CPU ([`cpu_sharing`]).
+const LOADS_PER_YIELD: u32 = 3_000;
+/// The number of polls of a network after which a waiter yields, which take about as long. Where
+/// other programs took CPUs, 2 PEs that polled for some milliseconds without a yield needed 1 ms
+/// for a reduction over libfabric instead of 50 us.
+const POLLS_PER_YIELD: u32 = 128;
+/// The number of yields, one after each poll, before a waiter sleeps if PEs outnumber the CPUs.
+/// The number was chosen without a measurement.
+const YIELDS: u32 = 20;
+/// The time for which a waiter polls and yields before it sleeps if the CPU is its own. The kernel
+/// takes some 50 us to wake a thread on an idle CPU, and a barrier of 64 PEs that all sleep takes
+/// six such times. If waiters yielded for less than that, then after one PE was late once, all of
+/// them would sleep in each of the barriers that follow: with 20 yields, each barrier of 16 PEs on
+/// 16 CPUs took 200 us for some 100 ms, in half of the runs.
+const YIELD_TIME: Duration = Duration::from_millis(2);
+/// The number of loads of a word before a thread wakes the peer that it has signaled last: a few
+/// microseconds, and none if PEs outnumber the CPUs. Whether the peer sleeps is known only once
+/// the thread's own store is visible, which takes as long as the peer's answer: a barrier of 2 PEs
+/// takes 0.91 of the time that it takes if the thread looks at once.
+pub const LOADS_BEFORE_WAKING: u32 = 256;
 
-/// A wait is reported to the host this long after its first sleep.
-const LONG: Duration = Duration::from_millis(10);
+/// The sleep between two polls of a word that a plain store may change, or of a network that may
+/// not signal what the waiter awaits: nothing else ends the sleep. The kernel adds its timer slack,
+/// by default another 50 us.
+pub const NAP: Duration = FLUSH_DELAY;
+/// The longest sleep of a waiter if threads of this PE may end its wait without an event.
+pub const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
+/// The longest sleep of a waiter if an event ends most sleeps, and of the service thread of UCX
+/// beside it: a library may have work that no event signals.
+pub const UNSIGNALED_SLEEP: Duration = Duration::from_millis(10);
+/// The longest sleep of a waiter if every change that may end its wait ends the sleep. 64 PEs that
+/// wait in a barrier over TCP for 10 s used 11 s of CPU time when they slept for 10 ms, and 5 s
+/// with this limit and longer sleeps of their service threads.
+pub const SIGNALED_SLEEP: Duration = Duration::from_millis(100);
 
-/// The limits by which the threads of a provider wait.
+/// The limits by which the service thread of a provider leaves the network to waiting threads, and
+/// the longest sleep of these.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitLimits {
-    /// The number of polls for which a waiter spins.
-    pub spins: u32,
     /// The longest sleep of a waiter between two polls.
     pub sleep: Duration,
     /// Other threads poll often, so that the sleeps of the service thread get longer, if this is at
@@ -62,7 +92,6 @@ impl WaitLimits {
     #[cfg(test)]
     pub(crate) const fn for_tests() -> WaitLimits {
         WaitLimits {
-            spins: 3,
             sleep: Duration::from_millis(1),
             often: Duration::from_micros(10),
             often_oversubscribed: Duration::from_micros(100),
@@ -73,22 +102,33 @@ impl WaitLimits {
     }
 }
 
-/// The state of one wait.
+/// What a waiter polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polled {
+    /// Words in memory.
+    Words,
+    /// A network, perhaps with words.
+    Network,
+}
+
+/// The place of one waiting thread on the ladder.
 pub struct Backoff {
-    /// The number of polls for which the wait spins.
-    spins: u32,
-    /// The number of polls, each followed by a yield, after the spins.
-    yields: u32,
-    /// An event ends the sleeps of the wait, so beside a thread that computes it sleeps instead of
-    /// yielding.
-    is_woken: bool,
-    /// The number of polls since the wait began or was last renewed.
+    /// PEs outnumber the CPUs, or another thread of the PE needs the CPU.
+    is_oversubscribed: bool,
+    /// The number of polls before a yield while no other thread is known to need the CPU.
+    polls_per_yield: u32,
+    /// The threads with which the waiter shares its CPU.
+    sharing: CpuSharing,
+    /// The number of polls since the last yield.
     polls: u32,
+    /// The number of yields since the wait began or last found work.
+    yields: u32,
+    /// The time of the first of these yields.
+    since: Option<Instant>,
+    /// The waiter has polled for long enough.
+    sleeps: bool,
     /// The time of the first sleep of the wait.
     first_sleep: Option<Instant>,
-    /// The time since the first sleep after which the wait is reported to the host again; zero
-    /// before the first report.
-    report_after: Duration,
 }
 
 /// The action of a waiter between two polls.
@@ -96,82 +136,90 @@ pub struct Backoff {
 pub enum Pause {
     /// The waiter polls again at once.
     Spin,
-    /// The waiter yields the CPU.
+    /// The waiter has yielded the CPU, and polls again.
     Yield,
     /// The waiter sleeps until there may be an event.
     Sleep,
 }
 
 impl Backoff {
-    /// Returns the state of a wait that begins: it spins for `spins` polls, then yields, then
-    /// sleeps. If CPUs are `oversubscribed`, or the CPU is shared, it does not spin. If the CPU is
-    /// shared with a thread that computes, and an event ends a sleep (`is_woken`), the wait does
-    /// not yield either: it sleeps after the first poll.
+    /// Returns the first rung of a wait.
     #[inline]
-    pub fn new(spins: u32, oversubscribed: bool, is_woken: bool) -> Backoff {
-        let (spins, yields) = if oversubscribed {
-            (0, YIELDS_SHARED)
-        } else {
-            (spins, YIELDS)
-        };
-        let mut backoff = Backoff {
-            spins,
-            yields,
-            is_woken,
+    pub fn new(polled: Polled, is_oversubscribed: bool) -> Backoff {
+        Backoff {
+            is_oversubscribed,
+            polls_per_yield: match polled {
+                Polled::Words => LOADS_PER_YIELD,
+                Polled::Network => POLLS_PER_YIELD,
+            },
+            sharing: cpu_sharing::last_seen(),
             polls: 0,
+            yields: 0,
+            since: None,
+            sleeps: false,
             first_sleep: None,
-            report_after: Duration::ZERO,
-        };
-        backoff.share_cpu(cpu_sharing::last_seen());
-        backoff
+        }
     }
 
-    /// Adapts the rest of the wait to the threads `with` which the waiter shares its CPU.
-    fn share_cpu(&mut self, with: CpuSharing) {
-        (self.spins, self.yields) = match with {
-            CpuSharing::Alone => (self.spins, self.yields),
-            CpuSharing::Waiting => (0, self.spins + self.yields),
-            CpuSharing::Computing => (0, if self.is_woken { 0 } else { YIELDS_SHARED }),
-        };
-    }
-
-    /// Returns what to do after a poll that found nothing.
-    pub fn pause(&mut self) -> Pause {
-        let pause = self.next();
+    /// Pauses after a poll or a sleep; `worked` says whether it has found work, which starts the
+    /// ladder anew. Returns what the pause was. The caller makes a [`Pause::Sleep`] itself.
+    #[inline]
+    pub fn pause(&mut self, worked: bool) -> Pause {
+        if worked {
+            self.renew();
+            return Pause::Spin;
+        }
         self.polls += 1;
-        if pause == Pause::Sleep {
+        if self.polls < self.polls_per_yield && self.spins() {
+            std::hint::spin_loop();
+            return Pause::Spin;
+        }
+        self.yield_or_sleep()
+    }
+
+    /// Yields the CPU, or has the caller sleep if the waiter has polled for long enough.
+    fn yield_or_sleep(&mut self) -> Pause {
+        if self.sleeps || self.sharing == CpuSharing::Computing {
             self.first_sleep.get_or_insert_with(|| {
-                rushmem_log::trace!(polls = self.polls, "a wait begins to sleep between polls");
+                rushmem_log::trace!(yields = self.yields, "a wait begins to sleep between polls");
                 Instant::now()
             });
+            return Pause::Sleep;
         }
-        pause
-    }
-
-    fn next(&self) -> Pause {
-        let polls = self.polls + 1;
-        if polls <= self.spins && !polls.is_multiple_of(SPINS_PER_YIELD) {
-            Pause::Spin
-        } else if polls <= self.spins + self.yields {
-            Pause::Yield
-        } else {
-            Pause::Sleep
-        }
-    }
-
-    /// Takes a pause; calls `sleep` if it is a sleep.
-    #[inline]
-    pub fn take(&mut self, pause: Pause, sleep: impl FnOnce()) {
-        match pause {
-            Pause::Spin => {}
-            Pause::Yield => self.share_cpu(cpu_sharing::yield_now(self.spins == 0)),
-            Pause::Sleep => sleep(),
-        }
-    }
-
-    /// Restarts the backoff after a poll that found work: the count of polls starts at zero again.
-    pub fn renew(&mut self) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let stays = self.is_oversubscribed || self.sharing == CpuSharing::Waiting;
+        self.share_cpu(cpu_sharing::yield_now(stays));
         self.polls = 0;
+        self.yields += 1;
+        self.sleeps = if self.is_oversubscribed {
+            self.yields >= YIELDS
+        } else {
+            since.elapsed() > YIELD_TIME
+        };
+        Pause::Yield
+    }
+
+    /// Records what a yield has shown. Threads that were found before are still there although one
+    /// yield has not run them.
+    fn share_cpu(&mut self, with: CpuSharing) {
+        if with != CpuSharing::Alone {
+            self.sharing = with;
+        }
+    }
+
+    /// Returns true if no other thread is known to need the CPU, and the wait does not sleep yet.
+    #[inline]
+    fn spins(&self) -> bool {
+        !self.is_oversubscribed && !self.sleeps && self.sharing == CpuSharing::Alone
+    }
+
+    /// Returns to the first rung, since there was work.
+    fn renew(&mut self) {
+        self.sharing = cpu_sharing::last_seen();
+        self.polls = 0;
+        self.yields = 0;
+        self.since = None;
+        self.sleeps = false;
     }
 
     /// Returns the time since the first sleep of the wait; zero if it never slept.
@@ -180,22 +228,10 @@ impl Backoff {
             .map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Decides after a sleep whether the wait is to be reported to the host now, and records that.
-    /// Returns true once the wait is long, and again whenever it has lasted twice as long as at the
-    /// last report, since it may be for other PEs by then.
-    #[cold]
-    pub fn begin_report(&mut self) -> bool {
-        let lasted = self.since_first_sleep();
-        let is_due = lasted >= self.report_after.max(LONG);
-        if is_due {
-            self.report_after = 2 * lasted;
-        }
-        is_due
-    }
-
-    /// Returns true if the wait was reported to the host.
-    pub fn is_reported(&self) -> bool {
-        !self.report_after.is_zero()
+    /// Returns true if the wait has slept, and goes on for so long that the service thread may have
+    /// begun a longer sleep than usual meanwhile.
+    pub fn has_slept_for_long(&self) -> bool {
+        self.since_first_sleep() > WaitLimits::LONGEST
     }
 }
 

@@ -6,6 +6,7 @@
 //! one that no longer watches. Data wake a thread that names the words for which it waits only if
 //! one of these has changed, so that most events wake few threads.
 
+use super::backoff::SLEEP_AMONG_THREADS;
 use super::timer::timespec;
 use crate::machine::descriptors::made_by;
 use crate::thread::lock;
@@ -17,10 +18,6 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// The longest sleep of a thread on descriptors of its own while another one watches: no event that
-/// a thread records ends it.
-const LONGEST_UNWOKEN: Duration = Duration::from_millis(1);
 
 thread_local! {
     /// The number of events when this thread last looked for what it waits for.
@@ -127,7 +124,7 @@ impl Events {
     pub(super) fn wake_concerned(&self) {
         // Either this thread sees that another one sleeps, or that one sees what has changed.
         fence(Ordering::SeqCst);
-        if self.n_sleepers.load(Ordering::SeqCst) == 0 {
+        if !self.any_sleeping() {
             return;
         }
         let mut sleepers = lock(&self.sleepers);
@@ -146,9 +143,14 @@ impl Events {
         });
     }
 
+    /// Returns true if threads sleep, or are about to.
+    pub(super) fn any_sleeping(&self) -> bool {
+        self.n_sleepers.load(Ordering::SeqCst) > 0
+    }
+
     /// Has another thread watch the descriptors if none does: the calling thread waits no longer.
     pub(super) fn hand_over(&self) {
-        if self.n_sleepers.load(Ordering::SeqCst) == 0 {
+        if !self.any_sleeping() {
             return;
         }
         let mut sleepers = lock(&self.sleepers);
@@ -196,7 +198,8 @@ impl Events {
                 }
                 SleepOn::Own(fds) => {
                     drop(sleepers);
-                    return sleep_on(fds, None, left.min(LONGEST_UNWOKEN));
+                    // No event that a thread records ends this sleep.
+                    return sleep_on(fds, None, left.min(SLEEP_AMONG_THREADS));
                 }
                 SleepOn::Shared(_) => {
                     own.woken.store(0, Ordering::Relaxed);

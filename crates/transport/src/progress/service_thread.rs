@@ -20,9 +20,6 @@ use std::time::{Duration, Instant};
 /// Longest sleep of an idle service thread over libraries that have timers of their own (UCX,
 /// libfabric).
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
-/// Longest sleep of a waiter over such libraries, and with UCX of the service thread beside it. A
-/// library may have work that no event signals.
-pub const MAX_SLEEP_IN_WAIT: Duration = Duration::from_millis(10);
 /// Longest sleep of the service thread while operations are left that must be polled, or while data
 /// are in flight over a library that transfers them only while it is polled.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);

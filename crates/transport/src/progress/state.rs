@@ -4,7 +4,7 @@
 //! A call that leaves something unfinished requests a flush. The service thread makes it after
 //! [`FLUSH_DELAY`], or when it wakes anyway, unless a thread polls before.
 
-use super::backoff::{Backoff, FLUSH_DELAY, WaitLimits};
+use super::backoff::{Backoff, FLUSH_DELAY, Polled, WaitLimits};
 use super::events::{AwaitedWord, Events, SleepOn};
 use super::timer::{Timer, sleep_on};
 use super::wakeup::Wakeup;
@@ -27,8 +27,6 @@ pub struct ProgressState {
     waiters: AtomicU32,
     /// The number of waits that have begun and not ended.
     waits: AtomicU32,
-    /// The number of threads that sleep until an event of their network.
-    sleeping_waiters: AtomicU32,
     events: Events,
     /// The service thread should end.
     closing: AtomicBool,
@@ -54,7 +52,6 @@ impl ProgressState {
             polls: AtomicU64::new(0),
             waiters: AtomicU32::new(0),
             waits: AtomicU32::new(0),
-            sleeping_waiters: AtomicU32::new(0),
             events: Events::new()?,
             closing: AtomicBool::new(false),
             sleeps: AtomicU64::new(0),
@@ -103,7 +100,7 @@ impl ProgressState {
     pub fn begin_wait(&self) -> Backoff {
         self.enter_wait();
         let others = self.waits.fetch_add(1, Ordering::Relaxed);
-        Backoff::new(self.limits.spins, others >= self.cpus_per_pe, true)
+        Backoff::new(Polled::Network, others >= self.cpus_per_pe)
     }
 
     /// Ends a wait. After a long wait, wakes the service thread, which may have begun a longer
@@ -112,7 +109,7 @@ impl ProgressState {
         self.stop_watching();
         self.waits.fetch_sub(1, Ordering::Relaxed);
         self.leave_wait();
-        if backoff.since_first_sleep() > WaitLimits::LONGEST {
+        if backoff.has_slept_for_long() {
             self.stop_polling();
         }
     }
@@ -145,11 +142,7 @@ impl ProgressState {
         at_most: Duration,
     ) -> bool {
         self.count_sleep();
-        // While this thread sleeps, the service thread leaves arriving data to it.
-        self.sleeping_waiters.fetch_add(1, Ordering::SeqCst);
-        let is_ready = self.events.sleep(on, awaited, at_most);
-        self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst);
-        is_ready
+        self.events.sleep(on, awaited, at_most)
     }
 
     /// Counts a sleep of the calling thread, which waits.
@@ -167,9 +160,10 @@ impl ProgressState {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns true if threads sleep until an event of their network.
+    /// Returns true if threads sleep until an event of their network. The service thread leaves
+    /// arriving data to them.
     pub fn any_sleeping(&self) -> bool {
-        self.sleeping_waiters.load(Ordering::SeqCst) > 0
+        self.events.any_sleeping()
     }
 
     /// Records that the calling thread stops polling: the service thread takes over at once, rather
@@ -317,7 +311,7 @@ mod tests {
     fn no_more_threads_spin_than_there_are_cpus() {
         let spins = |state: &ProgressState| {
             let mut backoff = state.begin_wait();
-            let pause = backoff.pause();
+            let pause = backoff.pause(false);
             (backoff, pause == Pause::Spin)
         };
         let state = ProgressState::new(&LIMITS, 2).expect("a timer");

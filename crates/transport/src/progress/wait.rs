@@ -1,9 +1,9 @@
 //! The wait of a thread for operations of its own: the thread polls until they are complete, serves
 //! peers meanwhile, and yields and sleeps as [`backoff`](super::backoff) says.
 
-use super::backoff::{Backoff, Pause};
+use super::backoff::Pause;
 use super::state::{ProgressState, counts_in_flight};
-use crate::{Error, Host, Pe};
+use crate::{AwaitedOperations, Error, Host, Pe, WaitReport};
 use std::time::Duration;
 
 /// An object whose thread waits for operations, such as an origin during a call.
@@ -16,7 +16,7 @@ pub trait Waiter {
     ///
     /// # Errors
     /// If a PE was lost.
-    fn serve(&mut self, worked: bool, backoff: &mut Backoff) -> Result<bool, Error>;
+    fn serve(&mut self, worked: bool) -> Result<bool, Error>;
 
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&mut self, at_most: Duration);
@@ -57,6 +57,7 @@ pub fn wait<W: Waiter, T>(
         waiter.state().count_in_flight(waiter.in_flight());
     }
     let mut wait = None;
+    let mut report = None;
     let result = loop {
         let worked = match attempt(waiter) {
             Ok(Attempt::Done(done)) => break Ok(done),
@@ -65,24 +66,28 @@ pub fn wait<W: Waiter, T>(
             Err(error) => break Err(error),
         };
         let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait());
-        match waiter.serve(worked, backoff) {
-            Ok(true) => backoff.renew(),
-            Ok(false) => {
-                let at_most = waiter.state().limits().sleep;
-                let pause = backoff.pause();
-                backoff.take(pause, || waiter.sleep(at_most));
-                if pause == Pause::Sleep && backoff.begin_report() {
-                    waiter.host().waits(&waiter.awaited(), waiter.in_flight());
-                }
-            }
+        let worked = match waiter.serve(worked) {
+            Ok(worked) => worked,
             Err(error) => break Err(error),
+        };
+        if backoff.pause(worked) == Pause::Sleep {
+            let at_most = waiter.state().limits().sleep;
+            waiter.sleep(at_most);
+            report_sleep(&mut report, waiter);
         }
     };
     if let Some(backoff) = wait {
         waiter.state().end_wait(&backoff);
-        if backoff.is_reported() {
-            waiter.host().ends_wait();
-        }
     }
     result
+}
+
+/// Reports that a wait goes on after a sleep.
+#[cold]
+fn report_sleep(report: &mut Option<Box<dyn WaitReport>>, waiter: &impl Waiter) {
+    let report = report.get_or_insert_with(|| waiter.host().report_wait());
+    report.check(&mut || AwaitedOperations {
+        pes: waiter.awaited(),
+        in_flight: waiter.in_flight(),
+    });
 }

@@ -24,7 +24,6 @@ use std::time::Duration;
 /// No thread spins or backs off: an idle poll changes nothing in the world, so that the real time
 /// that a wait takes does not either.
 static LIMITS: WaitLimits = WaitLimits {
-    spins: 0,
     sleep: Duration::from_millis(1100),
     often: Duration::ZERO,
     often_oversubscribed: Duration::ZERO,

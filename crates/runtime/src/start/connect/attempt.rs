@@ -27,8 +27,7 @@ use std::time::Duration;
 const CALLBACKS: Callbacks = Callbacks {
     arrived: flags::ring_own,
     arrived_at: |pe| flags::area().ring(pe),
-    waits: status::show_operations,
-    ends_wait: status::remove_operations,
+    report_wait: || Box::new(status::wait_for_operations()),
 };
 
 /// A transport over which every PE has transferred data.

@@ -2,70 +2,64 @@
 
 use super::*;
 
-/// Returns the numbers of spins, yields and sleeps in this order among `n` pauses.
-fn pauses(backoff: &mut Backoff, n: usize) -> [usize; 3] {
-    let pauses: Vec<Pause> = (0..n).map(|_| backoff.pause()).collect();
-    assert!(pauses.is_sorted_by_key(|pause| *pause as u8), "{pauses:?}");
-    [Pause::Spin, Pause::Yield, Pause::Sleep]
-        .map(|kind| pauses.iter().filter(|p| **p == kind).count())
-}
-
-#[test]
-fn a_waiter_spins_then_yields_then_sleeps() {
-    let mut backoff = Backoff::new(3, false, true);
-    assert_eq!(backoff.since_first_sleep(), Duration::ZERO);
-    assert_eq!(pauses(&mut backoff, 105), [3, 100, 2]);
-    backoff.renew();
-    assert_eq!(backoff.pause(), Pause::Spin);
-    assert!(
-        backoff.since_first_sleep() > Duration::ZERO,
-        "renewed or not, it has slept"
-    );
-    let mut backoff = Backoff::new(3, true, true);
-    assert_eq!(pauses(&mut backoff, 25), [0, 20, 5]);
-}
-
-#[test]
-fn a_wait_that_sleeps_for_long_is_reported_more_and_more_seldom() {
-    let mut backoff = Backoff::new(0, true, true);
-    assert!(
-        !backoff.begin_report() && !backoff.is_reported(),
-        "it has not slept"
-    );
-    assert_eq!(pauses(&mut backoff, 21), [0, 20, 1]);
-    std::thread::sleep(LONG);
-    assert!(backoff.begin_report() && backoff.is_reported());
-    let report_after = backoff.report_after;
-    assert!(report_after >= 2 * LONG);
-    std::thread::sleep(report_after);
-    assert!(backoff.begin_report());
-    assert!(backoff.report_after >= 2 * report_after);
-}
-
-#[test]
-fn a_waiter_that_spins_for_long_lets_others_run() {
-    let mut backoff = Backoff::new(1000, false, true);
-    let yields = (0..1000)
-        .filter(|_| backoff.pause() == Pause::Yield)
-        .count();
-    assert_eq!(yields, 1000 / 128);
-}
-
-#[test]
-fn a_waiter_that_shares_its_cpu_sleeps_at_once_if_it_will_be_woken() {
-    for (is_woken, yields) in [(true, 0), (false, 20)] {
-        let mut backoff = Backoff::new(1000, false, is_woken);
-        assert_eq!(backoff.pause(), Pause::Spin);
-        backoff.share_cpu(CpuSharing::Computing);
-        backoff.renew();
-        assert_eq!(pauses(&mut backoff, 25), [0, yields, 25 - yields]);
+/// Returns the numbers of spins and yields before the first sleep of a wait that finds no work.
+fn polls_before_sleep(backoff: &mut Backoff) -> [u32; 2] {
+    let mut polls = [0; 2];
+    loop {
+        match backoff.pause(false) {
+            Pause::Spin => polls[0] += 1,
+            Pause::Yield => polls[1] += 1,
+            Pause::Sleep => return polls,
+        }
     }
 }
 
 #[test]
-fn a_waiter_that_shares_its_cpu_with_one_that_waits_yields_after_each_poll() {
-    let mut backoff = Backoff::new(1000, false, true);
-    assert_eq!(backoff.pause(), Pause::Spin);
+fn a_waiter_yields_once_in_many_polls_and_sleeps_after_a_time() {
+    for (polled, per_yield) in [
+        (Polled::Words, LOADS_PER_YIELD),
+        (Polled::Network, POLLS_PER_YIELD),
+    ] {
+        let mut backoff = Backoff::new(polled, false);
+        let before = Instant::now();
+        let [spins, yields] = polls_before_sleep(&mut backoff);
+        assert!(before.elapsed() > YIELD_TIME);
+        assert_eq!(spins, yields * (per_yield - 1));
+    }
+}
+
+#[test]
+fn a_waiter_that_keeps_its_peer_from_running_yields_after_each_poll() {
+    let mut backoff = Backoff::new(Polled::Words, true);
+    assert_eq!(polls_before_sleep(&mut backoff), [0, YIELDS]);
+    let mut backoff = Backoff::new(Polled::Network, false);
+    assert_eq!(backoff.pause(false), Pause::Spin);
     backoff.share_cpu(CpuSharing::Waiting);
-    assert_eq!(pauses(&mut backoff, 1200), [0, 1099, 101]);
+    backoff.share_cpu(CpuSharing::Alone);
+    let [spins, yields] = polls_before_sleep(&mut backoff);
+    assert!(spins == 0 && yields > 0);
+}
+
+#[test]
+fn a_waiter_that_shares_its_cpu_with_a_thread_that_computes_sleeps_at_once() {
+    for polled in [Polled::Words, Polled::Network] {
+        for is_oversubscribed in [false, true] {
+            let mut backoff = Backoff::new(polled, is_oversubscribed);
+            backoff.share_cpu(CpuSharing::Computing);
+            assert_eq!(backoff.pause(false), Pause::Sleep);
+        }
+    }
+}
+
+#[test]
+fn a_waiter_sleeps_again_until_it_finds_work() {
+    let mut backoff = Backoff::new(Polled::Network, true);
+    assert_eq!(backoff.since_first_sleep(), Duration::ZERO);
+    polls_before_sleep(&mut backoff);
+    assert_eq!(backoff.pause(false), Pause::Sleep);
+    assert_eq!(backoff.pause(true), Pause::Spin);
+    assert_eq!(polls_before_sleep(&mut backoff), [0, YIELDS]);
+    assert!(!backoff.has_slept_for_long() || backoff.since_first_sleep() > WaitLimits::LONGEST);
+    std::thread::sleep(WaitLimits::LONGEST);
+    assert!(backoff.has_slept_for_long(), "since its first sleep");
 }

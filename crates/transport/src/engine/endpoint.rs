@@ -78,18 +78,16 @@ impl<P: Issuing> WireEndpoint<P> {
             origin
                 .network
                 .check(pe, request.dest, request.width.nbytes())?;
-            let parts = RequestParts {
+            let mut parts = RequestParts {
                 fetched,
                 ..RequestParts::EMPTY
             };
             if !awaited {
-                return origin.ask_nbi(pe, (SourceBuf::EMPTY, NOWHERE), *request, parts);
+                let mut nothing = SourceBuf::EMPTY;
+                return origin.ask_nbi(pe, (&mut nothing, NOWHERE), request, &mut parts);
             }
-            let parts = RequestParts {
-                update: Some(*request),
-                ..parts
-            };
-            let ticket = origin.ask(pe, parts)?;
+            parts.update = Some(*request);
+            let ticket = origin.ask(pe, &mut parts)?;
             origin.answered(pe, ticket)
         })
     }
@@ -114,12 +112,12 @@ impl<P: Issuing> WireEndpoint<P> {
 }
 
 impl<P: Issuing> Endpoint for WireEndpoint<P> {
-    fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
-        self.with_origin(|origin| origin.transfer(pe, put))
+    fn put(&mut self, pe: Pe, mut put: Put) -> Result<(), Error> {
+        self.with_origin(|origin| origin.transfer(pe, &mut put))
     }
 
-    fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
-        self.with_origin(|origin| origin.transfer(pe, get))
+    fn get(&mut self, pe: Pe, mut get: Get) -> Result<(), Error> {
+        self.with_origin(|origin| origin.transfer(pe, &mut get))
     }
 
     fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks<Source>) -> Result<(), Error> {
@@ -139,7 +137,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
         self.operate(pe, &request, fetched, false).map(|()| 0)
     }
 
-    fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
+    fn put_signal(&mut self, pe: Pe, mut put: Put, signal: SignalUpdate) -> Result<(), Error> {
         let update = signal.amo();
         check_aligned(pe, update.dest, update.width)?;
         self.with_origin(|origin| {
@@ -147,13 +145,13 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
                 .network
                 .check(pe, update.dest, update.width.nbytes())?;
             if P::Wire::carries_out(&origin.network, update.dest.segment) {
-                origin.transfer(pe, put)?;
+                origin.transfer(pe, &mut put)?;
                 // Orders the signal after the data, and after all that was issued before.
                 origin.fence()?;
                 return origin.operate(pe, &update, None, false);
             }
             origin.network.check(pe, put.remote, put.local.nbytes())?;
-            origin.put_signal(pe, put, &signal)
+            origin.put_signal(pe, &mut put, &signal)
         })
     }
 

@@ -68,7 +68,7 @@ impl<W: Wire> Origin<W> {
     pub(super) fn send(
         &mut self,
         pe: Pe,
-        mut parts: RequestParts,
+        parts: &mut RequestParts,
     ) -> Result<Option<Ticket>, Error> {
         self.reach(pe)?;
         self.order_after_unsent(pe)?;
@@ -80,8 +80,8 @@ impl<W: Wire> Origin<W> {
             let max = self.caps.max_unanswered;
             self.until(None, |origin| Ok(origin.slots.n_unanswered() < max))?;
         }
-        let (mut batch, ticket) = self.fill(pe, &mut parts);
-        let request = self.issue(pe, &parts, ticket);
+        let (mut batch, ticket) = self.fill(pe, parts);
+        let request = self.issue(pe, parts, ticket);
         let mut post = |wire: &mut W, network: &W::Network| {
             let payload = match &mut parts.carried {
                 Carried::Batch => Payload::Batch(&mut batch),
@@ -137,19 +137,19 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Sends the batch for a PE in a request of these parts.
-    pub(super) fn send_batch(&mut self, pe: Pe, parts: RequestParts) -> Result<(), Error> {
-        self.send(pe, parts)?;
+    pub(super) fn send_batch(&mut self, pe: Pe, mut parts: RequestParts) -> Result<(), Error> {
+        self.send(pe, &mut parts)?;
         self.batcher.mark_busy();
         Ok(())
     }
 
     /// Sends an empty request that asks for an acknowledgment.
     pub(super) fn send_question(&mut self, pe: Pe) -> Result<(), Error> {
-        let parts = RequestParts {
+        let mut parts = RequestParts {
             asks: true,
             ..RequestParts::EMPTY
         };
-        self.send(pe, parts).map(|_| ())
+        self.send(pe, &mut parts).map(|_| ())
     }
 
     /// Numbers the batch for a PE without waiting, if another request is permitted at present.
@@ -192,7 +192,11 @@ impl<W: Wire> Origin<W> {
 
     /// Sends a request that is not batched, after the batch for the PE. If it is `ordered`, the
     /// target carries it out after all earlier writes and requests.
-    pub(super) fn ask(&mut self, pe: Pe, parts: RequestParts) -> Result<Option<Ticket>, Error> {
+    pub(super) fn ask(
+        &mut self,
+        pe: Pe,
+        parts: &mut RequestParts,
+    ) -> Result<Option<Ticket>, Error> {
         self.send_open_batch(pe)?;
         self.order_request(pe, parts.ordered)?;
         self.send(pe, parts)
@@ -211,21 +215,21 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Works as [`ask`](Self::ask), for data and an update whose result no call waits for. Small
-    /// ones are batched, unless they are lone or may not be.
+    /// Works as [`ask`](Self::ask), for data and an update whose result no call waits for, which
+    /// are added to `parts`. Small ones are batched, unless they are lone or may not be.
     #[inline(always)]
     pub(super) fn ask_nbi(
         &mut self,
         pe: Pe,
-        (mut data, dest): (SourceBuf, RemoteAddr),
-        update: AmoRequest,
-        mut parts: RequestParts,
+        (data, dest): (&mut SourceBuf, RemoteAddr),
+        update: &AmoRequest,
+        parts: &mut RequestParts,
     ) -> Result<(), Error> {
         let (nbytes, ordered) = (data.nbytes(), parts.ordered);
         let segments = [dest.segment, update.dest.segment];
         let mut both = [
-            SmallOperation::Put(dest, &mut data),
-            SmallOperation::Amo(update, &mut parts.fetched),
+            SmallOperation::Put(dest, data),
+            SmallOperation::Amo(*update, &mut parts.fetched),
         ];
         let first = usize::from(nbytes == 0);
         let operations = &mut both[first..];
@@ -248,11 +252,8 @@ impl<W: Wire> Origin<W> {
             }
         }
 
-        let parts = RequestParts {
-            update: Some(update),
-            carried: Carried::Data(data, dest),
-            ..parts
-        };
+        parts.update = Some(*update);
+        parts.carried = Carried::Data(std::mem::take(data), dest);
         self.ask(pe, parts)?;
         if is_lone {
             self.batcher.mark_busy();
@@ -265,12 +266,12 @@ impl<W: Wire> Origin<W> {
     pub(super) fn put_signal(
         &mut self,
         pe: Pe,
-        put: Put,
+        put: &mut Put,
         signal: &SignalUpdate,
     ) -> Result<(), Error> {
-        let Put {
+        let &mut Put {
             remote: dest,
-            local: mut source,
+            local: ref mut source,
             completion,
         } = put;
         let update = signal.amo();
@@ -280,12 +281,12 @@ impl<W: Wire> Origin<W> {
             && signal.dest.segment == Segment::Internal;
         if !is_written && source.nbytes() <= self.caps.longest_signaled {
             let awaited = completion == Completion::Now && source.nbytes() > 0;
-            let parts = RequestParts {
+            let mut parts = RequestParts {
                 ordered,
                 awaited,
                 ..RequestParts::EMPTY
             };
-            return self.ask_nbi(pe, (source, dest), update, parts);
+            return self.ask_nbi(pe, (source, dest), &update, &mut parts);
         }
         if is_written {
             // Nothing may delay the flag once the data, which are sent with it, are written.
@@ -302,8 +303,8 @@ impl<W: Wire> Origin<W> {
             sent: WriteSent::WithNext,
             ..WriteEnd::of(completion)
         };
-        let posted = self.begin(pe, dest, &mut source, end)?;
-        let parts = RequestParts {
+        let posted = self.begin(pe, dest, source, end)?;
+        let mut parts = RequestParts {
             update: Some(update),
             ordered,
             ..RequestParts::EMPTY
@@ -316,7 +317,7 @@ impl<W: Wire> Origin<W> {
                 } else {
                     self.order_after_all(pe)
                 };
-                ordered_after.and_then(|()| self.ask(pe, parts).map(|_| ()))
+                ordered_after.and_then(|()| self.ask(pe, &mut parts).map(|_| ()))
             }
         };
         match (sent, posted) {

@@ -100,11 +100,11 @@ impl<W: Wire> Origin<W> {
     pub(super) fn transfer<A: Way>(
         &mut self,
         pe: Pe,
-        mut transfer: Transfer<A>,
+        transfer: &mut Transfer<A>,
     ) -> Result<(), Error> {
         match self.batches {
-            true => self.transfer_or_batch(pe, &mut transfer),
-            false => self.transfer_by_wire(pe, &mut transfer),
+            true => self.transfer_or_batch(pe, transfer),
+            false => self.transfer_by_wire(pe, transfer),
         }
     }
 
@@ -283,12 +283,12 @@ impl<W: Wire> Origin<W> {
             false => Completion::AtQuiet,
         };
         for (remote, local) in blocks.each() {
-            let block = Transfer {
+            let mut block = Transfer {
                 remote,
                 local,
                 completion,
             };
-            self.transfer(pe, block)?;
+            self.transfer(pe, &mut block)?;
         }
         Ok(())
     }

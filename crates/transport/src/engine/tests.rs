@@ -310,7 +310,7 @@ fn get(bytes: &mut [u8], completion: Completion) -> Get {
 #[test]
 fn all_parts_of_a_put_start_before_it_waits() {
     let mut origin = origin();
-    let done = origin.transfer(PEER, put(100, Completion::Now));
+    let done = origin.transfer(PEER, &mut put(100, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(
         origin.wire.calls,
@@ -323,7 +323,7 @@ fn all_parts_of_a_get_start_before_it_waits() {
     let mut origin = origin();
     origin.caps.longest_read = 64;
     let mut bytes = [0u8; 128];
-    let done = origin.transfer(PEER, get(&mut bytes, Completion::Now));
+    let done = origin.transfer(PEER, &mut get(&mut bytes, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(
         origin.wire.calls,
@@ -336,7 +336,7 @@ fn all_parts_of_a_get_start_before_it_waits() {
 fn no_part_starts_before_all_keys_are_known() {
     let mut origin = origin();
     origin.wire.is_damaged = true;
-    let done = origin.transfer(PEER, put(200, Completion::AtQuiet));
+    let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
     assert_eq!(done, Err(damaged(PEER, "key")));
     assert_eq!(
         origin.wire.calls,
@@ -344,7 +344,7 @@ fn no_part_starts_before_all_keys_are_known() {
         "the entry of the key"
     );
     origin.wire.is_damaged = false;
-    let done = origin.transfer(PEER, put(200, Completion::AtQuiet));
+    let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
     let writes = origin
         .wire
         .calls
@@ -358,7 +358,7 @@ fn no_part_starts_before_all_keys_are_known() {
 fn parts_that_have_started_are_over_when_a_later_one_fails() {
     let mut origin = origin();
     (origin.wire.is_known, origin.wire.failing_write) = (true, 3);
-    let done = origin.transfer(PEER, put(200, Completion::AtQuiet));
+    let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
     assert!(matches!(done, Err(Error::Invalid(_))), "{done:?}");
     assert_eq!((origin.wire.started, origin.wire.over), (2, 2));
 }
@@ -374,7 +374,7 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
     let calls = |order, signal: SignalUpdate, nbytes| {
         let mut origin = origin();
         origin.caps.order = order;
-        let done = origin.put_signal(PEER, put(nbytes, Completion::Now), &signal);
+        let done = origin.put_signal(PEER, &mut put(nbytes, Completion::Now), &signal);
         assert_eq!(done, Ok(()));
         origin.wire.calls.retain(|call| *call != Called::Poll);
         origin.wire.calls
@@ -406,9 +406,9 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
         let mut origin = origin();
         origin.batches = true;
         let done = if is_put {
-            origin.transfer(PEER, put(8, Completion::AtQuiet))
+            origin.transfer(PEER, &mut put(8, Completion::AtQuiet))
         } else {
-            origin.transfer(PEER, get(&mut bytes, Completion::AtQuiet))
+            origin.transfer(PEER, &mut get(&mut bytes, Completion::AtQuiet))
         };
         assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
         assert!(
@@ -430,7 +430,10 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
         let mut origin = origin();
         origin.batches = true;
         (origin.caps.order, origin.caps.flushes_free) = (order, flushes_free);
-        assert_eq!(origin.transfer(PEER, put(8, Completion::AtQuiet)), Ok(()));
+        assert_eq!(
+            origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
+            Ok(())
+        );
         let before_quiet = Some(Instant::now());
         assert_eq!(origin.quiet(), Ok(()));
         assert_eq!(
@@ -450,8 +453,8 @@ fn signal_after_all(origin: &mut Origin<TestWire>) {
         value: 1,
         follows: Follows::All,
     };
-    let put = put(64, Completion::AtQuiet);
-    assert_eq!(origin.put_signal(PEER, put, &signal), Ok(()));
+    let mut put = put(64, Completion::AtQuiet);
+    assert_eq!(origin.put_signal(PEER, &mut put, &signal), Ok(()));
 }
 
 #[test]
@@ -494,7 +497,10 @@ fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything(
         origin.caps.order = order;
         origin.batches = true;
         origin.batcher.session(true);
-        assert_eq!(origin.transfer(PEER, put(8, Completion::AtQuiet)), Ok(()));
+        assert_eq!(
+            origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
+            Ok(())
+        );
         assert_eq!(origin.try_send_batch(PEER), Ok(()));
         assert_eq!(
             (origin.unsent.len(), &origin.wire.calls[..]),
@@ -512,16 +518,19 @@ fn what_is_batched_leaves_before_another_pe_is_reached() {
     origin.batches = true;
     origin.batcher.session(true);
     let put = || put(8, Completion::AtQuiet);
-    assert_eq!(origin.transfer(PEER, put()), Ok(()));
+    assert_eq!(origin.transfer(PEER, &mut put()), Ok(()));
     assert_eq!(origin.wire.calls, []);
-    assert_eq!(origin.transfer(Pe(0), put()), Ok(()));
+    assert_eq!(origin.transfer(Pe(0), &mut put()), Ok(()));
     assert_eq!(origin.wire.calls, [Called::Send]);
 }
 
 #[test]
 fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
     let mut origin = origin();
-    assert_eq!(origin.transfer(PEER, put(8, Completion::AtQuiet)), Ok(()));
+    assert_eq!(
+        origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
+        Ok(())
+    );
     assert!(origin.is_unfinished(), "it is to be polled");
     origin.caps.polled = PolledUntil::Started;
     assert!(!origin.is_unfinished());
@@ -534,9 +543,9 @@ fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
         let mut origin = origin();
         (origin.caps.polled, origin.wire.is_slow) = (PolledUntil::Started, true);
         let done = if is_put {
-            origin.transfer(PEER, put(8, Completion::AtQuiet))
+            origin.transfer(PEER, &mut put(8, Completion::AtQuiet))
         } else {
-            origin.transfer(PEER, get(&mut bytes, Completion::AtQuiet))
+            origin.transfer(PEER, &mut get(&mut bytes, Completion::AtQuiet))
         };
         assert_eq!(done, Ok(()));
         assert_eq!(origin.is_quiet(), Ok(false), "put: {is_put}");
@@ -552,7 +561,7 @@ fn tests_for_quiet_between_batched_operations_stay_within_the_window() {
     origin.batcher.session(true);
     let window = origin.caps.window;
     for _ in 0..window + 20 {
-        let done = origin.transfer(PEER, put(1, Completion::AtQuiet));
+        let done = origin.transfer(PEER, &mut put(1, Completion::AtQuiet));
         assert_eq!(done, Ok(()));
         assert_eq!(origin.is_quiet(), Ok(false), "nothing is acknowledged");
     }
@@ -570,7 +579,7 @@ fn the_message_of_a_signal_follows_the_writes_before_it() {
 #[test]
 fn peers_are_not_served_once_what_is_awaited_is_over() {
     let mut origin = origin();
-    let done = origin.transfer(PEER, put(8, Completion::Now));
+    let done = origin.transfer(PEER, &mut put(8, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(origin.wire.calls, [Called::Write, Called::Poll]);
     assert_eq!(origin.network.0.state.polls(), 0, "the wire does not serve");
@@ -581,7 +590,7 @@ fn peers_are_not_served_once_what_is_awaited_is_over() {
 fn operations_are_counted_before_the_wait_for_them_polls() {
     count_operations_in_flight();
     let mut origin = origin();
-    let done = origin.transfer(PEER, put(100, Completion::Now));
+    let done = origin.transfer(PEER, &mut put(100, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(origin.network.0.state.activity().most_in_flight, 2);
 }
@@ -595,7 +604,7 @@ pub(super) fn left_unfinished(
         .issuer((1, "SHMEM_TEST"), || Ok((origin, ())))
         .expect("an issuer");
     let done = issuers.with_origin(&issuer, |origin| {
-        origin.transfer(PEER, put(8, Completion::AtQuiet))
+        origin.transfer(PEER, &mut put(8, Completion::AtQuiet))
     });
     assert_eq!(done, Ok(()));
     (issuers, issuer)

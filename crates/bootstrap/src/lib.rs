@@ -38,5 +38,7 @@ pub use inherited::node_memory;
 pub use managed::{MpiWorld, is_open_mpi_shut_out, mpi_world};
 pub use nodes::NodeMap;
 pub use records::{MAX_RECORD, Records};
-pub use session::{Aborter, JobSession, Joining, aborter_without_session, is_managed};
+pub use session::{
+    Aborter, JobSession, Joining, aborter_without_session, has_launcher, is_managed,
+};
 pub use unix_socket::PeerProcess;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::detect::{self, JoinRoute, Protocol};
+use crate::env;
 use crate::error::Error;
 use crate::inherited::{self, Inherited};
 use crate::link::{Link, Sender};
@@ -411,6 +412,13 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
 pub fn is_managed() -> bool {
     let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
     route.is_ok_and(|route| route != JoinRoute::Alone) || meeting::is_attended()
+}
+
+/// Returns true if the environment shows `oshrun`, another launcher or a meeting, also one that this
+/// process cannot join. Takes nothing from the environment.
+pub fn has_launcher() -> bool {
+    let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
+    lookup(env::SOCKET).is_some() || !matches!(route, Ok(JoinRoute::Alone))
 }
 
 fn lookup(name: &str) -> Option<String> {

@@ -67,4 +67,5 @@ pub mod setup {
     pub use crate::start::connect::path::transport;
     pub use crate::start::diagnose::{Diagnosed, OnThisMachine, diagnose, on_this_machine};
     pub use crate::start::init::{init, init_by_id, init_thread, start_pes};
+    pub use rushmem_bootstrap::has_launcher;
 }

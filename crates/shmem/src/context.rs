@@ -16,7 +16,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 mod sealed {
-    pub trait ContextOptions {
+    pub trait OfContext {
         /// The owner of the context, whose drop destroys it.
         type Owned;
         /// The handle of the runtime.
@@ -27,13 +27,13 @@ mod sealed {
         fn handle(owned: &Self::Owned) -> Self::Handle;
     }
 }
-use sealed::ContextOptions;
+use sealed::OfContext;
 
 /// The options of a context (§9.5.1), as a type.
-pub trait ContextKind: ContextOptions {}
+pub trait ContextKind: OfContext {}
 
 /// A kind of context that a program can create (§9.5.1).
-pub trait Created: ContextOptions<Owned = Owned> {
+pub trait CreatedKind: ContextKind + OfContext<Owned = Owned> {
     /// The value of the standard's argument `options`.
     const OPTIONS: c_long;
 }
@@ -57,7 +57,7 @@ pub struct Serialized;
 #[derive(Clone, Copy, Debug)]
 pub struct Private;
 
-impl ContextOptions for DefaultContext {
+impl OfContext for DefaultContext {
     type Owned = ();
     type Handle = rushmem_runtime::DefaultContext;
     type Threads = ();
@@ -71,7 +71,7 @@ impl ContextKind for DefaultContext {}
 
 macro_rules! created {
     ($($kind:ident, $threads:ty, $options:expr;)*) => {$(
-        impl ContextOptions for $kind {
+        impl OfContext for $kind {
             type Owned = Owned;
             type Handle = ContextHandle;
             type Threads = $threads;
@@ -81,7 +81,7 @@ macro_rules! created {
             }
         }
         impl ContextKind for $kind {}
-        impl Created for $kind {
+        impl CreatedKind for $kind {
             const OPTIONS: c_long = $options;
         }
     )*};
@@ -166,16 +166,34 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 }
 
 /// The expected use of a context (§9.5.1). It is a hint.
+///
+/// ```standalone_crate
+/// let shmem = shmem::init();
+/// let team = shmem.world();
+/// let options = shmem::ContextOptions::new().no_store();
+/// let context = team.context_with::<shmem::Private>(options);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ContextConfig {
-    /// True if the orders and completions of the context need not include stores to memory of other
-    /// PEs by pointers (`SHMEM_CTX_NOSTORE`).
-    pub no_store: bool,
+pub struct ContextOptions {
+    no_store: bool,
 }
 
-impl ContextConfig {
+impl ContextOptions {
+    /// Makes the options of a context about whose use nothing is known.
+    pub fn new() -> ContextOptions {
+        ContextOptions::default()
+    }
+
+    /// The orders and completions of the context need not include stores to memory of other PEs by
+    /// pointers (`SHMEM_CTX_NOSTORE`).
+    #[doc(alias = "SHMEM_CTX_NOSTORE")]
+    pub fn no_store(mut self) -> ContextOptions {
+        self.no_store = true;
+        self
+    }
+
     /// Returns the options of a kind in the standard's form.
-    pub(crate) fn options<K: Created>(self) -> c_long {
+    pub(crate) fn flags<K: CreatedKind>(self) -> c_long {
         K::OPTIONS | if self.no_store { SHMEM_CTX_NOSTORE } else { 0 }
     }
 }
@@ -188,32 +206,48 @@ pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
 /// The expected operations of a session (§9.9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionConfig {
-    /// True if the operations may be sent later, several together (`SHMEM_CTX_SESSION_BATCH`).
-    pub batch: bool,
+pub struct SessionOptions {
+    batch: bool,
+}
+
+impl SessionOptions {
+    /// Makes the options of a session about whose operations nothing is known.
+    pub fn new() -> SessionOptions {
+        SessionOptions::default()
+    }
+
+    /// The operations may be sent later, several together (`SHMEM_CTX_SESSION_BATCH`).
+    #[doc(alias = "SHMEM_CTX_SESSION_BATCH")]
+    pub fn batch(mut self) -> SessionOptions {
+        self.batch = true;
+        self
+    }
+
     /// The expected number of operations (`total_ops` of `shmem_ctx_session_config_t`). The library
     /// does not use it, since a session costs nothing even for one operation.
-    pub total_ops: Option<usize>,
+    pub fn total_ops(self, _number: usize) -> SessionOptions {
+        self
+    }
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Starts a session (`shmem_ctx_session_start`, §9.9.2).
     pub fn session(&self) -> Session<'_, K, L> {
-        self.session_with(SessionConfig::default())
+        self.session_with(SessionOptions::default())
     }
 
-    /// Works as [`session`](Self::session), for operations that `config` describes.
+    /// Works as [`session`](Self::session), for operations that `options` describe.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
     /// # let counters = shmem.array::<shmem::Atomic<u64>>(100);
-    /// let config = shmem::SessionConfig { batch: true, total_ops: Some(100) };
-    /// let session = shmem.session_with(config);
+    /// let options = shmem::SessionOptions::new().batch().total_ops(100);
+    /// let session = shmem.session_with(options);
     /// (0..100).for_each(|i| shmem.inc(counters.at(i), 0));
     /// drop(session);
     /// ```
-    pub fn session_with(&self, config: SessionConfig) -> Session<'_, K, L> {
-        let options = if config.batch {
+    pub fn session_with(&self, options: SessionOptions) -> Session<'_, K, L> {
+        let options = if options.batch {
             SHMEM_CTX_SESSION_BATCH
         } else {
             0

@@ -3,9 +3,25 @@
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
-use rushmem_runtime::amo::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
 use rushmem_runtime::rma;
-use rushmem_runtime::wait::WaitWord;
+
+/// The runtime's traits of words, which no program can name.
+mod sealed {
+    use rushmem_runtime::amo::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
+    use rushmem_runtime::wait::WaitWord;
+
+    pub trait Value: Amo {}
+    impl<T: Amo> Value for T {}
+
+    pub trait Number: AddAmo {}
+    impl<T: AddAmo> Number for T {}
+
+    pub trait Integer: ArithmeticAmo + BitwiseAmo {}
+    impl<T: ArithmeticAmo + BitwiseAmo> Integer for T {}
+
+    pub trait Word: WaitWord {}
+    impl<T: WaitWord> Word for T {}
+}
 
 /// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and
 /// [`Lock`](crate::Lock).
@@ -58,15 +74,15 @@ unsafe impl Element for Signal {}
 
 /// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7,
 /// table 7).
-pub trait AtomicValue: Pod + Amo {}
+pub trait AtomicValue: Pod + sealed::Value {}
 
-impl<T: Pod + Amo> AtomicValue for T {}
+impl<T: Pod + sealed::Value> AtomicValue for T {}
 
 /// The types of atomic sums: those of [`AtomicValue`]. The standard has no sums of floating-point
 /// numbers.
-pub trait AtomicNumber: AtomicValue + AddAmo {}
+pub trait AtomicNumber: AtomicValue + sealed::Number {}
 
-impl<T: AtomicValue + AddAmo> AtomicNumber for T {}
+impl<T: AtomicValue + sealed::Number> AtomicNumber for T {}
 
 /// The types of all atomic operations: integers of 4 and 8 bytes (§9.7, tables 6 and 8, whose
 /// `int32_t` and `int64_t` include the signed ones).
@@ -75,14 +91,14 @@ impl<T: AtomicValue + AddAmo> AtomicNumber for T {}
     label = "not an integer of 4 or 8 bytes",
     note = "floating-point numbers have fetch, set, swap and add alone"
 )]
-pub trait AtomicInteger: AtomicNumber + PartialEq + ArithmeticAmo + BitwiseAmo {}
+pub trait AtomicInteger: AtomicNumber + PartialEq + sealed::Integer {}
 
-impl<T: AtomicNumber + PartialEq + ArithmeticAmo + BitwiseAmo> AtomicInteger for T {}
+impl<T: AtomicNumber + PartialEq + sealed::Integer> AtomicInteger for T {}
 
 /// The types of words that a PE can wait for (OpenSHMEM 1.6, §9.11).
-pub trait Comparable: Pod + WaitWord {}
+pub trait Comparable: Pod + sealed::Word {}
 
-impl<T: Pod + WaitWord> Comparable for T {}
+impl<T: Pod + sealed::Word> Comparable for T {}
 
 /// An element, in a type that the runtime can copy.
 #[derive(Clone, Copy)]

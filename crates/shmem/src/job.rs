@@ -13,7 +13,7 @@ use rushmem_runtime::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_FUNNELED, SHMEM_THREAD_SERIALIZED,
     SHMEM_THREAD_SINGLE, SHMEM_VENDOR_STRING,
 };
-use rushmem_runtime::heap::{self, HeapInfo};
+use rushmem_runtime::heap;
 use rushmem_runtime::{Call, TeamHandle, collectives, setup};
 use std::fmt;
 use std::ops::Deref;
@@ -245,7 +245,12 @@ impl<L: ThreadLevel> Shmem<L> {
     /// # drop(array);
     /// ```
     pub fn heap_info(&self) -> HeapInfo {
-        heap::info(call!("Shmem::heap_info"))
+        let info = heap::info(call!("Shmem::heap_info"));
+        HeapInfo {
+            total: info.total,
+            used: info.used,
+            largest_free: info.largest_free,
+        }
     }
 
     /// Finalizes the library, if this is the last handle (`shmem_finalize`, §9.1.4). Collective over
@@ -267,6 +272,20 @@ impl<L: ThreadLevel> Shmem<L> {
     pub fn global_exit(&self, status: i32) -> ! {
         setup::global_exit(call!("Shmem::global_exit"), status)
     }
+}
+
+/// The symmetric heap of a PE, in bytes (`shmemx_heap_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapInfo {
+    /// The size of the heap: `SHMEM_SYMMETRIC_SIZE` and the bytes that the allocator needs in
+    /// addition, in whole pages.
+    pub total: usize,
+    /// The sum of the sizes of all blocks, as they were requested.
+    pub used: usize,
+    /// The size of a block for which there is room now. One that is up to 32 bytes larger may have
+    /// room, too.
+    pub largest_free: usize,
 }
 
 impl<L: ThreadLevel> Deref for Shmem<L> {

@@ -86,6 +86,7 @@ mod collectives;
 mod context;
 mod element;
 mod job;
+mod launch;
 mod lock;
 mod operator;
 mod panics;
@@ -127,19 +128,21 @@ mod waiting;
 pub use bytemuck;
 pub use collectives::Blocks;
 pub use context::{
-    Context, ContextConfig, ContextKind, DefaultContext, Private, Serialized, Session,
-    SessionConfig, Shared,
+    Context, ContextKind, ContextOptions, CreatedKind, DefaultContext, Private, Serialized,
+    Session, SessionOptions, Shared,
 };
 pub use element::{
     Atomic, AtomicInteger, AtomicNumber, AtomicValue, Comparable, Element, PlainData, Signal,
 };
-pub use job::{NAME, Shmem, ThreadLevelError, VERSION, forward_events, init, init_thread};
+pub use job::{
+    HeapInfo, NAME, Shmem, ThreadLevelError, VERSION, forward_events, init, init_thread,
+};
+pub use launch::{JobStatus, launch};
 pub use lock::{Lock, LockGuard};
 pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
 pub use request::CollectiveRequest;
 pub use rma::{Destination, Source};
-pub use rushmem_runtime::combine::{Arithmetic, Complex};
-pub use rushmem_runtime::heap::HeapInfo;
+pub use rushmem_runtime::combine::Complex;
 pub use scope::Scope;
 pub use signal::SignalOp;
 pub use split::SplitError;
@@ -148,7 +151,7 @@ pub use symmetric::array::{OutOfMemory, SymArray};
 pub use symmetric::boxed::SymBox;
 pub use symmetric::statics::SymStatic;
 pub use symmetric::view::{AsElement, AsElements, SymRef, SymSlice};
-pub use team::{Team, TeamConfig, TooManyContexts};
+pub use team::{Team, TeamOptions, TooManyContexts};
 pub use thread_level::{Funneled, Multiple, Single, ThreadLevel};
 pub use transfer::Transfer;
 pub use unique_id::{UniqueId, UniqueIdError, UniqueIdJob};

@@ -3,7 +3,7 @@
 
 use crate::job::c_number;
 use crate::panics::mistake;
-use crate::team::{Team, TeamConfig};
+use crate::team::{Team, TeamOptions};
 use crate::thread_level::ThreadLevel;
 use core::ffi::c_int;
 use rushmem_runtime::TeamHandle;
@@ -39,7 +39,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         stride: isize,
         size: usize,
     ) -> Result<Option<Team<'s, L>>, SplitError> {
-        self.split_strided_with(TeamConfig::default(), start, stride, size)
+        self.split_strided_with(TeamOptions::new(), start, stride, size)
     }
 
     /// Works as [`split_strided`](Self::split_strided), for the use of the team that `config`
@@ -49,7 +49,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// As for [`split_strided`](Self::split_strided).
     pub fn split_strided_with(
         &self,
-        config: TeamConfig,
+        config: TeamOptions,
         start: usize,
         stride: isize,
         size: usize,
@@ -69,7 +69,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// If `xrange` is 0, or there are too many teams.
     #[doc(alias = "shmem_team_split_2d")]
     pub fn split_2d(&self, xrange: usize) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
-        self.split_2d_with(xrange, TeamConfig::default(), TeamConfig::default())
+        self.split_2d_with(xrange, TeamOptions::new(), TeamOptions::new())
     }
 
     /// Works as [`split_2d`](Self::split_2d), for the uses of the row and of the column that
@@ -80,8 +80,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     pub fn split_2d_with(
         &self,
         xrange: usize,
-        xaxis: TeamConfig,
-        yaxis: TeamConfig,
+        xaxis: TeamOptions,
+        yaxis: TeamOptions,
     ) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
         let (call, parent) = (call!("Team::split_2d"), self.handle());
         let made = team::split_2d(call, parent, c_number(xrange), hint(xaxis), hint(yaxis));
@@ -176,7 +176,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     }
 }
 
-fn hint(config: TeamConfig) -> team::TeamConfig {
+fn hint(config: TeamOptions) -> team::TeamConfig {
     team::TeamConfig {
         num_contexts: c_int::try_from(config.contexts).unwrap_or(c_int::MAX),
     }

@@ -1,6 +1,6 @@
 //! Teams (OpenSHMEM 1.6, §9.4): groups of PEs that number themselves from 0.
 
-use crate::context::{Context, ContextConfig, ContextKind, Created, Owned};
+use crate::context::{Context, ContextKind, ContextOptions, CreatedKind, Owned};
 use crate::panics::mistake;
 use crate::thread_level::{Single, ThreadLevel, Threads};
 use rushmem_runtime::team;
@@ -74,10 +74,10 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 
     /// Returns the configuration that was requested when the team was split off
     /// (`shmem_team_get_config`, §9.4.4).
-    pub fn config(&self) -> TeamConfig {
+    pub fn config(&self) -> TeamOptions {
         let config = team::config(call!("Team::config"), self.handle);
-        TeamConfig {
-            contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32),
+        TeamOptions {
+            contexts: config.map_or(0, |config| config.num_contexts.max(0) as usize),
         }
     }
 
@@ -108,24 +108,14 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// Creates a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
     /// collective. Panics if there are too many.
     #[track_caller]
-    pub fn context<K: ContextKind + Created>(&self) -> Context<'_, K, L> {
-        self.context_with(ContextConfig::default())
+    pub fn context<K: CreatedKind>(&self) -> Context<'_, K, L> {
+        self.context_with(ContextOptions::default())
     }
 
-    /// Works as [`context`](Self::context), for the use that `config` describes (§9.5.1).
-    ///
-    /// ```standalone_crate
-    /// let shmem = shmem::init();
-    /// let team = shmem.world();
-    /// let config = shmem::ContextConfig { no_store: true };
-    /// let context = team.context_with::<shmem::Private>(config);
-    /// ```
+    /// Works as [`context`](Self::context), for the use that `options` describe (§9.5.1).
     #[track_caller]
-    pub fn context_with<K: ContextKind + Created>(
-        &self,
-        config: ContextConfig,
-    ) -> Context<'_, K, L> {
-        match self.try_context_with(config) {
+    pub fn context_with<K: CreatedKind>(&self, options: ContextOptions) -> Context<'_, K, L> {
+        match self.try_context_with(options) {
             Ok(context) => context,
             Err(error) => mistake!(call!("Team::context"), "{error}"),
         }
@@ -135,10 +125,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ///
     /// # Errors
     /// If this PE has 65,536 contexts already, besides the default one.
-    pub fn try_context<K: ContextKind + Created>(
-        &self,
-    ) -> Result<Context<'_, K, L>, TooManyContexts> {
-        self.try_context_with(ContextConfig::default())
+    pub fn try_context<K: CreatedKind>(&self) -> Result<Context<'_, K, L>, TooManyContexts> {
+        self.try_context_with(ContextOptions::default())
     }
 
     /// Works as [`context_with`](Self::context_with), but returns an error if there are too many
@@ -146,21 +134,34 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ///
     /// # Errors
     /// As for [`try_context`](Self::try_context).
-    pub fn try_context_with<K: ContextKind + Created>(
+    pub fn try_context_with<K: CreatedKind>(
         &self,
-        config: ContextConfig,
+        options: ContextOptions,
     ) -> Result<Context<'_, K, L>, TooManyContexts> {
-        let made = ctx::create(call!("Team::context"), self.handle, config.options::<K>());
+        let made = ctx::create(call!("Team::context"), self.handle, options.flags::<K>());
         made.map(|handle| Context::new(Owned(handle)))
-            .ok_or(TooManyContexts)
+            .ok_or(TooManyContexts(()))
     }
 }
 
 /// The expected use of a team (`shmem_team_config_t`, §9.4.3). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TeamConfig {
-    /// The number of contexts that a PE will have on the team at the same time.
-    pub contexts: u32,
+pub struct TeamOptions {
+    pub(crate) contexts: usize,
+}
+
+impl TeamOptions {
+    /// Makes the options of a team about whose use nothing is known.
+    pub fn new() -> TeamOptions {
+        TeamOptions::default()
+    }
+
+    /// A PE will have this number of contexts on the team at the same time (`num_contexts`).
+    #[doc(alias = "num_contexts")]
+    pub fn contexts(mut self, number: usize) -> TeamOptions {
+        self.contexts = number;
+        self
+    }
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
@@ -182,7 +183,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
 /// The error of a PE that already has as many contexts as it can have (§9.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyContexts;
+pub struct TooManyContexts(());
 
 impl fmt::Display for TooManyContexts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -69,7 +69,7 @@ impl fmt::Debug for UniqueId {
 
 /// The error for a text that is too long for a unique id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UniqueIdError;
+pub struct UniqueIdError(());
 
 impl fmt::Display for UniqueIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,7 +86,7 @@ impl FromStr for UniqueId {
     /// [`UniqueIdJob::init`] only.
     fn from_str(text: &str) -> Result<UniqueId, UniqueIdError> {
         let mut bytes = [0; setup::UNIQUE_ID_BYTES];
-        let room = bytes.get_mut(..text.len()).ok_or(UniqueIdError)?;
+        let room = bytes.get_mut(..text.len()).ok_or(UniqueIdError(()))?;
         room.copy_from_slice(text.as_bytes());
         Ok(UniqueId(bytes))
     }

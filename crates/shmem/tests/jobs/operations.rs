@@ -1,6 +1,6 @@
 //! Strided transfers, sets of elements to wait for, locks, contexts and splits of teams.
 
-use shmem::{Atomic, Cmp, Lock, Multiple, Private, Serialized, Shared, Strides, TeamConfig};
+use shmem::{Atomic, Cmp, Lock, Multiple, Private, Serialized, Shared, Strides, TeamOptions};
 
 const PES: [usize; 4] = [1, 2, 4, 7];
 
@@ -192,7 +192,7 @@ shmem::test!(teams_are_split, pes = [1, 4, 6], |shmem| {
     let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let world = shmem.world();
     assert!(world.split_strided(0, 1, n + 1).is_err() && world.split_2d(0).is_err());
-    let config = TeamConfig { contexts: 3 };
+    let config = TeamOptions::new().contexts(3);
     let even = world
         .split_strided_with(config, 0, 2, n.div_ceil(2))
         .expect("there are such PEs");

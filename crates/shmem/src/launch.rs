@@ -1,0 +1,327 @@
+//! Programs that start themselves as the PEs of a job, without a launcher.
+
+use crate::job::{Shmem, init};
+use crate::panics::mistake;
+use crate::unique_id::UniqueId;
+use rushmem_runtime::{Call, setup};
+use rustix::process::{
+    Pid, Signal, getppid, kill_process, set_parent_process_death_signal, test_kill_process,
+};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::fs::metadata;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, Termination, exit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The variable that names the process that has started this PE.
+const LAUNCHED_BY: &str = "SHMEM_LAUNCHED_BY";
+/// The interval at which the process that started the PEs looks for those that have ended, and for
+/// signals.
+const GLANCE: Duration = Duration::from_millis(2);
+/// The time that PEs have to end after one of them has failed: the library ends them, with its
+/// messages, within less.
+const GRACE: Duration = Duration::from_secs(3);
+/// The time that output may come after the last PE has ended: a process that a PE has left behind
+/// may have the pipe open.
+const LATE_OUTPUT: Duration = Duration::from_secs(1);
+/// The maximum number of bytes of a line that is printed as a whole.
+const LINE_BYTES: u64 = 1 << 20;
+
+/// The end of a job that [`launch`] has started. As the result of `main` it is the exit status of
+/// the process: that of the first PE that failed, or 128 and the number of the signal that killed
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the job may have failed; return its status from `main`"]
+pub struct JobStatus(ExitStatus);
+
+impl JobStatus {
+    /// Returns true if all PEs have succeeded.
+    pub fn success(self) -> bool {
+        self.0.success()
+    }
+
+    /// Returns the status of the first PE that failed, or that of a success.
+    pub fn status(self) -> ExitStatus {
+        self.0
+    }
+}
+
+impl Termination for JobStatus {
+    fn report(self) -> ExitCode {
+        let killed_by = self.0.signal().map(|signal| 128 + signal);
+        let code = self.0.code().or(killed_by).unwrap_or(1);
+        ExitCode::from(u8::try_from(code).unwrap_or(1))
+    }
+}
+
+/// Runs this program as a job of `n` PEs, each of which calls `program`: the code before this call
+/// runs in each PE, too, and must not print or write anything. The standard has no such routine.
+///
+/// The program is started again `n` times, with the same arguments, directory and environment, on
+/// this machine. Each of these processes calls `main`, comes to this call, initializes the library
+/// and calls `program`, and then exits; so the code after this call runs in this process alone,
+/// which is no PE. Meanwhile this process prints the lines of the PEs, passes SIGINT and SIGTERM on
+/// to them, and waits for them. PE 0 has its standard input. If this process is killed, the PEs are,
+/// too.
+///
+/// Started by `oshrun` or another launcher, the process is a PE of that job, and starts no others.
+///
+/// ```standalone_crate,no_run
+/// fn main() -> shmem::JobStatus {
+///     shmem::launch(4, |shmem| {
+///         let sum = shmem.world().all_reduce(shmem.my_pe(), shmem::Sum);
+///         println!("PE {} of {}: the sum is {sum}", shmem.my_pe(), shmem.n_pes());
+///     })
+/// }
+/// ```
+///
+/// # Panics
+/// If `n` is 0, if this process has called it before, if the thread is not the one of `main` (a test
+/// is a [`shmem::test!`](crate::test!) instead), if the program's file was deleted or replaced since
+/// the start of this process, or if processes cannot be started. Under a launcher the job ends with
+/// a message if it has another number of PEs.
+#[track_caller]
+pub fn launch(n: usize, program: impl FnOnce(Shmem)) -> JobStatus {
+    static CALLED: AtomicBool = AtomicBool::new(false);
+    let call = call!("shmem::launch");
+    if n == 0 {
+        mistake!(call, "argument n is 0; a job has at least one PE");
+    }
+    if let Some(name) = thread::current().name().filter(|&name| name != "main") {
+        mistake!(
+            call,
+            "called in the thread {name}; call it in main, and use shmem::test! for a test that runs as a job"
+        );
+    }
+    if CALLED.swap(true, Relaxed) {
+        mistake!(
+            call,
+            "called for the second time in this process; a program is one job: pass all of its work to the first call"
+        );
+    }
+    if setup::has_launcher() {
+        run_pe(call, n, program);
+    }
+    match LaunchedJob::start(call, n).and_then(LaunchedJob::wait) {
+        Ok(status) => JobStatus(status),
+        Err(error) => mistake!(call, "{error}"),
+    }
+}
+
+/// Runs `program` as a PE, and exits.
+fn run_pe(call: Call, n: usize, program: impl FnOnce(Shmem)) -> ! {
+    end_with_starter();
+    let shmem = init();
+    let n_pes = shmem.n_pes();
+    if n_pes != n {
+        call.fail(format_args!(
+            "argument n is {n}, but the launcher has started {n_pes} PEs; start {n} PEs, or pass the number that it starts"
+        ));
+    }
+    program(shmem);
+    exit(0)
+}
+
+/// From now on, the kernel kills this PE if the process that has started it ends. A process that
+/// this PE starts has another parent, and is not concerned.
+fn end_with_starter() {
+    let starter = std::env::var(LAUNCHED_BY).ok();
+    let Some(starter) = starter.and_then(|pid| Pid::from_raw(pid.parse().ok()?)) else {
+        return;
+    };
+    if getppid() == Some(starter) {
+        // Without this the job works, too.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
+    if getppid() != Some(starter) && test_kill_process(starter).is_err() {
+        // It has ended before the call.
+        exit(1);
+    }
+}
+
+/// The processes that this one has started.
+struct LaunchedJob {
+    /// Those that have not ended.
+    running: Vec<Child>,
+    /// The status of the first one that failed, and when.
+    failure: Option<(ExitStatus, Instant)>,
+    /// Is disconnected when all output is printed.
+    printed: Receiver<()>,
+    signals: Vec<PassedSignal>,
+}
+
+/// A signal that this process passes on while its PEs run.
+struct PassedSignal {
+    signal: Signal,
+    has_come: Arc<AtomicBool>,
+    /// True once the job is over: the signal does again what it does by default.
+    is_over: Arc<AtomicBool>,
+}
+
+impl PassedSignal {
+    fn new(number: i32, signal: Signal) -> io::Result<PassedSignal> {
+        let (has_come, is_over) = (Arc::default(), Arc::default());
+        flag::register_conditional_default(number, Arc::clone(&is_over))?;
+        flag::register(number, Arc::clone(&has_come))?;
+        Ok(PassedSignal {
+            signal,
+            has_come,
+            is_over,
+        })
+    }
+}
+
+impl LaunchedJob {
+    fn start(call: Call, n: usize) -> io::Result<LaunchedJob> {
+        let file = file_of_program()?;
+        let id = UniqueId::new()?;
+        let (sender, printed) = channel();
+        let mut job = LaunchedJob {
+            running: Vec::new(),
+            failure: None,
+            printed,
+            signals: vec![
+                PassedSignal::new(SIGINT, Signal::INT)?,
+                PassedSignal::new(SIGTERM, Signal::TERM)?,
+            ],
+        };
+        for rank in 0..n {
+            let mut command = Command::new(&file);
+            command
+                .args(std::env::args_os().skip(1))
+                .env("SHMEM_JOB", id.to_string())
+                .env("SHMEM_RANK", rank.to_string())
+                .env("SHMEM_SIZE", n.to_string())
+                .env(LAUNCHED_BY, std::process::id().to_string())
+                .stdin(if rank == 0 {
+                    Stdio::inherit()
+                } else {
+                    Stdio::null()
+                })
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            let started = command.spawn().and_then(|mut pe| {
+                print_lines(pe.stdout.take(), io::stdout, &sender)?;
+                print_lines(pe.stderr.take(), io::stderr, &sender)?;
+                Ok(pe)
+            });
+            match started {
+                Ok(pe) => job.running.push(pe),
+                Err(error) => {
+                    job.kill();
+                    let why = format!(
+                        "process {rank} of {n} cannot be started: {error}; {call} needs a process for each PE"
+                    );
+                    return Err(io::Error::new(error.kind(), why));
+                }
+            }
+        }
+        Ok(job)
+    }
+
+    /// Waits until all PEs have ended and their output is printed.
+    fn wait(mut self) -> io::Result<ExitStatus> {
+        while !self.running.is_empty() {
+            self.pass_signals();
+            self.collect_ended()?;
+            if self.failure.is_some_and(|(_, at)| at.elapsed() > GRACE) {
+                self.kill();
+            }
+            thread::sleep(GLANCE);
+        }
+        for signal in &self.signals {
+            signal.is_over.store(true, Relaxed);
+        }
+        while self.printed.recv_timeout(LATE_OUTPUT) == Ok(()) {}
+        Ok(self
+            .failure
+            .map_or(ExitStatus::default(), |(status, _)| status))
+    }
+
+    fn pass_signals(&self) {
+        for PassedSignal {
+            signal, has_come, ..
+        } in &self.signals
+        {
+            if has_come.swap(false, Relaxed) {
+                for pe in &self.running {
+                    // One that has ended in the meantime needs no signal.
+                    let _ = kill_process(Pid::from_child(pe), *signal);
+                }
+            }
+        }
+    }
+
+    fn collect_ended(&mut self) -> io::Result<()> {
+        let mut still = Vec::with_capacity(self.running.len());
+        for mut pe in self.running.drain(..) {
+            match pe.try_wait()? {
+                None => still.push(pe),
+                Some(status) if status.success() => {}
+                Some(status) => {
+                    self.failure.get_or_insert((status, Instant::now()));
+                }
+            }
+        }
+        self.running = still;
+        Ok(())
+    }
+
+    fn kill(&mut self) {
+        for pe in &mut self.running {
+            // It may have ended already.
+            let _ = pe.kill();
+        }
+    }
+}
+
+/// Returns the file of this program. Another file at its path, or none, is an error: the PEs would
+/// be another program.
+fn file_of_program() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    let own = metadata("/proc/self/exe")?;
+    let is_same =
+        metadata(&path).is_ok_and(|file| (file.dev(), file.ino()) == (own.dev(), own.ino()));
+    if is_same {
+        return Ok(path);
+    }
+    let path = path.to_string_lossy();
+    let path = path.trim_end_matches(" (deleted)");
+    Err(io::Error::other(format!(
+        "the program's file {path} was deleted or replaced since this process has started; start the program again"
+    )))
+}
+
+/// Prints what comes from `pipe` by whole lines, so that lines of PEs are not mixed, in a thread that
+/// has a clone of `sender` until the end.
+fn print_lines<W: Write + 'static>(
+    pipe: Option<impl Read + Send + 'static>,
+    output: fn() -> W,
+    sender: &Sender<()>,
+) -> io::Result<()> {
+    let (Some(pipe), sender) = (pipe, sender.clone()) else {
+        return Ok(());
+    };
+    thread::Builder::new().spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        let mut line = Vec::new();
+        while let Ok(1..) = pipe.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line) {
+            if line.last() != Some(&b'\n') {
+                line.push(b'\n');
+            }
+            // If the output is closed or full, the line is lost and the job goes on.
+            let _ = output().write_all(&line);
+            line.clear();
+        }
+        drop(sender);
+    })?;
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Programs that start themselves as the PEs of a job, with `shmem::launch`.
+//!
+//! This program is the one that is started, too: each test runs it with the name of a case.
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Output, Stdio, Termination};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use shmem::{JobStatus, Shmem, Sum};
+use testkit::{Job, Test};
+
+const CASE: &str = "LAUNCH_CASE";
+/// The time limit of a job.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn report(shmem: &Shmem) {
+    let sum = shmem.world().all_reduce(shmem.my_pe(), Sum);
+    let argument = std::env::args().nth(1).unwrap_or_default();
+    println!(
+        "PE {} of {}: {sum} {argument}",
+        shmem.my_pe(),
+        shmem.n_pes()
+    );
+}
+
+/// Runs as the program of a case.
+fn program(case: &str) -> JobStatus {
+    match case {
+        "work" => {
+            let status = shmem::launch(4, |shmem| report(&shmem));
+            println!("after {}", status.success());
+            status
+        }
+        "lines" => shmem::launch(4, |shmem| {
+            for _ in 0..20 {
+                print!("PE {} ", shmem.my_pe());
+                std::io::stdout().flush().expect("a pipe");
+                shmem.barrier_all();
+                println!("ends");
+            }
+        }),
+        "panic" => shmem::launch(4, |shmem| {
+            assert_ne!(shmem.my_pe(), 2, "on request");
+            shmem.barrier_all();
+        }),
+        "exit" => shmem::launch(3, |shmem| {
+            if shmem.my_pe() == 1 {
+                std::process::exit(7);
+            }
+            shmem.barrier_all();
+        }),
+        "nobody" => shmem::launch(0, |_| ()),
+        "twice" => {
+            assert!(shmem::launch(2, |_| ()).success());
+            shmem::launch(2, |_| ())
+        }
+        "nested" => shmem::launch(2, |_| {
+            let _ = shmem::launch(2, |_| ());
+        }),
+        "thread" => std::thread::Builder::new()
+            .name("tests::mine".into())
+            .spawn(|| shmem::launch(2, |_| ()))
+            .expect("a thread")
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        "deleted" => {
+            fs::remove_file(std::env::current_exe().expect("a path")).expect("it is a copy");
+            shmem::launch(2, |_| ())
+        }
+        "endless" => shmem::launch(3, |shmem| {
+            shmem.barrier_all();
+            println!("{}", std::process::id());
+            sleep(LIMIT);
+        }),
+        other => unreachable!("there is no case {other}"),
+    }
+}
+
+fn this() -> PathBuf {
+    std::env::current_exe().expect("a test program knows its path")
+}
+
+fn command(case: &str, file: PathBuf) -> Command {
+    let mut command = Command::new(file);
+    command.arg("argument").env(CASE, case);
+    command
+}
+
+fn run(case: &str) -> Output {
+    command(case, this()).output().expect("it starts")
+}
+
+#[track_caller]
+fn is_refused(output: &Output, words: &str) {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains(words), "no {words:?} in\n{printed}");
+    assert!(!output.status.success(), "{output:?}");
+}
+
+/// Starts the endless case, and returns it with the processes of its PEs.
+fn start_endless() -> (Child, Vec<Pid>) {
+    let mut child = command("endless", this())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let pid = |line: String| Pid::from_raw(line.parse().ok()?);
+    let pes = lines.map_while(Result::ok).filter_map(pid).take(3);
+    let pes = pes.collect();
+    (child, pes)
+}
+
+#[track_caller]
+fn are_gone(pes: &[Pid], limit: Duration) {
+    assert_eq!(pes.len(), 3);
+    let start = Instant::now();
+    while pes.iter().any(|&pe| test_kill_process(pe).is_ok()) {
+        assert!(start.elapsed() < limit, "a PE is left of {pes:?}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn a_program_runs_as_a_job() {
+    let output = run("work");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines.pop(), Some("after true"), "{output:?}");
+    lines.sort_unstable();
+    let expected = (0..4).map(|pe| format!("PE {pe} of 4: 6 argument"));
+    assert!(
+        expected.eq(lines.iter().map(|line| line.to_string())),
+        "{output:?}"
+    );
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{output:?}"
+    );
+}
+
+fn lines_of_pes_are_not_mixed() {
+    let output = run("lines");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    for pe in 0..4 {
+        let line = format!("PE {pe} ends");
+        let count = printed.lines().filter(|printed| *printed == line).count();
+        assert_eq!(count, 20, "{printed}");
+    }
+}
+
+fn the_status_is_that_of_the_first_pe_that_fails() {
+    let output = run("panic");
+    is_refused(&output, "PE 2: a panic:");
+    assert_eq!(output.status.code(), Some(101), "{output:?}");
+    assert_eq!(run("exit").status.code(), Some(7));
+}
+
+fn what_cannot_be_started_is_refused() {
+    is_refused(&run("nobody"), "argument n is 0; a job has at least one PE");
+    is_refused(&run("twice"), "called for the second time in this process");
+    is_refused(&run("nested"), "called for the second time in this process");
+    is_refused(
+        &run("thread"),
+        "called in the thread tests::mine; call it in main, and use shmem::test!",
+    );
+    let copy = std::env::temp_dir().join(format!("launch-{}", std::process::id()));
+    fs::copy(this(), &copy).expect("a copy");
+    let output = command("deleted", copy).output().expect("it starts");
+    is_refused(
+        &output,
+        "was deleted or replaced since this process has started",
+    );
+}
+
+fn signals_are_passed_on() {
+    for (signal, number) in [(Signal::TERM, 15), (Signal::INT, 2)] {
+        let (mut child, pes) = start_endless();
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        let status = child.wait().expect("it is our child");
+        assert_eq!(status.code(), Some(128 + number), "{status}");
+        are_gone(&pes, Duration::from_secs(2));
+    }
+}
+
+fn nothing_remains_of_a_program_that_is_killed() {
+    let (mut child, pes) = start_endless();
+    child.kill().expect("it runs");
+    let status = child.wait().expect("it is our child");
+    assert_eq!(status.signal(), Some(9));
+    are_gone(&pes, Duration::from_secs(2));
+}
+
+fn under_a_launcher_it_is_a_pe() {
+    let outcome = Job::new(this()).n(4).env(CASE, "work").run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    assert_eq!(outcome.stdout.matches(" of 4: 6").count(), 4, "{outcome}");
+    let outcome = Job::new(this()).n(2).env(CASE, "work").run();
+    let words = "argument n is 4, but the launcher has started 2 PEs; start 4 PEs, or pass";
+    assert!(
+        outcome.code() != 0 && outcome.stderr.contains(words),
+        "{outcome}"
+    );
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    if let Ok(case) = std::env::var(CASE) {
+        return Ok(program(&case).report());
+    }
+    let tests: [(&str, fn()); 7] = [
+        ("a_program_runs_as_a_job", a_program_runs_as_a_job),
+        ("lines_of_pes_are_not_mixed", lines_of_pes_are_not_mixed),
+        (
+            "the_status_is_that_of_the_first_pe_that_fails",
+            the_status_is_that_of_the_first_pe_that_fails,
+        ),
+        (
+            "what_cannot_be_started_is_refused",
+            what_cannot_be_started_is_refused,
+        ),
+        ("signals_are_passed_on", signals_are_passed_on),
+        (
+            "nothing_remains_of_a_program_that_is_killed",
+            nothing_remains_of_a_program_that_is_killed,
+        ),
+        ("under_a_launcher_it_is_a_pe", under_a_launcher_it_is_a_pe),
+    ];
+    let tests = tests.map(|(name, test)| Test::new(name.to_owned(), test));
+    Ok(testkit::run(tests.into()))
+}

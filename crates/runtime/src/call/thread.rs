@@ -112,7 +112,8 @@ pub(crate) fn is_alone() -> bool {
 }
 
 /// Adds to a counter, without a locked instruction if the thread is alone in the library. Returns
-/// the former value.
+/// the former value. Four locked additions would make an 8-byte put with `SHMEM_STATS` take 6 ns
+/// more, beside the 4 ns of one without.
 #[inline(always)]
 pub(crate) fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     if !is_alone {

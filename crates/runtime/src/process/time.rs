@@ -10,7 +10,8 @@ pub(crate) fn nanoseconds() -> u64 {
 }
 
 /// Returns the time in nanoseconds at the last tick of the kernel, which was a few milliseconds ago
-/// at most. Takes an eighth of the time of [`nanoseconds`].
+/// at most. Takes an eighth of the time of [`nanoseconds`]: with that or the time-stamp counter, an
+/// 8-byte put whose write is recorded takes 20 ns more.
 pub(crate) fn coarse_nanoseconds() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -31,7 +32,8 @@ pub(crate) use time_stamp::fast_nanoseconds;
 #[cfg(target_arch = "x86_64")]
 mod time_stamp {
     //! The time by the time-stamp counter of the processor, which takes a third of the time of
-    //! reading the clock.
+    //! reading the clock: an 8-byte put in a trace would take 20 ns more with the clock, 50 ns with it
+    //! at both ends of the record.
     //!
     //! The rate of the counter is computed from the last two reads of the clock by the thread. The
     //! rate is used for as long as the two reads were apart, at most about a millisecond, so that

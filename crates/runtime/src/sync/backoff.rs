@@ -146,7 +146,7 @@ impl Pauses {
     /// Returns the pauses of a wait that begins.
     pub fn begin() -> Pauses {
         let is_oversubscribed = job::known().is_some_and(|job| job.is_oversubscribed);
-        Pauses(Backoff::new(Polled::Network, is_oversubscribed))
+        Pauses(Backoff::new(polled(), is_oversubscribed))
     }
 
     /// Pauses after a test that was not successful: at first for a moment, later for a nap, since
@@ -176,6 +176,14 @@ fn is_in_background() -> bool {
     thread::has_requests() && thread::request_call().is_some()
 }
 
+/// Returns what a waiting thread polls.
+fn polled() -> Polled {
+    match network::is_open() {
+        true => Polled::Network,
+        false => Polled::Words,
+    }
+}
+
 /// Repeats `ready` until it returns true. If a network is open, also makes progress on it while the
 /// thread polls, and sleeps in it.
 #[inline(never)]
@@ -186,10 +194,7 @@ fn wait(
     mut ready: impl FnMut() -> bool,
 ) {
     let is_on_word = matches!(sleep, Sleep::OnWord(_));
-    let polled = match network::is_open() && !is_on_word {
-        true => Polled::Network,
-        false => Polled::Words,
-    };
+    let polled = if is_on_word { Polled::Words } else { polled() };
     let poll = || polled == Polled::Network && network::progress();
     let mut backoff = Backoff::new(
         polled,

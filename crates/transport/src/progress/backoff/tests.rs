@@ -41,13 +41,17 @@ fn a_waiter_that_keeps_its_peer_from_running_yields_after_each_poll() {
 }
 
 #[test]
-fn a_waiter_that_shares_its_cpu_with_a_thread_that_computes_sleeps_at_once() {
-    for polled in [Polled::Words, Polled::Network] {
-        for is_oversubscribed in [false, true] {
-            let mut backoff = Backoff::new(polled, is_oversubscribed);
-            backoff.share_cpu(CpuSharing::Computing);
-            assert_eq!(backoff.pause(false), Pause::Sleep);
-        }
+fn a_waiter_that_shares_its_cpu_with_a_thread_that_computes_sleeps_and_does_not_yield() {
+    for (polled, is_oversubscribed, spins) in [
+        (Polled::Words, false, LOADS_PER_YIELD - 1),
+        (Polled::Words, true, 0),
+        (Polled::Network, false, 0),
+        (Polled::Network, true, 0),
+    ] {
+        let mut backoff = Backoff::new(polled, is_oversubscribed);
+        backoff.share_cpu(CpuSharing::Computing);
+        assert_eq!(polls_before_sleep(&mut backoff), [spins, 0]);
+        assert_eq!(backoff.pause(false), Pause::Sleep);
     }
 }
 

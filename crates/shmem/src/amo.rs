@@ -34,6 +34,7 @@ macro_rules! operations {
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Returns the value of `source` on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
+    #[doc(alias = "shmem_atomic_fetch")]
     #[inline]
     #[track_caller]
     pub fn fetch<'a, T: AtomicValue>(&self, source: impl AsElement<'a, Atomic<T>>, pe: usize) -> T {
@@ -107,6 +108,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// Adds 1 to `dest` on `pe` (`shmem_atomic_inc`, §9.7.1.6).
+    #[doc(alias = "shmem_atomic_inc")]
     #[inline]
     #[track_caller]
     pub fn inc<'a, T: AtomicInteger>(&self, dest: impl AsElement<'a, Atomic<T>>, pe: usize) {
@@ -114,6 +116,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// Adds 1 to `dest` on `pe`, and returns the old value (`shmem_atomic_fetch_inc`, §9.7.1.5).
+    #[doc(alias = "shmem_atomic_fetch_inc")]
     #[inline]
     #[track_caller]
     pub fn fetch_inc<'a, T: AtomicInteger>(

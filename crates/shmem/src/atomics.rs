@@ -24,6 +24,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// let mine = shmem.fetch_inc(&ticket, 0);
     /// assert!((100..100 + shmem.n_pes() as u64).contains(&mine));
     /// ```
+    #[doc(alias = "shmem_malloc")]
     #[track_caller]
     pub fn atomic<T: AtomicValue>(&self, value: T) -> SymBox<'_, Atomic<T>> {
         let one = self.zeroed();
@@ -43,6 +44,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// shmem.fetch_all(&mut seen, &least, 0);
     /// assert_eq!(seen, [i64::MAX; 4]);
     /// ```
+    #[doc(alias = "shmem_malloc")]
     #[track_caller]
     pub fn atomics<T: AtomicValue>(&self, values: &[T]) -> SymArray<'_, Atomic<T>> {
         let array = self.array(values.len());
@@ -56,6 +58,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Fetches the values of the elements on `pe`, which may be this PE, to `dest`, which must have
     /// the same length (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes all operations
     /// issued on this context.
+    #[doc(alias = "shmem_atomic_fetch_nbi")]
     #[track_caller]
     pub fn fetch_all<'a, T: AtomicValue>(
         &self,
@@ -85,6 +88,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// # let fetched = shmem.fetch(counters.at(2), shmem.my_pe());
     /// # assert!(shmem.my_pe() + 1 < shmem.n_pes() || fetched == 3);
     /// ```
+    #[doc(alias = "shmem_atomic_set")]
     #[track_caller]
     pub fn set_all<'a, T: AtomicValue>(
         &self,
@@ -107,6 +111,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// shmem.set_each(&counters, 7, shmem.my_pe());
     /// assert_eq!(shmem.fetch(counters.at(1), shmem.my_pe()), 7);
     /// ```
+    #[doc(alias = "shmem_atomic_set")]
     #[track_caller]
     pub fn set_each<'a, T: AtomicValue>(
         &self,

@@ -12,7 +12,7 @@
 use crate::operator::Operator;
 use crate::panics::mistake;
 use crate::rma::require_same_length;
-use crate::strided::Strides;
+use crate::strided::{Strides, require_in_span};
 use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
@@ -384,45 +384,6 @@ pub(crate) fn require_apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: S
             "arguments dest and source overlap; pass the same elements for both, or elements that do not overlap"
         )
     }
-}
-
-/// Panics unless `nblocks` blocks of `bsize` elements, `stride` elements
-/// apart, fit into an array of `len` elements without overlap.
-#[inline]
-#[track_caller]
-pub(crate) fn require_in_span(
-    call: Call,
-    argument: &'static str,
-    len: usize,
-    stride: usize,
-    bsize: usize,
-    nblocks: usize,
-) {
-    if nblocks == 0 || bsize == 0 {
-        return;
-    }
-    let end = stride.saturating_mul(nblocks - 1).saturating_add(bsize);
-    if stride == 0 || stride < bsize || stride > isize::MAX as usize || end > len {
-        beyond(call, argument, len, stride, bsize, nblocks);
-    }
-}
-
-#[cold]
-#[inline(never)]
-#[track_caller]
-fn beyond(
-    call: Call,
-    argument: &'static str,
-    len: usize,
-    stride: usize,
-    bsize: usize,
-    nblocks: usize,
-) -> ! {
-    mistake!(
-        call,
-        "argument {argument} has {len} elements, in which {nblocks} blocks of {bsize} that are \
-         {stride} elements apart do not lie one after the other; make it larger, or the stride at least {bsize} and fitting"
-    )
 }
 
 #[cold]

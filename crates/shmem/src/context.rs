@@ -139,6 +139,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Orders the puts, atomic operations and signals issued on this context so far before those
     /// issued later to the same PE (`shmem_ctx_fence`, §9.12.1).
+    #[doc(alias = "shmem_ctx_fence")]
     #[inline]
     pub fn fence(&self) {
         order::fence(call!("Context::fence"), self.handle());
@@ -146,6 +147,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Completes all operations issued on this context: puts are visible at their targets, and the
     /// data of gets are in their destinations (`shmem_ctx_quiet`, §9.12.2).
+    #[doc(alias = "shmem_ctx_quiet")]
     #[inline]
     pub fn quiet(&self) {
         order::quiet(call!("Context::quiet"), self.handle());
@@ -153,6 +155,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Works as [`quiet`](Self::quiet), for the operations issued to these PEs
     /// (`shmem_ctx_pe_quiet`, §9.12.3). Panics if one of the PEs does not exist.
+    #[doc(alias = "shmem_ctx_pe_quiet")]
     #[track_caller]
     pub fn pe_quiet(&self, pes: &[usize]) {
         let call = call!("Context::pe_quiet");
@@ -232,6 +235,7 @@ impl SessionOptions {
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Starts a session (`shmem_ctx_session_start`, §9.9.2).
+    #[doc(alias = "shmem_ctx_session_start")]
     pub fn session(&self) -> Session<'_, K, L> {
         self.session_with(SessionOptions::default())
     }

@@ -89,6 +89,7 @@ fn name(level: i32) -> &'static str {
 ///
 /// The job ends with a message if another thread has a handle of this level, or of
 /// [`Funneled`](crate::Funneled).
+#[doc(alias = "shmem_init")]
 pub fn init() -> Shmem {
     let entered = enter(call!("shmem::init"), None);
     entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
@@ -102,6 +103,7 @@ pub fn init() -> Shmem {
 ///
 /// # Errors
 /// If the library is, or was before, initialized at a lower level.
+#[doc(alias = "shmem_init_thread")]
 pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
     enter(call!("shmem::init_thread"), None)
 }
@@ -178,12 +180,14 @@ pub(crate) fn c_number(number: usize) -> c_int {
 
 impl<L: ThreadLevel> Shmem<L> {
     /// Returns the number of this PE in the world (`shmem_my_pe`, §9.1.2).
+    #[doc(alias = "shmem_my_pe")]
     #[inline]
     pub fn my_pe(&self) -> usize {
         setup::my_pe(call!("Shmem::my_pe")) as usize
     }
 
     /// Returns the number of PEs of the job (`shmem_n_pes`, §9.1.3).
+    #[doc(alias = "shmem_n_pes")]
     #[inline]
     pub fn n_pes(&self) -> usize {
         setup::n_pes(call!("Shmem::n_pes")) as usize
@@ -208,12 +212,14 @@ impl<L: ThreadLevel> Shmem<L> {
 
     /// Waits until all PEs have called this, and completes the operations that they have issued on
     /// their default contexts (`shmem_barrier_all`, §9.10.1).
+    #[doc(alias = "shmem_barrier_all")]
     #[inline]
     pub fn barrier_all(&self) {
         collectives::barrier_all(call!("Shmem::barrier_all"));
     }
 
     /// Waits until all PEs have called this. Completes no operations (`shmem_sync_all`, §9.10.4).
+    #[doc(alias = "shmem_sync_all")]
     #[inline]
     pub fn sync_all(&self) {
         collectives::sync_all(call!("Shmem::sync_all"));
@@ -226,6 +232,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// let shmem = shmem::init();
     /// assert!(shmem.is_pe_accessible(0) && !shmem.is_pe_accessible(shmem.n_pes()));
     /// ```
+    #[doc(alias = "shmem_pe_accessible")]
     #[track_caller]
     pub fn is_pe_accessible(&self, pe: usize) -> bool {
         pe < self.n_pes()
@@ -233,6 +240,7 @@ impl<L: ThreadLevel> Shmem<L> {
 
     /// Sets the level of detail of a tool that observes the program (`shmem_pcontrol`, §9.15). The
     /// library itself does nothing.
+    #[doc(alias = "shmem_pcontrol")]
     pub fn pcontrol(&self, _level: i32) {}
 
     /// Returns the size and the use of the symmetric heap of this PE (`shmemx_heap_info`).
@@ -244,6 +252,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// assert!(shmem.heap_info().used >= before.used + 8000);
     /// # drop(array);
     /// ```
+    #[doc(alias = "shmemx_heap_info")]
     pub fn heap_info(&self) -> HeapInfo {
         let info = heap::info(call!("Shmem::heap_info"));
         HeapInfo {
@@ -263,12 +272,14 @@ impl<L: ThreadLevel> Shmem<L> {
     /// // No other PE accesses the memory of this one any more.
     /// # assert!(n > 0);
     /// ```
+    #[doc(alias = "shmem_finalize")]
     pub fn finalize(self) {
         drop(self);
         setup::finalize_due();
     }
 
     /// Ends the job with an exit status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
+    #[doc(alias = "shmem_global_exit")]
     pub fn global_exit(&self, status: i32) -> ! {
         setup::global_exit(call!("Shmem::global_exit"), status)
     }

@@ -240,7 +240,8 @@ impl LaunchedJob {
         for signal in &self.signals {
             signal.is_over.store(true, Relaxed);
         }
-        while self.printed.recv_timeout(LATE_OUTPUT) == Ok(()) {}
+        // Nothing is sent: the channel ends with the last thread that prints.
+        let _ = self.printed.recv_timeout(LATE_OUTPUT);
         Ok(self
             .failure
             .map_or(ExitStatus::default(), |(status, _)| status))

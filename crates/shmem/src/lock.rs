@@ -48,6 +48,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// Waits for a lock and takes it. PEs get the lock in the order of their calls
     /// (`shmem_set_lock`, §9.13.1). Ends the job with a message if this thread holds the lock
     /// already.
+    #[doc(alias = "shmem_set_lock")]
     pub fn lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> LockGuard<'a> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which only lock routines access, and was zero at
@@ -60,6 +61,7 @@ impl<L: ThreadLevel> Shmem<L> {
     }
 
     /// Takes a lock if it is free (`shmem_test_lock`, §9.13.1).
+    #[doc(alias = "shmem_test_lock")]
     pub fn try_lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> Option<LockGuard<'a>> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which only lock routines access.

@@ -82,6 +82,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ///
     /// # Panics
     /// If the lengths differ or there is no such PE, as all transfers.
+    #[doc(alias = "shmem_put")]
     #[inline]
     #[track_caller]
     pub fn put<'a, T: Pod>(&self, dest: impl AsElements<'a, T>, source: impl Source<T>, pe: usize) {
@@ -95,6 +96,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Copies `source` on `pe` to `dest`, which must have the same number of elements (`shmem_get`,
     /// §9.6.1.5).
+    #[doc(alias = "shmem_get")]
     #[inline]
     #[track_caller]
     pub fn get<'a, T: Pod>(
@@ -113,6 +115,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Writes `value` to `dest` on `pe`. It is there after a [`quiet`](Context::quiet) (`shmem_p`,
     /// §9.6.1.2).
+    #[doc(alias = "shmem_p")]
     #[inline]
     #[track_caller]
     pub fn p<'a, T: Pod>(&self, dest: impl AsElement<'a, T>, value: T, pe: usize) {
@@ -123,6 +126,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// Returns the value of `source` on `pe` (`shmem_g`, §9.6.1.6).
+    #[doc(alias = "shmem_g")]
     #[inline]
     #[track_caller]
     pub fn g<'a, T: Pod>(&self, source: impl AsElement<'a, T>, pe: usize) -> T {

@@ -49,6 +49,7 @@ impl<'env, K: ContextKind, L: ThreadLevel> Context<'env, K, L> {
     ///     }
     /// });
     /// ```
+    #[doc(alias = "shmem_ctx_quiet")]
     pub fn scope<F, R>(&'env self, f: F) -> R
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env, K, L>) -> R,
@@ -88,6 +89,7 @@ macro_rules! fetching {
 impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     /// Works as [`Context::put`], but the source may be changed only when the scope has ended
     /// (`shmem_put_nbi`, §9.6.2.1).
+    #[doc(alias = "shmem_put_nbi")]
     #[inline]
     #[track_caller]
     pub fn put_nbi<T: Pod>(
@@ -108,6 +110,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
 
     /// Works as [`Context::get`], but the data are in `dest` only when the scope has ended
     /// (`shmem_get_nbi`, §9.6.2.2).
+    #[doc(alias = "shmem_get_nbi")]
     #[inline]
     #[track_caller]
     pub fn get_nbi<T: Pod>(
@@ -128,6 +131,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
 
     /// Works as [`Context::put_signal`], but the source may be changed only when the scope has
     /// ended (`shmem_put_signal_nbi`, §9.8.2).
+    #[doc(alias = "shmem_put_signal_nbi")]
     #[inline]
     #[track_caller]
     pub fn put_signal_nbi<T: Pod>(
@@ -151,6 +155,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
 
     /// Works as [`Context::fetch`], but stores the value to `fetched` by the end of the scope
     /// (`shmem_atomic_fetch_nbi`, §9.7.2.1).
+    #[doc(alias = "shmem_atomic_fetch_nbi")]
     #[inline]
     #[track_caller]
     pub fn fetch_nbi<T: AtomicValue>(
@@ -170,6 +175,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
 
     /// Works as [`Context::compare_exchange`], but stores the old value to `fetched` by the end of the
     /// scope (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
+    #[doc(alias = "shmem_atomic_compare_swap_nbi")]
     #[inline]
     #[track_caller]
     pub fn compare_swap_nbi<T: AtomicInteger>(
@@ -209,6 +215,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
 
     /// Works as [`Context::fetch_inc`], but stores the old value to `fetched` by the end of the
     /// scope (`shmem_atomic_fetch_inc_nbi`, §9.7.2.4).
+    #[doc(alias = "shmem_atomic_fetch_inc_nbi")]
     #[inline]
     #[track_caller]
     pub fn fetch_inc_nbi<T: AtomicInteger>(

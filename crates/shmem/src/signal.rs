@@ -34,6 +34,7 @@ impl SignalOp {
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Performs a [`put`](Context::put), then updates `signal` on `pe`. The update is not visible
     /// before the data (`shmem_put_signal`, §9.8.1).
+    #[doc(alias = "shmem_put_signal")]
     #[inline]
     #[track_caller]
     pub fn put_signal<'a, T: Pod>(
@@ -56,6 +57,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// Updates a signal on `pe` (`shmem_signal_set`, `shmem_signal_add`, §9.8.5 and §9.8.3).
+    #[doc(alias = "shmem_signal_set")]
+    #[doc(alias = "shmem_signal_add")]
     #[inline]
     #[track_caller]
     pub fn signal<'a>(&self, signal: impl AsElement<'a, Signal>, update: SignalOp, pe: usize) {
@@ -71,6 +74,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// Returns the value of this PE's signal (`shmem_signal_fetch`, §9.8.4).
+    #[doc(alias = "shmem_signal_fetch")]
     #[inline]
     pub fn signal_fetch<'a>(&self, signal: impl AsElement<'a, Signal>) -> u64 {
         // SAFETY: a signal of a symmetric object.
@@ -79,6 +83,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Waits until the value of this PE's signal satisfies the comparison, and returns that value
     /// (`shmem_signal_wait_until`, §9.11.15).
+    #[doc(alias = "shmem_signal_wait_until")]
     pub fn signal_wait_until<'a>(
         &self,
         signal: impl AsElement<'a, Signal>,

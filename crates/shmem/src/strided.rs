@@ -4,14 +4,14 @@
 //! Each call checks once that the blocks are within the source and the destination.
 #![allow(unsafe_code)]
 
-use crate::collectives::require_in_span;
 use crate::context::{Context, ContextKind};
 use crate::element::Plain;
+use crate::panics::mistake;
 use crate::rma::{Destination, Source};
 use crate::symmetric::view::AsElements;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
-use rushmem_runtime::rma;
+use rushmem_runtime::{Call, rma};
 
 /// The distances between blocks in the destination and in the source (`dst` and `sst` of §9.6.1.3
 /// to §9.6.1.8, and of §9.10.6), in elements, not bytes.
@@ -29,6 +29,7 @@ pub struct Strides {
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Copies `nelems` elements: every `strides.sst`-th one of `source` to every `strides.dst`-th
     /// one of `dest` on `pe` (`shmem_iput`, §9.6.1.3).
+    #[doc(alias = "shmem_iput")]
     #[inline]
     #[track_caller]
     pub fn iput<'a, T: Pod>(
@@ -44,6 +45,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Works as [`iput`](Self::iput), for `nblocks` blocks of `bsize` elements instead of elements
     /// (`shmem_ibput`, §9.6.1.4).
+    #[doc(alias = "shmem_ibput")]
     #[inline]
     #[track_caller]
     pub fn ibput<'a, T: Pod>(
@@ -72,6 +74,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Copies `nelems` elements of `source` on `pe` to `dest`, which are `strides` apart
     /// (`shmem_iget`, §9.6.1.7).
+    #[doc(alias = "shmem_iget")]
     #[inline]
     #[track_caller]
     pub fn iget<'a, T: Pod>(
@@ -87,6 +90,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Works as [`iget`](Self::iget), for `nblocks` blocks of `bsize` elements instead of elements
     /// (`shmem_ibget`, §9.6.1.8).
+    #[doc(alias = "shmem_ibget")]
     #[inline]
     #[track_caller]
     pub fn ibget<'a, T: Pod>(
@@ -112,4 +116,43 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         // the end of the call.
         unsafe { rma::ibget(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }
     }
+}
+
+/// Panics unless `nblocks` blocks of `bsize` elements, `stride` elements
+/// apart, fit into an array of `len` elements without overlap.
+#[inline]
+#[track_caller]
+pub(crate) fn require_in_span(
+    call: Call,
+    argument: &'static str,
+    len: usize,
+    stride: usize,
+    bsize: usize,
+    nblocks: usize,
+) {
+    if nblocks == 0 || bsize == 0 {
+        return;
+    }
+    let end = stride.saturating_mul(nblocks - 1).saturating_add(bsize);
+    if stride == 0 || stride < bsize || stride > isize::MAX as usize || end > len {
+        beyond(call, argument, len, stride, bsize, nblocks);
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn beyond(
+    call: Call,
+    argument: &'static str,
+    len: usize,
+    stride: usize,
+    bsize: usize,
+    nblocks: usize,
+) -> ! {
+    mistake!(
+        call,
+        "argument {argument} has {len} elements, in which {nblocks} blocks of {bsize} that are \
+         {stride} elements apart do not lie one after the other; make it larger, or the stride at least {bsize} and fitting"
+    )
 }

@@ -39,11 +39,13 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     }
 
     /// Returns the number of this PE in the team (`shmem_team_my_pe`, §9.4.1).
+    #[doc(alias = "shmem_team_my_pe")]
     pub fn my_pe(&self) -> usize {
         team::my_pe(call!("Team::my_pe"), self.handle) as usize
     }
 
     /// Returns the number of PEs in the team (`shmem_team_n_pes`, §9.4.2).
+    #[doc(alias = "shmem_team_n_pes")]
     pub fn n_pes(&self) -> usize {
         team::n_pes(call!("Team::n_pes"), self.handle) as usize
     }
@@ -74,6 +76,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 
     /// Returns the configuration that was requested when the team was split off
     /// (`shmem_team_get_config`, §9.4.4).
+    #[doc(alias = "shmem_team_get_config")]
     pub fn config(&self) -> TeamOptions {
         let config = team::config(call!("Team::config"), self.handle);
         TeamOptions {
@@ -107,6 +110,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 
     /// Creates a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
     /// collective. Panics if there are too many.
+    #[doc(alias = "shmem_team_create_ctx")]
     #[track_caller]
     pub fn context<K: CreatedKind>(&self) -> Context<'_, K, L> {
         self.context_with(ContextOptions::default())
@@ -174,6 +178,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// let context = node.context::<shmem::Private>();
     /// assert_eq!(context.team().n_pes(), node.n_pes());
     /// ```
+    #[doc(alias = "shmem_ctx_get_team")]
     pub fn team(&self) -> Team<'_, L> {
         let call = call!("Context::team");
         let team = ctx::team_of(call, self.handle().handle());

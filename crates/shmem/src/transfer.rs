@@ -136,6 +136,7 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
     /// # let dest = shmem.array::<u64>(3);
     /// let buffer = shmem::block_on(shmem.put_owned(&dest, vec![1, 2, 3], 0));
     /// ```
+    #[doc(alias = "shmem_put_nbi")]
     #[track_caller]
     pub fn put_owned<T: Pod>(
         &'c self,
@@ -158,6 +159,7 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
 
     /// Works as [`get`](Context::get), to a vector with the same number of elements as `source`.
     /// The future returns the vector when the data are in it (`shmem_get_nbi`, §9.6.2.2).
+    #[doc(alias = "shmem_get_nbi")]
     #[track_caller]
     pub fn get_owned<T: Pod>(
         &'c self,

@@ -75,6 +75,7 @@ impl<T: Comparable + AtomicValue> Awaited for Atomic<T> {
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Waits until this PE's element satisfies the comparison (`shmem_wait_until`, §9.11.1). Writes
     /// that the writer of the element has ordered before it are then visible.
+    #[doc(alias = "shmem_wait_until")]
     pub fn wait_until<'a, T: Awaited>(
         &self,
         element: impl AsElement<'a, T>,
@@ -87,6 +88,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// Returns true if this PE's element satisfies the comparison now (`shmem_test`, §9.11.8).
+    #[doc(alias = "shmem_test")]
     pub fn test<'a, T: Awaited>(
         &self,
         element: impl AsElement<'a, T>,

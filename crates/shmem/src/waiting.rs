@@ -43,6 +43,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Works as [`quiet`](Context::quiet), as a future. When it is ready, all operations issued on
     /// this context until then are complete (`shmemx_quiet_test`, an extension of the quiet of
     /// §9.12.2).
+    #[doc(alias = "shmemx_quiet_test")]
     pub fn until_quiet(&self) -> impl Future<Output = ()> {
         let is_quiet = || order::quiet_test(call!("Context::until_quiet"), self.handle()) != 0;
         poll_fn(move |context| ready(context, || is_quiet().then_some(())))

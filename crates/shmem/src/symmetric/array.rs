@@ -49,6 +49,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// Allocates `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
     /// Panics if there is no room, which is so on all PEs. The job ends with a message if another
     /// PE allocates something else.
+    #[doc(alias = "shmem_calloc")]
     #[track_caller]
     pub fn array<T: Element>(&self, len: usize) -> SymArray<'_, T> {
         match self.try_array(len) {
@@ -127,6 +128,7 @@ impl<T: Element> SymArray<'_, T> {
     ///
     /// # Errors
     /// If there is no room, which is so on all PEs. The array is then unchanged.
+    #[doc(alias = "shmem_realloc")]
     pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let call = call!("SymArray::resize");
         let block = SymBlock::allocate::<T>(call, len).ok_or(OutOfMemory {

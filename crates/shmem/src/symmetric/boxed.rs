@@ -15,6 +15,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// Allocates one element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
     /// Collective. Panics, or ends the job with a message, in the same cases as
     /// [`array`](Self::array).
+    #[doc(alias = "shmem_malloc")]
     #[track_caller]
     pub fn boxed<T: Pod>(&self, value: T) -> SymBox<'_, T> {
         let one = self.zeroed();
@@ -25,6 +26,7 @@ impl<L: ThreadLevel> Shmem<L> {
 
     /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. Panics, or ends
     /// the job with a message, in the same cases as [`array`](Self::array).
+    #[doc(alias = "shmem_calloc")]
     #[track_caller]
     pub fn zeroed<T: Element>(&self) -> SymBox<'_, T> {
         SymBox(self.array(1))

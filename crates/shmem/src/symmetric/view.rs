@@ -165,6 +165,7 @@ impl<'a, T: Element> SymSlice<'a, T> {
 
     /// Returns true if operations can access the elements of `pe` (`shmem_addr_accessible`,
     /// §9.1.8), which is so for all PEs of the job.
+    #[doc(alias = "shmem_addr_accessible")]
     #[track_caller]
     pub fn is_accessible(self, pe: usize) -> bool {
         let call = call!("SymSlice::is_accessible");
@@ -175,6 +176,7 @@ impl<'a, T: Element> SymSlice<'a, T> {
     /// §9.1.9); `None` if this PE cannot load and store them. `pe` and other PEs may access them at
     /// any time. The address is valid as long as the object exists. Panics if `pe` does not
     /// exist.
+    #[doc(alias = "shmem_ptr")]
     #[track_caller]
     pub fn on(self, pe: usize) -> Option<*mut T> {
         address_on(self.start, pe)

@@ -428,6 +428,16 @@ impl MeetingServer {
         self.joining.insert(connection, Joining::Refused);
     }
 
+    /// Refuses all processes whose first message has not arrived.
+    fn refuse_all_proven(&mut self, why: &str) {
+        let is_proven = |one: &Joining| matches!(one, Joining::Proven { .. });
+        let all = self.joining.iter().filter(|(_, one)| is_proven(one));
+        let numbers: Vec<u32> = all.map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.refuse(number, why.to_owned());
+        }
+    }
+
     /// Returns the reason for which a process cannot join.
     fn refusal(&self, pe: u32, n_pes: u32, attendee: &Attendee) -> Option<String> {
         if let Some(over) = &self.over {
@@ -515,6 +525,7 @@ impl MeetingServer {
     /// One process on each host prints the message, since hosts such as the pods of Kubernetes may
     /// have outputs of their own. On the host `printed`, a process has done so.
     fn end(&mut self, status: i32, message: Option<String>, why: String, printed: Option<String>) {
+        self.refuse_all_proven(&why);
         self.over = Some(Over {
             why,
             since: Instant::now(),

@@ -174,6 +174,16 @@ fn a_first_message_that_comes_late_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_process_that_has_not_joined_learns_why_the_job_ends() {
+    let meeting = Meeting::new(SHORT);
+    let Reached { stream, session } = meeting.reach(1);
+    let mut link = Link::sealed(stream, session);
+    let _first = meeting.join(0, 2, "a");
+    let why = reason(Some(link.receive().expect("a refusal")));
+    assert!(why.contains("PE 1 has not joined within 0.8 s"), "{why}");
+}
+
+#[test]
 fn a_process_joins_as_the_pe_that_it_has_proved_to_be() {
     let meeting = Meeting::new(LONG);
     let Reached { stream, session } = meeting.reach(1);

@@ -3,7 +3,8 @@
 //! that engine, wires and endpoints are safe functions.
 #![allow(unsafe_code)]
 
-use crate::{AmoWidth, mem};
+use crate::amo::AmoWidth;
+use crate::mem;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 

@@ -1,7 +1,7 @@
 //! The boundary between the runtime and the networks that move bytes between PEs.
 //!
 //! - The traits [`Transport`] and [`Endpoint`], and the plain data that they take and return:
-//!   `provider`, `endpoint`, `verbs`, `pe`, `error`, [`setting`].
+//!   `provider`, `endpoint`, `verbs`, `amo`, `buffer`, `pe`, `error`, [`setting`].
 //! - [`mem`]: accesses to symmetric memory that is mapped into the calling process. The runtime
 //!   calls these functions directly, since a virtual call would cost more than the access itself.
 //! - [`engine`]: the operations of contexts over any network: their order, batches,
@@ -18,6 +18,7 @@
 //!
 //! This crate imports no other crate of this repository but `log`.
 
+mod amo;
 mod buffer;
 mod endpoint;
 pub mod engine;
@@ -34,6 +35,7 @@ pub mod setting;
 pub mod thread;
 mod verbs;
 
+pub use amo::{AmoOp, AmoWidth};
 pub use buffer::{Buffer, Dest, DestBuf, LocalBuf, Source, SourceBuf};
 pub use endpoint::Endpoint;
 pub use error::Error;
@@ -47,6 +49,6 @@ pub use provider::{
 };
 pub use setting::Setting;
 pub use verbs::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment,
-    SignalUpdate, StridedBlocks, Transfer,
+    AmoRequest, Completion, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment, SignalUpdate,
+    StridedBlocks, Transfer,
 };

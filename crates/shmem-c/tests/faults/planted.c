@@ -72,8 +72,6 @@ int shmem_int_test_all(int *ivars, size_t nelems, const int *status, int cmp, in
     (void)ivars, (void)nelems, (void)status, (void)cmp, (void)cmp_value;
     return 1;
 }
-#elif defined(QUIET_DOES_NOTHING)
-void shmem_quiet(void) {}
 #elif defined(LOCK_LETS_TWO_IN)
 void shmem_set_lock(long *lock) {
     (void)lock;

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::element::Element;
-use crate::verbs::{AmoOp, AmoWidth};
+use crate::amo::{AmoOp, AmoWidth};
 use sealed::Sealed;
 use std::sync::atomic::{
     AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,

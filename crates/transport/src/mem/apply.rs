@@ -6,7 +6,7 @@
 
 use super::amo::{AddAmo, ArithmeticAmo, BitwiseAmo};
 use super::element::store;
-use crate::verbs::{AmoOp, AmoWidth};
+use crate::amo::{AmoOp, AmoWidth};
 
 /// Carries out `op` on the word at `dest` and returns its old value, zero-extended. Operand and
 /// condition are truncated to the word's width; an operation that needs none ignores them.

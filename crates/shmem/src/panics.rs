@@ -71,7 +71,12 @@ fn take_hook() -> (Hook, bool) {
 }
 
 fn message(panic: &PanicHookInfo<'_>) -> String {
-    let why = panic.payload_as_str().unwrap_or("a value");
+    let payload = panic.payload();
+    let why = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a value");
     match panic.location() {
         Some(place) => format!("{why} (at {place})"),
         None => why.to_owned(),

@@ -38,7 +38,6 @@ impl UniqueId {
     /// # Errors
     /// If this process cannot listen at any address.
     #[doc(alias = "shmemx_get_uniqueid")]
-    #[expect(clippy::new_without_default, reason = "it can fail")]
     pub fn new() -> io::Result<UniqueId> {
         let id = setup::unique_id(call!("UniqueId::new"));
         id.map(UniqueId).map_err(io::Error::other)

@@ -166,7 +166,7 @@ fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
     }
     let base: *mut u8 = fetched.as_mut_ptr().cast();
     // SAFETY: words that are valid until the quiet.
-    let dest = |word: usize, n: usize| unsafe { DestBuf::new(base.add(8 * word), 8 * n) };
+    let dest = |word: usize, n: usize| unsafe { DestBuf::new(base.wrapping_add(8 * word), 8 * n) };
     add(end, pe, 2, OldValue::AtQuiet(dest(0, 1)));
     add(end, pe, 2, OldValue::AtQuiet(dest(1, 1)));
     end.put(pe, put(3, &[7, 8])).expect("its proxy is there");

@@ -277,7 +277,7 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
                     finding = finding.remedy("set the clocks of the hosts, for example by NTP");
                 }
                 *text += &finding.lines();
-                if n_pes as usize > n_cpus {
+                if n_pes > n_cpus {
                     let shared = format!("{n_pes} PEs share {n_cpus} CPUs");
                     let finding = Finding::new("times", Grade::Note, shared);
                     *text += &finding.remedy("they measure the scheduler").lines();

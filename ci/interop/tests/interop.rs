@@ -90,6 +90,10 @@ fn a_shared_library_in_rust_is_in_a_job() {
     for n in PES {
         Job::new(&program).n(n).run().assert_ok(n);
     }
+
+    // The library panics, and no frame of the program catches that.
     let outcome = Job::new(&program).n(2).arg("with_static").run();
-    outcome.assert_fails(&["SymStatic: the variable at 0x", "is not symmetric"]);
+    assert!(!outcome.status.success(), "{outcome}");
+    let message = "SymStatic: the variable is not symmetric";
+    assert!(outcome.stderr.contains(message), "{outcome}");
 }

@@ -105,7 +105,7 @@ impl<T> SymStatic<T> {
         if setup::addr_accessible(call!("SymStatic"), at.cast(), shmem.my_pe() as i32) == 0 {
             mistake!(
                 call!("SymStatic"),
-                "the variable at {at:p} is not symmetric: it is not a static variable of the program itself"
+                "the variable is not symmetric: it is not a static variable of the program itself"
             );
         }
     }

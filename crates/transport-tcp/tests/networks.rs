@@ -39,7 +39,7 @@ fn some_traffic(member: &Member) {
 
 fn an_interface_chosen_by_name() {
     let case = Case {
-        sizes: &[1, 3],
+        sizes: &[2, 3],
         heap_bytes: 8 << 20,
         limit: LIMIT,
         body: some_traffic,

@@ -1,13 +1,13 @@
 //! The ladder that every waiting thread climbs: polls, yields, then sleeps.
 //!
 //! It is the same for the words of the program, the words of the library and the operations of the
-//! engine. A waiter first polls, and yields its CPU once in [`POLLS_PER_YIELD`] or
-//! [`LOADS_PER_YIELD`] polls; most waits end within the first ones. After [`YIELD_TIME`] it sleeps;
+//! engine. A waiter first polls, and yields its CPU once in `POLLS_PER_YIELD` or
+//! `LOADS_PER_YIELD` polls; most waits end within the first ones. After `YIELD_TIME` it sleeps;
 //! the caller knows what ends the sleep. Work that a poll finds starts the ladder anew.
 //!
 //! Other threads that need the CPU change this ([`CpuSharing`]). Where PEs outnumber the CPUs, or
 //! other threads of the PE wait on all CPUs of the PE, a waiter yields after each poll, and sleeps
-//! after [`YIELDS`] of them. Where a yield has shown that a thread that waits shares the CPU, it
+//! after `YIELDS` of them. Where a yield has shown that a thread that waits shares the CPU, it
 //! yields after each poll. Where a thread that computes shares it, the waiter does not yield but
 //! sleeps, over a network at once: each yield would give that thread a time slice, and the kernel
 //! sooner runs a thread that wakes.

@@ -214,18 +214,19 @@ fn tolerated(routine: &str, pinned: u64) -> u64 {
     pinned * percent / 100
 }
 
-/// The number of instructions that an operation in Rust may take more than the one in C: those for
-/// a comparison of the lengths of the source and the destination, and a jump.
-const LENGTHS: u64 = 2;
+/// The number of instructions that an operation in Rust may take more than the one in C: two to
+/// compare the lengths of the source and the destination, and two to align the stack for the call
+/// that panics; in C, one more extends the number of the PE to the width of an address.
+const CHECKS: u64 = 3;
 
-/// Returns a sentence for each operation that takes over [`LENGTHS`] more instructions in Rust than
+/// Returns a sentence for each operation that takes over [`CHECKS`] more instructions in Rust than
 /// in C.
 fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
     let count = |name: &str| counts.iter().find(|(counted, _)| counted == name);
     ROUTINES
         .iter()
         .filter_map(|(c, rust)| Some((count(c)?, count(rust)?)))
-        .filter(|(c, rust)| rust.1 > c.1 + LENGTHS)
+        .filter(|(c, rust)| rust.1 > c.1 + CHECKS)
         .map(|(c, rust)| {
             format!(
                 "{} takes {} instructions, {} only {}",
@@ -318,7 +319,7 @@ mod tests {
         ];
         assert!(slower_in_rust(&counts).is_empty());
         assert_eq!(
-            slower_in_rust(&[count("shmem_long_p", 5), count("rust_p", 6 + LENGTHS)]).len(),
+            slower_in_rust(&[count("shmem_long_p", 5), count("rust_p", 6 + CHECKS)]).len(),
             1
         );
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use testkit::{Job, Outcome, prefix};
 
@@ -37,7 +38,11 @@ fn job() -> Job {
 }
 
 fn job_of(n: usize) -> Job {
-    Job::new(prefix().join("bin/shmem-verify")).n(n)
+    let job = Job::new(prefix().join("bin/shmem-verify")).n(n);
+    // The programs take seconds, and minutes beside many processes that compute.
+    job.timeout(Duration::from_secs(600))
+        .arg("--limit")
+        .arg(500)
 }
 
 /// Makes PEs share no memory and use TCP.

@@ -60,6 +60,7 @@ impl Member {
             host: Arc::new(Silent),
         };
         let mut transport = open(&opened_with).expect("the provider opens");
+
         let heap = PeMemory::new(heap_bytes);
         let internal = PeMemory::new(INTERNAL_BYTES + heap_blocks::TABLE);
         let mut register = |segment, memory: &PeMemory| {
@@ -67,12 +68,14 @@ impl Member {
             let key = unsafe { transport.register(segment, memory.base(), memory.nbytes()) };
             key.expect("the memory is accepted").0
         };
+
         let heap_keys = side.exchange(&register(Segment::Heap, &heap));
         let internal_keys = side.exchange(&register(Segment::Internal, &internal));
         let addresses = side.exchange(&transport.address());
         transport
             .extend_heap(heap_bytes, &mut |_| Ok(()))
             .expect("the memory is accepted");
+
         let keys = heap_keys.iter().zip(&internal_keys);
         let records = addresses
             .iter()
@@ -87,6 +90,7 @@ impl Member {
         transport
             .connect(Arc::new(directory))
             .expect("a way to every PE");
+
         let me = Pe(pe);
         let member = Member {
             transport,

@@ -9,10 +9,11 @@ pub mod time;
 
 use rushmem_bootstrap::Aborter;
 use rushmem_transport::Pe;
+pub(crate) use rushmem_transport::thread::lock;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 /// Maximum time for writing buffered output.
@@ -165,14 +166,6 @@ pub(crate) fn flush_output() {
     if std::thread::Builder::new().spawn(flush).is_ok() {
         let _ = flushed.recv_timeout(FLUSH_LIMIT);
     }
-}
-
-/// Locks a mutex, also if it is poisoned: a panic leaves the data of the library's mutexes
-/// consistent.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 const PAGE: usize = 4096;

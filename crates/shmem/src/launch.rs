@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 /// The variable that names the process that has started this PE.
 const LAUNCHED_BY: &str = "SHMEM_LAUNCHED_BY";
 /// The interval at which the process that started the PEs looks for those that have ended, and for
-/// signals.
-const GLANCE: Duration = Duration::from_millis(2);
+/// signals. Each look is a system call for each PE, on CPUs that the PEs need.
+const GLANCE: Duration = Duration::from_millis(10);
 /// The time that PEs have to end after one of them has failed: the library ends them, with its
 /// messages, within less.
 const GRACE: Duration = Duration::from_secs(3);

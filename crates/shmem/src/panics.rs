@@ -71,6 +71,7 @@ fn take_hook() -> (Hook, bool) {
 }
 
 fn message(panic: &PanicHookInfo<'_>) -> String {
+    // `payload_as_str` is newer than the oldest compiler that is supported.
     let payload = panic.payload();
     let why = payload
         .downcast_ref::<&str>()

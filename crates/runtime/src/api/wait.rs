@@ -85,12 +85,14 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
     let _observed =
         observers::call(|| Event::new(call, Action::Wait).with_bytes(ivar, size_of::<T>()));
+
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let mut value = unsafe { T::load_acquire(ivar) };
     if !holds(call, cmp, value, cmp_value) || job.settings.checks() {
         // If the word is not symmetric, no other PE can write it, and the wait would not end.
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
+
     let describe = || {
         let words = vec![status_word(job, ivar, cmp_value)];
         (call, words_subject(words, 0, true, cmp))
@@ -100,6 +102,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
+
     report_seen(call, ivar);
     value
 }

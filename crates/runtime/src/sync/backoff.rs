@@ -114,28 +114,26 @@ enum Sleep<'a> {
 fn rung_sleep<'a>(job: &Job, flags: &'a [usize]) -> Sleep<'a> {
     // Otherwise a peer of the node may change the awaited words, too, which ends no sleep in the
     // network.
-    let is_by_network = network::is_open() && job.is_alone_on_node;
-    match is_by_network {
-        false => Sleep::OnDoorbell,
-        true if !flags.is_empty() && network::wakes_waits() => Sleep::InNetwork {
-            at_most: SIGNALED_SLEEP,
-            flags,
-        },
-        true => Sleep::InNetwork {
-            at_most: sleep_limit(job),
-            flags,
-        },
+    if !network::is_open() || !job.is_alone_on_node {
+        return Sleep::OnDoorbell;
     }
+
+    let at_most = if !flags.is_empty() && network::wakes_waits() {
+        SIGNALED_SLEEP
+    } else {
+        sleep_limit(job)
+    };
+    Sleep::InNetwork { at_most, flags }
 }
 
 /// Returns how a thread sleeps that waits for words of the program.
 fn seen_sleep(job: &Job) -> Sleep<'static> {
-    match network::is_open() {
-        false => Sleep::Nap,
-        true => Sleep::InNetwork {
-            at_most: sleep_limit(job),
-            flags: &[],
-        },
+    if !network::is_open() {
+        return Sleep::Nap;
+    }
+    Sleep::InNetwork {
+        at_most: sleep_limit(job),
+        flags: &[],
     }
 }
 
@@ -160,13 +158,15 @@ impl Pauses {
 
 /// Returns the longest single sleep in the network, in a wait for arbitrary words.
 fn sleep_limit(job: &Job) -> Duration {
-    match (job.is_alone_on_node, job.thread_level) {
-        (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => match network::wakes_waits() {
-            true => SIGNALED_SLEEP,
-            false => UNSIGNALED_SLEEP,
-        },
-        (true, _) => SLEEP_AMONG_THREADS,
-        (false, _) => NAP,
+    let has_one_thread = job.thread_level == SHMEM_THREAD_SINGLE && !thread::has_requests();
+    if !job.is_alone_on_node {
+        NAP
+    } else if !has_one_thread {
+        SLEEP_AMONG_THREADS
+    } else if network::wakes_waits() {
+        SIGNALED_SLEEP
+    } else {
+        UNSIGNALED_SLEEP
     }
 }
 
@@ -178,9 +178,10 @@ fn is_in_background() -> bool {
 
 /// Returns what a waiting thread polls.
 fn polled() -> Polled {
-    match network::is_open() {
-        true => Polled::Network,
-        false => Polled::Words,
+    if network::is_open() {
+        Polled::Network
+    } else {
+        Polled::Words
     }
 }
 
@@ -196,17 +197,19 @@ fn wait(
     let is_on_word = matches!(sleep, Sleep::OnWord(_));
     let polled = if is_on_word { Polled::Words } else { polled() };
     let poll = || polled == Polled::Network && network::progress();
-    let mut backoff = Backoff::new(
-        polled,
-        job.is_oversubscribed || is_on_word || is_in_background(),
-    );
+
+    // The thread that sets the word, or the program, needs the CPU.
+    let another_needs_cpu = is_on_word || is_in_background();
+    let mut backoff = Backoff::new(polled, job.is_oversubscribed || another_needs_cpu);
     let mut sleeper = Sleeper::new(sleep, describe);
+
     // `ready` may take a message, so it is not called again once it has returned true.
     let mut is_over = false;
     let mut ready = || {
         is_over = is_over || ready();
         is_over
     };
+
     let mut worked = poll();
     while !ready() {
         worked = match backoff.pause(worked) {
@@ -290,8 +293,9 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
 /// longer than the wait so far. Otherwise that limit would only take time: for a short sleep the
 /// kernel sets its timer anew, which took 13 us instead of 2 in a round trip over TCP.
 fn sleep_time(lasted: Duration, at_most: Duration) -> Duration {
-    match network::wakes_waits() && at_most > NAP {
-        true => at_most,
-        false => lasted.clamp(NAP, at_most),
+    if network::wakes_waits() && at_most > NAP {
+        at_most
+    } else {
+        lasted.clamp(NAP, at_most)
     }
 }

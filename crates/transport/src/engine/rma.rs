@@ -102,9 +102,10 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         transfer: &mut Transfer<A>,
     ) -> Result<(), Error> {
-        match self.batches {
-            true => self.transfer_or_batch(pe, transfer),
-            false => self.transfer_by_wire(pe, transfer),
+        if self.batches {
+            self.transfer_or_batch(pe, transfer)
+        } else {
+            self.transfer_by_wire(pe, transfer)
         }
     }
 
@@ -131,9 +132,10 @@ impl<W: Wire> Origin<W> {
             return self.batch(pe, &[remote.segment], &mut [operation], A::IS_PUT);
         }
 
-        match may_wait {
-            true => self.send_open_batch(pe)?,
-            false => self.send_open_batches()?,
+        if may_wait {
+            self.send_open_batch(pe)?;
+        } else {
+            self.send_open_batches()?;
         }
         self.transfer_by_wire(pe, transfer)?;
         // Called after the send, which may take longer than what a loop does between two
@@ -188,9 +190,10 @@ impl<W: Wire> Origin<W> {
         if nbytes == 0 {
             return Ok(PostOutcome::Done);
         }
-        match A::IS_PUT {
-            true => self.order_write(pe)?,
-            false => self.reach(pe)?,
+        if A::IS_PUT {
+            self.order_write(pe)?;
+        } else {
+            self.reach(pe)?;
         }
 
         let mut posted = PostOutcome::Uncovered;
@@ -234,7 +237,8 @@ impl<W: Wire> Origin<W> {
 
         self.find_keys(pe, remote, local.nbytes())?;
         let longest = A::longest(&self.caps);
-        let (mut started, mut done) = (Vec::new(), Ok(()));
+        let mut started = Vec::new();
+        let mut done = Ok(());
         while done.is_ok() && local.nbytes() > 0 {
             let nbytes = local.nbytes().min(longest - (remote.offset % 8) as usize);
             let posted = self.covered(pe, remote, nbytes).and_then(|nbytes| {
@@ -278,9 +282,10 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
 
-        let completion = match A::IS_PUT {
-            true => Completion::Now,
-            false => Completion::AtQuiet,
+        let completion = if A::IS_PUT {
+            Completion::Now
+        } else {
+            Completion::AtQuiet
         };
         for (remote, local) in blocks.each() {
             let mut block = Transfer {
@@ -299,14 +304,11 @@ impl<W: Wire> Origin<W> {
     pub(super) fn order_write(&mut self, pe: Pe) -> Result<(), Error> {
         self.network.local().loss.check()?;
         let fences = self.issued.fences();
-        match self
-            .routes
-            .get(pe)
-            .is_some_and(|route| route.ordered_at == fences)
-        {
-            true => Ok(()),
-            false => self.order_first_write(pe),
+        let route = self.routes.get(pe);
+        if route.is_some_and(|route| route.ordered_at == fences) {
+            return Ok(());
         }
+        self.order_first_write(pe)
     }
 
     /// Works as [`order_write`](Self::order_write), for the first write after a fence.

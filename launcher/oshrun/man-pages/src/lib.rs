@@ -196,18 +196,22 @@ mod tests {
     #[test]
     fn a_page_has_the_purpose_the_sections_and_other_pages() {
         let page = String::from_utf8(text(program(), "man").unwrap()).unwrap();
+
         assert!(page.contains("\nshmem\\-info \\- Show it\n"), "{page}");
         assert!(
             page.contains(".SH \"EXIT STATUS\"\n.nf\n  0  all\n  1  none\n.fi\n"),
             "{page}"
         );
+
         let command = ".TP\n\\fBshmem\\-info trace [DIR]\\fR\nShow a trace\n";
         assert!(page.contains(command) && !page.contains("hidden"), "{page}");
+
         let synopsis = "help\\fR] \n.br\n\\fBshmem\\-info trace [DIR]\\fR\n";
         assert!(
             page.contains(synopsis) && !page.contains("subcommands"),
             "{page}"
         );
+
         assert!(page.contains("\\fBoshrun\\fR(1)\n"), "{page}");
         assert!(page.contains("\nPrint help\n"), "{page}");
         assert!(

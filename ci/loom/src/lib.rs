@@ -8,17 +8,12 @@
 #![cfg(test)]
 #![forbid(unsafe_code)]
 
-mod memory {
-    pub(crate) mod primitive {
-        pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
-    }
-}
 mod primitive {
-    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 }
-#[path = "../../../crates/runtime/src/net/doorbell.rs"]
+#[path = "../../../crates/communication/src/net/doorbell.rs"]
 mod doorbell;
-#[path = "../../../crates/runtime/src/memory/visibility.rs"]
+#[path = "../../../crates/pe/src/memory/visibility.rs"]
 mod visibility;
 #[path = "../../../crates/transport/src/progress/wakeup.rs"]
 mod wakeup;

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod files;
-mod imports;
 mod layers;
 mod links;
 mod manifests;
@@ -31,13 +30,7 @@ enum Task {
 /// A rule: returns its complaints, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: &[Rule] = &[
-    layers::check,
-    manifests::check,
-    files::check,
-    imports::check,
-    links::check,
-];
+const RULES: &[Rule] = &[layers::check, manifests::check, files::check, links::check];
 
 fn main() -> ExitCode {
     let Task::Tidy = Task::parse();

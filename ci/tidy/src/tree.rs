@@ -25,13 +25,6 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Returns the directory of the crate and the path in `src`, if the file is a Rust source and
-    /// not a test.
-    pub fn source(&self) -> Option<(&str, &str)> {
-        let source = self.path.split_once("/src/").filter(|_| self.is_rust());
-        source.filter(|(_, path)| !path.ends_with("tests.rs") && !path.contains("tests/"))
-    }
-
     /// Returns true if a program has written the file, so that rules of length and style do not
     /// apply.
     pub fn is_generated(&self) -> bool {

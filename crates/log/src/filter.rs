@@ -1,10 +1,15 @@
 //! Which events are printed: a level for all modules, or a level for each of some modules.
 
+use std::borrow::Cow;
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 
 /// The prefix of this repository's crates, which users omit.
-pub(crate) const CRATES: &str = "rushmem_";
+const CRATES: &str = "rushmem_";
+
+/// The module that stands for several crates, and these.
+const RUNTIME: &str = "runtime";
+const CRATES_OF_RUNTIME: [&str; 3] = ["runtime", "communication", "pe"];
 
 /// The crates that report something. `transport` stands for its providers, too, since their names
 /// begin with it.
@@ -35,9 +40,9 @@ impl Filter {
         if let Some(level) = level(text) {
             return Some(Filter::all(level));
         }
-        let items: Option<Vec<(String, Level)>> = text.split(',').map(item).collect();
+        let items: Option<Vec<Vec<(String, Level)>>> = text.split(',').map(item).collect();
         match items {
-            Some(items) => Some(Filter(items)),
+            Some(items) => Some(Filter(items.concat())),
             None if text.contains(['=', ',', ':']) => None,
             None => Some(Filter::all(Level::DEBUG)),
         }
@@ -70,18 +75,42 @@ fn level(text: &str) -> Option<Level> {
     }
 }
 
-/// Parses a module, and its level if there is one; `debug` is the default. Returns `None` if either
-/// is unknown.
-fn item(text: &str) -> Option<(String, Level)> {
+/// Returns the module of an event as a filter names it.
+pub(crate) fn module(target: &str) -> Cow<'_, str> {
+    let Some(path) = target.strip_prefix(CRATES) else {
+        return target.into();
+    };
+    match path.split_once("::") {
+        Some((root, part)) if CRATES_OF_RUNTIME.contains(&root) => {
+            format!("{RUNTIME}::{part}").into()
+        }
+        _ => path.into(),
+    }
+}
+
+/// Parses a module, and its level if there is one; `debug` is the default. Returns the targets of
+/// its events, with the level; `None` if the module or the level is unknown.
+fn item(text: &str) -> Option<Vec<(String, Level)>> {
     let (module, level) = match text.split_once('=') {
         Some((module, name)) => (module, level(name)?),
         None => (text, Level::DEBUG),
     };
     let module = module.trim().replace('-', "_");
     let root = module.split("::").next().unwrap_or_default();
-    MODULES
-        .contains(&root)
-        .then(|| (format!("{CRATES}{module}"), level))
+    if !MODULES.contains(&root) {
+        return None;
+    }
+
+    let part = &module[root.len()..];
+    let crates: &[&str] = if root == RUNTIME {
+        &CRATES_OF_RUNTIME
+    } else {
+        &[root]
+    };
+    let targets = crates
+        .iter()
+        .map(|root| (format!("{CRATES}{root}{part}"), level));
+    Some(targets.collect())
 }
 
 #[cfg(test)]
@@ -124,13 +153,32 @@ mod tests {
         );
         assert_eq!(
             Filter::parse("runtime"),
-            filter(&[("rushmem_runtime", Level::DEBUG)])
+            filter(&[
+                ("rushmem_runtime", Level::DEBUG),
+                ("rushmem_communication", Level::DEBUG),
+                ("rushmem_pe", Level::DEBUG),
+            ])
         );
         assert!(
             MODULES
                 .iter()
                 .all(|module| Filter::EXPECTED.contains(module))
         );
+    }
+
+    #[test]
+    fn the_crates_of_the_runtime_are_one_module() {
+        for (target, name) in [
+            (
+                "rushmem_pe::memory::huge_pages",
+                "runtime::memory::huge_pages",
+            ),
+            ("rushmem_runtime::start::join", "runtime::start::join"),
+            ("rushmem_transport::engine", "transport::engine"),
+            ("program", "program"),
+        ] {
+            assert_eq!(module(target), name);
+        }
     }
 
     #[test]

@@ -22,7 +22,6 @@ mod filter;
 pub use filter::Filter;
 pub use tracing::{self, Level};
 
-use filter::CRATES;
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -188,13 +187,9 @@ where
         mut line: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let (level, path) = (event.metadata().level(), event.metadata().target());
+        let (level, target) = (event.metadata().level(), event.metadata().target());
         SystemTime.format_time(&mut line)?;
-        write!(
-            line,
-            " {level:>5} {}: ",
-            path.strip_prefix(CRATES).unwrap_or(path)
-        )?;
+        write!(line, " {level:>5} {}: ", filter::module(target))?;
         context.format_fields(line.by_ref(), event)?;
         writeln!(line)
     }

@@ -1,8 +1,8 @@
 //! The implementation of OpenSHMEM, above symmetric memory and below every language.
 //!
-//! The modules are layers, and each imports only those before it: `constants`, `digest`, `settings`,
-//! `process`, `call`, `job`, `memory`, `observers`, `net`, `diagnosis`, `sync`, `teams`, `coll`,
-//! `api`, `end`, `start`. The functions of the standard are in [`setup`], [`heap`], [`team`],
+//! The chapters of the standard, and the start and the end of a PE. They are made of two crates:
+//! `rushmem_pe` has what a PE knows of itself, `rushmem_communication` how it reaches other PEs and
+//! waits for them. The functions of the standard are in [`setup`], [`heap`], [`team`],
 //! [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and [`lock`]. They
 //! take the name of the call, for messages, and then the arguments of the C function.
 //!
@@ -22,36 +22,25 @@
 //! memory at any time.
 
 mod api;
-mod call;
 mod coll;
-pub mod constants;
 mod diagnosis;
-mod digest;
 mod end;
-pub mod extension_constants;
-mod job;
-mod memory;
-mod net;
-mod observers;
-mod process;
-pub mod settings;
 mod start;
-mod sync;
 mod teams;
 
 pub use api::{amo, ctx, heap, local, lock, rma, signal, team, wait};
-pub use call::thread;
-pub use call::warning::claim as claim_message;
-pub use call::{Call, CallName};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step};
-pub use digest::{digest, digest_of_bytes};
 pub use end::crash;
-pub use job::handle::{ContextHandle, RequestHandle, TeamHandle};
-pub use memory::address::{ExistingPe, PeNumber};
-pub use net::contexts::{Context, DefaultContext, PeArgument};
-pub use net::order;
-pub use process::{also_flush, time};
+pub use rushmem_communication::net::contexts::{Context, DefaultContext, PeArgument};
+pub use rushmem_communication::net::order;
+pub use rushmem_pe::call::thread;
+pub use rushmem_pe::call::warning::claim as claim_message;
+pub use rushmem_pe::digest::{digest, digest_of_bytes};
+pub use rushmem_pe::job::handle::{ContextHandle, RequestHandle, TeamHandle};
+pub use rushmem_pe::memory::address::{ExistingPe, PeNumber};
+pub use rushmem_pe::process::{also_flush, time};
+pub use rushmem_pe::{Call, CallName, call, constants, extension_constants, settings};
 
 /// Library setup, exit and query routines (OpenSHMEM 1.6, §9.1 and §9.2), and what tools query
 /// about this machine.
@@ -62,10 +51,10 @@ pub mod setup {
     };
     pub use crate::end::at_exit::{finalize_at_exit, finalize_due};
     pub use crate::end::finalize::{finalize, global_exit, inits_in_force};
-    pub use crate::memory::huge_pages::make_huge_page;
     pub use crate::start::by_id::{UNIQUE_ID_BYTES, unique_id};
     pub use crate::start::connect::path::transport;
     pub use crate::start::diagnose::{Diagnosed, OnThisMachine, diagnose, on_this_machine};
     pub use crate::start::init::{init, init_by_id, init_thread, start_pes};
     pub use rushmem_bootstrap::has_launcher;
+    pub use rushmem_pe::memory::huge_pages::make_huge_page;
 }

@@ -3,11 +3,11 @@
 //! transport does.
 #![allow(unsafe_code)]
 
-use crate::call::Call;
-use crate::memory::address::{mapped_atomic, mapped_polled_atomic};
-use crate::net::contexts::{Context, PeArgument};
-use crate::net::remote::Access;
-use crate::observers::Argument;
+use rushmem_communication::net::contexts::{Context, PeArgument};
+use rushmem_communication::net::remote::Access;
+use rushmem_communication::observers::Argument;
+use rushmem_pe::call::Call;
+use rushmem_pe::memory::address::{mapped_atomic, mapped_polled_atomic};
 use rushmem_transport::AmoOp;
 pub use rushmem_transport::mem::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
 

@@ -4,19 +4,19 @@
 //! The arguments are checked before the members agree on anything. Only the members of the new team
 //! call the strided split; no other PE of the parent takes part in it.
 
-use crate::call::{Call, fail};
 use crate::coll::collectives;
-use crate::digest::digest;
-use crate::extension_constants::SHMEM_COLOR_UNDEFINED;
-use crate::job;
-use crate::job::handle::TeamHandle;
-use crate::job::members::Members;
-use crate::memory::areas::TEAM_SLOTS;
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{HeldTeam, find, teams};
 use crate::teams::same_collective::{self, CheckedArgument, CheckedGroup};
 use crate::teams::team::{NewTeam, Split, Team, TeamConfig};
 use core::ffi::c_int;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::digest::digest;
+use rushmem_pe::extension_constants::SHMEM_COLOR_UNDEFINED;
+use rushmem_pe::job;
+use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::job::members::Members;
+use rushmem_pe::memory::areas::TEAM_SLOTS;
 
 /// Distinguish the tags of these agreements from each other and from those of other purposes.
 const BY_MEMBERS: u64 = 4;

@@ -1,17 +1,17 @@
 //! Contexts (OpenSHMEM 1.6, §9.5): creating and destroying them, and queries about them.
 
-use crate::call::{Call, fail};
-use crate::constants::{
-    SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
-};
-use crate::job;
-use crate::job::caller;
-use crate::job::handle::{ContextHandle, TeamHandle};
-use crate::net::contexts::{self, Context};
-use crate::net::{network, order};
-use crate::observers::counters::{self, ContextCounters};
 use crate::teams::registry;
 use core::ffi::c_long;
+use rushmem_communication::net::contexts::{self, Context};
+use rushmem_communication::net::{network, order};
+use rushmem_communication::observers::counters::{self, ContextCounters};
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::constants::{
+    SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
+};
+use rushmem_pe::job;
+use rushmem_pe::job::caller;
+use rushmem_pe::job::handle::{ContextHandle, TeamHandle};
 
 /// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any team. Not
 /// a collective. Returns `None` for the invalid team, for unknown options, and if there are too

@@ -8,17 +8,17 @@
 #![allow(unsafe_code)]
 
 use crate::api::lock;
-use crate::call::{Call, fail};
 use crate::coll::collectives::heap_barrier;
-use crate::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
-use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
-use crate::job::{self, Job, mpi};
-use crate::memory::{address, checks, huge_pages, locked, shortage};
-use crate::net::network;
-use crate::observers::{self, Action, Event};
 use crate::teams::same_collective::CheckedArgument;
 use core::ffi::{c_long, c_void};
+use rushmem_communication::net::network;
+use rushmem_communication::observers::{self, Action, Event};
 use rushmem_heap::{AddressKind, Allocator, Misplaced, Unusable};
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
+use rushmem_pe::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
+use rushmem_pe::job::{self, Job, mpi};
+use rushmem_pe::memory::{address, checks, huge_pages, locked, shortage};
 use rushmem_transport::Segment;
 use std::cell::Cell;
 use std::ptr::null_mut;

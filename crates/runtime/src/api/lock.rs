@@ -15,34 +15,33 @@
 //! before it enters the queue. The bits that other PEs set may take effect late, so a PE waits for
 //! each of them before it leaves the queue.
 //!
-//! Threads of one PE share its node: `turns` decides which of them uses it. A PE that would wait
+//! Threads of one PE share its node: `sync::lock_turns` decides which of them uses it. A PE that would wait
 //! for a lock of its own, or clears one that it does not hold, ends the job with an error.
 #![allow(unsafe_code)]
 
-mod turns;
 mod word;
 
 pub use word::LockWord;
 
-use crate::call::warning::warning;
-use crate::call::{Call, fail};
-use crate::constants::SHMEM_THREAD_MULTIPLE;
-use crate::diagnosis::status::{LongWait, WaitDescription};
-use crate::job::caller;
-use crate::job::{self, Job};
-use crate::memory::address;
-use crate::memory::{checks, range, symmetric_location};
-use crate::net::contexts::DefaultContext;
-use crate::net::flags;
-use crate::net::order;
-use crate::net::polls;
-use crate::observers::{self, Action, Event};
-use crate::sync::backoff;
 use core::ffi::{c_int, c_long};
-use rushmem_explain::status::{PolledObject, Subject, SymmetricLocation};
+use rushmem_communication::net::contexts::DefaultContext;
+use rushmem_communication::net::flags;
+use rushmem_communication::net::order;
+use rushmem_communication::net::polls;
+use rushmem_communication::observers::{self, Action, Event};
+use rushmem_communication::sync::backoff;
+use rushmem_communication::sync::lock_turns::{self, TurnResult};
+use rushmem_communication::sync::long_wait::{LongWait, WaitDescription};
+use rushmem_explain::status::{PolledObject, Subject};
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
+use rushmem_pe::job::caller;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::memory::address;
+use rushmem_pe::memory::{checks, range, symmetric_location};
 use rushmem_transport::Pe;
 use std::ops::Range;
-use turns::TurnResult;
 use word::RemoteWord;
 
 /// A lock, as this PE uses it in a call.
@@ -90,7 +89,7 @@ impl<T: LockWord> LockHandle<T> {
         let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
         let mut waiting = LongWait::new(|| self.describe(None));
         let sleep = |passed: &_, seen| waiting.sleep(passed, seen);
-        turns::take(self.address(), size_of::<T>(), threads, wait, sleep)
+        lock_turns::take(self.address(), size_of::<T>(), threads, wait, sleep)
     }
 
     fn word_on(&self, pe: c_int) -> RemoteWord<T> {
@@ -147,7 +146,7 @@ impl<T: LockWord> LockHandle<T> {
             .is_none();
         match is_free {
             true => self.report_held(true),
-            false => turns::pass(self.address()),
+            false => lock_turns::pass(self.address()),
         }
         is_free
     }
@@ -258,10 +257,10 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     }
     lock.prepare();
     if let Some(last) = lock.enqueue() {
-        turns::set_held(lock.address(), false);
+        lock_turns::set_held(lock.address(), false);
         lock.add_to_node(last, lock.own_field());
         lock.wait(Some(last), || lock.node() & T::GRANTED != 0);
-        turns::set_held(lock.address(), true);
+        lock_turns::set_held(lock.address(), true);
     }
     lock.report_held(true);
 }
@@ -288,7 +287,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     let _observed =
         observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
-    if !turns::set_held(lock.address(), false) {
+    if !lock_turns::set_held(lock.address(), false) {
         fail!(
             call,
             "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \
@@ -301,12 +300,12 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
         lock.wait(None, || lock.next().is_some());
         lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);
     }
-    turns::pass(lock.address());
+    lock_turns::pass(lock.address());
 }
 
 /// Reports the locks that this PE still holds at finalization, and forgets all locks.
 pub(crate) fn finalize(call: Call) {
-    for (address, nbytes) in turns::held() {
+    for (address, nbytes) in lock_turns::held() {
         if nbytes == size_of::<c_int>() {
             LockHandle::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address))
                 .report_at_finalize();
@@ -318,20 +317,9 @@ pub(crate) fn finalize(call: Call) {
     forget(0..usize::MAX);
 }
 
-/// Returns the locations of the locks that this PE holds.
-pub(crate) fn held() -> Vec<SymmetricLocation> {
-    let Some(job) = job::known() else {
-        return Vec::new();
-    };
-    let location = |(address, nbytes)| {
-        symmetric_location::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
-    };
-    turns::held().into_iter().map(location).collect()
-}
-
 /// Returns the address of a lock that this PE holds in a range of addresses, if there is one.
 pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
-    turns::held()
+    lock_turns::held()
         .into_iter()
         .map(|(lock, _)| lock)
         .find(|lock| range.contains(lock))
@@ -339,5 +327,5 @@ pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
 
 /// Forgets the locks in a block that was freed, except those for which threads wait.
 pub(crate) fn forget(block: Range<usize>) {
-    turns::forget(block);
+    lock_turns::forget(block);
 }

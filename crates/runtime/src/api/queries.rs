@@ -1,12 +1,12 @@
 //! Queries about this PE and the others (OpenSHMEM 1.6, §9.1).
 
 use super::team;
-use crate::call::Call;
-use crate::job;
-use crate::job::handle::TeamHandle;
-use crate::memory::address;
-use crate::process;
 use core::ffi::{c_int, c_void};
+use rushmem_pe::call::Call;
+use rushmem_pe::job;
+use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::memory::address;
+use rushmem_pe::process;
 
 /// `shmem_my_pe` (§9.1.2): the number of this PE in the world.
 #[inline]

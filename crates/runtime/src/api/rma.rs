@@ -5,13 +5,13 @@
 //! that is not mapped.
 #![allow(unsafe_code)]
 
-use crate::call::{Call, fail};
-use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
-use crate::net::contexts::{Context, PeArgument};
-use crate::net::polls;
-use crate::net::remote::{self, Access};
-use crate::observers::Argument;
+use rushmem_communication::net::contexts::{Context, PeArgument};
+use rushmem_communication::net::polls;
+use rushmem_communication::net::remote::{self, Access};
+use rushmem_communication::observers::Argument;
 use rushmem_explain::status::PolledObject;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;

@@ -5,17 +5,17 @@
 
 use crate::api::rma::{bytes_of, copy};
 use crate::api::wait;
-use crate::call::{Call, fail};
-use crate::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
-use crate::job;
-use crate::memory::address::{mapped, mapped_atomic};
-use crate::memory::checks::require_aligned;
-use crate::memory::range::symmetric;
-use crate::net::contexts::{Context, PeArgument};
-use crate::net::polls;
-use crate::net::remote::{Access, Completion, update_mapped};
-use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
+use rushmem_communication::net::contexts::{Context, PeArgument};
+use rushmem_communication::net::polls;
+use rushmem_communication::net::remote::{Access, Completion, update_mapped};
+use rushmem_communication::observers::{self, Action, Event};
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
+use rushmem_pe::job;
+use rushmem_pe::memory::address::{mapped, mapped_atomic};
+use rushmem_pe::memory::checks::require_aligned;
+use rushmem_pe::memory::range::symmetric;
 use rushmem_transport::mem::{Amo, Element, VolatileLoads};
 use rushmem_transport::{AmoOp, AmoWidth};
 

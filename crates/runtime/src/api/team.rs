@@ -4,15 +4,15 @@
 //! split fails on all of them or on none.
 
 use crate::api::ctx;
-use crate::call::{Call, fail};
 use crate::coll::{collectives, requests};
-use crate::digest::digest;
-use crate::job;
-use crate::job::handle::TeamHandle;
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{find, teams};
 use crate::teams::team::Team;
 use core::ffi::c_int;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::digest::digest;
+use rushmem_pe::job;
+use rushmem_pe::job::handle::TeamHandle;
 
 pub use crate::api::cray::{NoTeamLeft, split_color, split_grid, split_strided_by_members};
 pub use crate::teams::team::TeamConfig;

@@ -5,21 +5,21 @@
 //! visible on return.
 #![allow(unsafe_code)]
 
-use crate::call::{Call, fail};
-use crate::constants::{
+use core::ffi::c_int;
+use rushmem_communication::net::polls;
+use rushmem_communication::observers::{self, Action, Event};
+use rushmem_communication::sync::backoff;
+pub use rushmem_communication::sync::backoff::Pauses;
+use rushmem_communication::sync::long_wait::WaitDescription;
+use rushmem_explain::status::{self, MAX_LISTED, PolledObject, Subject, Words};
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use crate::diagnosis::status::WaitDescription;
-use crate::job::{self, Job};
-use crate::memory::checks::require_aligned;
-use crate::memory::range::symmetric;
-use crate::memory::symmetric_location;
-use crate::net::polls;
-use crate::observers::{self, Action, Event};
-use crate::sync::backoff;
-pub use crate::sync::backoff::Pauses;
-use core::ffi::c_int;
-use rushmem_explain::status::{self, MAX_LISTED, PolledObject, Subject, Words};
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::memory::checks::require_aligned;
+use rushmem_pe::memory::range::symmetric;
+use rushmem_pe::memory::symmetric_location;
 pub use rushmem_transport::mem::WaitWord;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -5,15 +5,16 @@
 //! sizes, so these need not be symmetric.
 #![allow(unsafe_code)]
 
-use crate::call::{Call, fail};
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
-use crate::digest::digest;
-use crate::memory::range::{symmetric, symmetric_source};
-use crate::sync::backoff;
-use crate::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
-use crate::sync::team_signals::OngoingCollective;
 use rushmem_collectives::{Step, pairwise};
+use rushmem_communication::net::copy::CopyBetweenPes;
+use rushmem_communication::sync::backoff;
+use rushmem_communication::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
+use rushmem_communication::sync::team_signals::OngoingCollective;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::digest::digest;
+use rushmem_pe::memory::range::{symmetric, symmetric_source};
 
 /// Distinguishes the tag of these messages from the tags of other purposes.
 const OFFSETS: u64 = 11;

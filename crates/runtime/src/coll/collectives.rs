@@ -8,17 +8,9 @@
 //! An error ends the job, so a routine that has a status returns 0.
 #![allow(unsafe_code)]
 
-use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
-use crate::job;
-use crate::job::handle::TeamHandle;
-use crate::memory::checks;
-use crate::memory::range::{SymmetricRange, symmetric, symmetric_source};
-use crate::net::contexts::DefaultContext;
-use crate::net::order;
-use crate::observers::FollowedMembers;
 use crate::teams::active_set::PsyncPurpose;
 use crate::teams::registry;
 use crate::teams::registry::teams;
@@ -29,6 +21,14 @@ use rushmem_collectives::choice::{
     AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm, ChoiceFacts, Table,
 };
 use rushmem_collectives::pairwise;
+use rushmem_communication::net::contexts::DefaultContext;
+use rushmem_communication::net::order;
+use rushmem_communication::observers::FollowedMembers;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job;
+use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::memory::checks;
+use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
 
 pub use crate::coll::entry::TeamOrActiveSet;
 

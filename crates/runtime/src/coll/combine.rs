@@ -10,10 +10,10 @@
 //! order -0.0 before +0.0 and return a quiet NaN if one operand is a NaN.
 #![allow(unsafe_code)]
 
-use crate::memory::range::SymmetricRange;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
+use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::mem::{Baseline, Element, Lanes, OneLane};
 
 /// Stores `left[i] op right[i]` in `dest[i]` for every i below `nelems`.

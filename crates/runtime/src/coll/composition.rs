@@ -4,12 +4,6 @@
 
 use crate::coll::combine::Combine;
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
-use crate::digest::digest;
-use crate::job::members::Members;
-use crate::memory::areas::{MIN_RECEIVE_BUFFER, SHORT};
-use crate::memory::range::SymmetricRange;
-use crate::net::flags;
-use crate::sync::team_signals;
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
@@ -18,6 +12,12 @@ use rushmem_collectives::{
     Buffer, LINE_BYTES, Span, Step, binomial, bruck, central, direct, dissemination, pairwise,
     rabenseifner, recursive_doubling, ring,
 };
+use rushmem_communication::net::flags;
+use rushmem_communication::sync::team_signals;
+use rushmem_pe::digest::digest;
+use rushmem_pe::job::members::Members;
+use rushmem_pe::memory::areas::{MIN_RECEIVE_BUFFER, SHORT};
+use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -9,9 +9,10 @@
 //! here.
 
 use crate::coll::combine::Combine;
-use crate::job::members::Members;
-use crate::memory::range::{SCRATCH, SymmetricRange};
-use crate::net::copy::complete_copies;
+use rushmem_communication::net::copy::CopyBetweenPes;
+use rushmem_communication::net::copy::complete_copies;
+use rushmem_pe::job::members::Members;
+use rushmem_pe::memory::range::{SCRATCH, SymmetricRange};
 use rushmem_transport::Pe;
 use std::mem::MaybeUninit;
 

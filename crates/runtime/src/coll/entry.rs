@@ -1,22 +1,22 @@
 //! The entry into a collective: finds the participants, locks the signals of their team, checks the
 //! arguments, and shows the call to observers. An [`Executor`] then carries out the plans.
 
-use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
 use crate::coll::executor::{CollectiveCall, Executor, Vectors};
 use crate::coll::requests;
-use crate::job::caller::{self, warn_once};
-use crate::job::handle::TeamHandle;
-use crate::job::{self, Job};
-use crate::memory::range::{SymmetricRange, symmetric, symmetric_source};
-use crate::net::network;
-use crate::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use crate::teams::active_set;
 use crate::teams::active_set::{PsyncPurpose, PsyncUse};
 use crate::teams::registry::{self, HeldTeam};
 use crate::teams::same_collective::{self, CheckedArgument};
 use crate::teams::team::Team;
 use core::ffi::{c_int, c_long};
+use rushmem_communication::net::network;
+use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::caller::{self, warn_once};
+use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering::Relaxed;
 

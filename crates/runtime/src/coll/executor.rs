@@ -4,19 +4,22 @@
 //! and sizes. A put step copies data to the destination array or a receive buffer of the peer, and
 //! then raises a flag there: one ordered put-with-signal. `composition` chooses the plans.
 
-use crate::call::Call;
 use crate::coll::combine::Combine;
 use crate::coll::direct;
-use crate::digest::digest;
-use crate::job::Job;
-use crate::memory::areas::SHORT;
-use crate::memory::range::SymmetricRange;
-use crate::net::flags;
-use crate::observers::{self, Action, Event, FollowedMembers, Membership, ObservedCall};
-use crate::sync::team_signals::{OngoingCollective, TeamSignals};
 use crate::teams::team::Team;
 use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
+use rushmem_communication::net::copy::CopyBetweenPes;
+use rushmem_communication::net::flags;
+use rushmem_communication::observers::{
+    self, Action, Event, FollowedMembers, Membership, ObservedCall,
+};
+use rushmem_communication::sync::team_signals::{OngoingCollective, TeamSignals};
 use rushmem_explain::status::Subject;
+use rushmem_pe::call::Call;
+use rushmem_pe::digest::digest;
+use rushmem_pe::job::Job;
+use rushmem_pe::memory::areas::SHORT;
+use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::Pe;
 use std::sync::MutexGuard;
 
@@ -465,7 +468,7 @@ impl PlanArrays<'_> {
         let nelems = nelems * count as usize;
         if nelems > 0 {
             let (source, dest) = (source.from(self.offset(from)), dest.from(self.offset(to)));
-            source.copy_strided_to(pe, dest, (dst, sst), nelems, elem_bytes);
+            source.copy_strided_to(pe, dest, dst, sst, nelems, elem_bytes);
         }
     }
 

@@ -2,16 +2,16 @@
 //! and a thread of the library carries it out by the routine of the blocking collective.
 #![allow(unsafe_code)]
 
-use crate::call::Call;
 use crate::coll::collectives::TeamOrActiveSet;
 use crate::coll::combine::Combine;
 use crate::coll::{collectives, requests};
-use crate::job;
-use crate::job::caller;
-use crate::job::handle::{RequestHandle, TeamHandle};
-use crate::memory::range::{symmetric, symmetric_source};
 use crate::teams::registry;
 use core::ffi::c_int;
+use rushmem_pe::call::Call;
+use rushmem_pe::job;
+use rushmem_pe::job::caller;
+use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
+use rushmem_pe::memory::range::{symmetric, symmetric_source};
 
 /// A non-blocking collective, and its arguments besides the two arrays.
 #[derive(Clone, Copy)]

@@ -8,17 +8,17 @@
 //! better plans.
 #![allow(unsafe_code)]
 
-use crate::call::{Call, fail};
 use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
 use crate::coll::executor::{Executor, ReceiveBuffers, Vectors};
-use crate::job::handle::TeamHandle;
-use crate::memory::areas::SHORT;
-use crate::memory::range::SymmetricRange;
 use crate::teams::registry;
 use core::mem::MaybeUninit;
 use rushmem_collectives::central;
 use rushmem_collectives::choice::AllReduceAlgorithm;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::memory::areas::SHORT;
+use rushmem_pe::memory::range::SymmetricRange;
 
 /// Bytes of the largest element of an operator: a complex number of two words.
 const LARGEST: usize = 16;

@@ -11,25 +11,24 @@
 //! non-blocking collective uses no buffer that teams share, and communicates over the library's own
 //! endpoint, which is locked at every thread level.
 
-use crate::call::thread;
-use crate::call::warning::warning;
-use crate::call::{Call, fail};
 use crate::coll::executor::CollectiveCall;
-use crate::job::caller;
-use crate::job::handle::{RequestHandle, TeamHandle};
-use crate::job::{self, Job};
-use crate::memory::primitive::{AtomicU32, Ordering};
-use crate::net::flags;
-use crate::observers::{Action, ObservedCall};
-use crate::process::lock;
-use crate::sync::backoff;
-use crate::sync::team_signals::OngoingCollective;
 use crate::teams::registry::HeldTeam;
 use crate::teams::team::Team;
+use rushmem_communication::net::flags;
+use rushmem_communication::observers::{Action, ObservedCall};
+use rushmem_communication::sync::backoff;
+use rushmem_communication::sync::team_signals::OngoingCollective;
+use rushmem_pe::call::thread;
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::caller;
+use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::process::lock;
 use rushmem_transport::thread::{refused, spawn_service};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;

@@ -6,14 +6,14 @@
 //! wait in the barrier of an epoch ends if the PE before has left out that barrier.
 #![allow(unsafe_code)]
 
-use crate::call::Call;
 use crate::coll::collectives::barrier_all;
-use crate::job::members::Members;
-use crate::job::{self, Job};
-use crate::memory::areas::MESSAGE;
-use crate::net::flags;
-use crate::sync::backoff;
+use rushmem_communication::net::flags;
+use rushmem_communication::sync::backoff;
 use rushmem_explain::status::{Collective, Subject};
+use rushmem_pe::call::Call;
+use rushmem_pe::job::members::Members;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::memory::areas::MESSAGE;
 use rushmem_transport::Pe;
 use rushmem_transport::mem::WaitWord;
 

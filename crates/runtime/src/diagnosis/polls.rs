@@ -5,17 +5,13 @@
 //! A reader of the statuses sends SIGURG to a PE that uses CPU time, as Go's runtime does to its
 //! threads: the signal has no effect by default, and programs that handle it expect it at any time.
 //! From then on, `net::polls` counts the accesses by which a program may poll, until one was
-//! repeated often. Its place in the program is found, and published in the status.
+//! repeated often, which `status::polls` publishes.
 #![allow(unsafe_code)]
 
-use crate::call::location::{self, CapturedCall};
-use crate::diagnosis::status;
-use crate::job;
-use crate::memory::symmetric_location;
-use crate::net::polls::{self, PolledCall};
-use crate::process::time::nanoseconds;
 use core::ffi::c_int;
-use rushmem_explain::status::Poll;
+use rushmem_communication::net::polls;
+use rushmem_communication::status;
+use rushmem_pe::memory::address;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
@@ -30,7 +26,7 @@ pub(crate) fn begin() {
     if !is_known || action.sa_sigaction != libc::SIG_DFL {
         return;
     }
-    polls::prepare(publish);
+    address::prepare_to_count_polls();
     action.sa_sigaction = start_counting as extern "C" fn(c_int) as usize;
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler has the type that the flags require, and only stores to atomic variables.
@@ -41,25 +37,4 @@ pub(crate) fn begin() {
 
 extern "C" fn start_counting(_: c_int) {
     polls::start_counting();
-}
-
-/// Publishes a call that is repeated. Another thread adds its place in the program.
-fn publish(PolledCall { call, word, of }: PolledCall) {
-    let Some(job) = job::known() else { return };
-    let captured = CapturedCall::capture();
-    let at = nanoseconds();
-    let address = std::ptr::with_exposed_provenance::<u8>(word);
-    let poll = Poll {
-        call: call.to_string(),
-        called_at: None,
-        is_searched: false,
-        at,
-        word: symmetric_location::of_word(job, address, 1).0,
-        of,
-    };
-    status::set_poll(poll);
-    location::in_other_thread(move || {
-        let place = captured.locate().map(|place| place.to_string());
-        status::add_place_of_poll(at, place);
-    });
 }

@@ -6,11 +6,11 @@
 //! a PE that hangs. Hence it knows nothing of the PEs of other machines and concludes nothing about
 //! them.
 
-use crate::diagnosis::machine::{self, Statuses};
-use crate::job::Job;
 use rushmem_bootstrap::NodeMap;
+use rushmem_communication::status::machine::{self, Statuses};
 use rushmem_explain::collect::PAUSE;
 use rushmem_explain::explain;
+use rushmem_pe::job::Job;
 use rushmem_transport::machine::host_name;
 use rushmem_transport::thread::spawn_service;
 use std::io::Write;

@@ -7,11 +7,11 @@
 //! job.
 
 use super::leave;
-use crate::call::Call;
-use crate::job::{self, Job, caller};
-use crate::net::flags;
-use crate::process;
 use core::ffi::{c_int, c_void};
+use rushmem_communication::net::flags;
+use rushmem_pe::call::Call;
+use rushmem_pe::job::{self, Job, caller};
+use rushmem_pe::process;
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};

@@ -12,18 +12,19 @@
 
 mod copy;
 pub mod memory;
+mod place;
 mod run_time;
 mod signal;
 mod touched;
 
-use crate::call::Call;
-use crate::call::crash_place::CrashPlace;
-use crate::call::warning;
-use crate::job::Job;
-use crate::net::flags;
-use crate::process;
 use copy::CopyTask;
 use core::ffi::{c_int, c_void};
+use place::CrashPlace;
+use rushmem_communication::net::flags;
+use rushmem_pe::call::Call;
+use rushmem_pe::call::warning;
+use rushmem_pe::job::Job;
+use rushmem_pe::process;
 use rushmem_transport::Pe;
 use signal::{Crash, SIGNALS, action, handle};
 use std::io::{Cursor, Write};

@@ -4,23 +4,24 @@
 use super::{at_exit, job_trace, leave, statistics};
 use crate::api::ctx;
 use crate::api::lock;
-use crate::call::call;
-use crate::call::{self, Call, fail};
-use crate::job;
-use crate::job::{caller, mpi};
-use crate::process;
+use rushmem_pe::call::call;
+use rushmem_pe::call::{self, Call, fail};
+use rushmem_pe::job;
+use rushmem_pe::job::{caller, mpi};
+use rushmem_pe::process;
 
-use crate::call::warning::warning;
 use crate::coll::{collectives, requests};
-use crate::diagnosis::{finalizing, status};
-use crate::memory::{address, checks};
-use crate::net::network;
-use crate::observers::races;
-use crate::process::time::nanoseconds;
 use crate::teams::active_set;
 use crate::teams::registry;
 use core::ffi::c_int;
+use rushmem_communication::net::network;
+use rushmem_communication::observers::races;
+use rushmem_communication::status;
+use rushmem_communication::sync::finalizing;
 use rushmem_explain::status::{Stage, Subject};
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::memory::{address, checks};
+use rushmem_pe::process::time::nanoseconds;
 
 /// `shmem_finalize` (§9.1.4): the call that matches the first init destroys all teams and contexts
 /// and closes the library; any other call is a barrier. Once all PEs are at their exit, a call
@@ -80,7 +81,7 @@ pub(crate) fn close(call: Call) {
         // A PE must not close its network while others still have operations on its memory, for
         // example on the flags of the barrier.
         network::complete(call);
-        let waits = status::show(nanoseconds(), (call, Subject::Exit));
+        let waits = status::show(nanoseconds(), call, Subject::Exit);
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }

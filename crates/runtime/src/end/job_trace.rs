@@ -2,16 +2,17 @@
 //! clock of PE 0 from its own; at the last finalize PE 0 merges the files into one trace, unless
 //! that would take too long.
 
-use crate::call::{Call, fail};
 use crate::coll::collectives::{barrier_all, gather_words};
-use crate::job::Job;
-use crate::memory::areas::MIN_RECEIVE_BUFFER;
-use crate::net::flags;
-use crate::observers::trace::{self, Ring};
-use crate::observers::{self, Observer};
-use crate::process::time::nanoseconds;
-use crate::sync::backoff;
 use crate::teams::registry::teams;
+use rushmem_communication::net::copy::CopyBetweenPes;
+use rushmem_communication::net::flags;
+use rushmem_communication::observers::trace::{self, Ring};
+use rushmem_communication::observers::{self, Observer};
+use rushmem_communication::sync::backoff;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::Job;
+use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
+use rushmem_pe::process::time::nanoseconds;
 use rushmem_trace::chrome;
 use rushmem_trace::job::{FILE, JobTrace};
 use rushmem_trace::layout::{RECORD_WORDS, WORD, file_name};

@@ -8,15 +8,15 @@
 //! [`at_exit`](super::at_exit) is for the exit of a program that leaves the finalize to the library.
 #![allow(unsafe_code)]
 
-use crate::call::call;
-use crate::call::warning::warning;
-use crate::diagnosis::status::{self, ShownWait};
-use crate::job::{self, Job};
-use crate::net::network;
-use crate::process;
-use crate::process::time::nanoseconds;
 use core::ffi::{c_int, c_void};
+use rushmem_communication::net::network;
+use rushmem_communication::status::{self, ShownWait};
 use rushmem_explain::status::Subject;
+use rushmem_pe::call::call;
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::process;
+use rushmem_pe::process::time::nanoseconds;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -81,7 +81,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
 
 /// Adds to the status that this PE waits at its exit.
 pub(super) fn show_exit() -> ShownWait {
-    status::show(nanoseconds(), (call!("exit"), Subject::Leaving))
+    status::show(nanoseconds(), call!("exit"), Subject::Leaving)
 }
 
 /// Returns true if every PE reaches its exit with status 0 and without finalize within [`LIMIT`].

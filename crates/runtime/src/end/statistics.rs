@@ -1,16 +1,17 @@
 //! The statistics of the job for `SHMEM_STATS`: at the last finalize PE 0 gathers the counters of
 //! all PEs, and prints a table or writes a JSON file.
 
-use crate::call::warning::warning;
-use crate::call::{Call, fail};
 use crate::coll::collectives;
-use crate::job::Job;
-use crate::memory::areas::MIN_RECEIVE_BUFFER;
-use crate::net::{flags, network};
-use crate::observers::counters::{self, ContextCounters, Counters, Tally};
-use crate::observers::{self, AccessKind, CallKind, Observer};
-use crate::settings::Statistics;
 use crate::teams::registry;
+use rushmem_communication::net::copy::CopyBetweenPes;
+use rushmem_communication::net::{flags, network};
+use rushmem_communication::observers::counters::{self, ContextCounters, Counters, Tally};
+use rushmem_communication::observers::{self, AccessKind, CallKind, Observer};
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::Job;
+use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
+use rushmem_pe::settings::Statistics;
 use rushmem_trace::units::{size, time};
 use rushmem_transport::progress::state::count_operations_in_flight;
 use rushmem_transport::{NetworkActivity, Pe};

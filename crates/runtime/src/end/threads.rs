@@ -7,9 +7,9 @@
 //! threads are left, and then exits as the C library does after the last thread.
 #![allow(unsafe_code)]
 
-use crate::net::network;
-use crate::process;
 use core::ffi::c_void;
+use rushmem_communication::net::network;
+use rushmem_pe::process;
 use rushmem_system::signals::{OF_FAULTS, without_signals};
 use std::fs::{read_dir, read_to_string};
 use std::sync::atomic::{AtomicBool, Ordering};

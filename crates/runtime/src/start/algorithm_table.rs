@@ -2,9 +2,9 @@
 //! then the rows of a file, then the built-in rows. Digests of the first two show whether they are
 //! the same on all PEs.
 
-use crate::digest::digest_of_bytes;
-use crate::settings::Settings;
 use rushmem_collectives::choice::{ChoiceFacts, RowOrigin, Table};
+use rushmem_pe::digest::digest_of_bytes;
+use rushmem_pe::settings::Settings;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;

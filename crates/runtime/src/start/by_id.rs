@@ -3,14 +3,14 @@
 //! names differ only in the prefix.
 
 use super::mistakes::apply_files;
-use crate::call::warning::warning;
-use crate::call::{Call, fail};
-use crate::job;
-use crate::memory::statics;
-use crate::process;
-use crate::settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::meeting::{Attendance, UniqueId, make_unique_id};
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job;
+use rushmem_pe::memory::statics;
+use rushmem_pe::process;
+use rushmem_pe::settings;
 use std::sync::OnceLock;
 
 /// The size of a unique id in bytes, as C programs have it.

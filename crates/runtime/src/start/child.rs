@@ -6,11 +6,11 @@
 //! uses state that every call reads anyway, so it makes no call slower.
 #![allow(unsafe_code)]
 
-use crate::call::{Call, fail};
-use crate::memory::address;
-use crate::memory::statics;
-use crate::net::network;
-use crate::process;
+use rushmem_communication::net::network;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::memory::address;
+use rushmem_pe::memory::statics;
+use rushmem_pe::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Recognizes children that are forked from now on.

@@ -14,15 +14,15 @@ use candidates::{
     AmoExecutor, Availability, Candidate, Findings, Verdict, agree, executors, refusals,
 };
 
-use crate::call::warning::warning;
-use crate::call::{Call, fail};
-use crate::job::Job;
-use crate::memory::address;
-use crate::memory::statics;
-use crate::net::network;
-use crate::net::process_host::ProcessHost;
-use crate::settings::Settings;
 use path::Chosen;
+use rushmem_communication::host::ProcessHost;
+use rushmem_communication::net::network;
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::Job;
+use rushmem_pe::memory::address;
+use rushmem_pe::memory::statics;
+use rushmem_pe::settings::Settings;
 use rushmem_transport::machine::devices;
 use rushmem_transport::{Amos, Found, Pe, Provider};
 use rushmem_wire::OFFER;

@@ -1,9 +1,9 @@
 //! Asks a provider what it finds on this machine, without a job, for `shmem-info`.
 
 use super::connect::candidates::executors;
-use crate::memory::shortage;
-use crate::net::process_host::ProcessHost;
-use crate::settings::Settings;
+use rushmem_communication::host::ProcessHost;
+use rushmem_pe::memory::shortage;
+use rushmem_pe::settings::Settings;
 use rushmem_transport::segments::heap_blocks::FIRST;
 use rushmem_transport::segments::heap_probe::{self, RegisteredBlocks};
 use rushmem_transport::thread::apart;

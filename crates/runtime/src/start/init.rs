@@ -4,21 +4,22 @@
 
 use super::by_id::{ById, UNIQUE_ID_BYTES};
 use super::{connect, join};
-use crate::call::{Call, call, fail, thread};
 use crate::coll::collectives::barrier_all;
-use crate::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
-use crate::diagnosis::{machine, polls, status, watchdog};
+use crate::diagnosis::{polls, watchdog};
 use crate::end::{at_exit, crash, finalize, job_trace, statistics, threads};
-use crate::job::{self, Job, caller, mpi};
-use crate::memory::{address, statics};
-use crate::net::flags;
-use crate::observers::races;
-use crate::observers::{self, Observer, writes};
-use crate::process;
-use crate::settings::{Checks, Statistics};
 use core::ffi::c_int;
+use rushmem_communication::net::flags;
+use rushmem_communication::observers::races;
+use rushmem_communication::observers::{self, Observer, writes};
+use rushmem_communication::status::{self, machine};
 use rushmem_explain::status::Stage;
 use rushmem_heap::Allocator;
+use rushmem_pe::call::{Call, call, fail, thread};
+use rushmem_pe::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
+use rushmem_pe::job::{self, Job, caller, mpi};
+use rushmem_pe::memory::{address, statics};
+use rushmem_pe::process;
+use rushmem_pe::settings::{Checks, Statistics};
 use rushmem_transport::Provider;
 use std::sync::Mutex;
 

@@ -5,10 +5,10 @@
 //! On a machine with one NUMA node and one NIC, only a few files are read. hwloc is opened only if
 //! there are several to choose from.
 
-use crate::memory::statics;
-use crate::net::process_host;
-use crate::settings::NicPreference;
+use rushmem_communication::host;
 use rushmem_heap::NodeMemory;
+use rushmem_pe::memory::statics;
+use rushmem_pe::settings::NicPreference;
 use rushmem_topology::{self as topology, CpuSet, Topology};
 use rushmem_transport::NicName;
 
@@ -43,7 +43,7 @@ pub(super) fn choose_nic<'a>(
     };
     if let Some(nic) = nic {
         rushmem_log::debug!(NIC = %nic, "prefers a NIC");
-        process_host::prefer(nic);
+        host::prefer(nic);
     }
 }
 

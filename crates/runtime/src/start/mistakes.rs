@@ -2,12 +2,12 @@
 //! warnings about probable mistakes in variables and files of settings, in how the job was
 //! launched, and in the use of MPI.
 
-use crate::call::warning::warning;
-use crate::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use crate::memory::statics;
-use crate::settings::{self, Settings, names};
 use rushmem_bootstrap::meeting::forgotten_job_hint;
 use rushmem_interfaces::{INTERFACES, Selection};
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use rushmem_pe::memory::statics;
+use rushmem_pe::settings::{self, Settings, names};
 use rushmem_transport::setting::{ValueSource, environment, is_blank};
 use rushmem_transport::{NicName, Provider, Setting};
 use std::ffi::OsStr;

@@ -10,10 +10,10 @@
 //! loads the program.
 
 use super::locality::Cpus;
-use crate::digest::digest_of_bytes;
 use core::ffi::c_int;
 use rushmem_bootstrap::Records;
 use rushmem_heap::ReservedAt;
+use rushmem_pe::digest::digest_of_bytes;
 use rushmem_transport::Pe;
 use rushmem_wire::{Error, RECORD};
 use serde::{Deserialize, Serialize};

@@ -9,23 +9,23 @@
 //! mistake that works here is a warning, since with other libraries the program may hang or get
 //! wrong data.
 
-use crate::call::{Call, fail};
-use crate::constants::SHMEM_SYNC_VALUE;
-use crate::digest::digest;
-use crate::job::caller::{self, warn_once};
-use crate::job::members::Members;
-use crate::job::{self, Job};
-use crate::memory::address;
-use crate::memory::areas::TEAM_SLOTS;
-use crate::memory::range;
-use crate::memory::statics;
-use crate::process;
-use crate::sync::team_signals::OngoingCollective;
 use crate::teams::agreement::{Agreed, AgreementRequest, agree_in};
 use crate::teams::registry::{self, HeldTeam, teams};
 use crate::teams::same_collective;
 use crate::teams::team::{Name, NewTeam, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
+use rushmem_communication::sync::team_signals::OngoingCollective;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::constants::SHMEM_SYNC_VALUE;
+use rushmem_pe::digest::digest;
+use rushmem_pe::job::caller::{self, warn_once};
+use rushmem_pe::job::members::Members;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::memory::address;
+use rushmem_pe::memory::areas::TEAM_SLOTS;
+use rushmem_pe::memory::range;
+use rushmem_pe::memory::statics;
+use rushmem_pe::process;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 

@@ -20,16 +20,16 @@
 //! the set. All members of the next team with the set have released it before, and only they write
 //! to it.
 
-use crate::call::{Call, fail};
-use crate::job::Job;
-use crate::job::members::Members;
-use crate::memory::areas::TEAM_SLOTS;
-use crate::net::flags;
-use crate::net::network;
-use crate::process;
-use crate::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
-use crate::sync::team_signals::GENERATIONS;
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
+use rushmem_communication::net::flags;
+use rushmem_communication::net::network;
+use rushmem_communication::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
+use rushmem_communication::sync::team_signals::GENERATIONS;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::Job;
+use rushmem_pe::job::members::Members;
+use rushmem_pe::memory::areas::TEAM_SLOTS;
+use rushmem_pe::process;
 use rushmem_transport::Pe;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 

@@ -1,18 +1,18 @@
 //! The registry of the teams of this PE, by handle. `api::team`, `api::cray` and `active_set`
 //! create and destroy teams.
 
-use crate::call::{Call, fail};
-use crate::job;
-use crate::job::handle::TeamHandle;
-use crate::job::members::Members;
-use crate::net::flags;
 use crate::teams::agreement::{FINALIZE, PREDEFINED, Slot};
 use crate::teams::same_collective::CheckedGroup;
 use crate::teams::team::{Name, Team, TeamConfig};
 use core::ffi::c_int;
 use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
+use rushmem_communication::net::flags;
 use rushmem_explain::status::{Finalizing, MAX_LISTED};
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job;
+use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::job::members::Members;
 use rushmem_transport::Pe;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 

@@ -7,13 +7,13 @@
 //! the collective does not block, the tag of the messages includes the team, and only members that
 //! are in different calls on one team notice each other.
 
-use crate::call::{Call, fail};
-use crate::digest::digest;
-use crate::job::Job;
-use crate::job::members::Members;
-use crate::sync::backoff;
-use crate::sync::mailbox::{self, MailboxMessage, mailboxes, message_wait};
-use crate::sync::team_signals::OngoingCollective;
+use rushmem_communication::sync::backoff;
+use rushmem_communication::sync::mailbox::{self, MailboxMessage, mailboxes, message_wait};
+use rushmem_communication::sync::team_signals::OngoingCollective;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::digest::digest;
+use rushmem_pe::job::Job;
+use rushmem_pe::job::members::Members;
 use rushmem_transport::Pe;
 use std::fmt::Write;
 use std::thread;
@@ -314,13 +314,13 @@ mod tests {
         let lines = vec![
             line(
                 0,
-                crate::call::call!("shmem_int_broadcast"),
+                rushmem_pe::call::call!("shmem_int_broadcast"),
                 1,
                 &[("bytes", 8)],
             ),
             line(
                 1,
-                crate::call::call!("shmem_int_broadcast"),
+                rushmem_pe::call::call!("shmem_int_broadcast"),
                 4417,
                 &[("bytes", 9)],
             ),
@@ -333,14 +333,14 @@ mod tests {
     #[test]
     fn who_is_where() {
         let lines = vec![
-            line(4, crate::call::call!("shmem_team_sync"), 1, &[]),
+            line(4, rushmem_pe::call::call!("shmem_team_sync"), 1, &[]),
             line(
                 2,
-                crate::call::call!("shmem_longdouble_prod_reduce"),
+                rushmem_pe::call::call!("shmem_longdouble_prod_reduce"),
                 2,
                 &[("bytes", 16)],
             ),
-            line(0, crate::call::call!("shmem_team_sync"), 1, &[]),
+            line(0, rushmem_pe::call::call!("shmem_team_sync"), 1, &[]),
         ];
         let text = report(lines, group(1), &[]);
         assert_eq!(
@@ -355,13 +355,13 @@ mod tests {
         let lines = vec![
             line(
                 0,
-                crate::call::call!("shmem_int_broadcast"),
+                rushmem_pe::call::call!("shmem_int_broadcast"),
                 1,
                 &arguments(0),
             ),
             line(
                 1,
-                crate::call::call!("shmem_int_broadcast"),
+                rushmem_pe::call::call!("shmem_int_broadcast"),
                 1,
                 &arguments(1),
             ),

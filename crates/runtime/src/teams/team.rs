@@ -1,15 +1,6 @@
 //! A team of which this PE is a member: its members, its name and its signals. The teams that exist
 //! are in `registry`.
 
-use crate::call::Call;
-use crate::digest::digest;
-use crate::job::handle::TeamHandle;
-use crate::job::members::Members;
-use crate::job::{self, Job};
-use crate::memory::areas::LINE_PES;
-use crate::net::flags;
-use crate::process;
-use crate::sync::team_signals::{OngoingCollective, TeamSignals};
 use crate::teams::agreement::{self, FINALIZE, Slot};
 use core::ffi::c_int;
 use core::fmt;
@@ -17,7 +8,16 @@ use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::choice::ChoiceFacts;
 use rushmem_collectives::receive_buffer;
 use rushmem_collectives::two_level::NodeLists;
+use rushmem_communication::net::flags;
+use rushmem_communication::sync::team_signals::{OngoingCollective, TeamSignals};
 use rushmem_explain::status::{Collective, Subject};
+use rushmem_pe::call::Call;
+use rushmem_pe::digest::digest;
+use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::job::members::Members;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::memory::areas::LINE_PES;
+use rushmem_pe::process;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};

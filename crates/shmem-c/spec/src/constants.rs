@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::table::SpecTable;
 
-const SOURCE: &str = include_str!("../../../runtime/src/constants.rs");
-const EXTENSIONS: &str = include_str!("../../../runtime/src/extension_constants.rs");
+const SOURCE: &str = include_str!("../../../pe/src/constants.rs");
+const EXTENSIONS: &str = include_str!("../../../pe/src/extension_constants.rs");
 
 /// Returns all constants, those of extensions last.
 pub(crate) fn all() -> Result<Vec<Constant<'static>>> {

@@ -6,10 +6,10 @@
 #![allow(unsafe_code)]
 
 use crate::api::amo;
-use crate::call::Call;
-use crate::job::handle::ContextHandle;
-use crate::net::contexts::Context;
 use core::ffi::{c_int, c_long};
+use rushmem_communication::net::contexts::Context;
+use rushmem_pe::call::Call;
+use rushmem_pe::job::handle::ContextHandle;
 use rushmem_transport::mem::WaitWord;
 
 /// The default context, for the operations of a lock on its own words.

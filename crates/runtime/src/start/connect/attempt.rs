@@ -4,15 +4,14 @@
 
 use super::candidates::{self, AmoExecutor, complaint};
 use super::probe;
-use crate::call::warning::warning;
-use crate::call::{Call, fail};
-use crate::diagnosis::status;
-use crate::job::Job;
-use crate::memory::locked::{self, RegisteredSizes};
-use crate::memory::statics;
-use crate::net::flags;
-use crate::net::process_host::{Callbacks, ProcessHost};
 use rushmem_bootstrap::Records;
+use rushmem_communication::host::ProcessHost;
+use rushmem_communication::net::flags;
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::Job;
+use rushmem_pe::memory::locked::{self, RegisteredSizes};
+use rushmem_pe::memory::statics;
 use rushmem_transport::thread::{apart, refused};
 use rushmem_transport::{
     Amos, Directory, Endpoint, Error, Open, Pe, PeRecord, Provider, Segment, Transport,
@@ -22,13 +21,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The functions that a transport calls in this process.
-const CALLBACKS: Callbacks = Callbacks {
-    arrived: flags::ring_own,
-    arrived_at: |pe| flags::area().ring(pe),
-    report_wait: || Box::new(status::wait_for_operations()),
-};
 
 /// A transport over which every PE has transferred data.
 pub(super) struct Connected {
@@ -116,7 +108,7 @@ fn agreed_parts(
             executors,
         }]);
     };
-    let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit, CALLBACKS));
+    let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
     let own_parts = |executor: &AmoExecutor| {
         let open = arguments(job, executor.amos, None, &host);
         let found = apart(|| parts(&open)).map_err(|error| refused(&error))?;
@@ -194,7 +186,7 @@ fn attempt(
     (provider, part): (&Provider, Option<&str>),
     executor: AmoExecutor,
 ) -> Result<Connected, String> {
-    let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit, CALLBACKS));
+    let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
     let open = arguments(job, executor.amos, part, &host);
     if provider.opens_libraries {
         job.session()

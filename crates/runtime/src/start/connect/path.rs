@@ -5,8 +5,8 @@ use super::candidates::AmoExecutor;
 use std::ffi::{CStr, CString};
 use std::sync::{PoisonError, RwLock};
 
-use crate::call::Call;
-use crate::job::{self, Job};
+use rushmem_pe::call::Call;
+use rushmem_pe::job::{self, Job};
 use rushmem_transport::Pe;
 
 /// The path, from the first init on.

@@ -5,8 +5,8 @@
 //! time limit, since a provider may try to connect forever without reporting an error.
 #![allow(unsafe_code)]
 
-use crate::call::Call;
-use crate::memory::areas::Areas;
+use rushmem_pe::call::Call;
+use rushmem_pe::memory::areas::Areas;
 use rushmem_system::signals::without_signals;
 use rushmem_transport::thread;
 use rushmem_transport::{

@@ -1,0 +1,209 @@
+//! The interface of this process to a transport (the trait `Host`): settings, the preferred NIC,
+//! wake-ups, losses, and the proxies of PEs.
+//!
+//! A proxy is a PE that carries out operations for other PEs of its node: in a session, this PE
+//! sends all operations that it batches for the heaps of a node to one PE of that node, which
+//! applies them to the memory that the node shares.
+#![allow(unsafe_code)]
+
+use crate::net::flags;
+use crate::net::network::{LIBRARY_CALL, is_loss_of_peer, launcher_grace};
+use crate::sync::long_wait;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::memory::address;
+use rushmem_transport::segments::Segments;
+use rushmem_transport::setting::{environment, is_blank};
+use rushmem_transport::{
+    Error, Host, LocalBuf, NicName, Pe, Proxy, Segment, Unreported, WaitReport,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The time within which a call can report an error of the transport itself, under its own name,
+/// before [`ProcessHost::lost`] ends the job.
+const CALL_GRACE: Duration = Duration::from_millis(200);
+
+/// The NIC that this PE prefers, on a machine with several.
+static NIC: OnceLock<NicName> = OnceLock::new();
+
+/// Sets the preferred NIC, before a transport is opened.
+pub fn prefer(nic: NicName) {
+    // It is set once, since only the first init joins the job.
+    let _ = NIC.set(nic);
+}
+
+/// The interface of this process to one transport.
+pub struct ProcessHost {
+    me: Pe,
+    /// Set once the transport has been chosen: from then on the loss of a peer ends the job. While
+    /// the transport is tested, the caller of the test gets the error.
+    is_chosen: AtomicBool,
+    /// The only strong reference, dropped with the transport: afterwards no loss ends the job.
+    open: Arc<()>,
+    /// `SHMEM_HOST_LIMIT`; unused if the transport is not opened.
+    host_limit: Duration,
+}
+
+impl Default for ProcessHost {
+    fn default() -> ProcessHost {
+        ProcessHost::new(Pe(0), Duration::ZERO)
+    }
+}
+
+impl ProcessHost {
+    /// Creates the interface for opening a transport.
+    pub fn new(me: Pe, host_limit: Duration) -> ProcessHost {
+        let (is_chosen, open) = (AtomicBool::new(false), Arc::default());
+        ProcessHost {
+            me,
+            is_chosen,
+            open,
+            host_limit,
+        }
+    }
+
+    /// Records that the transport was chosen.
+    pub fn set_chosen(&self) {
+        self.is_chosen.store(true, Ordering::Release);
+    }
+}
+
+impl Host for ProcessHost {
+    fn variable(&self, name: &str) -> Option<String> {
+        // A script may leave a setting empty, which counts as not set. The variables of other
+        // libraries are returned as they are.
+        environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
+    }
+
+    fn nic(&self) -> Option<NicName> {
+        NIC.get().cloned()
+    }
+
+    fn pairs_of_node(&self) -> u64 {
+        let Some(job) = job::known() else { return 0 };
+        let sizes = (0..job.nodes.n_nodes()).map(|node| job.nodes.size(node));
+        let pairs = sizes.map(|size| u64::from(size) * u64::from(job.n_pes - size));
+        pairs.max().unwrap_or(0)
+    }
+
+    fn host_limit(&self) -> Duration {
+        self.host_limit
+    }
+
+    fn arrived(&self) {
+        flags::ring_own();
+    }
+
+    fn arrived_at(&self, place: u8) {
+        if let Some((pe, _)) = member(place) {
+            flags::area().ring(*pe);
+        }
+    }
+
+    fn has_proxies(&self) -> bool {
+        job::known().is_some_and(|job| job.n_pes > job.nodes.n_nodes())
+    }
+
+    fn proxy(&self, pe: Pe) -> Proxy {
+        let proxies = job::known().map(proxies);
+        let proxy = proxies.and_then(|proxies| proxies.get(pe.index()));
+        proxy.copied().unwrap_or(Proxy::itself(pe))
+    }
+
+    fn node_heap(&self, place: u8) -> Option<&Segments> {
+        member(place).map(|(_, heap)| heap)
+    }
+
+    fn report_wait(&self) -> Box<dyn WaitReport> {
+        // Without a job, as while the machine is diagnosed, there is no status.
+        if flags::exist() {
+            Box::new(long_wait::wait_for_operations())
+        } else {
+            Box::new(Unreported)
+        }
+    }
+
+    fn lost(&self, error: &Error) {
+        // A PE that can no longer use its own network ends the job even during a test: otherwise
+        // the others would wait for it.
+        let lost_peer = is_loss_of_peer(error, Some(self.me));
+        if lost_peer && !self.is_chosen.load(Ordering::Acquire) {
+            return;
+        }
+        let (error, open) = (error.clone(), Arc::downgrade(&self.open));
+        // The launcher may report first why a peer was lost, or a call in progress may report the
+        // error under its own name.
+        let wait = if lost_peer {
+            launcher_grace(self.host_limit)
+        } else {
+            CALL_GRACE
+        };
+        let end = move || {
+            std::thread::sleep(wait);
+            if open.upgrade().is_some() {
+                LIBRARY_CALL.fail(format_args!("{error}"))
+            }
+        };
+        // In another thread, since the calling thread serves the other peers. If no thread can be
+        // started, the next call that needs the network reports the error.
+        let _ = std::thread::Builder::new().spawn(end);
+    }
+
+    fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
+        LIBRARY_CALL.fail(format_args!("{error}; {why}"))
+    }
+}
+
+/// Maximum number of PEs of a node whose PEs have proxies: the number of a PE on its node is sent
+/// as one byte, in which 0 denotes the proxy itself.
+const MAX_NODE_PES: u32 = u8::MAX as u32;
+
+/// Returns the PE of this node with this number on the node, counted from 1, and its heap.
+fn member(place: u8) -> Option<&'static (Pe, Segments)> {
+    static MEMBERS: OnceLock<Vec<(Pe, Segments)>> = OnceLock::new();
+    let job = job::known()?;
+    let members = MEMBERS.get_or_init(|| {
+        let members = job.nodes.members(job.nodes.node_of(job.me.0)).map(Pe);
+        members.map(|pe| (pe, heap_of(job, pe))).collect()
+    });
+    members.get(usize::from(place).checked_sub(1)?)
+}
+
+fn heap_of(job: &Job, pe: Pe) -> Segments {
+    let segments = Segments::default();
+    if let Some(delta) = address::delta(Segment::Heap, pe.0 as i32) {
+        let base = job.memory.heap().wrapping_byte_offset(delta);
+        let nbytes = job.memory.layout().heap_bytes();
+        // SAFETY: the range is the heap of a PE of this node, mapped for the life of the process.
+        let registered = unsafe { segments.register(Segment::Heap, LocalBuf { base, nbytes }, ()) };
+        registered.expect("no other heap is in this table");
+    }
+    segments
+}
+
+/// Returns the proxy of each PE of the job; a PE without one is its own. PEs share the work: on
+/// another node, this PE uses the PE with the same number on its node, modulo the size of that
+/// node.
+fn proxies(job: &'static Job) -> &'static [Proxy] {
+    static PROXIES: OnceLock<Vec<Proxy>> = OnceLock::new();
+    PROXIES.get_or_init(|| {
+        let (nodes, me) = (&job.nodes, job.me.0);
+        let (own, place) = (nodes.node_of(me), nodes.local_index(me));
+        let mut proxies: Vec<Proxy> = (0..job.n_pes).map(|pe| Proxy::itself(Pe(pe))).collect();
+        let others =
+            (0..nodes.n_nodes()).filter(|&node| node != own && nodes.size(node) <= MAX_NODE_PES);
+        for node in others {
+            let members: Vec<u32> = nodes.members(node).collect();
+            let proxy = Pe(members[place as usize % members.len()]);
+            for (pe, place) in members
+                .into_iter()
+                .zip(1..)
+                .filter(|(pe, _)| *pe != proxy.0)
+            {
+                proxies[pe as usize] = Proxy { pe: proxy, place };
+            }
+        }
+        proxies
+    })
+}

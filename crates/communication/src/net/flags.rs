@@ -1,0 +1,474 @@
+//! Loads and stores of the library's own words in the internal areas of all PEs. This CPU accesses
+//! the areas that are mapped here, and the network accesses the others.
+//!
+//! A writer stores a flag with release order, then rings the doorbell of the reader's PE if threads
+//! may sleep there; a reader loads the flag with acquire order. `memory::areas` has the offset of
+//! each word in an area.
+#![allow(unsafe_code)]
+
+use crate::net::copy::CopyBetweenPes;
+use crate::net::doorbell::Doorbell;
+use crate::net::network::{self, LIBRARY_CALL};
+use crate::observers;
+use rushmem_explain::writes::RING_BYTES;
+use rushmem_heap::NodeMemory;
+use rushmem_pe::call::warning;
+use rushmem_pe::digest::digest_of_text;
+use rushmem_pe::memory::address;
+use rushmem_pe::memory::areas::Areas;
+use rushmem_pe::memory::range::SymmetricRange;
+use rushmem_transport::{
+    AmoOp, Completion, Follows, Pe, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf, mem,
+};
+use rustix::thread::futex;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+static AREA: OnceLock<FlagArea> = OnceLock::new();
+
+/// Returns the internal areas, which exist from the first init on.
+#[inline]
+pub fn area() -> &'static FlagArea {
+    AREA.get()
+        .expect("the first init sets it before it communicates")
+}
+
+/// Sets the internal areas, in the first init.
+pub fn set(area: FlagArea) {
+    // It is set once, since only the first init joins the job.
+    let _ = AREA.set(area);
+    warning::set_claim(claim_warning);
+}
+
+/// Claims a warning for this PE. Returns false if a PE of this node has claimed the same text. The
+/// node remembers the digests of its first two warnings; PEs may repeat any other.
+fn claim_warning(text: &str) -> bool {
+    let (area, digest) = (area(), digest_of_text(text));
+    let first = area.mapped(area.first_of_node(area.areas.n_pes() as u32));
+    for offset in area.areas.warnings() {
+        let word = area.word(first, offset);
+        match word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return true,
+            Err(other) if other == digest => return false,
+            Err(_) => {}
+        }
+    }
+    true
+}
+
+/// Returns true once the first init has set the internal areas.
+pub fn exist() -> bool {
+    AREA.get().is_some()
+}
+
+/// Wakes threads of this PE that sleep on its doorbell, after a transport has changed its memory.
+pub(crate) fn ring_own() {
+    if let Some(area) = AREA.get() {
+        area.doorbell(0).ring(wake);
+    }
+}
+
+/// The internal areas of this PE and of its mapped peers.
+#[derive(Debug)]
+pub struct FlagArea {
+    areas: Areas,
+    base: *mut u8,
+    nbytes: usize,
+}
+
+// SAFETY: the pointer is to a range that stays mapped, and all accesses to it are atomic operations
+// and raw copies.
+unsafe impl Send for FlagArea {}
+// SAFETY: as for `Send`, whichever thread makes the accesses.
+unsafe impl Sync for FlagArea {}
+
+impl FlagArea {
+    /// Returns the areas in `memory`, which stays mapped for the life of the process.
+    pub fn new(memory: &'static NodeMemory, areas: Areas) -> Self {
+        let nbytes = memory.layout().internal_bytes();
+        assert!(areas.nbytes() <= nbytes, "the internal area is too small");
+        FlagArea {
+            areas,
+            base: memory.internal(),
+            nbytes,
+        }
+    }
+
+    /// Returns the offsets of the parts of an internal area.
+    #[inline]
+    pub fn areas(&self) -> &Areas {
+        &self.areas
+    }
+
+    /// Stores `value` in the flag at `offset` of `pe` and wakes the threads of `pe` that sleep. The
+    /// store follows all earlier stores of this CPU, or over a network all earlier puts and signals
+    /// of the library to `pe`.
+    #[inline]
+    pub fn raise(&self, pe: Pe, offset: usize, value: u64) {
+        if self.raise_unrung(pe, offset, value) {
+            self.ring(pe);
+        }
+    }
+
+    /// Works as [`raise`](FlagArea::raise), but wakes no thread. Returns true if the caller must
+    /// [ring](FlagArea::ring) before it waits for long; a network wakes the PE itself.
+    #[inline]
+    pub(crate) fn raise_unrung(&self, pe: Pe, offset: usize, value: u64) -> bool {
+        match self.delta(pe) {
+            Some(delta) => {
+                self.word(delta, offset).store(value, Ordering::Release);
+                true
+            }
+            None => {
+                signal_remote(pe, flag_signal(offset, value));
+                false
+            }
+        }
+    }
+
+    /// Adds 1 to the word at `offset` of `pe`, in the order of [`raise`](FlagArea::raise), and
+    /// wakes the threads of `pe` that sleep. A network adds to the word at `by_network` instead,
+    /// since its atomic operations and those of CPUs are not atomic with respect to each other.
+    pub fn count(&self, pe: Pe, offset: usize, by_network: usize) {
+        match self.delta(pe) {
+            Some(delta) => {
+                self.word(delta, offset).fetch_add(1, Ordering::Release);
+                self.doorbell(delta).ring(wake);
+            }
+            None => signal_remote(pe, count_signal(by_network)),
+        }
+    }
+
+    /// Copies `source` to `dest` on `pe`, then [counts](FlagArea::count) there.
+    pub(crate) fn put_and_count(
+        &self,
+        pe: Pe,
+        (source, dest): (SymmetricRange, SymmetricRange),
+        offset: usize,
+        by_network: usize,
+    ) {
+        if self.delta(pe).is_some() || source.nbytes() == 0 {
+            source.copy_to(pe, dest);
+            self.count(pe, offset, by_network);
+        } else {
+            put_signal_remote(pe, (source, dest), count_signal(by_network));
+        }
+    }
+
+    /// Copies `source` to `dest` on `pe`, then raises a flag there as
+    /// [`raise_unrung`](FlagArea::raise_unrung) does.
+    #[inline]
+    pub(crate) fn put_and_raise_unrung(
+        &self,
+        pe: Pe,
+        (source, dest): (SymmetricRange, SymmetricRange),
+        offset: usize,
+        value: u64,
+    ) -> bool {
+        if self.delta(pe).is_some() || source.nbytes() == 0 {
+            source.copy_to(pe, dest);
+            self.raise_unrung(pe, offset, value)
+        } else {
+            put_signal_remote(pe, (source, dest), flag_signal(offset, value));
+            false
+        }
+    }
+
+    /// Adds 1 to the counter of the mapped `pe`. Returns true if this PE is the last of `n` to do
+    /// so, and then resets the counter to 0.
+    pub(crate) fn count_in(&self, pe: Pe, offset: usize, n: u32) -> bool {
+        let counter = self.word(self.mapped(pe), offset);
+        // Acquire: the last PE sees all that the others wrote before they counted.
+        let is_last = counter.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(n);
+        if is_last {
+            counter.store(0, Ordering::Relaxed);
+        }
+        is_last
+    }
+
+    /// Returns the first PE of this node, in whose area the words are that the node's PEs share.
+    pub fn first_of_node(&self, n_pes: u32) -> Pe {
+        let first = (0..n_pes).map(Pe).find(|pe| self.is_mapped(*pe));
+        first.expect("a PE has its own area")
+    }
+
+    /// Claims a word of the mapped `pe` by adding 1 to it. Returns true if no PE had claimed it.
+    pub fn claim(&self, pe: Pe, offset: usize) -> bool {
+        self.word(self.mapped(pe), offset)
+            .fetch_add(1, Ordering::AcqRel)
+            == 0
+    }
+
+    /// Stores a flag of the mapped `pe` with release order; wakes no thread.
+    #[inline]
+    pub fn release(&self, pe: Pe, offset: usize, value: u64) {
+        self.word(self.mapped(pe), offset)
+            .store(value, Ordering::Release);
+    }
+
+    /// Loads a flag of the mapped `pe` with acquire order.
+    #[inline]
+    pub fn flag_of(&self, pe: Pe, offset: usize) -> u64 {
+        self.word(self.mapped(pe), offset).load(Ordering::Acquire)
+    }
+
+    fn mapped(&self, pe: Pe) -> isize {
+        self.delta(pe).expect("PEs that share memory use this word")
+    }
+
+    /// Wakes the threads of `pe` that sleep on its doorbell, after a word of `pe` was changed. If
+    /// `pe` is not mapped, its transport wakes them.
+    #[inline]
+    pub fn ring(&self, pe: Pe) {
+        if let Some(delta) = self.delta(pe) {
+            self.doorbell(delta).ring(wake);
+        }
+    }
+
+    /// Loads a flag of this PE with acquire order.
+    #[inline]
+    pub fn flag(&self, offset: usize) -> u64 {
+        self.own_word(offset).load(Ordering::Acquire)
+    }
+
+    /// Returns the word of a flag of this PE, for a thread that waits for it.
+    #[inline]
+    pub fn awaited(&'static self, offset: usize) -> &'static AtomicU64 {
+        self.own_word(offset)
+    }
+
+    /// Stores words in `pe`'s area from `offset` on. They are visible to `pe` once it has seen a
+    /// flag that this PE raises later.
+    pub fn write(&self, pe: Pe, offset: usize, words: &[u64]) {
+        match self.delta(pe) {
+            Some(delta) => {
+                for (i, &word) in words.iter().enumerate() {
+                    self.word(delta, offset + i * 8)
+                        .store(word, Ordering::Relaxed);
+                }
+            }
+            None => {
+                let nbytes = size_of_val(words);
+                let put = Put {
+                    remote: remote(offset),
+                    // SAFETY: `words` is borrowed during the call, in which the put completes
+                    // locally.
+                    local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
+                    completion: Completion::Now,
+                };
+                let done = network::library_endpoint().put(pe, put);
+                network::or_fail(LIBRARY_CALL, done);
+            }
+        }
+    }
+
+    /// Loads words of this PE's area from `offset` on. The caller has seen the flag that
+    /// announces them.
+    pub fn read(&self, offset: usize, words: &mut [u64]) {
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.own_word(offset + i * 8).load(Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the word at `offset` of each of `pes`. Words that are not mapped here are read
+    /// over the network.
+    pub fn words_of(&self, pes: impl Iterator<Item = Pe>, offset: usize) -> Vec<u64> {
+        let pes: Vec<Pe> = pes.collect();
+        let apart: Vec<Pe> = pes
+            .iter()
+            .copied()
+            .filter(|pe| self.delta(*pe).is_none())
+            .collect();
+        let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];
+        self.range(offset, 8).fetch(&apart, &mut fetched);
+        let mut fetched = fetched.chunks_exact(8).map(|bytes| {
+            // SAFETY: `fetch` has written all bytes.
+            u64::from_ne_bytes(std::array::from_fn(|i| unsafe { bytes[i].assume_init() }))
+        });
+        let word = |pe: &Pe| match self.delta(*pe) {
+            Some(delta) => self.word(delta, offset).load(Ordering::Relaxed),
+            None => fetched.next().expect("one for each PE"),
+        };
+        pes.iter().map(word).collect()
+    }
+
+    /// Returns true if the area of `pe` is mapped here.
+    #[inline]
+    pub fn is_mapped(&self, pe: Pe) -> bool {
+        self.delta(pe).is_some()
+    }
+
+    /// Returns a copy of `nbytes` bytes of `pe`'s area, which `pe` may be writing.
+    pub fn bytes_of(&self, pe: Pe, offset: usize, nbytes: usize) -> Vec<u8> {
+        let mut bytes = vec![0u8; nbytes];
+        match self.delta(pe) {
+            Some(delta) => {
+                let (to, from) = (
+                    bytes.as_mut_ptr(),
+                    self.own(offset, nbytes).wrapping_offset(delta),
+                );
+                // SAFETY: the source is in the area of a mapped peer, as `own` asserts; the
+                // destination is a vector of `nbytes` bytes.
+                unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, nbytes) };
+            }
+            None => {
+                let mut fetched = vec![MaybeUninit::uninit(); nbytes];
+                self.range(offset, nbytes).fetch(&[pe], &mut fetched);
+                for (byte, fetched) in bytes.iter_mut().zip(fetched) {
+                    // SAFETY: `fetch` has written all bytes.
+                    *byte = unsafe { fetched.assume_init() };
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Sleeps once on the doorbell of this PE, unless `ready`, which loads flags of this PE, returns
+    /// true. `sleep` is given the word of the doorbell and its value; it returns when the value has
+    /// changed, or earlier.
+    pub(crate) fn sleep_unless(
+        &self,
+        ready: impl FnOnce() -> bool,
+        sleep: impl FnOnce(&AtomicU32, u32),
+    ) {
+        self.doorbell(0).sleep_unless(ready, sleep);
+    }
+
+    /// Stores the status of this PE: `words` from the second word of the slot on. The first word is
+    /// odd meanwhile, as `rushmem_explain::status_slot` describes.
+    pub(crate) fn write_status(&self, words: &[u64]) {
+        let offset = self.areas.status();
+        let sequence = self.own_word(offset);
+        let before = sequence.load(Ordering::Relaxed);
+        sequence.store(before + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.write_own(offset + 8, words);
+        sequence.store(before + 2, Ordering::Release);
+    }
+
+    /// Returns the ring of the last writes of this PE (`rushmem_explain::writes`).
+    pub fn writes(&self) -> &'static [AtomicU64] {
+        let start = self.own(self.areas.writes(), RING_BYTES).cast();
+        // SAFETY: the range is in the area, as `own` asserts, aligned to a cache line, mapped for
+        // the life of the process, and only accessed by atomic operations.
+        unsafe { std::slice::from_raw_parts(start, RING_BYTES / size_of::<u64>()) }
+    }
+
+    /// Returns the range of `nbytes` bytes at `offset` of this PE's area, for data.
+    #[inline]
+    pub fn range(&self, offset: usize, nbytes: usize) -> SymmetricRange {
+        // SAFETY: the bytes are in the internal area, as `own` asserts.
+        unsafe { SymmetricRange::new(Segment::Internal, offset, self.own(offset, nbytes), nbytes) }
+    }
+
+    /// Stores words of this PE's area, with relaxed order.
+    pub fn write_own(&self, offset: usize, words: &[u64]) {
+        for (i, &word) in words.iter().enumerate() {
+            self.own_word(offset + i * 8).store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns a pointer to `offset` of this PE's area, in which `nbytes` bytes follow.
+    fn own(&self, offset: usize, nbytes: usize) -> *mut u8 {
+        assert!(offset + nbytes <= self.nbytes, "beyond the internal area");
+        self.base.wrapping_add(offset)
+    }
+
+    fn delta(&self, pe: Pe) -> Option<isize> {
+        address::delta(Segment::Internal, pe.0 as i32)
+    }
+
+    fn own_word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: the word is in the area and aligned, as `word_address` asserts; areas stay
+        // mapped.
+        unsafe { AtomicU64::from_ptr(self.word_address(offset, 0).cast()) }
+    }
+
+    fn word(&self, delta: isize, offset: usize) -> &AtomicU64 {
+        // SAFETY: the word is in the area of a mapped peer and aligned, as `word_address` asserts.
+        unsafe { AtomicU64::from_ptr(self.word_address(offset, delta).cast()) }
+    }
+
+    fn doorbell(&self, delta: isize) -> Doorbell<'_> {
+        let words: *mut u32 = self.word_address(0, delta).cast();
+        // SAFETY: the first 8 bytes of an area are its doorbell: two aligned words that stay
+        // mapped.
+        let rings = unsafe { AtomicU32::from_ptr(words) };
+        // SAFETY: as above, for the second word.
+        let sleepers = unsafe { AtomicU32::from_ptr(words.wrapping_add(1)) };
+        Doorbell { rings, sleepers }
+    }
+
+    fn word_address(&self, offset: usize, delta: isize) -> *mut u8 {
+        assert!(offset.is_multiple_of(8), "a word is aligned");
+        self.own(offset, 8).wrapping_offset(delta)
+    }
+}
+
+/// Wakes all threads that sleep on a word, in any process.
+pub fn wake(word: &AtomicU32) {
+    // The only error is an address that is not mapped, and the reference proves that `word` is.
+    let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+}
+
+#[cold]
+fn put_signal_remote(
+    pe: Pe,
+    (source, dest): (SymmetricRange, SymmetricRange),
+    signal: SignalUpdate,
+) {
+    let nbytes = source.nbytes();
+    assert!(
+        nbytes <= dest.nbytes(),
+        "{nbytes} bytes into {}",
+        dest.nbytes()
+    );
+    observers::report_copy_to(pe.index(), nbytes);
+    let put = Put {
+        remote: dest.remote(0),
+        // SAFETY: the source is memory of this process with that many bytes, and the put has read
+        // it on return.
+        local: unsafe { SourceBuf::new(source.start(), nbytes) },
+        completion: Completion::Now,
+    };
+    let done = network::library_endpoint().put_signal(pe, put, signal);
+    network::or_fail(LIBRARY_CALL, done);
+}
+
+#[cold]
+fn signal_remote(pe: Pe, signal: SignalUpdate) {
+    let put = Put {
+        remote: signal.dest,
+        local: SourceBuf::EMPTY,
+        completion: Completion::Now,
+    };
+    let done = network::library_endpoint().put_signal(pe, put, signal);
+    network::or_fail(LIBRARY_CALL, done);
+}
+
+/// Returns the signal by which a network stores a flag. It follows all earlier signals, since flags
+/// only grow: a smaller value must not arrive after a larger one.
+fn flag_signal(offset: usize, value: u64) -> SignalUpdate {
+    SignalUpdate {
+        dest: remote(offset),
+        op: AmoOp::Set,
+        value,
+        follows: Follows::All,
+    }
+}
+
+/// Returns the signal by which a network adds 1 to a counter.
+fn count_signal(offset: usize) -> SignalUpdate {
+    SignalUpdate {
+        op: AmoOp::Add,
+        ..flag_signal(offset, 1)
+    }
+}
+
+fn remote(offset: usize) -> RemoteAddr {
+    RemoteAddr {
+        segment: Segment::Internal,
+        offset: offset as u64,
+    }
+}

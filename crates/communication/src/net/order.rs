@@ -1,0 +1,154 @@
+//! Order and completion (OpenSHMEM 1.6, memory ordering routines).
+//!
+//! On-node, an access has been performed when its call returns; only the processor and the compiler
+//! may still reorder it. So a fence is a release fence, which pairs with the acquire loads of waits
+//! and tests. A quiet is a sequentially consistent fence, since `put; quiet; get` needs the store
+//! ordered before the load, even on x86-64. The endpoint of the context orders and completes the
+//! operations of a network.
+#![allow(unsafe_code)]
+
+use crate::net::contexts::Context;
+use crate::net::{network, polls};
+use crate::observers::{self, Action, Event};
+use core::ffi::c_int;
+use rushmem_pe::call::Call;
+use rushmem_pe::job;
+use rushmem_pe::job::handle::ContextHandle;
+use rushmem_pe::memory::address;
+use rushmem_pe::memory::visibility::{complete, release};
+
+/// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the earlier puts, AMOs and stores on the
+/// context before its later ones, at each PE separately.
+#[inline]
+pub fn fence<C: Context>(call: Call, ctx: C) {
+    polls::count_call();
+    observers::during!(event(call, ctx, Action::Fence), order(call, ctx));
+}
+
+/// Returns the event of a routine on a context, for observers.
+fn event<C: Context>(call: Call, ctx: C, action: Action) -> Event {
+    Event {
+        ctx: ctx.handle(),
+        ..Event::new(call, action)
+    }
+}
+
+#[inline(always)]
+fn order<C: Context>(call: Call, ctx: C) {
+    release();
+    if ctx.is_valid(call) && network::is_open() {
+        order_network(call, ctx.handle());
+    }
+}
+
+/// Orders the operations of the network. If this CPU also changes memory of the PEs that a network
+/// reaches, completes the operations: a fence of the network does not order them before stores of
+/// this CPU.
+#[cold]
+fn order_network(call: Call, ctx: ContextHandle) {
+    let both = address::are_atomics_by_network() || address::some_statics_are_apart();
+    if let Some(mut endpoint) = network::used_endpoint(call, ctx) {
+        let done = if both {
+            endpoint.quiet()
+        } else {
+            endpoint.fence()
+        };
+        network::or_fail(call, done);
+    }
+}
+
+/// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes all operations on the context, at all PEs.
+#[inline]
+pub fn quiet<C: Context>(call: Call, ctx: C) {
+    polls::count_call();
+    complete_issued(call, ctx, false);
+}
+
+/// Performs a quiet as a part of another call.
+#[inline]
+pub fn complete_on<C: Context>(call: Call, ctx: C) {
+    complete_issued(call, ctx, true);
+}
+
+#[inline(always)]
+fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
+    observers::during!(event(call, ctx, Action::Quiet { is_part }), {
+        if ctx.is_valid(call)
+            && network::is_open()
+            && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
+        {
+            network::or_fail(call, endpoint.quiet());
+        }
+        complete();
+    });
+}
+
+/// `shmemx_fence_test`, `shmemx_ctx_fence_test`: 1 if earlier operations on the context are ordered
+/// before later ones. Performs a fence, so the result is always 1.
+#[inline]
+pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
+    fence(call, ctx);
+    1
+}
+
+/// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: 1 if all operations on the context are complete,
+/// as after a quiet, and 0 if some are not.
+#[inline]
+pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
+    polls::count_call();
+    let mut is_quiet = true;
+    let observed = observers::call(|| event(call, ctx, Action::QuietTest));
+    if ctx.is_valid(call)
+        && network::is_open()
+        && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
+    {
+        is_quiet = network::or_fail(call, endpoint.is_quiet());
+    }
+    complete();
+    if let Some(observed) = observed.filter(|_| !is_quiet) {
+        observed.cancel();
+    }
+    c_int::from(is_quiet)
+}
+
+/// `shmemx_local_complete`: waits until the sources of all nonblocking puts of this PE, on any
+/// context, may be reused. Over a network the puts also complete remotely, which is more than
+/// required.
+pub fn local_complete(call: Call) {
+    job::require(call);
+    if network::is_open() {
+        network::complete(call);
+    }
+}
+
+/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): completes the operations on the listed PEs,
+/// which are numbered as in the context's team. Has no effect on `SHMEM_CTX_INVALID`, although the
+/// standard says so only for fence and quiet.
+///
+/// # Safety
+/// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
+pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
+    if !ctx.is_valid(call) {
+        return;
+    }
+    let _observed = observers::call(|| event(call, ctx, Action::QuietOfPes));
+    for i in 0..npes {
+        // SAFETY: the caller promises that `npes` numbers can be read, and `i` is below that.
+        let pe = unsafe { target_pes.wrapping_add(i).read() };
+        let pe = ctx.world_pe(call, pe);
+        job::require_pe(call, "target_pes", pe);
+        let _observed = observers::call(|| Event {
+            pe,
+            ..event(call, ctx, Action::PeQuiet)
+        });
+        if network::is_open()
+            && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
+        {
+            network::or_fail(call, endpoint.pe_quiet(network::pe(pe)));
+        }
+    }
+    if npes > 0 {
+        complete();
+    }
+    polls::count_call();
+}

@@ -1,0 +1,299 @@
+//! Strided puts and gets (OpenSHMEM 1.6, §9.6.1.3 and §9.6.1.7) off the fast path: of memory that
+//! is not mapped here, or while they are observed.
+//!
+//! Blocks that are contiguous at the peer are transferred together. If they have gaps here and are
+//! small, they are packed first, since a message costs more than copying some thousand bytes. All
+//! other blocks of unmapped memory are one strided operation of the endpoint.
+#![allow(unsafe_code)]
+
+use crate::net::network;
+use crate::net::remote::{Access, Completion, RemoteBytes};
+use crate::observers::{self, AccessKind, ByteBlocks, Effect, Event};
+use core::mem::MaybeUninit;
+use rushmem_transport::{Buffer, DestBuf, RemoteAddr, SourceBuf, StridedBlocks, mem};
+
+/// The size of the buffer in which blocks are packed, in bytes.
+const PACKED: usize = 8 << 10;
+
+/// `n` blocks of `nbytes` bytes each: the address of the first block at the PE and here, and the
+/// distance in bytes from the start of one block to the start of the next.
+#[derive(Clone, Copy)]
+struct Blocks {
+    remote: usize,
+    local: *mut u8,
+    remote_stride: usize,
+    local_stride: usize,
+    nbytes: usize,
+    n: usize,
+}
+
+impl Access {
+    /// Puts `n` blocks of `nbytes` bytes to `dest`. The starts of successive blocks are `dst` bytes
+    /// apart there and `sst` bytes apart in `source`.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of every block.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn put_strided(
+        self,
+        dest: usize,
+        source: *const u8,
+        (dst, sst): (usize, usize),
+        nbytes: usize,
+        n: usize,
+    ) {
+        let (remote, local) = (dest, source.cast_mut());
+        let (remote_stride, local_stride) = (dst, sst);
+        let blocks = Blocks {
+            remote,
+            local,
+            remote_stride,
+            local_stride,
+            nbytes,
+            n,
+        };
+        // SAFETY: the caller's promise about `source`.
+        unsafe { self.transfer_strided::<true>(blocks) }
+    }
+
+    /// Gets `n` blocks of `nbytes` bytes from `source`. The starts of successive blocks are `sst`
+    /// bytes apart there and `dst` bytes apart in `dest`.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of every block.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn get_strided(
+        self,
+        dest: *mut u8,
+        source: usize,
+        (dst, sst): (usize, usize),
+        nbytes: usize,
+        n: usize,
+    ) {
+        let (remote, local) = (source, dest);
+        let (remote_stride, local_stride) = (sst, dst);
+        let blocks = Blocks {
+            remote,
+            local,
+            remote_stride,
+            local_stride,
+            nbytes,
+            n,
+        };
+        // SAFETY: the caller's promise about `dest`.
+        unsafe { self.transfer_strided::<false>(blocks) }
+    }
+
+    /// Puts or gets blocks, and shows the access to observers.
+    ///
+    /// # Safety
+    /// Every local block is valid, for reads if this is a put, for writes if this is a get.
+    unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
+        let Blocks {
+            remote,
+            local,
+            remote_stride,
+            local_stride,
+            nbytes,
+            n,
+        } = blocks;
+        let describe = move || {
+            let (kind, effect) = match IS_PUT {
+                true => (AccessKind::PutStrided, Effect::Writes),
+                false => (AccessKind::GetStrided, Effect::Reads),
+            };
+            let [remote, local] =
+                [(remote, remote_stride), (local.addr(), local_stride)].map(|(addr, stride)| {
+                    ByteBlocks {
+                        addr,
+                        nbytes,
+                        stride,
+                        n,
+                    }
+                });
+            Event {
+                remote,
+                local,
+                ..self.event(kind, effect, 0, 0)
+            }
+        };
+        let _observed = observers::access(describe, false);
+        if remote_stride == nbytes && is_packed(local_stride, nbytes) {
+            // SAFETY: the caller's promise about the local blocks.
+            unsafe { self.transfer_packed::<IS_PUT>(blocks) }
+        } else {
+            // SAFETY: the caller's promise about the local blocks.
+            unsafe { self.transfer_spread::<IS_PUT>(blocks) }
+        }
+    }
+
+    /// Transfers blocks that have gaps at the PE, or are too long to be packed: by one strided
+    /// operation of the network, or one by one if they are mapped here.
+    ///
+    /// # Safety
+    /// As [`transfer_strided`](Access::transfer_strided).
+    unsafe fn transfer_spread<const IS_PUT: bool>(self, blocks: Blocks) {
+        let Blocks {
+            remote,
+            local,
+            remote_stride,
+            local_stride,
+            nbytes,
+            n,
+        } = blocks;
+        let remote_span = span(remote_stride, nbytes, n);
+        match self.resolve(remote, remote_span) {
+            RemoteBytes::Network(remote) => {
+                let pe = network::pe(self.pe);
+                let local_span = span(local_stride, nbytes, n);
+                let mut endpoint = self.endpoint();
+                let mut done = if IS_PUT {
+                    // SAFETY: the caller's promise about the local blocks.
+                    let local = unsafe { SourceBuf::new(local, local_span) };
+                    endpoint.put_strided(pe, over_network(remote, local, blocks))
+                } else {
+                    // SAFETY: as above; the quiet below completes the gets, or the job ends.
+                    let local = unsafe { DestBuf::new(local, local_span) };
+                    endpoint.get_strided_nbi(pe, over_network(remote, local, blocks))
+                };
+                if !IS_PUT && done.is_ok() {
+                    done = endpoint.pe_quiet(pe);
+                }
+                drop(endpoint);
+                network::or_fail(self.call, done);
+            }
+            RemoteBytes::Cpu(mapped) => {
+                for i in 0..n {
+                    let (at, local) = (i * remote_stride, local.wrapping_add(i * local_stride));
+                    let mapped = mapped.wrapping_add(at);
+                    if IS_PUT {
+                        // SAFETY: a local block, which the caller promises to be valid, and a block
+                        // of the span, which `resolve` found mapped.
+                        unsafe { mem::copy_bytes::<mem::VolatileLoads>(mapped, local, nbytes) }
+                    } else {
+                        // SAFETY: as above.
+                        unsafe { mem::copy_bytes::<mem::AtomicLoads>(local, mapped, nbytes) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Transfers blocks that are contiguous at the PE.
+    ///
+    /// # Safety
+    /// As [`transfer_strided`](Access::transfer_strided).
+    unsafe fn transfer_packed<const IS_PUT: bool>(self, blocks: Blocks) {
+        let Blocks {
+            remote,
+            local,
+            local_stride,
+            nbytes,
+            n,
+            ..
+        } = blocks;
+        let transfer = |remote, local: *mut u8, nbytes| {
+            let remote = self.resolve(remote, nbytes);
+            if IS_PUT {
+                // SAFETY: local blocks, which the caller promises to be valid, or blocks of the
+                // pack.
+                unsafe { self.put_bytes(remote, local, nbytes, Completion::Now) }
+            } else {
+                // SAFETY: as above.
+                unsafe { self.get_bytes(local, remote, nbytes, Completion::Now) }
+            }
+        };
+        let whole = span(nbytes, nbytes, n);
+        if local_stride == nbytes {
+            return transfer(remote, local, whole);
+        }
+        // Checks the whole range, so that an error ends the job before any piece is transferred.
+        self.resolve(remote, whole);
+        let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
+        let pack = pack.as_mut_ptr().cast::<u8>();
+        // The pack has room for the blocks of a piece.
+        let each = |first, n| {
+            (0..n).map(move |i| {
+                (
+                    pack.wrapping_add(i * nbytes),
+                    local.wrapping_add((first + i) * local_stride),
+                )
+            })
+        };
+        for (first, n) in pieces(nbytes, n) {
+            if IS_PUT {
+                for (packed, local) in each(first, n) {
+                    // SAFETY: a block of the source, and one of the pack.
+                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(packed, local, nbytes) }
+                }
+            }
+            transfer(remote + first * nbytes, pack, n * nbytes);
+            if !IS_PUT {
+                for (packed, local) in each(first, n) {
+                    // SAFETY: a block of the destination, and one that the get has written.
+                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(local, packed, nbytes) }
+                }
+            }
+        }
+    }
+}
+
+/// Returns blocks as the network transfers them, between `remote` and `local`.
+fn over_network<Way>(remote: RemoteAddr, local: Buffer<Way>, blocks: Blocks) -> StridedBlocks<Way> {
+    let Blocks {
+        remote_stride,
+        local_stride,
+        nbytes,
+        n,
+        ..
+    } = blocks;
+    StridedBlocks {
+        remote,
+        local,
+        nbytes,
+        remote_stride,
+        local_stride,
+        n,
+    }
+}
+
+/// Returns true if blocks of `block` bytes that are contiguous at the peer are transferred
+/// together. Their starts are `stride` bytes apart here.
+fn is_packed(stride: usize, block: usize) -> bool {
+    stride == block || block <= PACKED / 4
+}
+
+/// Divides blocks into pieces that fit into the pack. Returns the first block of each piece, and
+/// the number of its blocks.
+fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
+    let at_once = PACKED / block;
+    (0..nblocks)
+        .step_by(at_once)
+        .map(move |first| (first, at_once.min(nblocks - first)))
+}
+
+/// Returns the number of bytes from the first block to the end of the last one, or `usize::MAX`,
+/// which fits no segment, if it overflows.
+fn span(stride: usize, block: usize, nblocks: usize) -> usize {
+    stride.saturating_mul(nblocks - 1).saturating_add(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_as_long_as_fit() {
+        let blocks = PACKED / 24;
+        let of = |nblocks| pieces(24, nblocks).collect::<Vec<_>>();
+        assert_eq!(of(1), [(0, 1)]);
+        assert_eq!(of(blocks), [(0, blocks)]);
+        assert_eq!(
+            of(2 * blocks + 1),
+            [(0, blocks), (blocks, blocks), (2 * blocks, 1)]
+        );
+        assert!(is_packed(PACKED, PACKED) && !is_packed(PACKED + 8, PACKED) && is_packed(99, 24));
+    }
+}

@@ -1,0 +1,289 @@
+//! The observers of the calls and accesses of this PE: the counters of `SHMEM_STATS`, the trace of
+//! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, and the record of the last
+//! writes. Each observer has a function for the begin of an event, and one for its end if it needs
+//! that.
+//!
+//! One word says which observers are active: a call loads it and branches to a cold path. Accesses
+//! to mapped memory need no such branch: while an observer is active, the segments of the fast path
+//! are empty (`memory::address`), so that they take the cold path.
+
+pub mod checks;
+pub mod counters;
+mod event;
+pub mod races;
+pub mod trace;
+pub mod writes;
+
+pub use event::{
+    AccessEvent, AccessKind, Action, Argument, ByteBlocks, CallKind, Effect, Event,
+    FollowedMembers, Membership, WordKind,
+};
+
+use core::ffi::c_int;
+use rushmem_pe::call::call;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// The observers; the value of each is a bit of [`ACTIVE`].
+#[derive(Clone, Copy)]
+pub enum Observer {
+    /// The counters of `SHMEM_STATS`.
+    Counters = 1,
+    /// The trace of `SHMEM_TRACE`.
+    Trace = 2,
+    /// The race detector of `SHMEM_CHECK=races`.
+    Races = 4,
+    /// The checks of `SHMEM_CHECK`, also of `SHMEM_CHECK=races`.
+    Checks = 8,
+    /// The record of the last writes.
+    Writes = 16,
+}
+
+/// The active observers, as a sum of their bits. Only init and finalize change it.
+static ACTIVE: AtomicU32 = AtomicU32::new(0);
+
+/// Activates an observer.
+pub fn add(observer: Observer) {
+    ACTIVE.fetch_or(observer as u32, Relaxed);
+}
+
+/// Deactivates an observer.
+pub fn remove(observer: Observer) {
+    ACTIVE.fetch_and(!(observer as u32), Relaxed);
+}
+
+/// Returns true if any observer is active.
+#[inline(always)]
+pub fn any() -> bool {
+    ACTIVE.load(Relaxed) != 0
+}
+
+/// An event that has begun. It ends when this is dropped.
+pub struct OngoingEvent {
+    event: Event,
+    /// The observers that were active at the begin, as a sum of their bits.
+    active: u32,
+    counted: counters::ObserverState,
+    record: trace::ObserverState,
+    /// True for an access so short that the trace records one time for its begin and its end.
+    is_brief: bool,
+}
+
+/// An event that ends when this is dropped; `None` without observers. It is boxed, so that it is
+/// one word on the stack of a call.
+pub type ObservedCall = Option<Box<OngoingEvent>>;
+
+/// Evaluates `$make` during `$event`, if an observer is active. Without observers it costs a load
+/// and a branch: it is a macro, since the captures of a closure would be stored in memory on that
+/// path, too.
+#[macro_export]
+macro_rules! during {
+    ($event:expr, $make:expr) => {
+        if $crate::observers::any() {
+            $crate::observers::observe(
+                move || $event,
+                #[inline(always)]
+                move || $make,
+            )
+        } else {
+            $make
+        }
+    };
+}
+pub use during;
+
+/// Calls `make` during an event.
+#[cold]
+#[inline(never)]
+pub fn observe<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() -> R) -> R {
+    let mut begun = OngoingEvent::new(describe());
+    begun.begin();
+    make()
+}
+
+/// An access that observers see, if there are any. It ends when this is dropped.
+pub struct ObservedAccess(ManuallyDrop<Option<OngoingEvent>>);
+
+/// Shows observers the begin of an access. `is_mapped` says whether its memory is mapped here.
+#[inline(always)]
+pub fn access(describe: impl FnOnce() -> Event, is_mapped: bool) -> ObservedAccess {
+    let mut observed = ObservedAccess(ManuallyDrop::new(None));
+    if any() {
+        observed.begin(describe, is_mapped);
+    }
+    observed
+}
+
+impl ObservedAccess {
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, describe: impl FnOnce() -> Event, is_mapped: bool) {
+        let begun = self.0.insert(OngoingEvent::new(describe()));
+        begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
+        begun.begin();
+    }
+
+    /// Records that a compare-and-swap has found the expected value, and so has written.
+    #[inline(always)]
+    pub(crate) fn set_written(&self) {
+        if let Some(begun) = &*self.0
+            && begun.has(Observer::Writes)
+        {
+            let Event {
+                call, pe, remote, ..
+            } = begun.event;
+            writes::record(call, pe, remote);
+        }
+    }
+
+    // Calls the destructor of the event, so that it is not inlined in each access.
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self) {
+        *self.0 = None;
+    }
+}
+
+impl Drop for ObservedAccess {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            self.end();
+        }
+    }
+}
+
+/// Begins an event, if an observer is active, for a call with several exits.
+#[inline(always)]
+pub fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
+    #[cold]
+    #[inline(never)]
+    fn boxed(describe: impl FnOnce() -> Event) -> ObservedCall {
+        // Begins the event before the allocation: the checks at the begin end the process if a
+        // signal handler makes the call, which may have interrupted `malloc`.
+        let mut begun = OngoingEvent::new(describe());
+        begun.begin();
+        Some(Box::new(begun))
+    }
+    if any() { boxed(describe) } else { None }
+}
+
+/// Shows observers an event without a duration.
+#[inline(always)]
+pub fn report(describe: impl FnOnce() -> Event) {
+    if any() {
+        OngoingEvent::new(describe()).begin();
+    }
+}
+
+/// Shows observers that the library, usually in a collective, copies bytes to `pe`.
+#[inline]
+pub(crate) fn report_copy_to(pe: usize, nbytes: usize) {
+    report_copy(pe, nbytes, false);
+}
+
+/// Shows observers that the library, usually in a collective, copies bytes from `pe`.
+#[inline]
+pub(crate) fn report_copy_from(pe: usize, nbytes: usize) {
+    report_copy(pe, nbytes, true);
+}
+
+#[inline]
+fn report_copy(pe: usize, nbytes: usize, is_from: bool) {
+    if nbytes > 0 {
+        report(|| {
+            let remote = ByteBlocks::one(0, nbytes);
+            let action = Action::Move { is_from };
+            Event {
+                pe: pe as c_int,
+                remote,
+                ..Event::new(call!("move"), action)
+            }
+        });
+    }
+}
+
+impl OngoingEvent {
+    #[inline(always)]
+    fn new(event: Event) -> OngoingEvent {
+        let active = ACTIVE.load(Relaxed);
+        OngoingEvent {
+            event,
+            active,
+            counted: [0; 3],
+            record: (0, 0, 0),
+            is_brief: false,
+        }
+    }
+
+    fn has(&self, observer: Observer) -> bool {
+        self.active & observer as u32 != 0
+    }
+
+    /// Calls the observers at the begin of the event: first the counters and the trace, then the
+    /// checks, which may end the job, last the record of writes.
+    #[inline(never)]
+    fn begin(&mut self) {
+        if self.has(Observer::Counters) {
+            self.counted = counters::begin(&self.event);
+        }
+        if self.has(Observer::Trace) {
+            self.record = trace::begin(&self.event, self.is_brief);
+        }
+        if self.has(Observer::Races) {
+            races::begin(&self.event);
+        }
+        if self.has(Observer::Checks) {
+            checks::begin(&self.event);
+        }
+        if self.has(Observer::Writes) {
+            writes::begin(&self.event);
+        }
+    }
+
+    #[inline(never)]
+    fn end(&self) {
+        if self.has(Observer::Counters) {
+            counters::end(&self.event, self.counted);
+        }
+        if self.has(Observer::Trace) && !self.is_brief {
+            trace::end(&self.event, self.record);
+        }
+        if self.has(Observer::Races) {
+            races::end(&self.event);
+        }
+    }
+
+    /// Drops the event without an end.
+    pub(crate) fn cancel(mut self) {
+        self.active = 0;
+    }
+
+    /// Sets the bytes that a collective reads and writes on this PE.
+    pub fn set_arrays(&mut self, source: ByteBlocks, dest: ByteBlocks) {
+        (self.event.local, self.event.remote) = (source, dest);
+    }
+
+    /// Sets the members on whose arrays the result of a collective depends.
+    pub fn set_followed(&mut self, members: FollowedMembers, member: u32) {
+        if let Action::Collective(membership) = &mut self.event.action {
+            membership.follows = (members, member);
+        }
+    }
+}
+
+impl Drop for OngoingEvent {
+    /// Calls the observers that record ends, if one of them records the end of this kind of event.
+    #[inline]
+    fn drop(&mut self) {
+        let of_access = Observer::Trace as u32 | Observer::Races as u32;
+        let interested = match self.event.action {
+            Action::Access(_) if self.is_brief => Observer::Races as u32,
+            Action::Access(_) => of_access,
+            _ => of_access | Observer::Counters as u32,
+        };
+        if self.active & interested != 0 {
+            self.end();
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The checks of `SHMEM_CHECK` that events need. An access: its remote bytes are within one block
+//! of the heap or one static variable, its local bytes are accessible, and its signal is not within
+//! its data. An access, a collective and a wait: the calling process and thread ([`caller`]).
+
+use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
+use core::ffi::c_int;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job;
+use rushmem_pe::job::caller;
+use rushmem_pe::memory::accessible::LocalAccess;
+use rushmem_pe::memory::{checks, constants};
+use rushmem_transport::LocalBuf;
+
+/// Checks an event at its begin. Ends the job with an error if there is a mistake.
+pub(super) fn begin(event: &Event) {
+    let Event {
+        call,
+        action,
+        pe,
+        remote,
+        ..
+    } = *event;
+    match action {
+        Action::Access(access) => {
+            if access.signal != 0 {
+                check_signal(call, access.signal, remote, pe);
+            }
+            check_access(event, access);
+        }
+        Action::Collective(_) | Action::Wait => caller::check(call, job::require(call)),
+        _ => {}
+    }
+}
+
+fn check_signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
+    checks::require_bytes(call, "sig_addr", signal, 8, pe);
+    if signal.wrapping_sub(remote.addr) < remote.nbytes {
+        fail!(
+            call,
+            "argument sig_addr: the signal at {:#x} lies in the {} bytes of dest at {:#x}; use a word \
+             that is not part of the data",
+            signal,
+            remote.nbytes,
+            remote.addr
+        );
+    }
+}
+
+/// Checks the bytes of an access, and the caller.
+fn check_access(event: &Event, access: AccessEvent) {
+    let Event {
+        call,
+        pe,
+        remote,
+        local,
+        ..
+    } = *event;
+    let accessed = match access.effect {
+        Effect::Reads => LocalAccess::Write,
+        _ => LocalAccess::Read,
+    };
+    // A non-blocking fetch stores its result later, so the buffer of the result is not checked
+    // here.
+    let nbytes = if access.kind == AccessKind::AmoFetchNbi {
+        0
+    } else {
+        local.span()
+    };
+    let local = LocalBuf {
+        base: std::ptr::without_provenance_mut(local.addr),
+        nbytes,
+    };
+    caller::check_access(call);
+    // In a loop, an earlier iteration has usually checked both ranges.
+    if !(checks::is_known_object(remote.addr, remote.span())
+        && checks::is_known_local(accessed, local))
+    {
+        let argument = (access.argument.name(), pe);
+        check_unknown(
+            call,
+            (remote.addr, remote.span()),
+            local,
+            accessed,
+            argument,
+        );
+    }
+}
+
+/// Checks the bytes of an access that no earlier access has shown to be correct.
+#[cold]
+#[inline(never)]
+fn check_unknown(
+    call: Call,
+    (addr, nbytes): (usize, usize),
+    local: LocalBuf,
+    accessed: LocalAccess,
+    (argument, pe): (&'static str, c_int),
+) {
+    if local.nbytes > 0 {
+        checks::check_local(call, accessed, local);
+    }
+    // Without bytes there is nothing to check; the access itself checks the PE.
+    if nbytes > 0
+        && !checks::is_known_object(addr, nbytes)
+        && !constants::can_read(call, argument, addr, nbytes, pe)
+    {
+        checks::require_bytes(call, argument, addr, nbytes, pe);
+    }
+}

@@ -1,0 +1,248 @@
+//! Counts the operations of this PE by target, and the time that it spends in calls that wait, if
+//! `SHMEM_STATS` is set.
+
+use super::event::{AccessKind, Action, CallKind, Event};
+use rushmem_pe::call::thread;
+use rushmem_pe::job::handle::ContextHandle;
+use rushmem_pe::process::time::nanoseconds;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+impl AccessKind {
+    /// The kinds that the counter of writes of Sandia OpenSHMEM counts: those that return nothing.
+    const WRITES: [AccessKind; 7] = [
+        AccessKind::Put,
+        AccessKind::PutNbi,
+        AccessKind::P,
+        AccessKind::PutStrided,
+        AccessKind::PutSignal,
+        AccessKind::PutSignalNbi,
+        AccessKind::Amo,
+    ];
+    /// The kinds that the counter of reads of Sandia OpenSHMEM counts: those that return data.
+    const READS: [AccessKind; 6] = [
+        AccessKind::Get,
+        AccessKind::GetNbi,
+        AccessKind::G,
+        AccessKind::GetStrided,
+        AccessKind::AmoFetch,
+        AccessKind::AmoFetchNbi,
+    ];
+}
+
+/// A number of events, and the sum of their bytes or nanoseconds.
+#[derive(Default)]
+pub struct Tally {
+    n: AtomicU64,
+    sum: AtomicU64,
+}
+
+impl Tally {
+    #[inline(always)]
+    fn add(&self, amount: u64, is_alone: bool) {
+        thread::add(&self.n, 1, is_alone);
+        thread::add(&self.sum, amount, is_alone);
+    }
+
+    /// Returns the number of events and the sum.
+    pub fn read(&self) -> (u64, u64) {
+        (self.n.load(Relaxed), self.sum.load(Relaxed))
+    }
+}
+
+/// The operations issued on a context.
+#[derive(Default)]
+pub struct ContextCounters {
+    /// The accesses by kind: to PEs on this node, and to others.
+    pub accesses: [[Tally; 2]; AccessKind::NAMES.len()],
+    /// The numbers of writes and of reads that are known to be complete.
+    completed: [AtomicU64; 2],
+}
+
+impl ContextCounters {
+    /// Returns the numbers of writes and of reads that were issued so far.
+    pub fn issued(&self) -> [u64; 2] {
+        let count = |kinds: &[AccessKind]| {
+            let each = |kind: &AccessKind| &self.accesses[*kind as usize];
+            kinds
+                .iter()
+                .flat_map(each)
+                .map(|tally| tally.n.load(Relaxed))
+                .sum()
+        };
+        [count(&AccessKind::WRITES), count(&AccessKind::READS)]
+    }
+
+    /// Returns the numbers of writes and of reads that are known to be complete.
+    pub fn completed(&self) -> [u64; 2] {
+        self.completed.each_ref().map(|number| number.load(Relaxed))
+    }
+
+    /// Records that these numbers of writes and of reads are complete.
+    pub fn complete(&self, issued: [u64; 2]) {
+        for (completed, issued) in self.completed.iter().zip(issued) {
+            completed.fetch_max(issued, Relaxed);
+        }
+    }
+}
+
+/// The operations to one PE.
+pub struct PeerCounters {
+    /// True if the PE is on the node of this one.
+    pub is_on_node: bool,
+    /// The operations, with their bytes.
+    pub traffic: Tally,
+}
+
+/// The counters of this PE.
+pub struct Counters {
+    /// The operations to each PE.
+    pub peers: Box<[PeerCounters]>,
+    /// The calls of each kind, with their durations.
+    pub calls: [Tally; CallKind::NAMES.len()],
+    default_context: ContextCounters,
+    /// The counters of other contexts, by index. They are never freed.
+    contexts: RwLock<BTreeMap<usize, &'static ContextCounters>>,
+}
+
+static COUNTERS: OnceLock<Counters> = OnceLock::new();
+
+/// Returns the counters, if there are any.
+#[inline(always)]
+pub fn get() -> Option<&'static Counters> {
+    COUNTERS.get()
+}
+
+/// Creates the counters, for the life of the process. `on_node` has an entry for each PE, which
+/// says whether it is on this node.
+pub fn start(on_node: impl Iterator<Item = bool>) {
+    COUNTERS.get_or_init(|| Counters {
+        peers: on_node
+            .map(|is_on_node| PeerCounters {
+                is_on_node,
+                traffic: Tally::default(),
+            })
+            .collect(),
+        calls: Default::default(),
+        default_context: ContextCounters::default(),
+        contexts: RwLock::default(),
+    });
+}
+
+impl Counters {
+    /// Counts an access. If there is no such PE, the access itself ends the job.
+    fn count_access(&self, kind: AccessKind, event: &Event) {
+        let Some(peer) = self.peers.get(event.pe as u32 as usize) else {
+            return;
+        };
+        let (nbytes, is_alone) = (event.remote.total() as u64, thread::is_alone());
+        peer.traffic.add(nbytes, is_alone);
+        let of_kind = &self.context(event.ctx).accesses[kind as usize];
+        of_kind[usize::from(!peer.is_on_node)].add(nbytes, is_alone);
+    }
+
+    /// Returns the counters of a context. A context that gets the index of a destroyed one adds to
+    /// its counters.
+    pub fn context(&self, ctx: ContextHandle) -> &ContextCounters {
+        let index = ctx.index();
+        if index == 0 {
+            return &self.default_context;
+        }
+        let known = self
+            .contexts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&index)
+            .copied();
+        known.unwrap_or_else(|| {
+            let mut contexts = self
+                .contexts
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            contexts
+                .entry(index)
+                .or_insert_with(|| Box::leak(Box::default()))
+        })
+    }
+
+    /// Returns the counters of all contexts, by index, the default context first.
+    pub fn contexts(&self) -> Vec<(usize, &ContextCounters)> {
+        let others = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
+        let others = others.iter().map(|(index, counters)| (*index, *counters));
+        [(0, &self.default_context)]
+            .into_iter()
+            .chain(others)
+            .collect()
+    }
+}
+
+/// The data kept between the begin and the end of an event: the time of its begin, and the numbers
+/// of writes and of reads that were issued on its context before.
+pub(super) type ObserverState = [u64; 3];
+
+/// Returns the kind of call to which the duration of an event is added.
+fn timed(action: Action) -> Option<CallKind> {
+    Some(match action {
+        Action::Collective(_) | Action::CarriedOut(_) => CallKind::Collective,
+        Action::Wait => CallKind::Wait,
+        Action::Lock => CallKind::Lock,
+        Action::Fence => CallKind::Fence,
+        Action::Quiet { is_part: false } | Action::QuietOfPes => CallKind::Quiet,
+        _ => return None,
+    })
+}
+
+/// Counts an event at its begin.
+pub(super) fn begin(event: &Event) -> ObserverState {
+    let Some(counters) = get() else {
+        return ObserverState::default();
+    };
+    match event.action {
+        Action::Access(access) => counters.count_access(access.kind, event),
+        Action::Move { .. } => counters.count_access(AccessKind::Collective, event),
+        Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
+            let [writes, reads] = counters.context(event.ctx).issued();
+            return [nanoseconds(), writes, reads];
+        }
+        action if timed(action).is_some() => return [nanoseconds(), 0, 0],
+        _ => {}
+    }
+    ObserverState::default()
+}
+
+/// Adds the duration of an event at its end.
+pub(super) fn end(event: &Event, [since, writes, reads]: ObserverState) {
+    let Some(counters) = get() else { return };
+    if let Some(kind) = timed(event.action) {
+        counters.calls[kind as usize].add(nanoseconds() - since, thread::is_alone());
+    }
+    if matches!(event.action, Action::Quiet { .. }) && event.ctx != ContextHandle::INVALID {
+        counters.context(event.ctx).complete([writes, reads]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_access_is_a_write_or_a_read_but_those_of_collectives() {
+        let mut kinds: Vec<usize> = AccessKind::WRITES.map(|kind| kind as usize).to_vec();
+        kinds.extend(AccessKind::READS.map(|kind| kind as usize));
+        kinds.push(AccessKind::Collective as usize);
+        kinds.sort_unstable();
+        assert_eq!(kinds, (0..AccessKind::NAMES.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_context_is_complete_up_to_its_last_quiet() {
+        let context = ContextCounters::default();
+        context.accesses[AccessKind::PutNbi as usize][0].add(8, true);
+        context.accesses[AccessKind::G as usize][1].add(8, true);
+        let issued = context.issued();
+        context.accesses[AccessKind::P as usize][1].add(4, true);
+        context.complete(issued);
+        assert_eq!((context.issued(), context.completed()), ([2, 1], [1, 1]));
+    }
+}

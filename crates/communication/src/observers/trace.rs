@@ -1,0 +1,354 @@
+//! The trace of this PE for `SHMEM_TRACE`: records of its calls and accesses, in a ring in a mapped
+//! file, which outlives the process. `rushmem_trace::layout` describes the file.
+#![allow(unsafe_code)]
+
+use super::event::{AccessKind, Action, Event};
+use core::ffi::c_int;
+use rushmem_pe::call::{Call, location, stack, thread};
+use rushmem_pe::job::handle::ContextHandle;
+use rushmem_pe::memory::symmetric_location;
+use rushmem_pe::process::time::{fast_nanoseconds, nanoseconds};
+use rushmem_trace::layout::{
+    self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,
+    header, record,
+};
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::cell::Cell;
+use std::fs::File;
+use std::io;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+use std::time::{Duration, Instant};
+
+static RING: OnceLock<Ring> = OnceLock::new();
+
+/// The file of the trace, mapped for the life of the process.
+pub struct Ring {
+    words: &'static [AtomicU64],
+    capacity: u64,
+}
+
+/// Returns the ring, if there is one.
+pub fn get() -> Option<&'static Ring> {
+    RING.get()
+}
+
+/// Creates the ring in a file, with room for `capacity` records. `words` are the words of the
+/// header from [`header::JOB`] to [`header::NODE`].
+///
+/// # Errors
+/// If the file cannot be extended or mapped.
+pub fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static Ring> {
+    let nbytes = layout::file_bytes(capacity);
+    // A store to a hole in the file would end the process if the disk is full. Not all file systems
+    // can reserve room.
+    match fallocate(file, FallocateFlags::empty(), 0, nbytes as u64) {
+        Err(Errno::OPNOTSUPP) => ftruncate(file, nbytes as u64)?,
+        allocated => allocated?,
+    }
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: creates a mapping at an address that the kernel chooses.
+    let start = unsafe { mmap(null_mut(), nbytes, protection, MapFlags::SHARED, file, 0) }?;
+    // SAFETY: the mapping has that many words, is aligned to a page and is never unmapped; all
+    // accesses to it are atomic operations.
+    let all = unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), nbytes / WORD) };
+    let ring = Ring {
+        words: all,
+        capacity: capacity as u64,
+    };
+    for (at, word) in (header::JOB..).zip(words) {
+        ring.words[at].store(*word, Relaxed);
+    }
+    ring.words[header::CAPACITY].store(capacity as u64, Relaxed);
+    ring.words[header::MAGIC].store(MAGIC, Release);
+    Ok(RING.get_or_init(|| ring))
+}
+
+impl Ring {
+    /// Stores the number to add to this PE's clock for the clock of PE 0, measured at the begin or
+    /// at the end of the job.
+    pub fn set_clock(&self, at_end: bool, offset: i64) {
+        let at = header::CLOCKS + 2 * usize::from(at_end);
+        self.words[at + 1].store(offset.cast_unsigned(), Relaxed);
+        self.words[at].store(nanoseconds(), Release);
+    }
+
+    /// Returns the number that distinguishes the job from others.
+    pub fn job(&self) -> u64 {
+        self.words[header::JOB].load(Relaxed)
+    }
+
+    /// Returns the number of records in the ring.
+    pub fn n_records(&self) -> u64 {
+        self.words[header::BEGUN].load(Relaxed).min(self.capacity)
+    }
+
+    /// Returns the number of records that newer ones have replaced.
+    pub fn n_dropped(&self) -> u64 {
+        self.words[header::BEGUN]
+            .load(Relaxed)
+            .saturating_sub(self.capacity)
+    }
+
+    /// Begins a record. Returns its number, the index of its first word, and the time of its begin.
+    /// A brief record ends at the same time.
+    #[inline(always)]
+    fn begin(
+        &self,
+        call: Call,
+        ctx: ContextHandle,
+        pe: c_int,
+        (kind, in_flight, nbytes, subject): Recorded,
+        is_brief: bool,
+    ) -> ObserverState {
+        let begin = fast_nanoseconds();
+        let since = begin.saturating_sub(LAST.replace(begin));
+        let name = self.name(call);
+        let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
+        let record = TraceRecord {
+            kind,
+            in_flight,
+            name,
+            peer: u32::try_from(pe).ok(),
+            thread: thread_number(),
+            context: ctx.index() as u32,
+            begin,
+            end: is_brief.then_some(begin),
+            nbytes: nbytes as u64,
+            subject,
+        };
+        let at = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
+        let slot = self.slot(at);
+        for (word, value) in slot.iter().zip(record.words()) {
+            word.store(value, Relaxed);
+        }
+        slot[record::NUMBER].store(number, Release);
+        // Other PEs may have waited for a call that follows a long computation, so its place is
+        // recorded.
+        if since >= LOCATED {
+            self.locate(call, slot, number);
+        }
+        (number, at, begin)
+    }
+
+    /// Ends a record, unless a newer one has replaced it.
+    #[inline(always)]
+    fn end(&self, call: Call, (number, at, begin): ObserverState) {
+        let (slot, end) = (self.slot(at), fast_nanoseconds());
+        LAST.set(end);
+        if slot[record::NUMBER].load(Acquire) == number {
+            slot[record::END].store(end, Relaxed);
+            if end - begin >= LOCATED {
+                self.locate(call, slot, number);
+            }
+        }
+    }
+
+    /// Adds the place of the call in the program to a complete record.
+    #[cold]
+    fn locate(&self, call: Call, slot: &[AtomicU64], number: u64) {
+        let name = self.located_name(call);
+        if slot[record::NUMBER].load(Acquire) == number {
+            let what = slot[record::WHAT].load(Relaxed);
+            slot[record::WHAT].store(TraceRecord::renamed(what, name), Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn slot(&self, at: usize) -> &[AtomicU64] {
+        &self.words[at..at + RECORD_WORDS]
+    }
+
+    /// Returns the index of the name of a function. Stores the name when it is first used. If there
+    /// is no room for it, returns the index of the last name, which is empty.
+    #[inline(always)]
+    fn name(&self, call: Call) -> u16 {
+        let key = std::ptr::from_ref(call.0).addr();
+        let i = first_index(key);
+        if KEYS[i].load(Acquire) == key {
+            i as u16
+        } else {
+            self.find_name(key, call).0
+        }
+    }
+
+    /// Returns the index of a name that also says where the program makes the call. Another thread
+    /// finds the location and stores it later, if it fits into the words of the name. Once half of
+    /// the names have a location, returns the index of the name without one.
+    fn located_name(&self, call: Call) -> u16 {
+        static N_LOCATED: AtomicUsize = AtomicUsize::new(0);
+        if N_LOCATED.load(Relaxed) >= N_NAMES / 2 {
+            return self.name(call);
+        }
+        let key = std::ptr::from_ref(call.0).addr() ^ stack::digest() as usize;
+        let (name, is_new) = self.find_name(key, call);
+        if is_new {
+            N_LOCATED.fetch_add(1, Relaxed);
+            LOOKUPS.fetch_add(1, AcqRel);
+            location::find(move |found| {
+                let text = found.map(|found| format!("{} ({})", call.name(), found.short()));
+                if let Some(text) = text.filter(|text| text.len() <= NAME_WORDS * WORD) {
+                    self::get().inspect(|ring| ring.write_name(name.into(), &text));
+                }
+                LOOKUPS.fetch_sub(1, AcqRel);
+            });
+        }
+        name
+    }
+
+    /// Returns the index of a name by its key, and whether the name is new.
+    #[inline(never)]
+    fn find_name(&self, key: usize, call: Call) -> (u16, bool) {
+        for probe in 0..N_NAMES - 1 {
+            let i = (first_index(key) + probe) % (N_NAMES - 1);
+            if KEYS[i].load(Acquire) == key {
+                return (i as u16, false);
+            }
+            match KEYS[i].compare_exchange(0, key, AcqRel, Acquire) {
+                Ok(_) => {
+                    self.write_name(i, call.name());
+                    return (i as u16, true);
+                }
+                Err(other) if other == key => return (i as u16, false),
+                Err(_) => {}
+            }
+        }
+        (N_NAMES as u16 - 1, false)
+    }
+
+    fn write_name(&self, i: usize, name: &str) {
+        let words = &self.words[NAMES + i * NAME_WORDS..][..NAME_WORDS];
+        for (word, bytes) in words.iter().zip(name.as_bytes().chunks(WORD)) {
+            let mut letters = [0; WORD];
+            letters[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_ne_bytes(letters), Relaxed);
+        }
+    }
+}
+
+/// The keys of the names, by index.
+static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
+
+/// Returns the index at which the search for a key begins.
+#[inline(always)]
+fn first_index(key: usize) -> usize {
+    key / size_of::<&str>() % (N_NAMES - 1)
+}
+
+/// The location in the program is recorded for calls that last at least this many nanoseconds, and
+/// for calls that follow such a time outside the library. Reading the stack takes much less.
+const LOCATED: u64 = 100_000;
+
+/// Maximum time that the end of a trace waits for the places of calls.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The number of places that are being looked up.
+static LOOKUPS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// When this thread last began or ended a record.
+    static LAST: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Waits until the places of all calls are known, for [`LIMIT`] at most.
+pub fn await_places() {
+    let until = Instant::now() + LIMIT;
+    while LOOKUPS.load(Acquire) > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Returns the number of this thread among the threads of the trace.
+fn thread_number() -> u32 {
+    static THREADS: AtomicU32 = AtomicU32::new(0);
+    thread_local! {
+        static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+    NUMBER.get().unwrap_or_else(|| {
+        let number = THREADS.fetch_add(1, Relaxed);
+        NUMBER.set(Some(number));
+        number
+    })
+}
+
+/// The number of the record of an event (0 if it has none), the index of its first word, and the
+/// time of its begin.
+pub(super) type ObserverState = (u64, usize, u64);
+
+/// The part of a record that depends on the kind of event: the kind, whether the access remains in
+/// flight until a quiet, the number of bytes, and two words whose meaning depends on the kind.
+type Recorded = (Kind, bool, usize, [u64; 2]);
+
+#[inline(always)]
+fn recorded(event: &Event) -> Option<Recorded> {
+    let remote = event.remote;
+    let location = || symmetric_location::in_trace(remote.addr);
+    Some(match event.action {
+        Action::Access(access) => {
+            // The target may wait for this word.
+            let word = if access.signal == 0 {
+                remote.addr
+            } else {
+                access.signal
+            };
+            recorded_access(access.kind, word, remote.total())
+        }
+        Action::Move { is_from } => (Kind::Move, false, remote.total(), [u64::from(is_from), 0]),
+        Action::Collective(member) | Action::CarriedOut(member) => {
+            (Kind::Collective, false, 0, [member.team, member.nth])
+        }
+        Action::Wait => (Kind::Wait, false, 0, [location(), remote.total() as u64]),
+        Action::Lock => (Kind::Lock, false, 0, [location(), 0]),
+        Action::Fence => (Kind::Fence, false, 0, [0; 2]),
+        Action::Quiet { .. } | Action::PeQuiet => (Kind::Quiet, false, 0, [0; 2]),
+        _ => return None,
+    })
+}
+
+#[inline(always)]
+fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
+    use AccessKind::*;
+    let in_flight = matches!(kind, PutNbi | PutSignalNbi | GetNbi | AmoFetchNbi);
+    let kind = match kind {
+        Put | PutNbi | P | PutStrided | PutSignal | PutSignalNbi => Kind::Put,
+        Get | GetNbi | G | GetStrided => Kind::Get,
+        Amo | AmoFetch | AmoFetchNbi => Kind::Amo,
+        Collective => Kind::Move,
+    };
+    (
+        kind,
+        in_flight,
+        nbytes,
+        [symmetric_location::in_trace(word), 0],
+    )
+}
+
+/// Maximum number of bytes of a brief access to mapped memory, which takes no longer than reading
+/// the clock. The record of its end would make an 8-byte put take 18 ns more, beside the 4 ns of one
+/// without a trace.
+pub(super) const BRIEF: usize = 64;
+
+/// Begins the record of an event; returns zeros if the event is not recorded.
+pub(super) fn begin(event: &Event, is_brief: bool) -> ObserverState {
+    match (get(), recorded(event)) {
+        (Some(ring), Some(recorded)) => {
+            ring.begin(event.call, event.ctx, event.pe, recorded, is_brief)
+        }
+        _ => (0, 0, 0),
+    }
+}
+
+/// Ends the record of an event.
+pub(super) fn end(event: &Event, state: ObserverState) {
+    if state.0 > 0
+        && let Some(ring) = get()
+    {
+        ring.end(event.call, state);
+    }
+}

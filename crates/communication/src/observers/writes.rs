@@ -1,0 +1,93 @@
+//! The record of this PE's last writes to symmetric memory, in shared memory behind its status. A
+//! hang report uses it to say which PE was the last to write a word for which another PE waits.
+//!
+//! Writes are recorded with `SHMEM_CHECK`, `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
+
+use super::event::{Action, ByteBlocks, Effect, Event};
+use core::ffi::c_int;
+use rushmem_bootstrap::env;
+use rushmem_explain::writes::{self, BUSY, ENTRIES, ENTRY_WORDS};
+use rushmem_pe::call::{Call, thread};
+use rushmem_pe::memory::symmetric_location;
+use rushmem_pe::process::time::coarse_nanoseconds;
+use rushmem_pe::settings::Settings;
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+/// The number of writes so far, including those whose record was lost.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// The ring, whose layout `rushmem_explain::writes` describes.
+static RING: OnceLock<&[AtomicU64]> = OnceLock::new();
+
+/// Returns true if the settings ask for explanations of long waits.
+pub fn are_wanted(settings: &Settings) -> bool {
+    settings.checks() || settings.watchdog.is_some() || std::env::var_os(env::EXPLAINED).is_some()
+}
+
+/// Records writes into `ring` from now on.
+pub fn start(ring: &'static [AtomicU64]) {
+    // A later init of the process has the same ring.
+    RING.get_or_init(|| ring)[0].store(1, Release);
+}
+
+/// Records an access that writes, or the allocation or the release of a block of the heap.
+#[inline(always)]
+pub(super) fn begin(event: &Event) {
+    if let Action::Block { is_allocated } = event.action {
+        symmetric_location::record_allocation(event.remote.addr, is_allocated);
+    }
+    if let Action::Access(access) = event.action
+        && access.effect == Effect::Writes
+    {
+        record(event.call, event.pe, event.remote);
+        if access.signal != 0 {
+            let signal = ByteBlocks::one(access.signal, size_of::<u64>());
+            record(event.call, event.pe, signal);
+        }
+    }
+}
+
+/// Records a write. The record is lost if another thread is storing to the same entry of the ring,
+/// for a write that is whole rounds earlier or later, or has stored a later write there.
+#[inline(always)]
+pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
+    record_bytes(call, pe, bytes.addr, bytes.span());
+}
+
+#[inline(never)]
+fn record_bytes(call: Call, pe: c_int, address: usize, nbytes: usize) {
+    let place = symmetric_location::of_bytes(address, nbytes);
+    let (at, pe, name) = (coarse_nanoseconds(), pe as u32, call.0.start);
+    let (Some(words), Some(ring)) = (
+        writes::encode(at, pe, &place, nbytes as u64, name),
+        RING.get(),
+    ) else {
+        return;
+    };
+    let is_alone = thread::is_alone();
+    let number = thread::add(&COUNT, 1, is_alone) + 1;
+    let at = 1 + (number - 1) as usize % ENTRIES * ENTRY_WORDS;
+    let entry = &ring[at..at + ENTRY_WORDS];
+    let older = entry[0].load(Relaxed);
+    let claim = || match is_alone {
+        true => {
+            entry[0].store(BUSY, Relaxed);
+            true
+        }
+        false => entry[0]
+            .compare_exchange(older, BUSY, Acquire, Relaxed)
+            .is_ok(),
+    };
+    if older < number && claim() {
+        fence(Release);
+        for (word, value) in entry[1..].iter().zip(words) {
+            word.store(value, Relaxed);
+        }
+        entry[0].store(number, Release);
+    }
+}

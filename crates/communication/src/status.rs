@@ -1,0 +1,280 @@
+//! The status of this PE in the memory of its node: which calls wait, and for what. `oshrun` and
+//! the watchdog read it to explain why a job hangs.
+//!
+//! A thread writes its wait into the status once the wait is long (`sync::long_wait`), and removes
+//! it when the wait ends. So calls that end sooner cost nothing. [`machine`] reads the statuses of
+//! all PEs of the machine, [`polls`] publishes a call that the program repeats instead of waiting.
+//! `rushmem_explain::status_slot` has the format of the slot, from which a reader gets a whole
+//! status or none without the help of this PE.
+
+pub mod machine;
+pub mod polls;
+
+use crate::net::flags;
+use crate::net::network;
+use crate::sync::lock_turns;
+use rushmem_explain::process::pid_namespace;
+use rushmem_explain::status::{
+    Finalizing, InFlight, MAX_LISTED, Poll, Search, Stage, Status, Subject, SymmetricLocation, Wait,
+};
+use rushmem_explain::status_slot;
+use rushmem_pe::call::Call;
+use rushmem_pe::call::location::{self, CapturedCall};
+use rushmem_pe::call::stack;
+use rushmem_pe::job;
+use rushmem_pe::memory::symmetric_location;
+use rushmem_pe::process;
+use rushmem_pe::process::time::nanoseconds;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The duration in nanoseconds after which the status of a wait also says where in the program the
+/// call is. It is doubled with each such wait, since reading the debug information may take a
+/// second of a CPU. With [`LOCATED_OBSERVED`] it stays as it is.
+static LOCATED: AtomicU64 = AtomicU64::new(5_000_000_000);
+
+/// The value of [`LOCATED`] in a job with `SHMEM_STATS`, `SHMEM_TRACE` or the record of last
+/// writes.
+const LOCATED_OBSERVED: u64 = 1_000_000_000;
+
+/// The parts of the status that this PE keeps between two writes of it.
+struct StatusContent {
+    pid_namespace: u64,
+    stage: Stage,
+    /// The waits, each with its number.
+    waits: Vec<(u64, Wait)>,
+    /// The number of waits so far, which is the number of the last one.
+    count: u64,
+    /// The operations in flight over the network, if they are known.
+    in_flight: Option<InFlight>,
+    finalizing: Option<Finalizing>,
+    finds_polls: bool,
+    poll: Option<Poll>,
+}
+
+static WRITTEN: Mutex<StatusContent> = Mutex::new(StatusContent {
+    pid_namespace: 0,
+    stage: Stage::Starting,
+    waits: Vec::new(),
+    count: 0,
+    in_flight: None,
+    finalizing: None,
+    finds_polls: false,
+    poll: None,
+});
+
+/// Writes the first status, once the memory of the node is mapped.
+pub fn begin() {
+    change(|written| written.pid_namespace = pid_namespace().unwrap_or(0));
+}
+
+/// Writes to the status that this PE enters a stage.
+pub fn enter(stage: Stage) {
+    change(|written| written.stage = stage);
+}
+
+/// Writes to the status that this PE is in finalize, with the collectives that it has entered;
+/// `None` when all PEs have entered finalize.
+pub fn set_finalizing(finalizing: Option<Finalizing>) {
+    change(|written| written.finalizing = finalizing);
+}
+
+/// Writes to the status that this PE looks for a call that it repeats when it is asked to.
+pub fn set_finds_polls() {
+    change(|written| written.finds_polls = true);
+}
+
+/// Writes to the status which operations a thread waits for, as the transport has named them.
+pub(crate) fn set_in_flight(in_flight: InFlight) {
+    change(|written| written.in_flight = Some(in_flight));
+}
+
+/// Writes to the status a call that this PE repeats.
+fn set_poll(poll: Poll) {
+    change(|written| written.poll = Some(poll));
+}
+
+/// Adds the place of the call that was found at this time.
+fn add_place_of_poll(at: u64, place: Option<String>) {
+    change(|written| {
+        if let Some(poll) = written.poll.as_mut().filter(|poll| poll.at == at) {
+            poll.called_at = place;
+            poll.is_searched = true;
+        }
+    });
+}
+
+fn change<R>(change: impl FnOnce(&mut StatusContent) -> R) -> R {
+    let mut written = process::lock(&WRITTEN);
+    let result = change(&mut written);
+    write(&written);
+    result
+}
+
+fn write(written: &StatusContent) {
+    // Without a network nothing is in flight: a call returns after its stores.
+    let in_flight = match network::is_open() {
+        true => written.in_flight.clone(),
+        false => Some(InFlight::default()),
+    };
+    let status = Status {
+        pid: std::process::id(),
+        pid_namespace: written.pid_namespace,
+        stage: written.stage,
+        waits: written.waits.iter().map(|(_, wait)| wait.clone()).collect(),
+        further_waits: Vec::new(),
+        held_locks: held_locks(),
+        in_flight,
+        finalizing: written.finalizing.clone(),
+        finds_polls: written.finds_polls,
+        poll: written.poll.clone(),
+    };
+    flags::area().write_status(&status_slot::encode(&status));
+}
+
+/// Returns the locations of the locks that this PE holds.
+fn held_locks() -> Vec<SymmetricLocation> {
+    let Some(job) = job::known() else {
+        return Vec::new();
+    };
+    let location = |(address, nbytes)| {
+        symmetric_location::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
+    };
+    let held = lock_turns::held().into_iter().take(MAX_LISTED);
+    held.map(location).collect()
+}
+
+/// A wait in the status, by its number, removed when this is dropped.
+pub struct ShownWait(u64);
+
+impl ShownWait {
+    /// Finds where in the program this thread waits, and adds it to the status.
+    pub fn locate(&self) {
+        locate(self.0);
+    }
+
+    /// Writes what the thread waits for now.
+    pub(crate) fn set_subject(&self, subject: Subject) {
+        change_wait(self.0, |wait| wait.subject = subject);
+    }
+}
+
+impl Drop for ShownWait {
+    fn drop(&mut self) {
+        remove(self.0);
+    }
+}
+
+/// Adds to the status a wait that began at `since`, in nanoseconds.
+#[cold]
+pub fn show(since: u64, call: Call, subject: Subject) -> ShownWait {
+    let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    change(|written| {
+        written.count += 1;
+        let number = written.count;
+        written.waits.push((
+            number,
+            Wait {
+                thread,
+                call: call.to_string(),
+                called_at: None,
+                search: None,
+                allocated_at: None,
+                since,
+                subject,
+            },
+        ));
+        ShownWait(number)
+    })
+}
+
+/// From now on, makes every wait of a second show where in the program it is.
+pub fn locate_waits() {
+    LOCATED.store(LOCATED_OBSERVED, Relaxed);
+}
+
+/// Returns true if a wait that has lasted this long must now show where in the program it is. Then
+/// also doubles [`LOCATED`] for later waits, unless it is [`LOCATED_OBSERVED`].
+pub(crate) fn begin_locating(lasted: Duration) -> bool {
+    let limit = LOCATED.load(Relaxed);
+    let is_long = lasted.as_nanos() >= u128::from(limit);
+    if is_long && limit != LOCATED_OBSERVED {
+        LOCATED.store(2 * limit, Relaxed);
+    }
+    is_long
+}
+
+/// Captures where in the program this thread waits, and where the block of the awaited word was
+/// allocated. Another thread finds both locations in the debug information and adds them to the
+/// status, unless the wait has ended by then.
+fn locate(number: u64) {
+    let call = CapturedCall::capture();
+    let stack = (!call.may_be_in_python()).then(stack::digest_of_program);
+    let begin = |wait: &mut Wait| {
+        let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
+        // Only this PE knows where the block was allocated, so it does not wait for the search of
+        // another PE.
+        let stack = stack.filter(|_| allocation.is_none());
+        wait.search = stack.map(|stack| Search {
+            stack,
+            since: nanoseconds(),
+            is_over: false,
+        });
+        (wait.search, allocation)
+    };
+    let Some((search, allocation)) = change_wait(number, begin) else {
+        return;
+    };
+    location::in_other_thread(move || {
+        let by_peer = search.and_then(machine::place_found_by_peer);
+        let called_at = by_peer.unwrap_or_else(|| {
+            rushmem_log::debug!(wait = number, "this PE searches for the place of a call");
+            call.locate().map(|place| place.to_string())
+        });
+        let allocated_at = allocation.and_then(|stack| location::locate_on_stack(&stack));
+        change_wait(number, |wait| {
+            wait.called_at = called_at;
+            wait.allocated_at = allocated_at.map(|place| place.to_string());
+            wait.search = search.map(|search| Search {
+                is_over: true,
+                ..search
+            });
+        });
+    });
+}
+
+/// Changes a wait in the status, if it has not ended.
+fn change_wait<R>(number: u64, change: impl FnOnce(&mut Wait) -> R) -> Option<R> {
+    let mut written = process::lock(&WRITTEN);
+    let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
+    let result = wait.map(|(_, wait)| change(wait));
+    if result.is_some() {
+        write(&written);
+    }
+    result
+}
+
+fn remove(number: u64) {
+    change(|written| {
+        written.waits.retain(|(other, _)| *other != number);
+        // The thread may issue new operations.
+        written.in_flight = None;
+    });
+}
+
+/// Writes to the status which operations are in flight over the network. Returns true if there are
+/// any, so that the status must be updated soon.
+pub(crate) fn show_in_flight() -> bool {
+    if !network::is_open() {
+        return false;
+    }
+    let in_flight = network::in_flight().map(|by_pe| InFlight {
+        n: by_pe.values().sum(),
+        targets: by_pe.keys().take(MAX_LISTED).map(|pe| pe.0).collect(),
+        more: by_pe.len() > MAX_LISTED,
+    });
+    let is_any = in_flight.as_ref().is_some_and(|in_flight| in_flight.n > 0);
+    change(|written| written.in_flight = in_flight);
+    is_any
+}

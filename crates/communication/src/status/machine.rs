@@ -1,0 +1,130 @@
+//! Reads the statuses of the PEs of this machine in the memory that these share. This needs neither
+//! the network nor the help of a PE. The watchdog explains waits by the statuses. A PE that needs
+//! the location of a call finds in them the result of another PE that waits in the same call.
+#![allow(unsafe_code)]
+
+use crate::net::flags;
+use rushmem_explain::collect::{Collector, LocalPe, SharedMemory};
+use rushmem_explain::status::Search;
+use rushmem_heap::NodeMemory;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::memory::statics;
+use rushmem_transport::mem;
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The time between two reads of the statuses. Within this time PEs that begin to search at the
+/// same time have all written that to their statuses.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Maximum time that a PE waits for the result of another one's search.
+const LIMIT: Duration = Duration::from_secs(10);
+
+static STATUSES: OnceLock<Statuses> = OnceLock::new();
+
+/// The statuses of the PEs of this machine.
+pub struct Statuses {
+    /// What reads them.
+    pub collector: Collector<MappedNode>,
+    /// The PEs of this machine.
+    pub pes: Vec<LocalPe>,
+}
+
+/// Records where the statuses are, in the first init. They are read while other threads are in
+/// calls, so the reader must not need the session.
+pub fn begin(job: &'static Job) {
+    let memory = job.memory;
+    let in_slice = memory.internal().addr() - memory.heap().addr();
+    let at = (in_slice + flags::area().areas().status()) as u64;
+    let stride = memory.layout().stride() as u64;
+    let collector = Collector {
+        memory: MappedNode(memory),
+        at,
+        stride,
+    };
+    let session = job.session();
+    let machines = session.nodes();
+    let local = |pe| LocalPe {
+        pe,
+        local: machines.local_index(pe),
+        pid: None,
+    };
+    let pes = machines
+        .members(machines.node_of(job.me.0))
+        .map(local)
+        .collect();
+    // They are set once, since only the first init joins the job.
+    let _ = STATUSES.set(Statuses { collector, pes });
+}
+
+/// Returns the statuses, after [`begin`].
+pub fn statuses() -> Option<&'static Statuses> {
+    STATUSES.get()
+}
+
+/// Waits until another PE of this machine has searched for the location of a call with the same
+/// stack, and returns its result: `Some(None)` if it has found no location. Returns `None` if this
+/// PE must search itself: of the searches that are not over, its own began first, or the others
+/// have taken longer than [`LIMIT`].
+///
+/// One PE searches for all, since reading debug information takes up to a second of a CPU, and
+/// dozens of megabytes.
+pub(crate) fn place_found_by_peer(own: Search) -> Option<Option<String>> {
+    let job = job::known()?;
+    let Statuses { collector, pes } = statuses()?;
+    let until = Instant::now() + LIMIT;
+    loop {
+        sleep(PERIOD);
+        let mut is_first = true;
+        for pe in pes.iter().filter(|pe| pe.pe != job.me.0) {
+            let waits = collector
+                .status(pe.local)
+                .map_or(Vec::new(), |status| status.waits);
+            for wait in waits {
+                match wait.search.filter(|search| search.stack == own.stack) {
+                    Some(Search { is_over: true, .. }) => return Some(wait.called_at),
+                    Some(other) => is_first &= (own.since, job.me.0) < (other.since, pe.pe),
+                    None => {}
+                }
+            }
+        }
+        if is_first || Instant::now() >= until {
+            return None;
+        }
+    }
+}
+
+/// The memory of the node, as it is mapped in this process.
+pub struct MappedNode(&'static NodeMemory);
+
+impl SharedMemory for MappedNode {
+    fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
+        let source = self.0.at(at, bytes.len());
+        // SAFETY: `at` returns a pointer only if the bytes are mapped.
+        source.is_some_and(|source| unsafe { copy(source, bytes) })
+    }
+
+    fn read_static(&self, local: u32, address: u64, bytes: &mut [u8]) -> bool {
+        let own = statics::own();
+        let here = own.load_address().wrapping_add(address as usize);
+        let is_static = own.contains(here.wrapping_sub(own.start()), bytes.len());
+        let Some(delta) = self.0.statics_delta(local).filter(|_| is_static) else {
+            return false;
+        };
+        let source = std::ptr::with_exposed_provenance::<u8>(here).wrapping_offset(delta);
+        // SAFETY: `contains` shows that the bytes are static data, which are mapped if there is a
+        // delta.
+        unsafe { copy(source, bytes) }
+    }
+}
+
+/// Copies bytes of symmetric memory.
+///
+/// # Safety
+/// `bytes.len()` bytes at `source` are mapped here.
+unsafe fn copy(source: *const u8, bytes: &mut [u8]) -> bool {
+    // SAFETY: the caller promises that the source is mapped; the destination is a slice.
+    unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), source, bytes.len()) };
+    true
+}

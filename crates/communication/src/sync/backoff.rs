@@ -1,0 +1,301 @@
+//! The waits of the runtime: for words of the program, for the library's own words, and for other
+//! threads of this PE.
+//!
+//! A thread that waits polls, yields and sleeps as the ladder of
+//! [`backoff`](rushmem_transport::progress::backoff) says. How it sleeps depends on what it waits
+//! for. The library rings a doorbell after it has written its own words, and the ring ends the
+//! sleep. A peer on the node may write a word of the program by a plain store, which ends no sleep,
+//! so the waiter polls the word after each nap. If only the network can write the word, an event of
+//! the network ends the sleep.
+
+use crate::net::flags;
+use crate::net::{network, polls};
+use crate::sync::long_wait::{LongWait, WaitDescription};
+use rushmem_pe::call::thread;
+use rushmem_pe::constants::SHMEM_THREAD_SINGLE;
+use rushmem_pe::job::{self, Job};
+use rushmem_transport::progress::backoff::{
+    Backoff, LOADS_BEFORE_WAKING, NAP, Pause, Polled, SIGNALED_SLEEP, SLEEP_AMONG_THREADS,
+    UNSIGNALED_SLEEP,
+};
+use rushmem_transport::progress::cpu_sharing::WaitingThread;
+use rushmem_transport::progress::events::AwaitedWord;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Waits until `ready` returns true. `ready` reads words for which the library rings the doorbell
+/// after each change. If it depends only on the flags of this PE at the offsets `flags`, which
+/// other PEs alone raise, the caller names these, otherwise none. `describe` says what the thread
+/// waits for; it is called if the wait is long.
+#[inline]
+pub fn until_rung(
+    job: &Job,
+    flags: &[usize],
+    describe: impl Fn() -> WaitDescription,
+    mut ready: impl FnMut() -> bool,
+) {
+    if !ready() {
+        wait(job, rung_sleep(job, flags), describe, ready);
+    }
+}
+
+/// Waits until `ready` returns true. `ready` reads words that any store may change. `describe` says
+/// what the thread waits for; it is called if the wait is long.
+#[inline]
+pub fn until_seen(
+    job: &Job,
+    describe: impl Fn() -> WaitDescription,
+    mut ready: impl FnMut() -> bool,
+) {
+    if !ready() {
+        wait(job, seen_sleep(job), describe, ready);
+    }
+}
+
+/// Waits until another thread of this PE, which may need the CPU meanwhile, has set `word` to
+/// another value than 0. `describe` says what the thread waits for; it is called if the wait is
+/// long.
+pub fn until_set(job: &Job, word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
+    let is_set = || word.load(Ordering::Acquire) != 0;
+    wait(job, Sleep::OnWord(word), describe, is_set);
+}
+
+/// Calls `ready` again and again for some microseconds; not at all if PEs outnumber the CPUs.
+/// Returns true once `ready` has.
+#[inline]
+pub(crate) fn is_soon(job: &Job, mut ready: impl FnMut() -> bool) -> bool {
+    let loads = if job.is_oversubscribed {
+        0
+    } else {
+        LOADS_BEFORE_WAKING
+    };
+    for _ in 0..loads {
+        if ready() {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    false
+}
+
+/// Calls `ready`, which reads words that any store may change. If it returns false and a network is
+/// open, makes progress on the network and calls it once more: a program usually repeats its test
+/// in a loop, in which peers must be served as in a wait. Returns the last result.
+#[inline]
+pub fn test(mut ready: impl FnMut() -> bool) -> bool {
+    let is_seen = ready() || network::is_open() && test_after_progress(&mut ready);
+    polls::count_test(is_seen);
+    is_seen
+}
+
+#[cold]
+fn test_after_progress(ready: &mut impl FnMut() -> bool) -> bool {
+    network::progress();
+    ready()
+}
+
+/// How a thread sleeps while it waits.
+enum Sleep<'a> {
+    /// On the doorbell of this PE, which the library rings after each change.
+    OnDoorbell,
+    /// In the network, for `at_most` at the longest, and on while other words than those of `flags`
+    /// change, if there are any.
+    InNetwork {
+        at_most: Duration,
+        flags: &'a [usize],
+    },
+    /// For a moment, since nothing ends the sleep.
+    Nap,
+    /// On the word that another thread of this PE sets.
+    OnWord(&'a AtomicU32),
+}
+
+/// Returns how a thread sleeps that waits for words of the library.
+fn rung_sleep<'a>(job: &Job, flags: &'a [usize]) -> Sleep<'a> {
+    // Otherwise a peer of the node may change the awaited words, too, which ends no sleep in the
+    // network.
+    if !network::is_open() || !job.is_alone_on_node {
+        return Sleep::OnDoorbell;
+    }
+
+    let at_most = if !flags.is_empty() && network::wakes_waits() {
+        SIGNALED_SLEEP
+    } else {
+        sleep_limit(job)
+    };
+    Sleep::InNetwork { at_most, flags }
+}
+
+/// Returns how a thread sleeps that waits for words of the program.
+fn seen_sleep(job: &Job) -> Sleep<'static> {
+    if !network::is_open() {
+        return Sleep::Nap;
+    }
+    Sleep::InNetwork {
+        at_most: sleep_limit(job),
+        flags: &[],
+    }
+}
+
+/// The pauses between the tests of a thread that waits by testing again and again.
+pub struct Pauses(Backoff);
+
+impl Pauses {
+    /// Returns the pauses of a wait that begins.
+    pub fn begin() -> Pauses {
+        let is_oversubscribed = job::known().is_some_and(|job| job.is_oversubscribed);
+        Pauses(Backoff::new(polled(), is_oversubscribed))
+    }
+
+    /// Pauses after a test that was not successful: at first for a moment, later for a nap, since
+    /// no event ends the wait.
+    pub fn pause(&mut self) {
+        if self.0.pause(false) == Pause::Sleep {
+            std::thread::sleep(NAP);
+        }
+    }
+}
+
+/// Returns the longest single sleep in the network, in a wait for arbitrary words.
+fn sleep_limit(job: &Job) -> Duration {
+    let has_one_thread = job.thread_level == SHMEM_THREAD_SINGLE && !thread::has_requests();
+    if !job.is_alone_on_node {
+        NAP
+    } else if !has_one_thread {
+        SLEEP_AMONG_THREADS
+    } else if network::wakes_waits() {
+        SIGNALED_SLEEP
+    } else {
+        UNSIGNALED_SLEEP
+    }
+}
+
+/// Returns true if the calling thread belongs to the library and carries out a non-blocking
+/// collective. It should not take the CPU from the program, which may compute meanwhile.
+fn is_in_background() -> bool {
+    thread::has_requests() && thread::request_call().is_some()
+}
+
+/// Returns what a waiting thread polls.
+fn polled() -> Polled {
+    if network::is_open() {
+        Polled::Network
+    } else {
+        Polled::Words
+    }
+}
+
+/// Repeats `ready` until it returns true. If a network is open, also makes progress on it while the
+/// thread polls, and sleeps in it.
+#[inline(never)]
+fn wait(
+    job: &Job,
+    sleep: Sleep<'_>,
+    describe: impl Fn() -> WaitDescription,
+    mut ready: impl FnMut() -> bool,
+) {
+    let is_on_word = matches!(sleep, Sleep::OnWord(_));
+    let polled = if is_on_word { Polled::Words } else { polled() };
+    let poll = || polled == Polled::Network && network::progress();
+
+    // The thread that sets the word, or the program, needs the CPU.
+    let another_needs_cpu = is_on_word || is_in_background();
+    let mut backoff = Backoff::new(polled, job.is_oversubscribed || another_needs_cpu);
+    let mut sleeper = Sleeper::new(sleep, describe);
+
+    // `ready` may take a message, so it is not called again once it has returned true.
+    let mut is_over = false;
+    let mut ready = || {
+        is_over = is_over || ready();
+        is_over
+    };
+
+    let mut worked = poll();
+    while !ready() {
+        worked = match backoff.pause(worked) {
+            Pause::Spin | Pause::Yield => poll(),
+            Pause::Sleep => sleeper.sleep(backoff.since_first_sleep(), &mut ready),
+        };
+    }
+    sleeper.end(&backoff);
+}
+
+/// The sleeps of a waiting thread.
+struct Sleeper<'a, D> {
+    sleep: Sleep<'a>,
+    wait: LongWait<D>,
+    /// The thread counts as one that waits while it may sleep in the network.
+    _counted: Option<WaitingThread>,
+    has_slept: bool,
+}
+
+impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
+    fn new(sleep: Sleep<'a>, describe: D) -> Sleeper<'a, D> {
+        let is_in_network = matches!(sleep, Sleep::InNetwork { .. });
+        Sleeper {
+            sleep,
+            wait: LongWait::new(describe),
+            _counted: is_in_network.then(WaitingThread::count),
+            has_slept: false,
+        }
+    }
+
+    /// Sleeps until `ready` may return true. `lasted` is the time since the first sleep. Returns
+    /// true if there was work of the network.
+    #[cold]
+    fn sleep(&mut self, lasted: Duration, ready: &mut dyn FnMut() -> bool) -> bool {
+        let is_first = !std::mem::replace(&mut self.has_slept, true);
+        let wait = &mut self.wait;
+        match self.sleep {
+            Sleep::OnDoorbell => {
+                if is_first && network::is_open() {
+                    network::stop_polling();
+                }
+                flags::area().sleep_unless(ready, |word, heard| wait.sleep(word, heard));
+                false
+            }
+            Sleep::InNetwork { at_most, flags } => {
+                wait.check();
+                let awaited = |at: &usize| AwaitedWord::new(flags::area().awaited(*at));
+                let awaited: Vec<AwaitedWord> = flags.iter().map(awaited).collect();
+                // A change since the last poll ends no sleep.
+                if ready() {
+                    return false;
+                }
+                network::wait(sleep_time(lasted, at_most), &awaited, ready)
+            }
+            Sleep::Nap => {
+                std::thread::sleep(NAP);
+                wait.check();
+                false
+            }
+            Sleep::OnWord(word) => {
+                wait.sleep(word, 0);
+                false
+            }
+        }
+    }
+
+    /// Ends the wait.
+    fn end(&self, backoff: &Backoff) {
+        if !self.has_slept || !matches!(self.sleep, Sleep::InNetwork { .. }) {
+            return;
+        }
+        network::end_wait();
+        if backoff.has_slept_for_long() {
+            // The service thread sleeps meanwhile, too, in intervals that grow with the wait.
+            network::stop_polling();
+        }
+    }
+}
+
+/// Returns the length of a sleep in the network. If not every change ends a sleep, it lasts no
+/// longer than the wait so far. Otherwise that limit would only take time: for a short sleep the
+/// kernel sets its timer anew, which took 13 us instead of 2 in a round trip over TCP.
+fn sleep_time(lasted: Duration, at_most: Duration) -> Duration {
+    if network::wakes_waits() && at_most > NAP {
+        at_most
+    } else {
+        lasted.clamp(NAP, at_most)
+    }
+}

@@ -1,0 +1,231 @@
+//! Ends the job if a thread waits for PEs that are in finalize and so can never end its wait.
+//!
+//! A PE in finalize waits there for all PEs and enters no other collective. So another PE would
+//! wait forever in a collective that this PE has not entered. Each PE publishes how many finalizes
+//! it has entered, and its status then says how many collectives it has entered on each team.
+//! Neither changes until all PEs are in finalize, so the conclusion holds however slow or stopped a
+//! PE is. A wait that only PEs in finalize could end is also hopeless if they have no operations in
+//! flight and the wait still goes on after this PE has seen that. Only waits that have lasted long
+//! are examined.
+
+use crate::net::flags;
+use crate::net::network;
+use rushmem_explain::status::{Collective, Members, Status, Subject};
+use rushmem_explain::{ranges, status_slot};
+use rushmem_pe::call::thread;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::constants::SHMEM_THREAD_SINGLE;
+use rushmem_pe::job::{self, Job};
+use rushmem_pe::process::time::nanoseconds;
+use rushmem_transport::Pe;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+/// The time between two checks of the PEs for which a thread waits.
+pub const PERIOD: Duration = Duration::from_millis(500);
+/// Maximum number of members of a team that one check reads.
+const MAX_MEMBERS: u32 = 64;
+
+/// The number of finalizes that this PE has entered.
+static ENTERED: AtomicU64 = AtomicU64::new(0);
+
+/// Publishes that this PE enters finalize. The caller has written the status of this PE before.
+pub fn enter(job: &Job) {
+    let entered = ENTERED.fetch_add(1, Ordering::Relaxed) + 1;
+    let area = flags::area();
+    area.release(job.me, area.areas().finalizes(), entered);
+}
+
+/// The checks that a waiting thread makes of the PEs for which it waits.
+#[derive(Debug, Default)]
+pub(crate) struct PeerCheck {
+    /// The time of the next check, in nanoseconds; `None` until a call schedules it.
+    next_check: Option<u64>,
+    /// The index of the member with which the next check of a team begins.
+    first: u32,
+    /// True if the last check found that no PE can end the wait any more. A store that a PE made
+    /// before may have ended it meanwhile, so the wait is examined once more.
+    is_hopeless: bool,
+}
+
+impl PeerCheck {
+    /// Returns true if the thread must test once more whether its wait is over, before it sleeps.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.is_hopeless
+    }
+
+    /// Checks the PEs for which this thread waits, if a check is due, and ends the job with an
+    /// error if none of them can end the wait. The caller has just found that the wait goes on.
+    /// Returns true if a check was made, which may have used the network.
+    pub fn check(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
+        let now = nanoseconds();
+        let next = *self
+            .next_check
+            .get_or_insert(now + PERIOD.as_nanos() as u64);
+        if now < next && !self.is_hopeless {
+            return false;
+        }
+        self.next_check = None;
+        let Some(job) = job::known() else {
+            return false;
+        };
+        let (call, subject) = describe();
+        if let Subject::Collective(collective) = &subject {
+            self.check_members(call, job, collective);
+        }
+        let is_hopeless = match &subject {
+            Subject::Message { from: pe }
+            | Subject::Lock {
+                behind: Some(pe), ..
+            }
+            | Subject::Collective(Collective {
+                awaited: Some(pe), ..
+            }) => is_done(Pe(*pe)),
+            Subject::Words(_) => nobody_writes(job),
+            _ => false,
+        };
+        if is_hopeless && self.is_hopeless {
+            fail_hopeless(call, job, &subject);
+        }
+        self.is_hopeless = is_hopeless;
+        true
+    }
+
+    /// Ends the job with an error if members of a collective are in finalize and have not entered
+    /// the collective. Reads the status of the awaited member, or those of the next [`MAX_MEMBERS`]
+    /// members.
+    fn check_members(&mut self, call: Call, job: &Job, collective: &Collective) {
+        let Collective {
+            number,
+            nth,
+            awaited,
+            ..
+        } = collective;
+        let is_missing = |pe: &Pe| {
+            let entered = finalizing(*pe).and_then(|status| {
+                let finalizing = status.finalizing?;
+                // If the PE has no entry for the team, the team was destroyed, which all its
+                // members do after this collective.
+                let of_team = finalizing.entered.iter().find(|(other, _)| other == number);
+                of_team.map(|(_, nth)| *nth)
+            });
+            entered.is_some_and(|entered| entered < *nth)
+        };
+        let n = size(&collective.members);
+        let members: Vec<Pe> = match awaited {
+            Some(pe) => vec![Pe(*pe)],
+            None => (0..n.min(MAX_MEMBERS))
+                .filter_map(|i| member(&collective.members, (self.first + i) % n))
+                .filter(|pe| *pe != job.me)
+                .collect(),
+        };
+        self.first = (self.first + MAX_MEMBERS) % n.max(1);
+        if !members.iter().any(is_missing) {
+            return;
+        }
+        let all = (0..n.min(MAX_MEMBERS)).filter_map(|index| member(&collective.members, index));
+        let mut missing: Vec<Pe> = all.chain(members).filter(|pe| *pe != job.me).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing.retain(is_missing);
+        let missing: Vec<u32> = missing.iter().map(|pe| pe.0).collect();
+        fail_for_missing(call, job, collective, &missing)
+    }
+}
+
+/// Returns the status of a PE if it is in a finalize that this PE has not entered.
+fn finalizing(pe: Pe) -> Option<Status> {
+    let area = flags::area();
+    let entered = area.words_of(std::iter::once(pe), area.areas().finalizes())[0];
+    fence(Ordering::Acquire);
+    if entered <= ENTERED.load(Ordering::Relaxed) {
+        return None;
+    }
+    let at = area.areas().status();
+    let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
+    if !area.is_mapped(pe) {
+        // The fetch has made this thread a poller of the network, but the caller sleeps next.
+        network::stop_polling();
+    }
+    status
+}
+
+/// Returns true if a PE is in finalize and has no operations in flight.
+fn is_done(pe: Pe) -> bool {
+    let status = finalizing(pe).filter(|status| status.finalizing.is_some());
+    status
+        .and_then(|status| status.in_flight)
+        .is_some_and(|in_flight| in_flight.n == 0)
+}
+
+/// Returns true if no PE can write a word of this PE any more: all others are in finalize and have
+/// no operations in flight, and no other thread of this PE calls the library. Returns false if some
+/// PE shares no memory with this one: reading its status over the network could block, although the
+/// PE has nothing to do with the wait.
+fn nobody_writes(job: &Job) -> bool {
+    let area = flags::area();
+    let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me);
+    let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || thread::has_requests();
+    job.n_pes > 1 && !has_threads && others.all(|pe| area.is_mapped(pe) && is_done(pe))
+}
+
+/// Ends the job with an error: these members are in finalize and have not entered the collective.
+fn fail_for_missing(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
+    let (me, team) = (job.me, &collective.team);
+    fail!(
+        call,
+        "the PEs of the team or active set are not all in the same collective: PE {me} in {call}; {} in \
+         shmem_finalize; all members of {team} must call it before shmem_finalize",
+        ranges::pes(pes)
+    )
+}
+
+/// Ends the job with an error: all PEs that could end the wait are in finalize.
+fn fail_hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
+    match subject {
+        Subject::Collective(collective) => {
+            let members = (0..size(&collective.members).min(MAX_MEMBERS))
+                .filter_map(|index| member(&collective.members, index));
+            let done = members
+                .filter(|pe| *pe != job.me && is_done(*pe))
+                .map(|pe| pe.0);
+            let mut pes: Vec<u32> = done.chain(collective.awaited).collect();
+            pes.sort_unstable();
+            pes.dedup();
+            fail_for_missing(call, job, collective, &pes)
+        }
+        Subject::Lock {
+            behind: Some(pe), ..
+        } => fail!(
+            call,
+            "PE {pe} holds the lock and is in shmem_finalize; call shmem_clear_lock before that"
+        ),
+        Subject::Message { from } => fail!(
+            call,
+            "PE {from} is in shmem_finalize; all members of a new team must make it before that"
+        ),
+        _ => fail!(
+            call,
+            "all other PEs are in shmem_finalize, and none of them has written what this PE waits for; look for \
+             the put or signal that is missing, or went to another PE or element"
+        ),
+    }
+}
+
+/// Returns the number of members that a status lists.
+fn size(members: &Members) -> u32 {
+    match members {
+        Members::Strided { n, .. } => *n,
+        Members::Listed { pes, .. } => pes.len() as u32,
+    }
+}
+
+fn member(members: &Members, index: u32) -> Option<Pe> {
+    match members {
+        Members::Strided { start, stride, .. } => {
+            let pe = i64::from(*start) + i64::from(index) * i64::from(*stride);
+            u32::try_from(pe).ok().map(Pe)
+        }
+        Members::Listed { pes, .. } => pes.get(index as usize).copied().map(Pe),
+    }
+}

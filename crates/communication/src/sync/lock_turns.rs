@@ -1,0 +1,151 @@
+//! The locks that this PE holds or waits for, and the order in which its threads use them.
+//!
+//! A PE has one node in the queue of a lock, whatever the number of its threads. So the threads
+//! take turns in using the node, in the order of their calls, and each of them enters the queue of
+//! PEs anew. The form of a lock in symmetric memory is not known here.
+
+use crate::net::flags;
+use rushmem_pe::process;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// The number of a thread, which takes less time to get than a `ThreadId`.
+type ThreadNumber = u64;
+
+fn current() -> ThreadNumber {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static OWN: ThreadNumber = NEXT.fetch_add(1, Relaxed));
+    OWN.with(|own| *own)
+}
+
+/// A lock that threads of this PE wait for, hold, or release.
+struct LockTurn {
+    /// The address of the lock in this process.
+    lock: usize,
+    /// The size of its word in bytes.
+    nbytes: usize,
+    /// The thread whose turn it is; `None` between two turns. Any thread may release the lock.
+    owner: Option<ThreadNumber>,
+    /// True if the PE holds the lock.
+    held: bool,
+    /// The number that the next thread to call gets.
+    next: u64,
+    /// The number of the thread whose turn it is.
+    serving: u64,
+}
+
+static TURNS: Mutex<Vec<LockTurn>> = Mutex::new(Vec::new());
+/// The number of turns that have ended. Threads that wait for their turn sleep on this word.
+static PASSED: AtomicU32 = AtomicU32::new(0);
+
+/// The result of a request for a turn.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TurnResult {
+    /// It is the turn of the caller.
+    Yours,
+    /// Another thread of this PE uses the lock.
+    Taken,
+    /// The caller uses it, or a thread that cannot run before the caller returns.
+    Own,
+}
+
+/// Requests a turn. The lock then counts as held, until [`set_held`] says otherwise. If another
+/// thread has the turn, the caller waits if `wait` is set. `threads` is true if threads may call at
+/// the same time. `sleep` takes a word and its value, and returns when the value has changed, or
+/// earlier.
+pub fn take(
+    lock: usize,
+    nbytes: usize,
+    threads: bool,
+    wait: bool,
+    mut sleep: impl FnMut(&AtomicU32, u32),
+) -> TurnResult {
+    let me = Some(current());
+    let mut turns = process::lock(&TURNS);
+    let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
+        turns.push(LockTurn {
+            lock,
+            nbytes,
+            owner: me,
+            held: true,
+            next: 1,
+            serving: 0,
+        });
+        return TurnResult::Yours;
+    };
+    if turn.owner == me || !threads {
+        return TurnResult::Own;
+    }
+    if !wait {
+        return TurnResult::Taken;
+    }
+    let mine = turn.next;
+    turn.next += 1;
+    loop {
+        // The word changes only under the mutex, so that no change before the sleep is missed.
+        let passed = PASSED.load(Relaxed);
+        // The mutex is not held during the sleep: the status lists the locks of this PE.
+        drop(turns);
+        sleep(&PASSED, passed);
+        turns = process::lock(&TURNS);
+        let turn = turns.iter_mut().find(|turn| turn.lock == lock);
+        let Some(turn) = turn.filter(|turn| turn.serving <= mine) else {
+            unreachable!("a turn is kept while threads wait for it");
+        };
+        if turn.serving == mine {
+            turn.owner = me;
+            turn.held = true;
+            return TurnResult::Yours;
+        }
+    }
+}
+
+/// Records whether the PE holds the lock. Returns true if the record has changed.
+pub fn set_held(lock: usize, held: bool) -> bool {
+    let mut turns = process::lock(&TURNS);
+    match turns.iter_mut().find(|turn| turn.lock == lock) {
+        Some(turn) => std::mem::replace(&mut turn.held, held) != held,
+        None => false,
+    }
+}
+
+/// Ends a turn, and begins the turn of the next thread, if there is one. The lock then does not
+/// count as held.
+pub fn pass(lock: usize) {
+    let mut turns = process::lock(&TURNS);
+    let Some(at) = turns.iter().position(|turn| turn.lock == lock) else {
+        return;
+    };
+    turns[at].serving += 1;
+    turns[at].owner = None;
+    turns[at].held = false;
+    if turns[at].serving == turns[at].next {
+        turns.swap_remove(at);
+    } else {
+        PASSED.fetch_add(1, Relaxed);
+        drop(turns);
+        flags::wake(&PASSED);
+    }
+}
+
+/// Returns the address and the size of each lock that this PE holds.
+pub fn held() -> Vec<(usize, usize)> {
+    let turns = process::lock(&TURNS);
+    turns
+        .iter()
+        .filter(|turn| turn.held)
+        .map(|turn| (turn.lock, turn.nbytes))
+        .collect()
+}
+
+/// Forgets the locks in a range of memory, except those for which threads wait.
+pub fn forget(block: Range<usize>) {
+    // A thread waits if more numbers were given than that of the owner. Between two owners, the
+    // next one has not woken yet.
+    let wanted = |turn: &LockTurn| turn.next - turn.serving > u64::from(turn.owner.is_some());
+    process::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
+}
+
+#[cfg(test)]
+mod tests;

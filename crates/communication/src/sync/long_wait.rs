@@ -1,0 +1,245 @@
+//! A wait that may last long: it is written to the status of this PE, is reported once it has lasted
+//! for a minute, and ends the job if no PE can end it any more.
+//!
+//! A caller passes a closure that describes the wait, which is called only if the wait is written.
+
+use crate::net::flags;
+use crate::net::network;
+use crate::status::{self, ShownWait};
+use crate::sync::finalizing::{PERIOD, PeerCheck};
+use rushmem_explain::status::{InFlight, MAX_LISTED, Subject};
+use rushmem_pe::call::Call;
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::job;
+use rushmem_pe::process;
+use rushmem_pe::process::time::nanoseconds;
+use rushmem_transport::{AwaitedOperations, Pe, WaitReport};
+use rustix::io::Errno;
+use rustix::thread::{Timespec, futex};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The duration after which a wait is written to the status.
+const LONG: Duration = Duration::from_millis(10);
+
+/// The call in which a thread waits, and what it waits for.
+pub type WaitDescription = (Call, Subject);
+
+/// A wait of a thread that no longer polls words alone, but begins to sleep or polls the network.
+/// Once the wait is long, it is added to the status.
+pub struct LongWait<A> {
+    awaited: A,
+    /// True once the thread has called [`sleep`](LongWait::sleep).
+    has_slept: bool,
+    /// When the wait began: the time of the first read of the clock.
+    since: Option<u64>,
+    shown: Option<ShownWait>,
+    is_located: bool,
+    /// The time at which operations were last found in flight; `None` if there were none.
+    in_flight_at: Option<u64>,
+    /// The checks whether the PEs for which the thread waits are in finalize.
+    peers: PeerCheck,
+}
+
+/// What a thread waits for.
+pub trait Awaited {
+    /// Describes the wait for the status.
+    fn describe(&self) -> WaitDescription;
+
+    /// Writes to the status which operations are in flight over the network. Returns true if there
+    /// are any, so that the status must be updated soon.
+    fn show_in_flight(&self) -> bool;
+}
+
+impl<D: Fn() -> WaitDescription> Awaited for D {
+    fn describe(&self) -> WaitDescription {
+        self()
+    }
+
+    fn show_in_flight(&self) -> bool {
+        status::show_in_flight()
+    }
+}
+
+impl<A: Awaited> LongWait<A> {
+    /// Begins a wait.
+    pub fn new(awaited: A) -> LongWait<A> {
+        LongWait {
+            awaited,
+            has_slept: false,
+            since: None,
+            shown: None,
+            is_located: false,
+            in_flight_at: None,
+            peers: PeerCheck::default(),
+        }
+    }
+
+    /// Returns the time since the clock was first read.
+    pub fn lasted(&self) -> Duration {
+        let lasted = self
+            .since
+            .map_or(0, |since| nanoseconds().saturating_sub(since));
+        Duration::from_nanos(lasted)
+    }
+
+    /// Called before or after each sleep: reads the clock, and updates the status of a long wait.
+    pub fn check(&mut self) {
+        if let Some(shown) = &self.shown {
+            if !self.is_located && status::begin_locating(self.lasted()) {
+                self.is_located = true;
+                shown.locate();
+            }
+            let is_due = |at| nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64;
+            if self.in_flight_at.is_some_and(is_due) {
+                self.look_at_network();
+            }
+            if self.peers.check(|| self.awaited.describe()) {
+                // The check may have waited for the network, and the end of that wait removes the
+                // operations in flight from the status.
+                self.look_at_network();
+            }
+            if self.lasted() >= REPORTED {
+                print_remedy(|| self.awaited.describe().0);
+            }
+        } else if self.since.is_none() {
+            self.since = Some(nanoseconds());
+        } else if self.lasted() >= LONG {
+            self.show();
+        }
+    }
+
+    fn look_at_network(&mut self) {
+        self.in_flight_at = self.awaited.show_in_flight().then(nanoseconds);
+    }
+
+    /// Sleeps while the word has this value, for a limited time: at first until the wait has lasted
+    /// [`LONG`], then for [`PERIOD`], or for [`LONG`] if operations are in flight. Does not sleep
+    /// if the wait must be examined at once. The clock is not read before the first sleep, after
+    /// which most waits are over.
+    pub fn sleep(&mut self, word: &AtomicU32, value: u32) {
+        if std::mem::replace(&mut self.has_slept, true) {
+            self.check();
+        }
+        let rest = match (&self.shown, self.in_flight_at) {
+            (None, _) => LONG.saturating_sub(self.lasted()),
+            (_, Some(_)) => LONG,
+            (_, None) if self.peers.is_hopeless() => return,
+            (_, None) => PERIOD,
+        };
+        let limit = Timespec {
+            tv_sec: 0,
+            tv_nsec: rest.subsec_nanos().into(),
+        };
+        // An interrupted sleep is no error: the caller checks again.
+        let slept = futex::wait(word, futex::Flags::empty(), value, Some(&limit));
+        if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
+            self.since
+                .get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
+            self.show();
+        }
+    }
+
+    fn show(&mut self) {
+        let since = self.since.unwrap_or_else(nanoseconds);
+        let awaited = &self.awaited;
+        self.shown.get_or_insert_with(|| {
+            let (call, subject) = awaited.describe();
+            status::show(since, call, subject)
+        });
+        self.look_at_network();
+    }
+
+    /// Writes to the status what the thread waits for now, if the wait is shown.
+    fn update(&mut self) {
+        if let Some(shown) = &self.shown {
+            let (_, subject) = self.awaited.describe();
+            shown.set_subject(subject);
+            self.look_at_network();
+        }
+    }
+}
+
+/// The duration after which a wait is reported on standard error.
+const REPORTED: Duration = Duration::from_secs(60);
+
+/// Prints how to find out why a wait lasts so long: once for each node, and not if the watchdog
+/// explains waits.
+fn print_remedy(call: impl FnOnce() -> Call) {
+    static PRINTED: AtomicBool = AtomicBool::new(false);
+    let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else {
+        return;
+    };
+    let area = flags::area();
+    if job.settings.watchdog.is_some()
+        || !area.claim(area.first_of_node(job.n_pes), area.areas().long_waits())
+    {
+        return;
+    }
+    let remedy = match process::aborter().is_some_and(|aborter| aborter.is_oshrun()) {
+        true => "press Ctrl-\\ in oshrun, or send it SIGUSR1, to see who waits for whom",
+        false => "set SHMEM_WATCHDOG=30s to see who waits for whom",
+    };
+    let (me, call, limit) = (job.me, call(), REPORTED.as_secs());
+    warning!("PE {me} has waited {limit} s in {call}; {remedy}");
+}
+
+/// The operations for which a thread waits, as the transport last named them.
+pub(crate) struct NamedOperations {
+    peers: Vec<Pe>,
+    n: u64,
+    /// How long the wait lasts when they are named next.
+    next: Duration,
+}
+
+impl NamedOperations {
+    fn listed(&self) -> Vec<u32> {
+        self.peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect()
+    }
+}
+
+impl Awaited for NamedOperations {
+    fn describe(&self) -> WaitDescription {
+        let peers = self.listed();
+        (network::current_call(), Subject::Operations { peers })
+    }
+
+    /// Shows those that the transport has named: the thread holds its endpoint, so the endpoints
+    /// cannot be asked.
+    fn show_in_flight(&self) -> bool {
+        let in_flight = InFlight {
+            n: self.n.max(1),
+            targets: self.listed(),
+            more: true,
+        };
+        status::set_in_flight(in_flight);
+        false
+    }
+}
+
+/// Returns the report of a wait for operations over a network.
+pub(crate) fn wait_for_operations() -> LongWait<NamedOperations> {
+    LongWait::new(NamedOperations {
+        peers: Vec::new(),
+        n: 0,
+        next: LONG,
+    })
+}
+
+impl WaitReport for LongWait<NamedOperations> {
+    /// Has the operations named once the wait is long, and again whenever it has lasted twice as
+    /// long, since it may be for other PEs by then.
+    fn check(&mut self, awaited: &mut dyn FnMut() -> AwaitedOperations) {
+        let lasted = self.lasted();
+        if lasted >= self.awaited.next {
+            let AwaitedOperations { pes, in_flight } = awaited();
+            self.awaited = NamedOperations {
+                peers: pes,
+                n: in_flight,
+                next: 2 * lasted,
+            };
+            self.update();
+        }
+        LongWait::check(self);
+    }
+}

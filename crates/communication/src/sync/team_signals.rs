@@ -1,0 +1,519 @@
+//! Signals between the members of a team: a counter for each edge of a plan between two members.
+//!
+//! The counter by which a member signals a peer is a word of the peer's internal area and only
+//! grows. Its high bits are the generation of the team, so every value that an earlier team has
+//! left in the same slot is smaller than any of this team. Since a plan waits for every signal that
+//! the plans of its peers send, the k-th signal on an edge ends the receiver's k-th wait on it, in
+//! any sequence of collectives. Messages that any member may send are counted instead, by two
+//! counters in turn: see [`Edge::Any`].
+//!
+//! Plans of two levels signal members at any distance, on [`Edge::Pair`]: these counters belong to
+//! two PEs, not to a team. No PE leaves such a plan before all have entered it, so two PEs make the
+//! plans of all their common teams in the same order. The high bits of the counter are a mark of
+//! the team, by which a PE notices that its peer does not keep this order. Messages on
+//! [`Edge::Line`] follow the same rule.
+
+use crate::net::flags::{self, FlagArea};
+use crate::sync::backoff;
+use crate::sync::long_wait::WaitDescription;
+use rushmem_collectives::{Edge, LINE_BYTES, Partner};
+use rushmem_explain::status::Subject;
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::digest::digest;
+use rushmem_pe::job::Job;
+use rushmem_pe::job::members::Members;
+use rushmem_pe::memory::areas::{RECEIVE_BUFFER_SETS, SHORT, SlotFlags};
+use rushmem_pe::memory::range::SymmetricRange;
+use rushmem_transport::{Pe, TeamPe};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Bits of a counter for the number of signals; the generation is in the bits above.
+const COUNT_BITS: u32 = 36;
+/// The number of generations that the high bits of a counter can express. An agreement that would
+/// need a further one is refused.
+pub const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
+/// Bits of a counter of two PEs for the number of signals; the mark of the team is above.
+const PAIR_COUNT_BITS: u32 = 48;
+
+/// A collective in which a PE signals and waits, as messages and statuses describe it.
+pub trait OngoingCollective {
+    /// Returns the call of the program.
+    fn call(&self) -> Call;
+
+    /// Returns true for a non-blocking collective, which never matches a blocking one.
+    fn is_in_request(&self) -> bool {
+        false
+    }
+
+    /// Returns the subject of a wait in this collective: for the PE `awaited`, or for several PEs
+    /// if that is `None`.
+    fn subject(&self, awaited: Option<Pe>) -> Subject;
+
+    /// Describes a wait in this collective, as [`subject`](OngoingCollective::subject) does.
+    fn describe(&self, awaited: Option<Pe>) -> WaitDescription {
+        (self.call(), self.subject(awaited))
+    }
+}
+
+/// The flags and counters by which a member signals its team. One collective at a time uses them.
+#[derive(Debug)]
+pub struct TeamSignals {
+    slot: u16,
+    flags: SlotFlags,
+    generation: u64,
+    /// The high bits of a counter of two PEs in this team: a hash that is unlikely to collide with
+    /// that of another team.
+    pair_mark: u64,
+    members: Members,
+    me: TeamPe,
+    /// The number of collectives that this member has entered.
+    entered: u64,
+    /// The number of signals that this member has sent on each edge.
+    sent: Vec<u64>,
+    /// The number of signals that this member has awaited on each edge.
+    taken: Vec<u64>,
+    /// The number of messages that this member has sent on [`Edge::Any`].
+    sent_to_any: u64,
+    /// The number of messages that this member has awaited on [`Edge::Any`].
+    taken_of_any: u64,
+    /// The number of times that this member has awaited its release by a counter.
+    releases: u64,
+    /// The number of plans that have sent short vectors beside flags.
+    short_reductions: usize,
+    /// The number of words that this member has published to the others.
+    shown: usize,
+    /// The PE that was signaled last and not woken yet, in case it sleeps.
+    unnotified: Option<Pe>,
+    /// The root of the last broadcast on an active set, until this member knows that the receivers
+    /// to which it sends have entered it.
+    pub unconfirmed_root: Option<u32>,
+}
+
+/// The numbers of messages between this PE and another one.
+#[derive(Debug, Default)]
+struct PairCounts {
+    /// Signals on [`Edge::Pair`].
+    sent: AtomicU64,
+    taken: AtomicU64,
+    /// Signals on [`Edge::Pair`] with a short vector.
+    short_sent: AtomicUsize,
+    short_taken: AtomicUsize,
+    /// Messages on [`Edge::Line`].
+    lines_sent: AtomicU64,
+    lines_taken: AtomicU64,
+}
+
+/// Returns the numbers of messages between this PE and `pe`.
+fn pair_counts(pe: Pe) -> &'static PairCounts {
+    static PAIRS: OnceLock<Vec<PairCounts>> = OnceLock::new();
+    let counts = || {
+        let n_pes = flags::area().areas().n_pes();
+        (0..n_pes).map(|_| PairCounts::default()).collect()
+    };
+    &PAIRS.get_or_init(counts)[pe.index()]
+}
+
+/// Adds 1 to a count of a pair and returns the new value. Uses no locked instruction, since one
+/// collective at a time uses these counts.
+#[inline]
+fn increment(count: &AtomicU64) -> u64 {
+    let next = count.load(Relaxed) + 1;
+    count.store(next, Relaxed);
+    next
+}
+
+impl TeamSignals {
+    /// Begins with the slot and the generation on which the members of a new team have agreed.
+    pub fn new(
+        (slot, flags): (u16, SlotFlags),
+        generation: u64,
+        members: Members,
+        me: TeamPe,
+    ) -> TeamSignals {
+        assert!(
+            generation < GENERATIONS,
+            "an agreement offers no other generation"
+        );
+        let zeros = vec![0; Edge::count(members.n)];
+        TeamSignals {
+            slot,
+            flags,
+            generation,
+            pair_mark: digest(&[slot.into(), generation]) << PAIR_COUNT_BITS,
+            members,
+            me,
+            entered: 0,
+            sent: zeros.clone(),
+            taken: zeros,
+            sent_to_any: 0,
+            taken_of_any: 0,
+            releases: 0,
+            short_reductions: 0,
+            shown: 0,
+            unnotified: None,
+            unconfirmed_root: None,
+        }
+    }
+
+    /// Counts a collective that this member enters. Returns its number, from 1.
+    #[inline]
+    pub fn enter(&mut self) -> u64 {
+        self.entered += 1;
+        self.entered
+    }
+
+    /// Returns the number of collectives that this member has entered.
+    #[inline]
+    pub fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    /// Returns the slot of the team.
+    #[inline]
+    pub fn slot(&self) -> u16 {
+        self.slot
+    }
+
+    /// Returns the highest generation that this member's counters have reached. It is later than
+    /// the team's if an edge has carried more signals than fit the low bits of a counter.
+    pub fn reached(&self) -> u64 {
+        let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
+        self.generation + (max >> COUNT_BITS)
+    }
+
+    /// Resets the counters that a later team in the same slot expects to be zero. The others may
+    /// keep their values, which are below those of any later generation.
+    pub fn retire(&self) {
+        let (area, slot) = (flags::area(), self.slot);
+        for (parity, by_network) in [(0, false), (1, false), (0, true), (1, true)] {
+            area.write_own(area.areas().counted(slot, parity, by_network), &[0]);
+        }
+    }
+
+    /// Counts an all-reduce of short vectors beside flags. Returns which of the two vectors beside
+    /// a flag it uses.
+    #[inline]
+    pub fn next_short_reduction(&mut self) -> usize {
+        self.short_reductions += 1;
+        self.short_reductions % 2
+    }
+
+    /// Counts a word that each member publishes. Returns its offset. Two words in turn suffice:
+    /// no PE leaves a collective that publishes a word before all have entered it, so no member
+    /// still reads the word before the last one.
+    #[inline]
+    pub fn next_shown(&mut self) -> usize {
+        self.shown += 1;
+        flags::area().areas().shown(self.slot, self.shown % 2)
+    }
+
+    /// Adds 1 to the counter of a member. The last member to do so calls `when_last` and releases
+    /// all members.
+    #[inline]
+    pub fn arrive(&mut self, member: u32, when_last: impl FnOnce()) {
+        let area = flags::area();
+        let owner = self.members.world_pe(member);
+        let counter = area.areas().counter(self.slot);
+        if area.count_in(owner, counter, self.members.n) {
+            when_last();
+            area.release(owner, counter + 8, self.mark() + self.releases + 1);
+            self.members.world_pes().for_each(|pe| area.ring(pe));
+        }
+    }
+
+    /// Waits until the counter of a member releases the members.
+    #[inline]
+    pub fn await_release(&mut self, collective: &impl OngoingCollective, job: &Job, member: u32) {
+        self.releases += 1;
+        self.ring();
+        let area = flags::area();
+        let (owner, counter) = (
+            self.members.world_pe(member),
+            area.areas().counter(self.slot),
+        );
+        let value = self.mark() + self.releases;
+        let is_released = || area.flag_of(owner, counter + 8) >= value;
+        backoff::until_rung(job, &[], || collective.describe(None), is_released);
+    }
+
+    /// Returns the generation in the high bits of a counter.
+    fn mark(&self) -> u64 {
+        self.generation << COUNT_BITS
+    }
+
+    /// Returns the memory of `peer` for the next short vector of this member, beside the flag; on
+    /// [`Edge::Pair`] it counts the vector. Two ranges in turn suffice: this member sends again
+    /// only after the peer's message, and the peer sends that message only after it has read the
+    /// vector before the last one.
+    #[inline]
+    pub fn short_to(&self, peer: Partner, parity: usize) -> SymmetricRange {
+        let (area, pe) = (flags::area(), self.world_pe(peer));
+        let areas = area.areas();
+        let at = match peer.edge {
+            Edge::Pair => {
+                let turn = pair_counts(pe).short_sent.fetch_add(1, Relaxed);
+                areas.pair_short(self.own_pe(), turn % 2)
+            }
+            edge => self.flags.short(edge, parity),
+        };
+        area.range(at, SHORT)
+    }
+
+    /// Returns the memory of this PE that has the next short vector of `peer`, beside its flag; on
+    /// [`Edge::Pair`] it counts the vector.
+    #[inline]
+    pub fn short_from(&self, peer: Partner, parity: usize) -> SymmetricRange {
+        let (area, source) = (flags::area(), self.world_pe(peer));
+        let areas = area.areas();
+        let at = match peer.edge {
+            Edge::Pair => {
+                let turn = pair_counts(source).short_taken.fetch_add(1, Relaxed);
+                areas.pair_short(source, turn % 2)
+            }
+            edge => self.flags.short(edge, parity),
+        };
+        area.range(at, SHORT)
+    }
+
+    /// Signals a member, after all earlier writes of this PE to it.
+    #[inline]
+    pub fn signal(&mut self, peer: Partner) {
+        let pe = self.world_pe(peer);
+        match self.next_signal(peer) {
+            Some((at, value)) => self.raise(pe, |area| area.raise_unrung(pe, at, value)),
+            None => {
+                let [at, by_network] = self.next_counted();
+                flags::area().count(pe, at, by_network);
+            }
+        }
+    }
+
+    /// Copies `source` to `dest` at a member, then signals the member.
+    pub fn put_signal(&mut self, peer: Partner, source: SymmetricRange, dest: SymmetricRange) {
+        let pe = self.world_pe(peer);
+        match self.next_signal(peer) {
+            Some((at, value)) => self.raise(pe, |area| {
+                area.put_and_raise_unrung(pe, (source, dest), at, value)
+            }),
+            None => {
+                let [at, by_network] = self.next_counted();
+                flags::area().put_and_count(pe, (source, dest), at, by_network);
+            }
+        }
+    }
+
+    /// Wakes the PE that was signaled before, then calls `change`, which changes a flag of `pe` and
+    /// returns true if it has done so by a store of this CPU. After a store, `pe` is not woken yet:
+    /// whether it sleeps is only known after the store has taken effect, and this member can look
+    /// at its own flags before that.
+    #[inline]
+    fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
+        self.ring();
+        if change(flags::area()) {
+            self.unnotified = Some(pe);
+        }
+    }
+
+    /// Wakes the PE that was signaled last, if it sleeps and was not woken yet.
+    #[inline]
+    pub fn ring(&mut self) {
+        if let Some(pe) = self.unnotified.take() {
+            flags::area().ring(pe);
+        }
+    }
+
+    /// Waits for the next signal of a member, or of any member on [`Edge::Any`].
+    #[inline]
+    pub fn wait(&mut self, collective: &impl OngoingCollective, job: &Job, peer: Partner) {
+        let source = self.world_pe(peer);
+        let (at, value) = match peer.edge {
+            Edge::Any => return self.wait_for_any(collective, job),
+            Edge::Pair => {
+                let turn = increment(&pair_counts(source).taken);
+                let at = flags::area().areas().pair_flag(source);
+                return self.wait_for_pair(collective, job, source, (at, turn));
+            }
+            edge => {
+                let taken = &mut self.taken[edge.number(self.members.n)];
+                *taken += 1;
+                (self.flags.flag(edge), *taken + self.mark())
+            }
+        };
+        let describe = || collective.describe(Some(source));
+        let unnotified = self.unnotified.take();
+        self.unnotified = until(unnotified, job, at, describe, || {
+            flags::area().flag(at) >= value
+        });
+    }
+
+    /// Sends a block of at most [`LINE_BYTES`] bytes to a member: a flag and the block in one cache
+    /// line, which only this PE writes.
+    #[inline]
+    pub fn put_line(&mut self, member: u32, block: SymmetricRange) {
+        let (area, pe) = (flags::area(), self.members.world_pe(member));
+        let turn = increment(&pair_counts(pe).lines_sent);
+        let at = area.areas().line(self.own_pe(), turn);
+        let line = area.range(at + size_of::<u64>(), LINE_BYTES);
+        let value = self.pair_mark + turn;
+        self.raise(pe, |area| {
+            area.put_and_raise_unrung(pe, (block, line), at, value)
+        });
+    }
+
+    /// Waits for the next block that a member sends in its line. Returns the block.
+    #[inline]
+    pub fn wait_for_line(
+        &mut self,
+        collective: &impl OngoingCollective,
+        job: &Job,
+        member: u32,
+    ) -> SymmetricRange {
+        let (area, source) = (flags::area(), self.members.world_pe(member));
+        let turn = increment(&pair_counts(source).lines_taken);
+        let at = area.areas().line(source, turn);
+        self.wait_for_pair(collective, job, source, (at, turn));
+        area.range(at + size_of::<u64>(), LINE_BYTES)
+    }
+
+    /// Waits for signal number `turn` of a PE, in a flag of the two PEs at offset `at`. Ends the
+    /// job with an error if the signal was sent for another team.
+    fn wait_for_pair(
+        &mut self,
+        collective: &impl OngoingCollective,
+        job: &Job,
+        source: Pe,
+        (at, turn): (usize, u64),
+    ) {
+        let value = self.pair_mark + turn;
+        let count = |value: u64| value << (64 - PAIR_COUNT_BITS);
+        let mut flag = 0;
+        let unnotified = self.unnotified.take();
+        self.unnotified = until(
+            unnotified,
+            job,
+            at,
+            || collective.describe(Some(source)),
+            || {
+                flag = flags::area().flag(at);
+                count(flag) >= count(value)
+            },
+        );
+        if count(flag) == count(value) && flag != value {
+            fail!(
+                collective.call(),
+                "PE {} is in a collective with this PE on another team: PEs that have several teams in common use \
+                 them in the same order; SHMEM_CHECK=1 shows which PE is where",
+                source.0
+            )
+        }
+    }
+
+    /// Waits for one more message, from any member.
+    fn wait_for_any(&mut self, collective: &impl OngoingCollective, job: &Job) {
+        let peers = u64::from(self.members.n - 1);
+        let (turn, before) = (self.taken_of_any / peers, self.taken_of_any % peers);
+        self.taken_of_any += 1;
+        let [at, by_network] = self.counted(turn);
+        let expected = turn / 2 * peers + before + 1;
+        self.ring();
+        let area = flags::area();
+        let describe = || collective.describe(None);
+        let ready = || area.flag(at) + area.flag(by_network) >= expected;
+        backoff::until_rung(job, &[at, by_network], describe, ready);
+    }
+
+    /// Counts the next signal to a peer. Returns the offset and the value of its flag; `None`, and
+    /// counts nothing, on [`Edge::Any`], which has counters instead.
+    #[inline]
+    fn next_signal(&mut self, peer: Partner) -> Option<(usize, u64)> {
+        let areas = flags::area().areas();
+        match peer.edge {
+            Edge::Any => None,
+            Edge::Pair => {
+                let sent = increment(&pair_counts(self.world_pe(peer)).sent);
+                Some((areas.pair_flag(self.own_pe()), self.pair_mark + sent))
+            }
+            edge => {
+                let sent = &mut self.sent[edge.number(self.members.n)];
+                *sent += 1;
+                Some((self.flags.flag(edge), *sent + self.mark()))
+            }
+        }
+    }
+
+    /// Counts a message of this member on [`Edge::Any`]. Returns its counters, as
+    /// [`counted`](Self::counted).
+    fn next_counted(&mut self) -> [usize; 2] {
+        let turn = self.sent_to_any / u64::from(self.members.n - 1);
+        self.sent_to_any += 1;
+        self.counted(turn)
+    }
+
+    /// Returns the offsets of the two counters of messages from any member in a turn: the one to
+    /// which CPUs add and the one to which a network adds.
+    fn counted(&self, turn: u64) -> [usize; 2] {
+        let parity = (turn % 2) as usize;
+        [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))
+    }
+
+    fn world_pe(&self, peer: Partner) -> Pe {
+        self.members.world_pe(peer.index)
+    }
+
+    fn own_pe(&self) -> Pe {
+        self.members.world_pe(self.me.0)
+    }
+}
+
+/// Counts a reduction or an all-to-all among all PEs of the job. Returns which of the two copies of
+/// a set of receive buffers it uses. All PEs agree on the copy, since they make these calls in the
+/// same order, on whatever team or active set. If each set belongs to one team, all PEs have been
+/// in the same teams that had this set one after the other, and have made the same calls there.
+pub fn next_collective_of_job(set: u8) -> usize {
+    static COUNTS: [AtomicUsize; RECEIVE_BUFFER_SETS] =
+        [const { AtomicUsize::new(0) }; RECEIVE_BUFFER_SETS];
+    COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
+}
+
+/// Waits until `ready`, which reads the flag at offset `at`, returns true. If the first polls fail,
+/// wakes the PE `unnotified`, which was signaled before, and returns `None`; otherwise returns
+/// `unnotified`.
+#[inline]
+fn until(
+    unnotified: Option<Pe>,
+    job: &Job,
+    at: usize,
+    describe: impl Fn() -> WaitDescription,
+    mut ready: impl FnMut() -> bool,
+) -> Option<Pe> {
+    if let Some(pe) = unnotified {
+        if backoff::is_soon(job, &mut ready) {
+            return unnotified;
+        }
+        flags::area().ring(pe);
+    }
+    backoff::until_rung(job, &[at], describe, ready);
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_pe::memory::areas::Areas;
+
+    #[test]
+    fn counters_may_outgrow_their_generation() {
+        let mut signals = TeamSignals::new(
+            (7, Areas::new(3, 1).slot_flags(7)),
+            5,
+            Members::world(3),
+            TeamPe(1),
+        );
+        assert_eq!(signals.reached(), 5);
+        signals.taken[2] = (1 << COUNT_BITS) - 1;
+        assert_eq!(signals.reached(), 5);
+        signals.taken[2] += 1;
+        assert_eq!(signals.reached(), 6);
+    }
+}

@@ -1,0 +1,150 @@
+//! The stack of the calling thread: a hash of its frames, and the check for signal handlers.
+#![allow(unsafe_code)]
+
+use crate::call::Call;
+use crate::digest::Digest;
+use core::ffi::CStr;
+use rushmem_locate::visit;
+use rushmem_transport::Pe;
+use std::cell::Cell;
+use std::io::{Cursor, Write};
+use std::mem::MaybeUninit;
+
+/// Returns a hash of the addresses of the frames: equal for equal chains of calls, and different
+/// for others with high probability.
+pub fn digest() -> u64 {
+    let mut digest = Digest::EMPTY;
+    visit(|frame| {
+        digest.add(frame.address.to_le_bytes());
+        true
+    });
+    digest.value()
+}
+
+/// Works as [`digest`], but is also equal in different processes that run the same program: an
+/// address in a loaded file counts as the file and the offset in it. The frames of the library do
+/// not count, if it is a file of its own: PEs in the same call wait at different places in it.
+pub fn digest_of_program() -> u64 {
+    let own = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
+    let program = loaded_file(program_headers()).map(|file| file.dli_fbase);
+    let mut digest = Digest::EMPTY;
+    visit(|frame| {
+        let address = frame.address;
+        let Some(file) = loaded_file(address) else {
+            digest.add(address.to_le_bytes());
+            return true;
+        };
+        if Some(file.dli_fbase) != own || own == program {
+            // SAFETY: a string of the dynamic linker, which lives as long as the file is loaded:
+            // its code is on the stack.
+            let name = unsafe { CStr::from_ptr(file.dli_fname) }.to_bytes();
+            digest.add(name.iter().copied());
+            digest.add(address.wrapping_sub(file.dli_fbase.addr()).to_le_bytes());
+        }
+        true
+    });
+    digest.value()
+}
+
+/// Returns the address at which the program headers of the program's file are loaded.
+fn program_headers() -> usize {
+    // SAFETY: the call accepts any number.
+    unsafe { libc::getauxval(libc::AT_PHDR) as usize }
+}
+
+/// Returns the file that is loaded at an address.
+fn loaded_file(address: usize) -> Option<libc::Dl_info> {
+    let mut found: MaybeUninit<libc::Dl_info> = MaybeUninit::zeroed();
+    // SAFETY: the call accepts any address, and writes only to `found`.
+    let is_found =
+        unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
+    // SAFETY: null pointers are valid for all fields.
+    (is_found != 0)
+        .then(|| unsafe { found.assume_init() })
+        .filter(|file| !file.dli_fname.is_null())
+}
+
+/// A mask of the 64 signals.
+type Blocked = u64;
+
+thread_local! {
+    /// The signals that this thread blocked when the last unwinding found no handler.
+    static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
+}
+
+/// Ends the process with a message if this thread runs a signal handler. The handler may have
+/// interrupted `malloc`, so the message is composed without an allocation, and does not contain the
+/// line of the call.
+pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
+    if !is_in_signal_handler() {
+        return;
+    }
+    let mut message = Cursor::new([0u8; 256]);
+    // A text that does not fit is cut.
+    let _ = writeln!(
+        message,
+        "PE {me}: {call}: called by a signal handler, which may have interrupted another call of the \
+         library or malloc; set a flag there, and call where the program sees the flag"
+    );
+    let (nbytes, message) = (message.position() as usize, message.into_inner());
+    // SAFETY: the bytes are those of a local array.
+    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
+    // SAFETY: the call ends the process immediately, without exit handlers.
+    unsafe { libc::_exit(1) }
+}
+
+/// Returns true if this thread runs a signal handler.
+///
+/// The kernel pushes a frame on the stack before it calls a handler. Unwinding takes microseconds,
+/// so the stack is unwound only if the thread blocks other signals than after the last unwinding
+/// that found no handler: the kernel blocks a signal while its handler runs. Therefore two kinds of
+/// handlers are not detected: one registered with `SA_NODEFER` and an empty `sa_mask`, and one of a
+/// signal that the thread itself blocked at that time.
+fn is_in_signal_handler() -> bool {
+    let mut blocked: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+    // SAFETY: without a new set, the call only writes the present one.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), blocked.as_mut_ptr()) };
+    // SAFETY: a set has at least the bits of all signals at its start, and every value is valid.
+    let blocked = unsafe { blocked.as_ptr().cast::<Blocked>().read() };
+    if OUTSIDE.get() == Some(blocked) {
+        return false;
+    }
+    let mut is_handler = false;
+    visit(|frame| {
+        is_handler = frame.is_interrupted;
+        !is_handler
+    });
+    if !is_handler {
+        OUTSIDE.set(Some(blocked));
+    }
+    is_handler
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ffi::c_int;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    static IN_HANDLER: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn handler(_: c_int) {
+        IN_HANDLER.store(is_in_signal_handler(), Relaxed);
+    }
+
+    #[test]
+    fn a_handler_is_recognized_and_blocked_signals_are_none() {
+        assert!(!is_in_signal_handler());
+        // SAFETY: a handler that makes a store, for a signal that this process alone sends itself.
+        unsafe { libc::signal(libc::SIGUSR2, handler as extern "C" fn(c_int) as usize) };
+        // SAFETY: the handler is in place.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        assert!(IN_HANDLER.load(Relaxed));
+        let mut set: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+        // SAFETY: a set that is valid for a write.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGUSR1) };
+        // SAFETY: a set, which the last call has changed; the old one is not wanted.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
+        assert!(!is_in_signal_handler());
+    }
+}

@@ -1,0 +1,43 @@
+//! Compares the number of PEs with the number of processes of the program's MPI.
+
+use crate::call::warning::warning;
+use crate::job::Job;
+use rushmem_bootstrap::{MpiWorld, mpi_world};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// True once [`mpi_world`] has given a final answer: MPI has started, cannot start any more, or has
+/// handles that are not known.
+static IS_KNOWN: AtomicBool = AtomicBool::new(false);
+
+/// True if the last call of [`warn_if_alone`] found an MPI that had not started.
+static IS_AWAITED: AtomicBool = AtomicBool::new(false);
+
+/// Prints a warning if MPI has started with one process although the job has several PEs: the
+/// launcher of the job does not start MPI. Once it is certain what MPI does, later calls do
+/// nothing.
+pub fn warn_if_alone(job: &Job) {
+    if job.n_pes == 1 || IS_KNOWN.load(Relaxed) {
+        return;
+    }
+    let world = mpi_world();
+    IS_KNOWN.store(
+        !matches!(world, MpiWorld::Absent | MpiWorld::Later),
+        Relaxed,
+    );
+    IS_AWAITED.store(world == MpiWorld::Later, Relaxed);
+    if world == MpiWorld::Size(1) {
+        warning!(
+            each: "MPI_COMM_WORLD has one process, but the job has {} PEs: this launcher does not start MPI; start the program by \
+             mpirun, mpiexec or srun, which start both",
+            job.n_pes
+        );
+    }
+}
+
+/// Works as [`warn_if_alone`] if the last call found an MPI that had not started. Each allocation
+/// calls this, so it does not look whether an MPI has been loaded since: that takes 0.24 us.
+pub fn warn_if_awaited(job: &Job) {
+    if IS_AWAITED.load(Relaxed) {
+        warn_if_alone(job);
+    }
+}

@@ -1,0 +1,381 @@
+//! The layout of the library's own flags and buffers in the internal area of a PE, the same on all
+//! PEs. This file only computes offsets; `net::flags` accesses the memory.
+//!
+//! ```text
+//! doorbell, exits, finalizes, crashes, long waits, warnings |
+//! per source PE: mailbox, pair line, acknowledgment | lines of source PEs |
+//! slot per team | table | receive buffers | steps | status | last writes |
+//! receive buffers of single teams |
+//! keys of heap blocks
+//! ```
+//!
+//! A network pins this memory, so its size must not grow with the number of teams times PEs. The
+//! slot of a team has a flag for each edge of its plans, of which there are O(log n), and all teams
+//! share one set of receive buffers. With that set, the size is at most 1 MiB, 200 bytes for each
+//! PE of the job, and the keys. Where threads of a PE may be in several collectives at once, there
+//! are more sets of receive buffers, each for one team.
+
+use rushmem_collectives::{Edge, receive_buffer};
+use rushmem_explain::status::STATUS_BYTES;
+use rushmem_explain::writes::RING_BYTES;
+use rushmem_transport::Pe;
+use rushmem_transport::segments::heap_blocks;
+
+/// The size of a cache line.
+const LINE: usize = 64;
+const WORD: usize = 8;
+/// Maximum number of teams that exist at once on a PE.
+pub const TEAM_SLOTS: usize = 1024;
+/// The number of slots in which each flag has a cache line of its own, so that no two PEs write to
+/// one line: those of the predefined teams and of finalize. The other slots are smaller.
+const WIDE_SLOTS: usize = 4;
+/// The minimum number of bytes of a receive buffer.
+pub const MIN_RECEIVE_BUFFER: usize = receive_buffer::MIN_BYTES;
+/// Maximum number of bytes of a vector that is sent beside a flag.
+pub const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
+/// The number of PEs that have lines in the areas of other PEs: the first ones of the job.
+pub const LINE_PES: usize = rushmem_collectives::choice::LINE_MEMBERS as usize;
+/// The number of sets of receive buffers where threads of a PE may be in several collectives at
+/// once. The first ones belong to the predefined teams; agreements give the others to new teams.
+pub const RECEIVE_BUFFER_SETS: usize = 16;
+/// The number of words of a mailbox message.
+pub const MESSAGE: usize = 6;
+
+/// The layout of an internal area: the offsets of its parts, in bytes from its start, and the
+/// numbers from which they are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Areas {
+    n_pes: usize,
+    /// The number of rounds of a plan for all PEs: the logarithm of their number, rounded up.
+    rounds: usize,
+    lines: usize,
+    slots: usize,
+    narrow_slots: usize,
+    table: usize,
+    receive_buffers: usize,
+    receive_buffer_sets: usize,
+}
+
+/// The offsets of the flags of a team. They are computed once for a team, since each step of a plan
+/// needs one.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotFlags {
+    ahead: usize,
+    behind: usize,
+    exchanges: usize,
+    stride: Stride,
+}
+
+impl SlotFlags {
+    /// Returns the offset of the flag that the sender on an edge writes. Panics for an edge whose
+    /// flags do not belong to a team.
+    #[inline]
+    pub fn flag(self, edge: Edge) -> usize {
+        match edge {
+            Edge::Ahead(k) => self.ahead + k as usize * self.stride.flag,
+            Edge::Behind(k) => self.behind + k as usize * self.stride.flag,
+            Edge::Exchange(k) => self.exchanges + k as usize * self.stride.exchange,
+            Edge::Any => unreachable!("messages from any member are counted"),
+            Edge::Pair | Edge::Line => unreachable!("the lines of PEs have flags for that"),
+        }
+    }
+
+    /// Returns the offset of a short vector beside a flag, which the sender on an edge writes in a
+    /// reduction of at most [`SHORT`] bytes. There are two, by parity.
+    #[inline]
+    pub fn short(self, edge: Edge, parity: usize) -> usize {
+        debug_assert!(
+            matches!(edge, Edge::Exchange(_)),
+            "other edges have no room"
+        );
+        self.flag(edge) + WORD + parity * SHORT
+    }
+}
+
+/// The distances in a slot, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Stride {
+    /// From one flag to the next.
+    flag: usize,
+    /// From one flag of an exchange to the next, with two short vectors beside each.
+    exchange: usize,
+    /// From the counters of messages to the counter of members.
+    counters: usize,
+}
+
+const WIDE: Stride = Stride {
+    flag: LINE,
+    exchange: LINE,
+    counters: LINE,
+};
+const NARROW: Stride = Stride {
+    flag: WORD,
+    exchange: 4 * WORD,
+    counters: 4 * WORD,
+};
+
+impl Stride {
+    const fn of(slot: u16) -> Self {
+        if (slot as usize) < WIDE_SLOTS {
+            WIDE
+        } else {
+            NARROW
+        }
+    }
+
+    const fn exchanges(self, rounds: usize) -> usize {
+        (2 * rounds * self.flag).next_multiple_of(self.exchange)
+    }
+
+    const fn counted(self, rounds: usize) -> usize {
+        self.exchanges(rounds) + rounds * self.exchange
+    }
+
+    const fn counter(self, rounds: usize) -> usize {
+        self.counted(rounds) + self.counters
+    }
+
+    /// Returns the size of a slot. No two slots share a cache line.
+    const fn slot_bytes(self, rounds: usize) -> usize {
+        (self.counter(rounds) + 5 * WORD).next_multiple_of(LINE)
+    }
+}
+
+impl Areas {
+    /// Lays out the areas of a job of `n_pes` PEs.
+    pub fn new(n_pes: u32, receive_buffer_sets: usize) -> Areas {
+        let rounds = Edge::count(n_pes) / 3;
+        let n_pes = n_pes as usize;
+        let lines = (LINE + n_pes * (2 * LINE + WORD)).next_multiple_of(LINE);
+        let slots = lines + 2 * LINE * n_pes.min(LINE_PES);
+        let narrow_slots = slots + WIDE_SLOTS * WIDE.slot_bytes(rounds);
+        let table = narrow_slots + (TEAM_SLOTS - WIDE_SLOTS) * NARROW.slot_bytes(rounds);
+        let receive_buffers = (table + n_pes * WORD).next_multiple_of(LINE);
+        Areas {
+            n_pes,
+            rounds,
+            lines,
+            slots,
+            narrow_slots,
+            table,
+            receive_buffers,
+            receive_buffer_sets,
+        }
+    }
+
+    /// Returns the number of PEs of the job.
+    #[inline]
+    pub fn n_pes(&self) -> usize {
+        self.n_pes
+    }
+
+    /// Returns the size of an internal area.
+    pub fn nbytes(&self) -> usize {
+        self.receive_buffer_set(self.receive_buffer_sets) + heap_blocks::TABLE
+    }
+
+    /// Returns the number of sets of receive buffers.
+    pub fn receive_buffer_sets(&self) -> usize {
+        self.receive_buffer_sets
+    }
+
+    /// Returns the offset of the slot of the status.
+    pub fn status(&self) -> usize {
+        self.step(2)
+    }
+
+    /// Returns the offset of the ring of last writes, directly behind the status.
+    pub fn writes(&self) -> usize {
+        self.status() + STATUS_BYTES
+    }
+
+    /// Returns the offset of the step that a PE publishes (`coll::step`). There are two, by parity.
+    #[inline]
+    pub fn step(&self, parity: usize) -> usize {
+        self.receive_buffers + self.receive_buffer_set_bytes() + parity * LINE
+    }
+
+    /// Returns the offset of the word in which the PE before this one publishes its progress: the
+    /// last word in the cache line of a step.
+    pub fn progress(&self) -> usize {
+        self.step(0) + LINE - WORD
+    }
+
+    /// Returns the offsets of the two words, on PE 0, that count the times that PEs have reached
+    /// finalize or their exit after `start_pes`. PEs that share memory with PE 0 add to the first
+    /// word, a network adds to the second one, since the two must not update the same word.
+    pub fn exits(&self) -> [usize; 2] {
+        [WORD, 2 * WORD]
+    }
+
+    /// Returns the offset of the number of finalizes that a PE has entered.
+    pub fn finalizes(&self) -> usize {
+        3 * WORD
+    }
+
+    /// Returns the offset of the word, on the first PE of a node, by which one PE of the node at a
+    /// time reports its crash. Counts the crashed PEs until the report is printed.
+    pub fn crashes(&self) -> usize {
+        4 * WORD
+    }
+
+    /// Returns the offset of the word, on the first PE of a node, by which one PE of the node
+    /// claims the message about a long wait.
+    pub fn long_waits(&self) -> usize {
+        5 * WORD
+    }
+
+    /// Returns the offsets of the digests, on the first PE of a node, of the first two warnings
+    /// that PEs of the node have claimed, so that only one of them prints each.
+    pub fn warnings(&self) -> [usize; 2] {
+        [6 * WORD, 7 * WORD]
+    }
+
+    /// Returns the offset of the mailbox for messages of `source`: a sequence number, a tag, and
+    /// the message.
+    pub fn mailbox(&self, source: Pe) -> usize {
+        LINE + source.index() * LINE
+    }
+
+    /// Returns the offset of the cache line for signals of `source` on [`Edge::Pair`].
+    fn pair(&self, source: Pe) -> usize {
+        LINE + (self.n_pes + source.index()) * LINE
+    }
+
+    /// Returns the offset of the word in which `dest` stores the number of messages that it has
+    /// taken from this PE.
+    pub fn acknowledged(&self, dest: Pe) -> usize {
+        LINE + 2 * self.n_pes * LINE + dest.index() * WORD
+    }
+
+    /// Returns the offset of seven words with which `source` tests a transport. They are in its
+    /// mailbox, whose words have no meaning before its sequence number is stored.
+    pub fn probe(&self, source: Pe) -> usize {
+        self.mailbox(source) + WORD
+    }
+
+    /// Returns the offset of the flag that `source` writes on [`Edge::Pair`].
+    #[inline]
+    pub fn pair_flag(&self, source: Pe) -> usize {
+        self.pair(source)
+    }
+
+    /// Returns the offset of a short vector of `source` in the cache line of its flag, so that both
+    /// are transferred together. There are two, by parity.
+    #[inline]
+    pub fn pair_short(&self, source: Pe, parity: usize) -> usize {
+        self.pair(source) + WORD + parity * SHORT
+    }
+
+    /// Returns the offset of the contribution of `source` to a counter of this PE. All teams share
+    /// it, since a PE is in one such collective at a time.
+    #[inline]
+    pub fn contribution(&self, source: Pe) -> usize {
+        self.pair_short(source, 2)
+    }
+
+    /// Returns the flags of the team in `slot`.
+    #[inline]
+    pub fn slot_flags(&self, slot: u16) -> SlotFlags {
+        let (at, stride) = (self.slot(slot), Stride::of(slot));
+        SlotFlags {
+            ahead: at,
+            behind: at + self.rounds * stride.flag,
+            exchanges: at + stride.exchanges(self.rounds),
+            stride,
+        }
+    }
+
+    /// Returns the offset of the cache line of `source` on [`Edge::Line`]: a flag and a message.
+    /// There are two, used in turn.
+    #[inline]
+    pub fn line(&self, source: Pe, turn: u64) -> usize {
+        debug_assert!(source.index() < LINE_PES, "others have no lines");
+        self.lines + (2 * source.index() + (turn % 2) as usize) * LINE
+    }
+
+    /// Returns the offset of a counter of messages from any member. There are two, by parity, for
+    /// messages that CPUs count and two for those that a network counts, since a CPU and a network
+    /// must not update the same word.
+    #[inline]
+    pub fn counted(&self, slot: u16, parity: usize, by_network: bool) -> usize {
+        let at = Stride::of(slot).counted(self.rounds);
+        self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
+    }
+
+    /// Returns the offset of the counter at which the members of a team arrive. The flag that
+    /// releases them is the next word.
+    #[inline]
+    pub fn counter(&self, slot: u16) -> usize {
+        self.slot(slot) + Stride::of(slot).counter(self.rounds)
+    }
+
+    /// Returns the offset of the result, of at most [`SHORT`] bytes, that the last member to arrive
+    /// at the counter stores in the area of each member.
+    #[inline]
+    pub fn combined(&self, slot: u16) -> usize {
+        self.counter(slot) + 2 * WORD
+    }
+
+    /// Returns the offset of the word that a PE publishes to the other members of a team. There are
+    /// two, by parity.
+    pub fn shown(&self, slot: u16, parity: usize) -> usize {
+        self.counter(slot) + (3 + parity) * WORD
+    }
+
+    /// Returns the offset of a table with one word per member, which all teams share.
+    #[inline]
+    pub fn table(&self) -> usize {
+        self.table
+    }
+
+    /// Returns the size of one receive buffer: the piece that a reduction combines at a time.
+    pub fn receive_buffer_bytes(&self) -> usize {
+        receive_buffer::nbytes(self.n_pes as u32)
+    }
+
+    fn receive_buffer_set_bytes(&self) -> usize {
+        4 * receive_buffer::count(self.n_pes as u32) * self.receive_buffer_bytes()
+    }
+
+    /// Returns the offset of a set of receive buffers.
+    fn receive_buffer_set(&self, set: usize) -> usize {
+        match set.checked_sub(1) {
+            None => self.receive_buffers,
+            Some(before) => {
+                let first = (self.writes() + RING_BYTES).next_multiple_of(LINE);
+                first + before * self.receive_buffer_set_bytes()
+            }
+        }
+    }
+
+    /// Returns the offset of a receive buffer of a set, for collectives among some PEs of the job.
+    /// There are two copies.
+    #[inline]
+    pub fn receive_buffer(&self, set: u8, receive_buffer: u8, copy: usize) -> usize {
+        self.receive_buffer_set(set.into())
+            + (4 * receive_buffer as usize + copy) * self.receive_buffer_bytes()
+    }
+
+    /// Returns the offset of a receive buffer of a set, for reductions and all-to-alls among all
+    /// PEs of the job, on any team or active set. There are two copies, by parity.
+    pub fn receive_buffer_of_job(&self, set: u8, receive_buffer: u8, parity: usize) -> usize {
+        self.receive_buffer(set, receive_buffer, 2 + parity)
+    }
+
+    /// Returns the offset of memory in which this PE packs data of a collective: the last receive
+    /// buffer for collectives among all PEs, to which no plan puts.
+    pub fn packed(&self, set: u8) -> usize {
+        self.receive_buffer_of_job(set, self.rounds as u8, 0)
+    }
+
+    fn slot(&self, slot: u16) -> usize {
+        match (slot as usize).checked_sub(WIDE_SLOTS) {
+            None => self.slots + slot as usize * WIDE.slot_bytes(self.rounds),
+            Some(narrow) => self.narrow_slots + narrow * NARROW.slot_bytes(self.rounds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! The checks of addresses: reports why an access cannot be made, and with `SHMEM_CHECK` checks
+//! that accesses stay within a block of the heap or a static variable, the guards of blocks, and
+//! the pages of private buffers.
+//!
+//! Allocation is symmetric, so this PE's table of blocks describes those of every PE, and all PEs
+//! have the same static variables. That a page of a private buffer is accessible is remembered. If
+//! the program unmaps or protects the page later, an access to it is a fault without a message.
+
+use crate::call::{Call, fail, thread};
+use crate::job::{self, Job, caller};
+use crate::memory::accessible::{LocalAccess, require_accessible};
+use crate::memory::{address, constants, shortage, statics};
+use core::ffi::c_int;
+use rushmem_heap::Overwritten;
+use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Returns the segment and the offset of `nbytes` bytes at `addr`. Ends the job with an error if
+/// they are not symmetric, if there is no PE `pe`, or if `SHMEM_CHECK` finds a mistake in the
+/// access or in the thread that calls. `argument` is the name that the address has in the call.
+#[inline]
+pub(crate) fn require_symmetric(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> (Segment, usize) {
+    caller::check(call, job::require(call));
+    require_bytes(call, argument, addr, nbytes, pe)
+}
+
+/// Works as [`require_symmetric`], without a check of the calling thread.
+#[inline]
+pub fn require_bytes(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> (Segment, usize) {
+    let (segment, offset) = address::locate_on(addr, nbytes, pe)
+        .unwrap_or_else(|| refuse(call, argument, addr, nbytes, pe));
+    let job = job::require(call);
+    if job.settings.checks() {
+        require_object(call, job, argument, segment, (addr, nbytes));
+    }
+    (segment, offset)
+}
+
+/// Returns the location of `nbytes` symmetric bytes at `addr` for a transport. Ends the job with an
+/// error if they are not symmetric, if there is no PE `pe`, or if `pe`'s copy is not mapped here
+/// and no network is open. `is_reachable` is true if a network is open. `argument` is the name of
+/// the address in the call.
+#[cold]
+#[inline(never)]
+pub fn require_remote(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    (pe, is_reachable): (c_int, bool),
+) -> RemoteAddr {
+    call.require_no_exit();
+    let found = address::locate_on(addr, nbytes, pe)
+        .filter(|(segment, _)| is_reachable || address::delta(*segment, pe).is_some());
+    let Some((segment, offset)) = found else {
+        refuse(call, argument, addr, nbytes, pe)
+    };
+    RemoteAddr {
+        segment,
+        offset: offset as u64,
+    }
+}
+
+/// Ends the job with an error unless the word of `nbytes` bytes at `addr` is naturally aligned.
+#[inline(always)]
+pub fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
+    if !addr.is_multiple_of(nbytes) {
+        refuse_misaligned(call, argument, addr, nbytes);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) -> ! {
+    fail!(
+        call,
+        "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type; align it to its size"
+    );
+}
+
+/// Ends the job with a message that says why an access cannot be made.
+#[cold]
+#[inline(never)]
+pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe: c_int) -> ! {
+    call.require_no_exit();
+    let job = job::require(call);
+    let n_pes = job.n_pes;
+    if pe < 0 || pe as u32 >= n_pes {
+        let (pe, last) = (call.written(pe), n_pes - 1);
+        fail!(
+            call,
+            "argument pe is {pe}, but PEs are numbered 0 to {last}"
+        );
+    }
+    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
+    let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
+    if addr.wrapping_sub(heap) < heap_bytes {
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the symmetric heap \
+             ({heap_bytes} bytes at {heap:#x}); check the count and the offset"
+        );
+    }
+    if statics::own().contains(addr.wrapping_sub(first), 1) {
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
+             program ({static_bytes} bytes at {first:#x}); check the count"
+        );
+    }
+    if let Some(why) = constants::refusal(call, job, argument, addr, nbytes) {
+        fail!(call, "argument {argument}: {addr:#x} {why}");
+    }
+    let declare = match call.is_fortran() {
+        true => "give it the attribute SAVE",
+        false => "declare it static",
+    };
+    fail!(
+        call,
+        "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{}",
+        shortage::before_null(addr),
+        match job.has_equal_heap_addresses {
+            true => "",
+            false =>
+                "; the heap has another address on other PEs, so a pointer from there is not valid here",
+        }
+    );
+}
+
+/// Ends the job with an error if local bytes begin in the heap or in a static variable and are not
+/// within one block or that variable, or if their first or last byte is not accessible.
+#[inline]
+pub fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
+    if local.nbytes == 0 {
+        return;
+    }
+    let addr = local.base.addr();
+    let is_in_object = address::observed_segment(addr).is_some_and(|segment| {
+        let bytes = (addr, local.nbytes);
+        require_object(
+            call,
+            job::require(call),
+            access.argument_name(),
+            segment,
+            bytes,
+        )
+    });
+    if !is_in_object && !is_known_accessible(access, local) {
+        require_accessible(call, access, local);
+        remember_accessible(access, local);
+    }
+}
+
+/// Returns true if there are no bytes, or [`check_local`] is known to accept them, since it has
+/// lately accepted bytes of the same object or pages. After false they may be right, too.
+#[inline(always)]
+pub fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
+    local.nbytes == 0
+        || match address::observed_segment(local.base.addr()) {
+            Some(_) => is_known_object(local.base.addr(), local.nbytes),
+            None => is_known_accessible(access, local),
+        }
+}
+
+/// The start and the end of the last two objects, the newer one first, that a thread has found
+/// while no other thread was in the library. Without them, each access searches the blocks under the
+/// lock of the allocator: an 8-byte put with `SHMEM_CHECK` takes some 80 ns more, beside the 4 ns of
+/// one without.
+static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
+
+/// Forgets the last objects, after one was freed or moved, or the allocator was replaced.
+pub fn forget_blocks() {
+    KNOWN
+        .as_flattened()
+        .iter()
+        .for_each(|bound| bound.store(0, Relaxed));
+}
+
+/// Returns true if `nbytes` bytes at `addr` are within one of the last two objects that were found,
+/// and the calling thread is alone in the library.
+#[inline(always)]
+pub fn is_known_object(addr: usize, nbytes: usize) -> bool {
+    let is_within = |[start, end]: &[AtomicUsize; 2]| {
+        let (start, end) = (start.load(Relaxed), end.load(Relaxed));
+        addr >= start && addr < end && nbytes <= end - addr
+    };
+    thread::is_alone() && (is_within(&KNOWN[0]) || is_within(&KNOWN[1]))
+}
+
+/// Ends the job with an error unless `nbytes` bytes at `addr`, which is in this segment, are within
+/// one object: a block of the heap or a static variable. Returns false if no object is known there,
+/// as in the static data of a program without a symbol table. `argument` is the name of the address
+/// in the call.
+#[inline(always)]
+fn require_object(
+    call: Call,
+    job: &Job,
+    argument: &str,
+    segment: Segment,
+    (addr, nbytes): (usize, usize),
+) -> bool {
+    is_known_object(addr, nbytes) || find_object(call, job, argument, segment, (addr, nbytes))
+}
+
+/// Works as [`require_object`], for an object that is neither of the last two.
+#[cold]
+#[inline(never)]
+fn find_object(
+    call: Call,
+    job: &Job,
+    argument: &str,
+    segment: Segment,
+    (addr, nbytes): (usize, usize),
+) -> bool {
+    let held = match segment {
+        Segment::Heap => job.allocator().as_ref().map(|allocator| {
+            allocator
+                .holding(addr, nbytes)
+                .map_err(|why| why.to_string())
+        }),
+        Segment::Static => statics::variable_holding(addr, nbytes),
+        Segment::Internal => None,
+    };
+    let Some(held) = held else { return false };
+    let object = held.unwrap_or_else(|why| {
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} {why}"
+        );
+    });
+    // Other threads could free the block while this one records it.
+    if thread::is_alone() {
+        for (older, newer) in KNOWN[1].iter().zip(&KNOWN[0]) {
+            older.store(newer.load(Relaxed), Relaxed);
+        }
+        KNOWN[0][0].store(object.start, Relaxed);
+        KNOWN[0][1].store(object.end, Relaxed);
+    }
+    true
+}
+
+/// With `SHMEM_CHECK`, ends the job with an error if the guard of any block was overwritten.
+pub fn check_all_guards(call: Call, job: &Job) {
+    if job.settings.checks() {
+        require_guards(call, job, usize::MAX);
+    }
+}
+
+/// Ends the job with an error if a guard was overwritten. Each call reads the guards of the next
+/// `n` blocks.
+pub fn require_guards(call: Call, job: &Job, n: usize) {
+    let overwritten = job
+        .allocator()
+        .as_mut()
+        .and_then(|allocator| allocator.overwritten(n));
+    refuse_guard(call, overwritten);
+}
+
+/// Works as [`require_guards`], for the block that starts at an address.
+pub fn require_guard(call: Call, job: &Job, start: *const u8) {
+    let overwritten = job
+        .allocator()
+        .as_ref()
+        .and_then(|heap| heap.overwritten_at(start));
+    refuse_guard(call, overwritten);
+}
+
+fn refuse_guard(call: Call, overwritten: Option<Overwritten>) {
+    if let Some(overwritten) = overwritten {
+        fail!(
+            call,
+            "{overwritten}; run the program with SHMEM_CHECK=1 under valgrind, or compile it with \
+             -fsanitize=address, to see where this is done"
+        );
+    }
+}
+
+/// Maximum number of blocks whose guards a barrier reads.
+pub const GUARDS_PER_BARRIER: usize = 1024;
+
+/// The smallest unit in bytes in which the kernel protects memory.
+const PAGE: usize = 4096;
+/// The number of pages that are remembered: 64 MiB, if they are contiguous.
+const REMEMBERED: usize = 1 << 14;
+
+/// The accessible pages, in the encoding of [`entry`]. Without them, a put from private memory makes
+/// a system call, which takes 1 us. All entries are zero at first, so the table
+/// takes memory only where it is used.
+static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
+
+/// Returns true if the pages of the first and the last byte are remembered as accessible by
+/// `access`.
+#[inline(always)]
+fn is_known_accessible(access: LocalAccess, local: LocalBuf) -> bool {
+    let [first, last] = ends(local);
+    let is_known = |page: usize| {
+        let known = PAGES[page % REMEMBERED].load(Relaxed);
+        known | usize::from(access == LocalAccess::Read) == entry(page, true)
+    };
+    is_known(first) && (first == last || is_known(last))
+}
+
+/// Records that `access` can access the pages of the first and the last byte. A page takes the
+/// place of another one that was remembered in its entry.
+fn remember_accessible(access: LocalAccess, local: LocalBuf) {
+    for page in ends(local) {
+        PAGES[page % REMEMBERED].store(entry(page, access == LocalAccess::Write), Relaxed);
+    }
+}
+
+/// Returns the numbers of the pages of the first and the last byte.
+#[inline(always)]
+fn ends(local: LocalBuf) -> [usize; 2] {
+    let first = local.base.addr();
+    [first, first.wrapping_add(local.nbytes - 1)].map(|byte| byte / PAGE)
+}
+
+/// Returns the entry of an accessible page: its number plus 1, since 0 is an unused entry, and a
+/// low bit that is 1 if the page can be written.
+#[inline(always)]
+fn entry(page: usize, is_writable: bool) -> usize {
+    (page + 1) << 1 | usize::from(is_writable)
+}

@@ -1,0 +1,150 @@
+//! Huge pages for symmetric memory.
+//!
+//! A PE makes the huge pages of a large block when it allocates the block, before the barrier of
+//! the call: no PE uses the block yet, so little is copied. If the machine has free huge pages,
+//! this takes about as long as the first touch of the small pages would; if the kernel must make
+//! them, several times as long. By default static data get huge pages only if the kernel makes them
+//! at the first touch, since it is not known how much of the data a program uses.
+
+use crate::call::warning::warning;
+use crate::job::Job;
+use crate::memory::{shortage, statics};
+use crate::settings::{HugePages, Settings};
+use rushmem_heap::huge_pages::{self, Collapsed, HUGE, PageSize};
+use rushmem_heap::{Layout, NodeMemory, ReservedPages, Statics};
+use rushmem_transport::Pe;
+use std::ops::Range;
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The smallest block that gets huge pages by default; accesses to smaller ones rarely miss the
+/// TLB.
+const LARGE: usize = 64 << 20;
+
+/// The time that the kernel may take for each huge page by default: about the time of the first
+/// touch of the small pages that it replaces.
+const LIMIT: Duration = Duration::from_millis(1);
+/// The time that the kernel may take for each huge page if the user asks for them.
+const LIMIT_ON: Duration = Duration::from_millis(100);
+
+/// The end of the highest block for which huge pages were made or refused. Memory below it is not
+/// tried again: its huge pages stay when the block is freed.
+static DONE: AtomicUsize = AtomicUsize::new(0);
+
+/// Applies `SHMEM_HUGE_PAGES` to memory that has just been mapped: forbids huge pages, or makes
+/// those of the static data. Blocks of the heap get theirs when they are allocated.
+pub fn apply_setting(memory: &NodeMemory, settings: &Settings, me: Pe) {
+    let statics = statics::own()
+        .ranges()
+        .filter(|_| statics::remapped().is_some());
+    match settings.huge_pages {
+        HugePages::Off => {
+            huge_pages::forbid(memory.slices());
+            statics.for_each(huge_pages::forbid);
+        }
+        HugePages::Auto => {}
+        HugePages::On | HugePages::Reserved(_) => {
+            for part in statics {
+                make(memory, settings, me, huge_pages::whole(&part));
+            }
+        }
+    }
+}
+
+/// Reserves huge pages for the heaps of this machine, on its first PE. Returns `None` on the other
+/// PEs, if there are to be none, and if too few are free; warns if the user has asked for them.
+pub fn reserve(
+    settings: &Settings,
+    layout: &Layout,
+    (n_local, local): (u32, u32),
+) -> Option<ReservedPages> {
+    if local > 0 || layout.heap_bytes() == 0 || settings.huge_pages == HugePages::Off {
+        return None;
+    }
+    let reserved = ReservedPages::reserve(layout, n_local);
+    let why = reserved.as_ref().err();
+    rushmem_log::debug!(
+        n_local,
+        ?why,
+        "reserves huge pages for the heaps of this node"
+    );
+    if let (Some(why), HugePages::Reserved(size)) = (why, settings.huge_pages) {
+        let page = size.nbytes();
+        warning!(
+            "SHMEM_HUGE_PAGES={}: {n_local} heaps of {} bytes are refused reserved pages: {why}; have the \
+             administrator reserve {} (`echo N > /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages`); \
+             until then the job runs as with SHMEM_HUGE_PAGES=on",
+            settings.huge_pages,
+            layout.heap_bytes(),
+            layout.heap_bytes().div_ceil(page) * n_local as usize,
+            page >> 10
+        );
+    }
+    reserved.ok()
+}
+
+/// Makes huge pages for a block of the heap, if the block is as large as the setting requires and
+/// the heap has no reserved ones. By default a block for remote atomic operations may be smaller
+/// than others.
+pub fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool) {
+    let least = match job.settings.huge_pages {
+        HugePages::Off => return,
+        HugePages::Auto if !for_amos => LARGE,
+        _ => HUGE,
+    };
+    if nbytes < least || job.memory.has_reserved_pages() {
+        return;
+    }
+    let block = start.addr().max(DONE.load(Relaxed))..start.addr() + nbytes;
+    let pages = huge_pages::whole(&block);
+    DONE.fetch_max(pages.end, Relaxed);
+    make(job.memory, &job.settings, job.me, pages);
+}
+
+fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
+    if pages.is_empty() {
+        return;
+    }
+    let is_auto = settings.huge_pages == HugePages::Auto;
+    let (limit, part) = if is_auto { (LIMIT, 2) } else { (LIMIT_ON, 1) };
+    // All PEs of the node make huge pages at the same time and share the memory that is available.
+    let most = shortage::available().map(|bytes| bytes / part / u64::from(memory.n_local()));
+    let nbytes = pages.len();
+    let (obtained, why) = match most {
+        Some(most) if nbytes as u64 > most => {
+            (0, Some("the node has too little memory".to_owned()))
+        }
+        _ => {
+            let Collapsed { nbytes, why } = huge_pages::collapse(pages, limit);
+            (nbytes, why.map(|why| why.to_string()))
+        }
+    };
+    let why = why.unwrap_or_default();
+    rushmem_log::debug!(nbytes, obtained, why, "huge pages for symmetric memory");
+    if obtained < nbytes && settings.huge_pages == HugePages::On && me == Pe(0) {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            warning!(
+                "SHMEM_HUGE_PAGES={}: {obtained} of {nbytes} bytes on PE 0 have huge pages: {why}; have the \
+                 administrator reserve some (`sysctl vm.nr_hugepages=N`) and set SHMEM_HUGE_PAGES=2m, or set it to auto",
+                settings.huge_pages
+            );
+        });
+    }
+}
+
+/// Makes a huge page as for a large block of the heap, without a job, for `oshrun --doctor`.
+///
+/// # Errors
+/// If the kernel makes none; the reason.
+pub fn make_huge_page() -> Result<(), String> {
+    let layout = Layout::new(2 * HUGE as u64, 1, PageSize::Mib2).ok_or("no room")?;
+    let statics = Statics::of_program();
+    let memory = NodeMemory::map(None, layout, (1, 0), None, None, 0, (&statics, &[]));
+    let start = memory.as_ref().map_err(ToString::to_string)?.heap().addr();
+    match huge_pages::collapse(start..start + HUGE, LIMIT).why {
+        None => Ok(()),
+        Some(why) => Err(why.to_string()),
+    }
+}

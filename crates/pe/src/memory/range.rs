@@ -1,0 +1,301 @@
+//! Ranges of symmetric bytes, which are checked once, so that collectives need no unsafe code.
+//!
+//! A [`SymmetricRange`] is in this PE's heap, static data or internal area, and its image is in the
+//! same segment of every other PE: segments have the same layout on all PEs and are mapped for the
+//! life of the process. Peers may change the bytes at any time; copies and combinations use the
+//! values that they find. A range may also be private memory, which has no image. `net::copy` has
+//! the copies to other PEs.
+#![allow(unsafe_code)]
+
+use crate::call::Call;
+use crate::job;
+use crate::memory::{address, checks, constants, statics};
+use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
+use std::fmt;
+use std::mem::MaybeUninit;
+
+/// Maximum number of bytes of scratch memory: it fits a first-level cache together with its
+/// operands.
+pub const SCRATCH: usize = 8 << 10;
+
+/// Bytes that are mapped in this process: of this PE's symmetric memory, of private memory, or of a
+/// peer's memory (an [`image`](SymmetricRange::image)).
+#[derive(Clone, Copy, Debug)]
+pub struct SymmetricRange {
+    home: Home,
+    /// Bytes from the segment's start, or for a constant from the program's load address. Has no
+    /// meaning for private memory.
+    offset: usize,
+    start: *mut u8,
+    nbytes: usize,
+}
+
+/// The kind of memory that a range is in, which decides where its image on another PE is.
+#[derive(Clone, Copy, Debug)]
+enum Home {
+    Segment(Segment),
+    /// A constant of the program, which is its own image: it is equal on all PEs.
+    Constant,
+    /// Private memory, or an image on another PE. It has no image.
+    Private,
+}
+
+impl SymmetricRange {
+    /// A range of no bytes.
+    pub const EMPTY: SymmetricRange = SymmetricRange {
+        home: Home::Segment(Segment::Internal),
+        offset: 0,
+        start: std::ptr::null_mut(),
+        nbytes: 0,
+    };
+
+    /// Creates a range of `nbytes` bytes at `start`, `offset` bytes from the start of the segment.
+    ///
+    /// # Safety
+    /// The bytes are this part of this PE's segment.
+    pub unsafe fn new(
+        segment: Segment,
+        offset: usize,
+        start: *mut u8,
+        nbytes: usize,
+    ) -> SymmetricRange {
+        SymmetricRange {
+            home: Home::Segment(segment),
+            offset,
+            start,
+            nbytes,
+        }
+    }
+
+    /// Calls `f` with a private copy of the bytes, which is valid until `f` returns.
+    pub fn with_copy<R>(self, f: impl FnOnce(SymmetricRange) -> R) -> R {
+        // Aligned as the largest elements of a strided copy.
+        let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
+        let start: *mut u8 = copy.as_mut_ptr().cast();
+        // SAFETY: the source is a range that is mapped here; the private array is at least as long.
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(start, self.start, self.nbytes) };
+        f(SymmetricRange {
+            home: Home::Private,
+            offset: 0,
+            start,
+            nbytes: self.nbytes,
+        })
+    }
+
+    /// Calls `f` with `nbytes` bytes of uninitialized private memory, at most [`SCRATCH`], which is
+    /// valid until `f` returns.
+    pub fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
+        let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
+        assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");
+        f(SymmetricRange {
+            home: Home::Private,
+            offset: 0,
+            start: scratch.as_mut_ptr().cast(),
+            nbytes,
+        })
+    }
+
+    /// Creates a range of private memory. The caller must not use it after the end of `memory`.
+    pub fn of_private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
+        let nbytes = memory.len();
+        SymmetricRange {
+            home: Home::Private,
+            offset: 0,
+            start: memory.as_mut_ptr().cast(),
+            nbytes,
+        }
+    }
+
+    /// Copies the bytes to the start of `dest`, which is mapped here.
+    ///
+    /// # Panics
+    /// If `dest` is shorter.
+    pub fn copy_here(self, dest: SymmetricRange) {
+        assert!(
+            self.nbytes <= dest.nbytes,
+            "{} bytes into {}",
+            self.nbytes,
+            dest.nbytes
+        );
+        // SAFETY: both ranges are mapped here; the assertion shows that `dest` is long enough.
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.start, self.start, self.nbytes) };
+    }
+
+    /// Returns the image on `pe` as a range to read from, if it is mapped here.
+    ///
+    /// # Panics
+    /// If the range is private memory or an image.
+    #[inline]
+    pub fn image(self, pe: Pe) -> Option<SymmetricRange> {
+        self.on(pe).map(|start| SymmetricRange {
+            home: Home::Private,
+            offset: 0,
+            start,
+            ..self
+        })
+    }
+
+    /// Returns the address of the bytes in this process.
+    #[inline]
+    pub fn start(self) -> *mut u8 {
+        self.start
+    }
+
+    /// Returns the number of bytes.
+    #[inline]
+    pub fn nbytes(self) -> usize {
+        self.nbytes
+    }
+
+    /// Returns true if the two ranges have a byte in common, or one is an empty part within the
+    /// other.
+    pub fn overlaps(self, other: SymmetricRange) -> bool {
+        let (a, b) = (self.start.addr(), other.start.addr());
+        a < b + other.nbytes && b < a + self.nbytes
+    }
+
+    /// Returns the distance in bytes from the start of its segment to the range, the same on every
+    /// PE. Has no meaning for private memory.
+    #[inline]
+    pub fn offset(self) -> usize {
+        self.offset
+    }
+
+    /// Returns true if both begin at the same byte.
+    pub fn starts_with(self, other: SymmetricRange) -> bool {
+        self.start == other.start
+    }
+
+    /// Returns the `nbytes` bytes from byte `at`.
+    ///
+    /// # Panics
+    /// If they are not within the range.
+    #[inline(always)]
+    pub fn part(self, at: usize, nbytes: usize) -> SymmetricRange {
+        let within = at.checked_add(nbytes).is_some_and(|end| end <= self.nbytes);
+        assert!(within, "{nbytes} bytes from {at} of {}", self.nbytes);
+        SymmetricRange {
+            offset: self.offset + at,
+            start: self.start.wrapping_add(at),
+            nbytes,
+            ..self
+        }
+    }
+
+    /// Returns all bytes from byte `at`.
+    #[inline]
+    pub fn from(self, at: usize) -> SymmetricRange {
+        self.part(at, self.nbytes - at)
+    }
+
+    /// Stores `bytes` in the range.
+    ///
+    /// # Panics
+    /// If their number is not that of the range.
+    pub fn write(self, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.nbytes, "bytes that are written");
+        // SAFETY: the range is mapped here; the assertion shows that the slice has as many bytes.
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(self.start, bytes.as_ptr(), self.nbytes) };
+    }
+
+    /// Returns the first eight bytes as a word.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn first_word(self) -> u64 {
+        assert!(
+            self.nbytes >= size_of::<u64>(),
+            "a word in {} bytes",
+            self.nbytes
+        );
+        let mut word = 0_u64;
+        let dest = (&raw mut word).cast();
+        // SAFETY: the assertion shows that the range has a word; the destination is a local one.
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, self.start, size_of::<u64>()) };
+        word
+    }
+
+    /// Sets all bytes to zero.
+    pub fn clear(self) {
+        if self.nbytes > 0 {
+            // SAFETY: the range is mapped here.
+            unsafe { self.start.write_bytes(0, self.nbytes) }
+        }
+    }
+
+    /// Returns a pointer to the image on `pe`, if it is mapped here.
+    ///
+    /// # Panics
+    /// If the range is private memory or an image.
+    #[inline]
+    pub fn on(self, pe: Pe) -> Option<*mut u8> {
+        if let Home::Constant = self.home {
+            return Some(self.start);
+        }
+        address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
+    }
+
+    /// Returns the location of byte `at` for a transport, the same on every PE.
+    ///
+    /// # Panics
+    /// If the range has no segment.
+    #[inline]
+    pub fn remote(self, at: usize) -> RemoteAddr {
+        RemoteAddr {
+            segment: self.segment(),
+            offset: (self.offset + at) as u64,
+        }
+    }
+
+    fn segment(self) -> Segment {
+        match self.home {
+            Home::Segment(segment) => segment,
+            Home::Constant | Home::Private => panic!("a range without an image elsewhere"),
+        }
+    }
+}
+
+/// Returns the range of an argument of a routine; an empty one at no address for 0 bytes. Ends the
+/// job with an error if the bytes are not symmetric.
+pub fn symmetric(
+    call: Call,
+    argument: &'static str,
+    address: *const u8,
+    nbytes: usize,
+) -> SymmetricRange {
+    if nbytes == 0 {
+        return SymmetricRange::EMPTY;
+    }
+    let addr = address.addr();
+    // Names PE 0, which exists in every job, so the check never fails because of the PE.
+    let (segment, offset) = address::locate_unobserved(addr, nbytes)
+        .unwrap_or_else(|| checks::require_symmetric(call, argument, addr, nbytes, 0));
+    // SAFETY: the bytes were just located in the segment.
+    unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
+}
+
+/// Works as [`symmetric`] for an argument that the routine only reads, which may be a constant.
+pub fn symmetric_source(call: Call, address: *const u8, nbytes: usize) -> SymmetricRange {
+    let addr = address.addr();
+    let is_constant = nbytes > 0
+        && address::locate_unobserved(addr, nbytes).is_none()
+        && constants::are_equal(job::require(call), addr, nbytes);
+    if !is_constant {
+        return symmetric(call, "source", address, nbytes);
+    }
+    SymmetricRange {
+        home: Home::Constant,
+        offset: addr - statics::own().load_address(),
+        start: address.cast_mut(),
+        nbytes,
+    }
+}
+
+/// Prints the number of bytes, the address of the first one, and the address behind the last one.
+impl fmt::Display for SymmetricRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.start.wrapping_add(self.nbytes);
+        write!(f, "{} bytes from {:p} to {end:p}", self.nbytes, self.start)
+    }
+}

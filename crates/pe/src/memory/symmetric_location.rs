@@ -1,0 +1,129 @@
+//! Locations of words of this PE in a form that other processes understand, for statuses, traces
+//! and messages. Also the stack of the calls that have allocated each block of the heap, which hang
+//! reports show. Stacks are recorded only where the last writes are recorded, too.
+//!
+//! Blocks that the same calls have allocated share a stack. Its debug information is read only when
+//! a report names one of the blocks.
+
+use crate::call::stack;
+use crate::job::Job;
+use crate::memory::{address, statics};
+use crate::process;
+use rushmem_explain::status::SymmetricLocation;
+use rushmem_locate::Stack;
+use rushmem_transport::Segment;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Returns the location of a word of `nbytes` bytes, and its offset in the node's shared memory if
+/// the word is in that memory.
+pub fn of_word(job: &Job, address: *const u8, nbytes: usize) -> (SymmetricLocation, Option<u64>) {
+    match (
+        of_bytes(address.addr(), nbytes),
+        address::locate(address.addr(), nbytes),
+    ) {
+        (SymmetricLocation::Heap { offset, .. }, _) => (
+            SymmetricLocation::Heap {
+                offset,
+                block: block(job, address),
+            },
+            job.memory.offset(address),
+        ),
+        (location, Some((_, offset))) => {
+            let start = statics::remapped().and_then(|remapped| remapped.in_node_memory);
+            (location, start.map(|start| start + offset as u64))
+        }
+        (location, None) => (location, None),
+    }
+}
+
+/// Returns the location of `nbytes` bytes, without the block around them.
+#[inline(always)]
+pub fn of_bytes(address: usize, nbytes: usize) -> SymmetricLocation {
+    match address::locate(address, nbytes) {
+        Some((Segment::Heap, offset)) => SymmetricLocation::Heap {
+            offset: offset as u64,
+            block: None,
+        },
+        Some((Segment::Static, _)) => SymmetricLocation::Static {
+            address: address.wrapping_sub(statics::own().load_address()) as u64,
+        },
+        _ => SymmetricLocation::Other {
+            address: address as u64,
+        },
+    }
+}
+
+/// Returns the location of a symmetric object as text. The text is the same on all PEs.
+pub fn on_all_pes(address: usize) -> String {
+    match of_bytes(address, 1) {
+        SymmetricLocation::Heap { offset, .. } => format!("at heap offset {offset:#x}"),
+        SymmetricLocation::Static { address } => format!("at {address:#x} in the program"),
+        SymmetricLocation::Other { address } => format!("at {address:#x}"),
+    }
+}
+
+/// Returns the location of a symmetric word in a trace: its segment and offset, the same on all
+/// PEs. Returns `u64::MAX` for a word that is not symmetric.
+#[inline]
+pub fn in_trace(address: usize) -> u64 {
+    let location = address::locate(address, 1);
+    location.map_or(u64::MAX, |(segment, offset)| {
+        (segment as u64) << 60 | offset as u64
+    })
+}
+
+/// Returns the offset and the size of the block around an address in the heap; `None` if there is
+/// no block, or while another thread uses the allocator.
+fn block(job: &Job, address: *const u8) -> Option<(u64, u64)> {
+    let allocator = job.allocator.try_lock().ok()?;
+    let (offset, nbytes) = allocator.as_ref()?.block_around(address.addr())?;
+    Some((offset as u64, nbytes as u64))
+}
+
+/// Maximum number of stacks, which take a kilobyte each.
+const STACKS: usize = 1 << 10;
+/// Maximum number of blocks whose stacks are recorded.
+const BLOCKS: usize = 1 << 16;
+
+struct Allocations {
+    /// The stacks, by a digest of the calls.
+    stacks: BTreeMap<u64, Arc<Stack>>,
+    /// The digest for each block, by the offset of the block in the heap.
+    blocks: BTreeMap<u64, u64>,
+}
+
+static ALLOCATIONS: Mutex<Allocations> = Mutex::new(Allocations {
+    stacks: BTreeMap::new(),
+    blocks: BTreeMap::new(),
+});
+
+/// Records that this thread has allocated the block at an address, or that it has freed it. Records
+/// no allocation beyond the maximum numbers of blocks and stacks.
+pub fn record_allocation(block: usize, is_allocated: bool) {
+    let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) else {
+        return;
+    };
+    if !is_allocated {
+        process::lock(&ALLOCATIONS).blocks.remove(&offset);
+        return;
+    }
+    let calls = stack::digest();
+    let mut allocations = process::lock(&ALLOCATIONS);
+    let is_known = allocations.stacks.contains_key(&calls);
+    if allocations.blocks.len() < BLOCKS && (is_known || allocations.stacks.len() < STACKS) {
+        let stack = || Arc::new(Stack::capture());
+        allocations.stacks.entry(calls).or_insert_with(stack);
+        allocations.blocks.insert(offset, calls);
+    }
+}
+
+/// Returns the stack of the thread that allocated the block at an offset of the heap, if it is
+/// known.
+pub fn stack_of(block: u64) -> Option<Arc<Stack>> {
+    let allocations = process::lock(&ALLOCATIONS);
+    allocations
+        .stacks
+        .get(allocations.blocks.get(&block)?)
+        .cloned()
+}

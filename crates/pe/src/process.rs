@@ -1,0 +1,205 @@
+//! The state of this process: its number as a PE, whether it is a child of the PE, the number of
+//! inits, and the output that it has buffered.
+//!
+//! Messages and the end of the job need this state before the process has joined its job and after
+//! it has left it. So this module does not depend on the job.
+#![allow(unsafe_code)]
+
+pub mod time;
+
+use rushmem_bootstrap::Aborter;
+use rushmem_transport::Pe;
+pub use rushmem_transport::thread::lock;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Maximum time for writing buffered output.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
+
+/// The function that writes the output which a language other than C has buffered.
+static FLUSH_MORE: OnceLock<fn()> = OnceLock::new();
+
+/// The number of this PE, the handle that ends the job, and the process ID; set before the process
+/// has joined its job completely.
+static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
+/// The number of inits that no finalize has matched; 0 in a child process.
+static INITS: AtomicU32 = AtomicU32::new(0);
+/// True in a child of the PE, if its creation has run the handlers of `fork`.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// True while a thread initializes the library.
+static IS_STARTING: AtomicBool = AtomicBool::new(false);
+
+/// True once all PEs have reached their exit without finalize.
+static JOB_HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Records that all PEs are at their exit.
+pub fn set_job_ended() {
+    JOB_HAS_ENDED.store(true, Ordering::Release);
+}
+
+/// Returns true if all PEs are at their exit. Threads that the program has not joined may still
+/// call the library.
+#[inline]
+pub fn job_has_ended() -> bool {
+    JOB_HAS_ENDED.load(Ordering::Acquire)
+}
+
+/// Records that this process is a child of the PE, in which the library is not initialized.
+pub fn become_child() {
+    IS_CHILD.store(true, Ordering::Release);
+    INITS.store(0, Ordering::Release);
+}
+
+/// Returns true in a child of the PE that was forked after the first init. A child whose creation
+/// has not run the handlers of `fork` is not recognized; see [`is_this_process`].
+#[inline]
+pub fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Acquire)
+}
+
+/// Records whether a thread initializes the library.
+pub fn set_starting(is_starting: bool) {
+    IS_STARTING.store(is_starting, Ordering::Relaxed);
+}
+
+/// Returns true if a thread initializes the library.
+pub(crate) fn is_starting() -> bool {
+    IS_STARTING.load(Ordering::Relaxed)
+}
+
+/// Returns the number of inits that no finalize has matched.
+#[inline]
+pub fn inits() -> u32 {
+    INITS.load(Ordering::Acquire)
+}
+
+/// Counts an init.
+pub fn increment_inits() {
+    INITS.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Counts a finalize, which matches an init.
+pub fn decrement_inits() {
+    INITS.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Marks this process as the PE `me`, and sets the handle that ends the job.
+pub fn set_identity(me: Pe, aborter: Aborter) {
+    rushmem_log::identify(me.0);
+    mark_process();
+    // It is set once, since only the first init joins the job.
+    let _ = IDENTITY.set((me, aborter, std::process::id()));
+}
+
+/// Returns true if this process is the PE: its identity is set, and it is not a child of the
+/// process in which that was done. For children of `vfork` see [`is_marked`].
+#[inline]
+pub fn is_this_process() -> bool {
+    is_marked()
+        || IDENTITY
+            .get()
+            .is_some_and(|&(_, _, process)| process == std::process::id())
+}
+
+/// Returns the handle that ends the job. `None` before the session is open, and in a child process,
+/// whose errors end only the child.
+pub fn aborter() -> Option<&'static Aborter> {
+    IDENTITY
+        .get()
+        .filter(|_| !is_child())
+        .map(|(_, aborter, _)| aborter)
+}
+
+/// Returns the number of this PE, if it is known.
+pub fn pe() -> Option<Pe> {
+    IDENTITY.get().map(|(me, ..)| *me)
+}
+
+/// Returns the prefix of messages that names this PE; empty if it is not known.
+pub fn pe_for_messages() -> String {
+    match IDENTITY.get() {
+        Some((me, ..)) if is_child() => format!("PE {me}'s child process {}: ", std::process::id()),
+        Some((me, ..)) => format!("PE {me}: "),
+        None => String::new(),
+    }
+}
+
+/// Registers `flush`, which writes the output that another language has buffered. It is called in a
+/// thread of its own before the library ends the process because of an error or a global exit.
+pub fn also_flush(flush: fn()) {
+    // Each initialization of the library registers the same function.
+    let _ = FLUSH_MORE.set(flush);
+}
+
+/// Makes the C library buffer standard output by line. Under a launcher it is a pipe, and the
+/// output in a larger buffer would be lost if another PE ends the job.
+pub fn buffer_by_line() {
+    unsafe extern "C" {
+        #[link_name = "stdout"]
+        static mut STDOUT: *mut libc::FILE;
+    }
+    // SAFETY: the C library sets this variable before `main` runs and never changes it.
+    let stream = unsafe { STDOUT };
+    // SAFETY: the stream is open, and the call locks it. If it fails, output is written later.
+    unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
+}
+
+/// Writes the output that the program has buffered, before the library ends the process because of
+/// an error or a global exit.
+///
+/// A stream is locked while a thread reads from it, perhaps forever, and the caller itself may have
+/// locked one. Therefore another thread writes, and the caller waits for it at most for
+/// [`FLUSH_LIMIT`]. In a child of the PE nothing is written: its buffers are copies of those of the
+/// PE.
+pub fn flush_output() {
+    if is_child() {
+        return;
+    }
+    let (done, flushed) = std::sync::mpsc::channel();
+    let flush = move || {
+        FLUSH_MORE.get().inspect(|flush| flush());
+        // SAFETY: null denotes all streams of the C library.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        // After the limit, the receiver does not exist any more.
+        let _ = done.send(());
+    };
+    // If no thread can be started, the output is lost.
+    if std::thread::Builder::new().spawn(flush).is_ok() {
+        let _ = flushed.recv_timeout(FLUSH_LIMIT);
+    }
+}
+
+const PAGE: usize = 4096;
+
+/// A word that is 1 in the PE and that the kernel sets to 0 in a child process, even in one that
+/// the bare system call `fork` has created. So a load instead of a system call distinguishes the
+/// two. Null if the kernel does not support pages that it clears in children (before Linux 4.14).
+static WORD: AtomicPtr<u32> = AtomicPtr::new(null_mut());
+
+/// Marks the calling process as the PE.
+fn mark_process() {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: creates a mapping at an address that the kernel chooses.
+    let page = unsafe { mmap_anonymous(null_mut(), PAGE, protection, MapFlags::PRIVATE) };
+    let Ok(page) = page else { return };
+    // SAFETY: the page is the new mapping, which nothing else uses.
+    if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_ok() {
+        // SAFETY: the page is the new mapping, which nothing else uses.
+        unsafe { page.cast::<u32>().write(1) };
+        WORD.store(page.cast(), Ordering::Relaxed);
+    }
+}
+
+/// Returns true if the calling process is certainly the PE. A child of `vfork`, which shares the
+/// memory of its parent, counts as the PE.
+#[inline(always)]
+pub(crate) fn is_marked() -> bool {
+    let word = WORD.load(Ordering::Relaxed);
+    // SAFETY: if not null, the word is in a mapping that lives as long as the process and is
+    // accessed atomically.
+    !word.is_null() && unsafe { AtomicU32::from_ptr(word) }.load(Ordering::Relaxed) == 1
+}

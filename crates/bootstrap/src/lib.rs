@@ -17,7 +17,6 @@ pub mod config;
 mod detect;
 pub mod env;
 mod error;
-mod exit;
 mod inherited;
 mod link;
 mod managed;
@@ -33,11 +32,11 @@ mod unix_socket;
 
 pub use detect::Protocol;
 pub use error::Error;
-pub use exit::{Exit, signal_name};
 pub use inherited::node_memory;
 pub use managed::{MpiWorld, is_open_mpi_shut_out, mpi_world};
 pub use nodes::NodeMap;
 pub use records::{MAX_RECORD, Records};
+pub use server::exit::{Exit, signal_name};
 pub use session::{
     Aborter, JobSession, Joining, aborter_without_session, has_launcher, is_managed,
 };

@@ -19,14 +19,15 @@
 //!   allocation. If it fails while it opens a transport, the message names the transport.
 //! - Otherwise the job goes on. Its status is that of the first PE that has failed.
 
+pub(crate) mod exit;
 mod messages;
 
 use std::sync::Arc;
 
+use exit::{Exit, signal_name};
 use rushmem_explain::status::Stage;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::{Exit, signal_name};
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers};
 

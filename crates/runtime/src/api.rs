@@ -1,5 +1,5 @@
 //! The routines of the standard and of extensions, one module per chapter. Collectives are in
-//! `coll`, fence and quiet in `net`, initialization and finalization in `start` and `end`.
+//! `coll`, fence and quiet in `rushmem_communication`, initialization and finalization in `start` and `exit`.
 
 pub mod amo;
 pub(crate) mod cray;

@@ -1,5 +1,7 @@
-//! The diagnosis of a job that hangs: [`polls`] finds calls that the program repeats, when a reader
-//! of the statuses asks for it. The [`watchdog`] explains waits without the help of a launcher.
+//! What went wrong: [`crash`] prints where the program has crashed. The [`watchdog`] explains who
+//! waits for whom without the help of a launcher. [`polls`] finds calls that the program repeats,
+//! when a reader of the statuses asks for it.
 
+pub mod crash;
 pub(crate) mod polls;
 pub(crate) mod watchdog;

@@ -24,14 +24,15 @@
 mod api;
 mod coll;
 mod diagnosis;
-mod end;
+mod exit;
+mod reports;
 mod start;
 mod teams;
 
 pub use api::{amo, ctx, heap, local, lock, rma, signal, team, wait};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step};
-pub use end::crash;
+pub use diagnosis::crash;
 pub use rushmem_communication::net::contexts::{Context, DefaultContext, PeArgument};
 pub use rushmem_communication::net::order;
 pub use rushmem_pe::call::thread;
@@ -49,8 +50,8 @@ pub mod setup {
         addr_accessible, my_pe, n_pes, pe_accessible, ptr, query_initialized, query_thread,
         team_ptr,
     };
-    pub use crate::end::at_exit::{finalize_at_exit, finalize_due};
-    pub use crate::end::finalize::{finalize, global_exit, inits_in_force};
+    pub use crate::exit::at_exit::{finalize_at_exit, finalize_due};
+    pub use crate::exit::finalize::{finalize, global_exit, inits_in_force};
     pub use crate::start::by_id::{UNIQUE_ID_BYTES, unique_id};
     pub use crate::start::connect::path::transport;
     pub use crate::start::diagnose::{Diagnosed, OnThisMachine, diagnose, on_this_machine};

@@ -28,9 +28,9 @@ use super::connections::{
 };
 use super::listeners::{self, Listeners};
 use crate::error::IN_BETWEEN;
-use crate::exit::Exit;
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe};
+use crate::server::exit::Exit;
 use crate::server::{Decision, Server};
 use crate::time_limit::SLICE;
 use rushmem_system::signals::without_signals;

@@ -5,9 +5,9 @@
 //! call the strided split; no other PE of the parent takes part in it.
 
 use crate::coll::collectives;
+use crate::coll::same_collective::{self, CheckedArgument, CheckedGroup};
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{HeldTeam, find, teams};
-use crate::teams::same_collective::{self, CheckedArgument, CheckedGroup};
 use crate::teams::team::{NewTeam, Split, Team, TeamConfig};
 use core::ffi::c_int;
 use rushmem_pe::call::{Call, fail};

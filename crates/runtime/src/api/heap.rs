@@ -9,7 +9,7 @@
 
 use crate::api::lock;
 use crate::coll::collectives::heap_barrier;
-use crate::teams::same_collective::CheckedArgument;
+use crate::coll::same_collective::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_communication::net::network;
 use rushmem_communication::observers::{self, Action, Event};

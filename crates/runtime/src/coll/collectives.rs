@@ -11,10 +11,10 @@
 use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
+use crate::coll::same_collective::CheckedArgument;
 use crate::teams::active_set::PsyncPurpose;
 use crate::teams::registry;
 use crate::teams::registry::teams;
-use crate::teams::same_collective::CheckedArgument;
 use crate::teams::team::Team;
 use core::ffi::c_int;
 use rushmem_collectives::choice::{

@@ -4,10 +4,10 @@
 use crate::coll::combine::Combine;
 use crate::coll::executor::{CollectiveCall, Executor, Vectors};
 use crate::coll::requests;
+use crate::coll::same_collective::{self, CheckedArgument};
 use crate::teams::active_set;
 use crate::teams::active_set::{PsyncPurpose, PsyncUse};
 use crate::teams::registry::{self, HeldTeam};
-use crate::teams::same_collective::{self, CheckedArgument};
 use crate::teams::team::Team;
 use core::ffi::{c_int, c_long};
 use rushmem_communication::net::network;

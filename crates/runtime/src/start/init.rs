@@ -5,8 +5,9 @@
 use super::by_id::{ById, UNIQUE_ID_BYTES};
 use super::{connect, join};
 use crate::coll::collectives::barrier_all;
-use crate::diagnosis::{polls, watchdog};
-use crate::end::{at_exit, crash, finalize, job_trace, statistics, threads};
+use crate::diagnosis::{crash, polls, watchdog};
+use crate::exit::{at_exit, finalize, threads};
+use crate::reports::{job_trace, statistics};
 use core::ffi::c_int;
 use rushmem_communication::net::flags;
 use rushmem_communication::observers::races;

@@ -9,7 +9,7 @@
 use super::by_id::ById;
 use super::record::{self, StartupRecord};
 use super::{algorithm_table, child, locality, mistakes};
-use crate::end::leave;
+use crate::exit::leave;
 use crate::teams::registry::{self, Teams};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, Joining, NodeMap, Protocol, Records};

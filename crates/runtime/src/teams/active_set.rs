@@ -9,9 +9,9 @@
 //! mistake that works here is a warning, since with other libraries the program may hang or get
 //! wrong data.
 
+use crate::coll::same_collective;
 use crate::teams::agreement::{Agreed, AgreementRequest, agree_in};
 use crate::teams::registry::{self, HeldTeam, teams};
-use crate::teams::same_collective;
 use crate::teams::team::{Name, NewTeam, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
 use rushmem_communication::sync::team_signals::OngoingCollective;

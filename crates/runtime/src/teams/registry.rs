@@ -1,8 +1,8 @@
 //! The registry of the teams of this PE, by handle. `api::team`, `api::cray` and `active_set`
 //! create and destroy teams.
 
+use crate::coll::same_collective::CheckedGroup;
 use crate::teams::agreement::{FINALIZE, PREDEFINED, Slot};
-use crate::teams::same_collective::CheckedGroup;
 use crate::teams::team::{Name, Team, TeamConfig};
 use core::ffi::c_int;
 use core::ops::Deref;

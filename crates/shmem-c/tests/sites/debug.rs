@@ -58,7 +58,7 @@ fn reports(transport: &str, provider: &[&[&str]]) {
                 "pe=1",
                 "peer=2",
             ],
-            &["runtime::end::finalize: the library is closed", "pe=1"],
+            &["runtime::exit::finalize: the library is closed", "pe=1"],
         ],
     );
     has(&outcome, provider);
@@ -182,7 +182,7 @@ fn what_handlers_of_exit_do_is_reported() {
     let program = testkit::compile_text("finalizes_at_exit.c", text, dir, &[]);
     let outcome = Job::new(program).n(2).env("SHMEM_DEBUG", "debug").run();
     assert!(outcome.status.success(), "{outcome}");
-    let finalize = |pe| format!("runtime::end::finalize: the library is closed pe={pe}");
+    let finalize = |pe| format!("runtime::exit::finalize: the library is closed pe={pe}");
     has(&outcome, &[&[&finalize(0)], &[&finalize(1)]]);
 }
 

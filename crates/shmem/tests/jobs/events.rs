@@ -112,7 +112,7 @@ shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
         "rushmem_bootstrap::session",
         "a new team: the team of 2 PEs from split 1",
         "broadcast of the team: ",
-        "rushmem_runtime::end::finalize",
+        "rushmem_runtime::exit::finalize",
         &format!("pe={me}"),
     ] {
         assert!(text.contains(part), "{part} in\n{text}");

@@ -1,7 +1,7 @@
 //! Finalization and global exit (OpenSHMEM 1.6, §9.1.4 and §9.1.6).
 #![allow(unsafe_code)]
 
-use super::{at_exit, job_trace, leave, statistics};
+use super::{at_exit, leave};
 use crate::api::ctx;
 use crate::api::lock;
 use rushmem_pe::call::call;
@@ -11,6 +11,7 @@ use rushmem_pe::job::{caller, mpi};
 use rushmem_pe::process;
 
 use crate::coll::{collectives, requests};
+use crate::reports::{job_trace, statistics};
 use crate::teams::active_set;
 use crate::teams::registry;
 use core::ffi::c_int;

@@ -69,6 +69,19 @@ pub fn in_module(path: &str, name: &str) -> String {
     }
 }
 
+/// Declares the modules of a file of tests that is compiled with `harness = false`, and defines its
+/// `main`, which runs the tests of all of them.
+#[macro_export]
+macro_rules! test_modules {
+    ($($module:ident),* $(,)?) => {
+        $(mod $module;)*
+
+        fn main() -> std::process::ExitCode {
+            $crate::run([$($module::tests()),*].into_iter().flatten().collect())
+        }
+    };
+}
+
 /// Compiles a program of the calling package's directory `tests/programs`, and returns its path;
 /// further arguments are flags of the compiler.
 ///
@@ -79,6 +92,19 @@ macro_rules! program {
     ($name:expr $(, $flag:expr)* $(,)?) => {
         $crate::compile(
             &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join($name),
+            std::path::Path::new(env!("CARGO_TARGET_TMPDIR")),
+            &[$($flag),*],
+        )
+    };
+}
+
+/// As [`program`], from the directory `tests/scenarios`. Its programs are for the tests of one
+/// subject each, with arguments that those choose.
+#[macro_export]
+macro_rules! scenario {
+    ($name:expr $(, $flag:expr)* $(,)?) => {
+        $crate::compile(
+            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios").join($name),
             std::path::Path::new(env!("CARGO_TARGET_TMPDIR")),
             &[$($flag),*],
         )

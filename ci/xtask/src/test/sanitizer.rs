@@ -24,23 +24,24 @@ use task_support::process;
 
 use crate::runner::{StepOutcome, TestSession, fetch_crates, install_miri};
 
-const PROGRAMS: &str = "crates/shmem-c/tests/programs";
+/// The directory of the programs.
+const TESTS: &str = "crates/shmem-c/tests";
 /// The programs that must be free of races.
 const CLEAN: &[&str] = &[
-    "stress",
-    "threads",
-    "lock",
-    "contexts",
-    "threads_overlap",
-    "by_way_of_peers",
-    "nonblocking",
+    "programs/stress",
+    "programs/threads",
+    "programs/lock",
+    "programs/contexts",
+    "programs/threads_overlap",
+    "programs/by_way_of_peers",
+    "programs/nonblocking",
 ];
 /// The examples of the Rust interface that must be free of races. They contain the library.
 const CLEAN_IN_RUST: &[&str] = &["threads", "pipeline"];
 /// The numbers of PEs of each program.
 const PES: &[&str] = &["1", "3"];
 /// The program whose race must be found, to show that races are found at all.
-const CONTROL: &str = "race";
+const CONTROL: &str = "scenarios/race";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 const RUN_LIMIT: Duration = Duration::from_secs(120);
@@ -153,16 +154,19 @@ fn dir(session: &TestSession) -> PathBuf {
     session.workspace.target.join("thread-sanitizer")
 }
 
-/// Compiles a C program with ThreadSanitizer, and links rustc's runtime. Returns its path.
+/// Compiles a C program of [`TESTS`] with ThreadSanitizer, and links rustc's runtime. Returns its
+/// path.
 fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> Result<PathBuf> {
-    let program = prefix.join(name);
-    let object = prefix.join(format!("{name}.o"));
-    let oshcc = || Command::new(prefix.join("bin/oshcc"));
     let source = session
         .workspace
         .root
-        .join(PROGRAMS)
-        .join(format!("{name}.c"));
+        .join(TESTS)
+        .join(name)
+        .with_extension("c");
+    let program = prefix.join(source.file_stem().context("it has a name")?);
+    let object = program.with_extension("o");
+    let oshcc = || Command::new(prefix.join("bin/oshcc"));
+
     process::run(
         oshcc()
             .args(["-O1", "-g", "-pthread", "-fsanitize=thread", "-c"])

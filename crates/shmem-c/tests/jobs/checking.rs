@@ -1,16 +1,16 @@
 //! Checks the reports of `SHMEM_CHECK` on locks, freed memory, handlers, children and pSync, with
 //! their locations; `misuse` and `blocks` have the mistakes that concern single accesses.
 
-use testkit::{Job, Outcome, program};
+use testkit::{Job, Outcome, scenario};
 
-const SOURCE: &str = include_str!("../programs/checking.c");
+const SOURCE: &str = include_str!("../scenarios/checking.c");
 
 /// The virtual nodes of the jobs: all PEs on one node, and two nodes connected by TCP.
 const NODES: [&str; 2] = ["1", "1+2"];
 
 #[track_caller]
 fn checked(how: &str, nodes: &str) -> Outcome {
-    let job = Job::new(program!("checking.c"))
+    let job = Job::new(scenario!("checking.c"))
         .n(3)
         .arg(how)
         .env("SHMEM_CHECK", 1);
@@ -115,7 +115,7 @@ fn signal_handlers_that_call() {
 /// The handler interrupts the program while this holds the lock of `malloc`.
 #[test]
 fn a_signal_handler_that_interrupts_malloc() {
-    let outcome = Job::new(program!("handler_in_malloc.c"))
+    let outcome = Job::new(scenario!("handler_in_malloc.c"))
         .n(2)
         .env("SHMEM_CHECK", 1)
         .run();

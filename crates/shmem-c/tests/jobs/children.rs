@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use testkit::{Job, compile_text, prefix, program};
+use testkit::{Job, compile_text, prefix, scenario};
 
 fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -205,7 +205,7 @@ fn a_child_gets_an_allocator_that_works() {
 
 #[test]
 fn a_child_that_exits_does_so_for_itself() {
-    Job::new(program!("child_exits.c")).n(2).run().assert_ok(2);
+    Job::new(scenario!("child_exits.c")).n(2).run().assert_ok(2);
 }
 
 /// Large contiguous variables are copied with huge pages. Single pages that are far from each other

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use testkit::{Job, Outcome, prefix, program};
+use testkit::{Job, Outcome, prefix, scenario};
 
 /// Returns an empty directory for a test.
 fn dir(name: &str) -> PathBuf {
@@ -31,11 +31,11 @@ fn with_heap(job: Job, size: u64) -> Job {
 }
 
 fn launched() -> Job {
-    Job::new(program!("heap_size.c")).n(2)
+    Job::new(scenario!("heap_size.c")).n(2)
 }
 
 fn alone() -> Job {
-    Job::direct(program!("heap_size.c"))
+    Job::direct(scenario!("heap_size.c"))
 }
 
 /// Sets the home directory of a job, and unsets the variables that name other files of settings.

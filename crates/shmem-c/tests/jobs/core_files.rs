@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use testkit::{Job, program};
+use testkit::{Job, scenario};
 
-/// The maximum size: the allocation of PE 0 of programs/core.c, of which it touches half, and room
+/// The maximum size: the allocation of PE 0 of scenarios/core.c, of which it touches half, and room
 /// for the library's own memory.
 const ROOM: u64 = (32 << 20) + (64 << 20);
 
@@ -14,7 +14,7 @@ const ROOM: u64 = (32 << 20) + (64 << 20);
 fn a_core_file_holds_only_what_was_used() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let script = ["sh", "-c", "ulimit -c unlimited && exec \"$@\"", "sh"];
-    let outcome = Job::new(program!("core.c"))
+    let outcome = Job::new(scenario!("core.c"))
         .n(4)
         .env("SHMEM_SYMMETRIC_SIZE", "1g")
         .wrap(script)

@@ -1,11 +1,11 @@
 //! If a PE fails, the whole job ends with one message and with the status of that PE, or another
 //! one than 0 if that is 0, and no process is left.
 
-use testkit::{Job, Outcome, Running, every_size, kill, program};
+use testkit::{Job, Outcome, Running, every_size, kill, scenario};
 
 /// Runs a job of `n` PEs whose PE 1 ends as `how` says.
 fn death(how: &str, n: usize) -> Outcome {
-    let outcome = Job::new(program!("death.c")).n(n).arg(how).run();
+    let outcome = Job::new(scenario!("death.c")).n(n).arg(how).run();
     assert!(
         !outcome.stdout.contains("a barrier ended"),
         "a barrier ended without PE 1\n{outcome}"
@@ -41,7 +41,7 @@ fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
 
 /// Runs a program that crashes as `how` says, compiled so that no call is inlined.
 fn crash(how: &str) -> Outcome {
-    Job::new(program!("crashes.c", "-O0")).n(2).arg(how).run()
+    Job::new(scenario!("crashes.c", "-O0")).n(2).arg(how).run()
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_crash_names_what_was_touched_and_who_called() {
 /// The packages of Rust in the library are not the program.
 #[test]
 fn a_signal_in_a_wait_over_a_network_names_the_routine() {
-    let job = Job::new(program!("crashes.c", "-O0"))
+    let job = Job::new(scenario!("crashes.c", "-O0"))
         .n(2)
         .arg("abort_in_wait")
         .env("SHMEM_ONNODE", "off")
@@ -187,7 +187,7 @@ fn a_crash_in_a_damaged_symmetric_heap_names_the_check_that_finds_the_store() {
 fn messages_name_the_lines_and_functions_of_a_program_in_cxx() {
     for flag in ["-O0", "-O2"] {
         let run = |how| {
-            Job::new(program!("overloads.cpp", flag))
+            Job::new(scenario!("overloads.cpp", flag))
                 .n(2)
                 .arg(how)
                 .run()
@@ -225,7 +225,7 @@ fn a_pe_that_fails_after_start_pes_ends_the_job() {
     let on_node = &["collective", "computing", "again"][..];
     for (onnode, ways) in [("on", on_node), ("off", &["collective", "again"])] {
         // PE 1 waits for the others before it fails.
-        let job = |how| Job::new(program!("start_pes_exits.c")).n(3).arg(how);
+        let job = |how| Job::new(scenario!("start_pes_exits.c")).n(3).arg(how);
         for outcome in
             Job::run_sleepers(ways.iter().map(|how| job(how).env("SHMEM_ONNODE", onnode)))
         {
@@ -246,7 +246,7 @@ fn a_pe_that_fails_after_start_pes_ends_the_job() {
 fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
     for onnode in ["on", "off"] {
         for how in ["all_fail", "late", "finalize"] {
-            let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
+            let job = Job::new(scenario!("start_pes_exits.c")).n(3).arg(how);
             let job = job
                 .env("SHMEM_ONNODE", onnode)
                 .env("SHMEM_HOST_LIMIT", "200");
@@ -273,7 +273,7 @@ fn pes_that_all_exit_without_finalize_are_warned() {
         ("late_exit0", 3),
     ] {
         for onnode in ["on", "off"] {
-            let job = Job::new(program!("death.c")).n(n).arg(how);
+            let job = Job::new(scenario!("death.c")).n(n).arg(how);
             let outcome = job.env("SHMEM_ONNODE", onnode).run();
             assert_eq!(
                 (outcome.code(), outcome.one_message()),
@@ -287,7 +287,7 @@ fn pes_that_all_exit_without_finalize_are_warned() {
         }
     }
     for onnode in ["on", "off"] {
-        let job = Job::new(program!("death.c")).n(4).arg("handler_finalizes");
+        let job = Job::new(scenario!("death.c")).n(4).arg("handler_finalizes");
         let outcome = job.env("SHMEM_ONNODE", onnode).run();
         assert_eq!(
             (outcome.code(), outcome.stderr.as_str()),
@@ -295,7 +295,7 @@ fn pes_that_all_exit_without_finalize_are_warned() {
             "{outcome}"
         );
         // The other PEs may have ended before, so there may be a message.
-        let job = Job::new(program!("death.c"))
+        let job = Job::new(scenario!("death.c"))
             .n(4)
             .arg("handler_finalizes_first");
         let outcome = job.env("SHMEM_ONNODE", onnode).run();
@@ -311,7 +311,7 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
                            SHMEM_SYMMETRIC_SIZE are in use; make it larger, and check the result for null";
     let refused = |how: &str| {
         let how = format!("refused_{how}");
-        Job::new(program!("death.c"))
+        Job::new(scenario!("death.c"))
             .n(2)
             .arg(how)
             .env("SHMEM_SYMMETRIC_SIZE", "64m")
@@ -344,7 +344,7 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         "{outcome}"
     );
     // Without oshrun, nothing can be reported later.
-    let alone = Job::direct(program!("death.c")).arg("refused_noticed0");
+    let alone = Job::direct(scenario!("death.c")).arg("refused_noticed0");
     let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();
     assert_eq!(outcome.code(), 0, "{outcome}");
     let message = outcome.one_message();
@@ -402,7 +402,7 @@ fn leaving(how: &str) -> Vec<Outcome> {
         ("SHMEM_VIRTUAL_NODES", "1+3"),
     ];
     Job::run_sleepers(ways.map(|(name, value)| {
-        let job = Job::new(program!("leaves_early.c")).n(4).arg(how);
+        let job = Job::new(scenario!("leaves_early.c")).n(4).arg(how);
         job.env("SHMEM_TRANSPORT", "tcp").env(name, value)
     }))
 }
@@ -425,7 +425,7 @@ fn a_pe_that_waits_for_one_in_finalize_ends_the_job() {
         }
     }
     // Only on a node: between nodes, PEs do not read each other's status for such a wait.
-    let outcome = Job::new(program!("leaves_early.c")).n(4).arg("word").run();
+    let outcome = Job::new(scenario!("leaves_early.c")).n(4).arg("word").run();
     assert_ends(
         &outcome,
         "shmem_long_wait_until: all other PEs are in shmem_finalize",
@@ -459,7 +459,7 @@ fn the_status_of_a_pe_after_finalize_is_the_jobs() {
 /// for a while.
 #[test]
 fn an_exit_handler_waits_for_the_network_like_the_program_before() {
-    let job = Job::new(program!("waits_at_exit.c"))
+    let job = Job::new(scenario!("waits_at_exit.c"))
         .n(2)
         .env("SHMEM_ONNODE", "off");
     job.env("SHMEM_TRANSPORT", "tcp").run().assert_ok(2);
@@ -513,7 +513,7 @@ fn lingering(job: Job, n: usize) -> (Running, Vec<i32>) {
 
 #[test]
 fn nothing_outlives_oshrun() {
-    let program = program!("soak.c");
+    let program = scenario!("soak.c");
     let (running, _) = lingering(Job::new(&program), 3);
     kill(running.pid());
     assert_eq!(running.finish().code(), 137);
@@ -521,7 +521,7 @@ fn nothing_outlives_oshrun() {
 
 #[test]
 fn nothing_outlives_oshrun_with_a_shell_between() {
-    let script = format!("{} \"$@\"; exit $?", program!("soak.c").display());
+    let script = format!("{} \"$@\"; exit $?", scenario!("soak.c").display());
     let (running, pids) = lingering(Job::new("/bin/sh").arg("-c").arg(script).arg("sh"), 3);
     assert!(
         running.processes().len() > pids.len() + 3,
@@ -533,7 +533,7 @@ fn nothing_outlives_oshrun_with_a_shell_between() {
 
 #[test]
 fn a_pe_behind_a_shell_is_missed_too() {
-    let script = format!("{} \"$@\"; exit $?", program!("soak.c").display());
+    let script = format!("{} \"$@\"; exit $?", scenario!("soak.c").display());
     let (running, pids) = lingering(Job::new("/bin/sh").arg("-c").arg(script).arg("sh"), 3);
     kill(pids[1]);
     assert_ne!(running.finish().code(), 0);
@@ -542,7 +542,7 @@ fn a_pe_behind_a_shell_is_missed_too() {
 #[test]
 fn a_signal_to_oshrun_ends_the_job() {
     for signal in ["TERM", "INT", "HUP"] {
-        let (running, _) = lingering(Job::new(program!("soak.c")), 3);
+        let (running, _) = lingering(Job::new(scenario!("soak.c")), 3);
         let sent = std::process::Command::new("kill")
             .args(["-s", signal, &running.pid().to_string()])
             .status();

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use testkit::{Job, Outcome, compile_text, program};
+use testkit::{Job, Outcome, compile_text, program, scenario};
 
 /// Runs a job of 2 PEs that checks that a block of `possible` bytes can be allocated and one of
 /// `impossible` bytes cannot; 0 omits the check.
 fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
-    let job = Job::new(program!("heap_size.c"))
+    let job = Job::new(scenario!("heap_size.c"))
         .n(2)
         .arg(possible)
         .arg(impossible);
@@ -109,7 +109,7 @@ fn pes_of_a_node_can_do_without_shared_memory() {
 /// A peer that disconnects after its last finalize is not reported as lost.
 #[test]
 fn pes_that_share_no_memory_leave_in_peace() {
-    Job::new(program!("lingers.c"))
+    Job::new(scenario!("lingers.c"))
         .n(6)
         .env("SHMEM_ONNODE", "off")
         .run()
@@ -176,7 +176,7 @@ fn variables_with_a_mistake_are_warned_of() {
 #[test]
 fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
     let script = "ulimit -f 1000; exec \"$0\" 0 0";
-    let program = program!("heap_size.c").display().to_string();
+    let program = scenario!("heap_size.c").display().to_string();
     let outcome = Job::new("/bin/sh")
         .n(2)
         .arg("-c")

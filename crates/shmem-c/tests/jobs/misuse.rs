@@ -1,11 +1,11 @@
 //! Checks that mistakes of a program end the job with one sentence that names the PE, the call and
 //! the argument, and that harmless ones are warned of.
 
-use testkit::{Job, Outcome, program};
+use testkit::{Job, Outcome, program, scenario};
 
 #[track_caller]
 fn misuse(how: &str) -> Outcome {
-    run(Job::new(program!("misuse.c")).n(3).arg(how))
+    run(Job::new(scenario!("misuse.c")).n(3).arg(how))
 }
 
 /// Runs the program with PEs that share no memory.
@@ -15,7 +15,7 @@ fn off_node_misuse(how: &str) -> Outcome {
 }
 
 fn off_node_job(how: &str) -> Job {
-    Job::new(program!("misuse.c"))
+    Job::new(scenario!("misuse.c"))
         .n(3)
         .arg(how)
         .env("SHMEM_ONNODE", "off")
@@ -286,7 +286,7 @@ fn locks_that_are_not_held_as_they_should() {
 /// is.
 #[test]
 fn a_stream_that_is_locked_holds_up_no_message() {
-    let job = Job::new(program!("misuse.c")).n(3).arg("stream_locked");
+    let job = Job::new(scenario!("misuse.c")).n(3).arg("stream_locked");
     job.run().assert_fails(&["PE 1", "shmem_int_p", "-1"]);
 }
 
@@ -294,7 +294,7 @@ fn a_stream_that_is_locked_holds_up_no_message() {
 #[test]
 fn a_standard_error_that_is_full_does_no_harm() {
     let script = r#"exec "$0" "$1" 2> /dev/full"#;
-    let program = program!("misuse.c");
+    let program = scenario!("misuse.c");
     for how in ["put_before_init", "finalize_before_init"] {
         let words = ["-c", script, program.to_str().expect("ASCII"), how];
         let outcome = words.into_iter().fold(Job::direct("sh"), Job::arg).run();
@@ -360,7 +360,7 @@ fn contexts_that_are_none() {
 /// Runs the program with SHMEM_CHECK.
 #[track_caller]
 fn checked_misuse(how: &str) -> Outcome {
-    run(Job::new(program!("misuse.c"))
+    run(Job::new(scenario!("misuse.c"))
         .n(3)
         .arg(how)
         .env("SHMEM_CHECK", "1"))
@@ -660,7 +660,7 @@ fn threads_that_call_in_turn() {
 #[test]
 fn threads_that_access_memory() {
     for nodes in ["on", "off"] {
-        let job = Job::new(program!("misuse.c"))
+        let job = Job::new(scenario!("misuse.c"))
             .n(3)
             .arg("accesses_by_other_threads");
         let outcome = run(job.env("SHMEM_CHECK", "1").env("SHMEM_ONNODE", nodes));
@@ -681,7 +681,7 @@ fn calls_outside_of_the_library_s_life() {
         ("after_finalize", "shmem_n_pes"),
     ] {
         misuse(how).assert_fails(&[call]);
-        run(Job::direct(program!("misuse.c")).arg(how)).assert_fails(&[call]);
+        run(Job::direct(scenario!("misuse.c")).arg(how)).assert_fails(&[call]);
     }
 }
 
@@ -692,7 +692,7 @@ fn a_finalize_too_many_has_no_effect() {
     let outcome = misuse("finalize_twice");
     outcome.assert_ok(3);
     assert_eq!(outcome.warned_pes(warning), [0, 1, 2], "{outcome}");
-    let outcome = Job::direct(program!("misuse.c"))
+    let outcome = Job::direct(scenario!("misuse.c"))
         .arg("finalize_twice")
         .run();
     outcome.assert_ok(1);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use testkit::{Job, program};
+use testkit::{Job, program, scenario};
 
 /// Settings in which all PEs share memory, none do, and some do.
 const SETTINGS: [(&str, &str); 3] = [
@@ -99,13 +99,16 @@ fn forced_algorithms_overlap() {
 #[test]
 fn a_slot_is_reused_while_a_slow_member_is_in_it() {
     for n in [3, 7] {
-        Job::new(program!("slots_reused.c")).n(n).run().assert_ok(n);
+        Job::new(scenario!("slots_reused.c"))
+            .n(n)
+            .run()
+            .assert_ok(n);
     }
 }
 
 #[test]
 fn a_thousand_teams_at_once() {
-    Job::new(program!("teams_thousand.c"))
+    Job::new(scenario!("teams_thousand.c"))
         .n(3)
         .run()
         .assert_ok(3);
@@ -128,7 +131,7 @@ fn long_programs_drawn_anew() {
                     .arg(seed)
                     .env(name, value)
             };
-            job(program!("teams_thousand.c")).run().assert_ok(n);
+            job(scenario!("teams_thousand.c")).run().assert_ok(n);
             job(program!("threads_overlap.c"))
                 .arg(400)
                 .run()

@@ -1,14 +1,14 @@
 //! Mistakes with the requests of non-blocking collectives, and PEs that exit before a request is
 //! complete.
 
-use testkit::{Job, Outcome, program};
+use testkit::{Job, Outcome, scenario};
 
 /// The virtual nodes of the jobs: all PEs on one node, and two nodes connected by TCP.
 const NODES: [&str; 2] = ["1", "1+2"];
 
 fn outcomes(how: &str) -> impl Iterator<Item = Outcome> {
     NODES.into_iter().map(move |nodes| {
-        let job = Job::new(program!("requests.c"))
+        let job = Job::new(scenario!("requests.c"))
             .n(3)
             .arg(how)
             .env("SHMEM_CHECK", 1);

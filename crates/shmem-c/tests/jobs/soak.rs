@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use testkit::{Job, Traces, kill, program};
+use testkit::{Job, Traces, kill, scenario};
 
 const PES: usize = 3;
 
@@ -35,7 +35,7 @@ impl Dice {
 
 /// Returns a job with a directory of its own for temporary files.
 fn job(temporary: &tempfile::TempDir) -> Job {
-    Job::new(program!("soak.c"))
+    Job::new(scenario!("soak.c"))
         .n(PES)
         .env("SHMEM_SYMMETRIC_SIZE", "256k")
         .env("TMPDIR", temporary.path().display())

@@ -4,9 +4,9 @@
 use std::fs;
 
 use serde_json::Value;
-use testkit::{Job, Outcome, program};
+use testkit::{Job, Outcome, scenario};
 
-/// The operations of tests/programs/counted.c on the next PE on the default context: the kind, the
+/// The operations of tests/scenarios/counted.c on the next PE on the default context: the kind, the
 /// number of operations, and the bytes.
 const TO_NEXT: [(&str, u64, u64); 13] = [
     ("put", 4, 3 * 100 + 4),
@@ -32,7 +32,7 @@ const TO_ITSELF: (u64, u64) = (1, 8);
 const CALLS: [(&str, u64); 4] = [("collective", 5), ("fence", 2), ("quiet", 5), ("wait", 2)];
 
 fn run(n: usize, statistics: &str, nodes: (&str, &str), lock: bool) -> Outcome {
-    let job = Job::new(program!("counted.c"))
+    let job = Job::new(scenario!("counted.c"))
         .n(n)
         .env("SHMEM_STATS", statistics);
     let job = if lock { job.arg("lock") } else { job };
@@ -265,7 +265,7 @@ fn what_one_pe_does_is_counted() {
 
 #[test]
 fn nothing_is_counted_without_the_setting() {
-    let outcome = Job::new(program!("counted.c")).n(2).run();
+    let outcome = Job::new(scenario!("counted.c")).n(2).run();
     outcome.assert_ok(2);
     assert!(outcome.stderr.is_empty(), "{outcome}");
 }
@@ -273,12 +273,12 @@ fn nothing_is_counted_without_the_setting() {
 #[test]
 fn a_value_that_is_none_or_a_file_that_cannot_be_is_an_error() {
     for value in ["2", "json", "json:", "yes"] {
-        let job = Job::new(program!("counted.c"))
+        let job = Job::new(scenario!("counted.c"))
             .n(2)
             .env("SHMEM_STATS", value);
         job.run().assert_fails(&["SHMEM_STATS", value]);
     }
-    let job = Job::new(program!("counted.c"))
+    let job = Job::new(scenario!("counted.c"))
         .n(2)
         .env("SHMEM_STATS", "json:/no/such/directory/x");
     job.run()
@@ -290,7 +290,7 @@ fn a_value_that_is_none_or_a_file_that_cannot_be_is_an_error() {
 fn all_pes_count_or_none() {
     let dir = tempfile::tempdir().expect("a directory");
     let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_STATS=1; exec "$@""#;
-    let (first, program) = (dir.path().join("first"), program!("counted.c"));
+    let (first, program) = (dir.path().join("first"), scenario!("counted.c"));
     let words = [
         "-c",
         script,

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use rushmem_trace::layout::{Kind, TraceRecord};
 use serde_json::Value;
-use testkit::{Job, prefix, program};
+use testkit::{Job, prefix, program, scenario};
 
-/// The bytes that each PE of tests/programs/counted.c transfers to or from the next PE, on the
+/// The bytes that each PE of tests/scenarios/counted.c transfers to or from the next PE, on the
 /// default context and on another one. tests/jobs/statistics.rs has them by kind.
 const TO_NEXT: u64 = 728 + 70;
 /// The bytes that each PE puts to itself.
@@ -18,7 +18,7 @@ const TO_ITSELF: u64 = 8;
 const IN_FLIGHT: usize = 2 + 1 + 1 + 1 + 7;
 
 fn job(n: usize, dir: &Path) -> Job {
-    Job::new(program!("counted.c"))
+    Job::new(scenario!("counted.c"))
         .n(n)
         .env("SHMEM_TRACE", dir.display())
 }
@@ -167,7 +167,7 @@ fn everything_is_there_on_virtual_nodes() {
 #[test]
 fn no_arrow_of_a_broadcast_goes_back_in_time() {
     let dir = tempfile::tempdir().expect("a directory");
-    let job = Job::new(program!("late_in_broadcast.c")).n(2);
+    let job = Job::new(scenario!("late_in_broadcast.c")).n(2);
     job.env("SHMEM_TRACE", dir.path().display())
         .run()
         .assert_ok(2);
@@ -255,7 +255,7 @@ fn the_oldest_records_are_dropped_and_that_is_said() {
 #[test]
 fn what_a_killed_pe_did_is_kept() {
     let dir = tempfile::tempdir().expect("a directory");
-    let job = Job::new(program!("death.c")).n(4).arg("late_kill");
+    let job = Job::new(scenario!("death.c")).n(4).arg("late_kill");
     job.env("SHMEM_TRACE", dir.path().display())
         .run()
         .assert_fails(&["PE 1", "SIGKILL"]);
@@ -315,7 +315,7 @@ fn check_shown(dir: &Path) {
 #[test]
 fn late_calls_are_found_in_the_program() {
     let dir = tempfile::tempdir().expect("a directory");
-    let job = Job::new(program!("late.c", "-g"))
+    let job = Job::new(scenario!("late.c", "-g"))
         .n(2)
         .env("SHMEM_TRACE", dir.path().display());
     let outcome = job.run();

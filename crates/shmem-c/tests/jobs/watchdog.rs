@@ -4,7 +4,7 @@ use std::fs::{File, remove_file};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use testkit::{Job, program};
+use testkit::{Job, scenario};
 
 /// A job of two PEs, of which PE 0 waits in a call until a file exists.
 struct Waiting {
@@ -18,7 +18,7 @@ impl Waiting {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = remove_file(&file);
         // The test reads standard output while the job runs, so standard error goes there, too.
-        let job = Job::new(program!("long_waits.c"))
+        let job = Job::new(scenario!("long_waits.c"))
             .n(2)
             .arg(how)
             .arg(file.display());
@@ -56,7 +56,7 @@ impl Waiting {
 fn a_long_wait_names_the_means_to_explain_it() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("released-after-the-line");
     let _ = remove_file(&file);
-    let job = Job::new(program!("long_waits.c"))
+    let job = Job::new(scenario!("long_waits.c"))
         .n(4)
         .arg("barrier_all")
         .arg(file.display());
@@ -151,7 +151,7 @@ fn nothing_is_printed_without_the_setting() {
 
 #[test]
 fn a_value_that_is_no_time_is_refused() {
-    let job = Job::new(program!("long_waits.c"))
+    let job = Job::new(scenario!("long_waits.c"))
         .n(2)
         .arg("finalize")
         .arg("/dev/null");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use testkit::{Job, Outcome, absent, every_size, has_library, program};
+use testkit::{Job, Outcome, absent, every_size, has_library, program, scenario};
 
 /// Accesses of calls, with the start of the message and words of it.
 const BY_CALL: [(&str, &str, [&str; 2]); 18] = [
@@ -146,7 +146,7 @@ fn accesses_by_calls() {
         } else {
             &["on"]
         } {
-            let outcome = job(&program!("blocks.c"), how)
+            let outcome = job(&scenario!("blocks.c"), how)
                 .env("SHMEM_ONNODE", nodes)
                 .run();
             let sentence = outcome.assert_fails(&words);
@@ -176,11 +176,11 @@ fn stores_of_the_program() {
             "3 bytes past the end of ",
         ),
     ] {
-        let outcome = job(&program!("blocks.c"), how).run();
+        let outcome = job(&scenario!("blocks.c"), how).run();
         let sentence = outcome.assert_fails(&["were overwritten", &format!("{place}{block}")]);
         assert!(sentence.starts_with(start), "{outcome}");
     }
-    let outcome = job(&program!("blocks.c"), "store_after_and_free").run();
+    let outcome = job(&scenario!("blocks.c"), "store_after_and_free").run();
     outcome.assert_fails(&[
         "shmem_free: 1 bytes at 0x",
         "were overwritten, at the end of",
@@ -192,13 +192,13 @@ fn stores_of_the_program() {
 /// that does no harm is not an error.
 fn correct_programs() {
     for (n, nodes) in [(1, "on"), (2, "on"), (3, "off")] {
-        let job = Job::new(program!("blocks.c"))
+        let job = Job::new(scenario!("blocks.c"))
             .n(n)
             .arg("none")
             .env("SHMEM_CHECK", 1);
         job.env("SHMEM_ONNODE", nodes).run().assert_ok(n);
     }
-    Job::new(program!("blocks.c"))
+    Job::new(scenario!("blocks.c"))
         .n(2)
         .arg("get_beyond")
         .run()
@@ -212,7 +212,7 @@ fn stripped_programs() {
     let done = Command::new("strip")
         .arg("-o")
         .arg(&stripped)
-        .arg(program!("blocks.c"))
+        .arg(scenario!("blocks.c"))
         .status();
     if !done.is_ok_and(|status| status.success()) {
         absent("strip is not here");
@@ -225,7 +225,7 @@ fn stripped_programs() {
 fn all_pes_check() {
     let dir = tempfile::tempdir().expect("a directory");
     let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_CHECK=1; exec "$@""#;
-    let (first, program) = (dir.path().join("first"), program!("blocks.c"));
+    let (first, program) = (dir.path().join("first"), scenario!("blocks.c"));
     let words = [
         "-c",
         script,
@@ -250,7 +250,7 @@ fn with_address_sanitizer() -> PathBuf {
     if !made.is_ok_and(|status| status.success()) {
         absent("the C compiler has no AddressSanitizer");
     }
-    program!("blocks.c", "-fsanitize=address", "-g")
+    scenario!("blocks.c", "-fsanitize=address", "-g")
 }
 
 fn asan(how: &str) -> Outcome {
@@ -295,7 +295,7 @@ fn valgrind(how: &str) -> Outcome {
     if Command::new("valgrind").arg("--version").output().is_err() {
         absent("valgrind is not here");
     }
-    let program = program!("blocks.c", "-g", "-O0");
+    let program = scenario!("blocks.c", "-g", "-O0");
     job(&program, how)
         .launcher_options(["valgrind", "-q"])
         .run()

@@ -1,7 +1,7 @@
 //! `SHMEM_DEBUG`: the events that a job reports over each transport, by level and by module.
 //! Without the setting it reports nothing.
 
-use testkit::{Job, Outcome, needs_library, program};
+use testkit::{Job, Outcome, needs_library, program, scenario};
 
 /// The libraries that transports open at run time.
 const UCX: &str = "libucp.so.0";
@@ -9,7 +9,7 @@ const LIBFABRIC: &str = "libfabric.so.1";
 
 /// Runs a job whose PEs share no memory and synchronize over a transport.
 fn job(transport: &str, debug: Option<&str>) -> Outcome {
-    let job = Job::new(program!("heap_size.c")).n(3).arg(1 << 20).arg(0);
+    let job = Job::new(scenario!("heap_size.c")).n(3).arg(1 << 20).arg(0);
     let job = job
         .env("SHMEM_ONNODE", "off")
         .env("SHMEM_TRANSPORT", transport);
@@ -158,7 +158,7 @@ fn nothing_is_reported_unless_it_is_wanted() {
 }
 
 fn a_filter_that_names_no_module_is_refused() {
-    let job = Job::new(program!("heap_size.c")).n(2).arg(1 << 20).arg(0);
+    let job = Job::new(scenario!("heap_size.c")).n(2).arg(1 << 20).arg(0);
     let outcome = job.env("SHMEM_DEBUG", "transport=debug,tcp=trace").run();
     outcome.assert_fails(&[
         "SHMEM_DEBUG is transport=debug,tcp=trace, but it must be 1, 2 or 3, or ",

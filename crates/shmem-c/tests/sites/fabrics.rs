@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::{Job, Running, compile_text, needs_library, program};
+use testkit::{Job, Running, compile_text, needs_library, scenario};
 
 fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -52,7 +52,7 @@ fn a_refused_connection_over_libfabric_ends_init() {
     needs_library("libfabric.so.1");
     let job = Job::new(refusing())
         .n(2)
-        .arg(program!("heap_size.c").display())
+        .arg(scenario!("heap_size.c").display())
         .arg(1 << 20)
         .arg(0);
     let job = over("ofi", job)
@@ -73,7 +73,7 @@ fn a_refused_connection_over_libfabric_ends_init() {
 /// of the PEs.
 fn lingering() -> (Running, Vec<i32>) {
     needs_library("libucp.so.0");
-    let mut running = over("ucx", Job::new(program!("soak.c")).n(2).arg("forever")).start();
+    let mut running = over("ucx", Job::new(scenario!("soak.c")).n(2).arg("forever")).start();
     let pids = running.wait_for(|lines| {
         let pid = |line: &&str| {
             line.strip_prefix("pe ")?

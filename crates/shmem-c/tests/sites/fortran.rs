@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::{Job, absent, compile, compile_text, needs_fortran, prefix, program};
+use testkit::{Job, absent, compile, compile_text, needs_fortran, prefix, scenario};
 
 fn package_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -82,7 +82,7 @@ fn the_include_file_declares_what_that_of_others_does() {
 fn a_global_exit_writes_what_units_hold_back() {
     for n in [1, 3] {
         let file = tmpdir().join("last-words");
-        let outcome = Job::new(program!("fortran_exit.f90"))
+        let outcome = Job::new(scenario!("fortran_exit.f90"))
             .n(n)
             .arg(file.display())
             .run();

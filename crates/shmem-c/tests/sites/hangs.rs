@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Job, Running, absent, every_size, needs_library, program};
+use testkit::{Job, Running, absent, every_size, needs_library, scenario};
 
 /// Ways to hang, and what the explanation must contain. `{rest}` stands for the PEs other than 1,
 /// `{last}` for the last PE.
@@ -221,7 +221,7 @@ const WRITTEN: &[(&str, &[&str])] = &[
     (
         "adder",
         &[
-            "on byte 0 of the 32 bytes allocated at tests/programs/hangs.c:",
+            "on byte 0 of the 32 bytes allocated at tests/scenarios/hangs.c:",
             " in main == 8, which is 3.",
             "PE 2 wrote it last, ",
             " ago, in shmem_long_atomic_add.",
@@ -401,7 +401,7 @@ fn hangs<'a>(
     networks: &[&NetworkVariables],
 ) {
     let hang = |way: &str, words: &[&str], network: &NetworkVariables| {
-        let mut job = start(program!("hangs.c", "-pthread"), &[way], n, network);
+        let mut job = start(scenario!("hangs.c", "-pthread"), &[way], n, network);
         explained(&mut job, words, n);
         kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
         let outcome = job.finish();
@@ -490,7 +490,7 @@ fn with_the_places_of_waits() {
     const PLACED: &[(&str, &[&str])] = &[(
         "word",
         &[
-            "shmem_barrier_all (tests/programs/hangs.c:",
+            "shmem_barrier_all (tests/scenarios/hangs.c:",
             "hangs.c:",
             " in of_pe_1) on flag[2]",
         ],
@@ -507,9 +507,9 @@ fn with_one_search_for_a_place_of_many_pes() {
     const N: usize = 8;
     for network in [&[] as &NetworkVariables, &[OFF, TCP]] {
         let log = [network, &[("SHMEM_DEBUG", "runtime::diagnosis=debug")]].concat();
-        let mut job = start(program!("hangs.c", "-pthread"), &["word"], N, &log);
+        let mut job = start(scenario!("hangs.c", "-pthread"), &["word"], N, &log);
         let words = [
-            "PEs 0 and 2-7 wait for PE 1 in shmem_barrier_all (tests/programs/hangs.c:",
+            "PEs 0 and 2-7 wait for PE 1 in shmem_barrier_all (tests/scenarios/hangs.c:",
             " in of_pe_1) on",
         ];
         let text = explained(&mut job, &words, N);
@@ -526,7 +526,7 @@ fn with_the_names_of_a_program_in_cxx() {
         "overloads.cpp:19 in wait_for",
         ") on ns::flag == 3",
     ];
-    let mut job = start(program!("overloads.cpp", "-O0"), &["wait"], 2, &[]);
+    let mut job = start(scenario!("overloads.cpp", "-O0"), &["wait"], 2, &[]);
     explained(&mut job, &words, 2);
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
     job.finish();
@@ -534,7 +534,7 @@ fn with_the_names_of_a_program_in_cxx() {
 
 /// Explanations that `--explain-after` prints without a request also have the last write.
 fn with_the_last_write_on_explain_after() {
-    let job = explaining(program!("hangs.c", "-pthread"), 4).arg("adder");
+    let job = explaining(scenario!("hangs.c", "-pthread"), 4).arg("adder");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
     job.wait_for(|lines| {
         unwrapped(lines)
@@ -582,7 +582,7 @@ fn with_a_debugger_that_takes_too_long() {
         dir.display(),
         std::env::var("PATH").expect("a path")
     );
-    let mut job = explaining(program!("hangs.c", "-pthread"), 4)
+    let mut job = explaining(scenario!("hangs.c", "-pthread"), 4)
         .arg("computes")
         .env("PATH", path)
         .start();
@@ -594,7 +594,7 @@ fn with_a_debugger_that_takes_too_long() {
 
 /// The threads poll, so all else waits long for a CPU.
 fn with_many_waiting_threads() {
-    let job = explaining(program!("many_waits.c", "-pthread"), 2).arg("200");
+    let job = explaining(scenario!("many_waits.c", "-pthread"), 2).arg("200");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
     let oshrun = Pid::from_raw(job.pid()).expect("a process");
     let mut n_before = 0;
@@ -624,7 +624,7 @@ fn jobs_that_take_long_are_not_blamed() {
         let n = if *way == "rounds" { 16 } else { 4 };
         let network: &NetworkVariables = if *way == "nbi" { &[OFF, TCP] } else { &[] };
         let arguments = [way, file.to_str().expect("a path in UTF-8")];
-        let mut job = start(program!("healthy.c"), &arguments, n, network);
+        let mut job = start(scenario!("healthy.c"), &arguments, n, network);
         let text = explained(&mut job, words, n);
         File::create(&file).expect("a file");
         let outcome = job.finish();

@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use testkit::{Job, Outcome, absent, program};
+use testkit::{Job, Outcome, absent, scenario};
 
 fn job(value: &str) -> Job {
-    Job::new(program!("huge_pages.c"))
+    Job::new(scenario!("huge_pages.c"))
         .n(2)
         .env("SHMEM_HUGE_PAGES", value)
 }
@@ -117,7 +117,7 @@ fn pages_that_nobody_reserved_are_warned_of_once() {
 fn a_small_heap_is_no_obstacle() {
     for value in ["auto", "on", "off", "2m"] {
         for size in ["0", "1m"] {
-            let program = Job::new(program!("heap_size.c")).n(2).arg(0).arg(0);
+            let program = Job::new(scenario!("heap_size.c")).n(2).arg(0).arg(0);
             let outcome = program
                 .env("SHMEM_HUGE_PAGES", value)
                 .env("SHMEM_SYMMETRIC_SIZE", size)
@@ -131,7 +131,7 @@ fn other_values_are_refused() {
     let words = ["SHMEM_HUGE_PAGES is 3m", "auto, on, off, 2m or 1g"];
     job("3m").run().assert_fails(&words);
     let differ = "SHMEM_HUGE_PAGES=$([ $SHMEM_LOCAL_ID = 0 ] && echo on || echo off) exec \"$0\"";
-    let program = program!("huge_pages.c").display().to_string();
+    let program = scenario!("huge_pages.c").display().to_string();
     let outcome = Job::new("/bin/sh")
         .n(2)
         .arg("-c")

@@ -15,7 +15,7 @@ use crate::mpi::{
     prints_what_openshmem_prints, runs_its_page, sees_a_loaded_mpi, warns_under_oshrun,
 };
 use crate::namespaces::Hosts;
-use testkit::{Job, Outcome, absent, program};
+use testkit::{Job, Outcome, absent, program, scenario};
 
 /// A launcher with its options.
 #[derive(Clone)]
@@ -83,7 +83,7 @@ impl Launcher {
     }
 
     fn death(&self, how: &str) -> Outcome {
-        let outcome = self.job(program!("death.c"), 3).arg(how).run();
+        let outcome = self.job(scenario!("death.c"), 3).arg(how).run();
         assert!(
             !outcome.stdout.contains("a barrier ended"),
             "a barrier without PE 1\n{outcome}"
@@ -151,10 +151,13 @@ pub fn runs_programs(launcher: &Launcher) {
         ("rma.c", 3),
         ("collectives_team.c", 4),
         ("start_pes.c", 3),
-        ("child_exits.c", 2),
     ] {
         launcher.job(program!(source), n).run().assert_ok(n);
     }
+    launcher
+        .job(scenario!("child_exits.c"), 2)
+        .run()
+        .assert_ok(2);
     shares_static_data(launcher, program!("statics.c"));
 }
 
@@ -187,7 +190,7 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
         assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
     }
     let outcome = launcher
-        .job(program!("leaves_early.c"), 4)
+        .job(scenario!("leaves_early.c"), 4)
         .arg("barrier")
         .run();
     let words = "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize";
@@ -196,12 +199,12 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
     // A PE ends with its own last thread, although the library and the manager's library have
     // threads.
     let outcome = launcher
-        .job(program!("first_thread.c"), 3)
+        .job(scenario!("first_thread.c"), 3)
         .arg("alone")
         .run();
     let words = "PE 1: exited with status 0 without shmem_finalize";
     assert!(outcome.stderr.contains(words), "{outcome}");
-    let outcome = launcher.job(program!("misuse.c"), 2).arg("put_pe_n").run();
+    let outcome = launcher.job(scenario!("misuse.c"), 2).arg("put_pe_n").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(
         outcome.stderr.contains("PE "),
@@ -227,7 +230,7 @@ pub fn warns_of_pes_without_finalize(launcher: &Launcher) {
 /// them, usually by one. A PE that starts late on a slow machine may print its own line.
 fn joins_messages_before_init(launcher: &Launcher) {
     let outcome = launcher
-        .job(program!("misuse.c"), 4)
+        .job(scenario!("misuse.c"), 4)
         .arg("before_init")
         .run();
     assert_ne!(outcome.code(), 0, "{outcome}");
@@ -239,7 +242,7 @@ fn joins_messages_before_init(launcher: &Launcher) {
 /// the parent of the PEs, or of the shells that start them. The limit is far longer than PEs need.
 fn ends_with_its_manager(launcher: &Launcher) {
     const N: usize = 3;
-    let program = program!("soak.c").display().to_string();
+    let program = scenario!("soak.c").display().to_string();
     for script in ["exec \"$0\" forever", "\"$0\" forever; exit $?"] {
         let job = launcher
             .job("/bin/sh", N)
@@ -345,7 +348,7 @@ fn mpi_program_with(flags: &str) -> PathBuf {
     let flags: Vec<&str> = std::iter::once("-Wl,--no-as-needed")
         .chain(flags.split_whitespace())
         .collect();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/mpi.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/mpi.c");
     testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &flags)
 }
 
@@ -395,7 +398,7 @@ mod hydra {
     pub fn with_a_file_of_settings() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hydra.conf");
         std::fs::write(&file, "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_NOSUCH=1\n").expect("a file");
-        let program = program!("heap_size.c");
+        let program = scenario!("heap_size.c");
         let job = Job::direct(&program)
             .wrap(HYDRA.iter().copied())
             .wrap(["-n", "3"]);

@@ -1,7 +1,7 @@
 //! A program passes local memory that its process cannot access. The PE that passes it reports the
 //! call and the argument, and no other PE is blamed.
 
-use testkit::{Job, needs_library, program};
+use testkit::{Job, needs_library, scenario};
 
 /// A transport, the library that it needs, and the provider of libfabric.
 type Transport = (&'static str, Option<&'static str>, &'static str);
@@ -11,7 +11,7 @@ const UCX: Transport = ("ucx", Some("libucp.so.0"), "");
 const RXM: Transport = ("ofi", Some("libfabric.so.1"), "tcp;ofi_rxm");
 
 fn misuse(how: &str) -> Job {
-    Job::new(program!("misuse.c")).n(3).arg(how)
+    Job::new(scenario!("misuse.c")).n(3).arg(how)
 }
 
 fn over((transport, library, provider): Transport, how: &str) -> Job {

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::Uid;
-use testkit::{Job, patient, program};
+use testkit::{Job, patient, program, scenario};
 
 use crate::namespaces::Hosts;
 
@@ -51,7 +51,7 @@ fn a_place_of_another_user_is_refused() {
     let hosts = Hosts::new("h", 1);
     let held = as_another_user(&hosts, 0, || TcpListener::bind(PLACE).expect("it is free"));
     let job = |limit| {
-        let job = script(&hosts, THREE, &program!("slow_after_finalize.c"));
+        let job = script(&hosts, THREE, &scenario!("slow_after_finalize.c"));
         job.env("SHMEM_JOIN_LIMIT", limit)
     };
     let outcome = job("2s").run();
@@ -326,7 +326,7 @@ fn the_next_job_may_have_the_same_place() {
         SHMEM_RANK=2 \"$0\" && wait $b || exit; SHMEM_RANK=0 \"$0\" & c=$!; SHMEM_RANK=1 \"$0\" & d=$!; \
         SHMEM_RANK=2 \"$0\" && wait $a && wait $d && wait $c";
     let hosts = Hosts::new("a", 1);
-    let outcome = script(&hosts, TWICE, &program!("slow_after_finalize.c")).run();
+    let outcome = script(&hosts, TWICE, &scenario!("slow_after_finalize.c")).run();
     assert!(outcome.status.success(), "{outcome}");
     assert_eq!(outcome.stdout.matches("PASS").count(), 2, "{outcome}");
     assert_eq!(outcome.stderr, "", "{outcome}");
@@ -341,13 +341,13 @@ fn limited(limit: &str, program: &Path) -> Job {
 }
 
 fn more_pes_than_descriptors_meet() {
-    let job = limited("-Sn 64", &program!("serves_many.c"));
+    let job = limited("-Sn 64", &scenario!("serves_many.c"));
     let outcome = job.arg(1).arg(75).run();
     assert!(outcome.status.success(), "{outcome}");
 }
 
 fn too_few_descriptors_are_named() {
-    let job = limited("-n 32", &program!("by_id.c"));
+    let job = limited("-n 32", &scenario!("by_id.c"));
     let outcome = job.arg(75).arg("driver").run();
     assert!(!outcome.status.success(), "{outcome}");
     let words = "may have 32 files open, but needs one for each of the 75 PEs";
@@ -355,7 +355,7 @@ fn too_few_descriptors_are_named() {
 }
 
 fn a_driver_of_many_jobs_keeps_no_descriptor() {
-    let job = limited("-n 64", &program!("serves_many.c"));
+    let job = limited("-n 64", &scenario!("serves_many.c"));
     let outcome = job.arg(30).arg(2).run();
     assert!(outcome.status.success(), "{outcome}");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use testkit::pages::Page;
-use testkit::{Job, program};
+use testkit::{Job, scenario};
 
 /// Checks the warning under `oshrun`, which does not start MPI, so that MPI has one process on each
 /// PE.
@@ -37,7 +37,7 @@ pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) 
     let path = of_mpi
         .find_map(|line| line.split(' ').nth(2))
         .expect("a library of MPI");
-    let program = program!("mpi_loaded.c", "-ldl");
+    let program = scenario!("mpi_loaded.c", "-ldl");
     for first in ["mpi", "shmem"] {
         for (n, job) in [(1, Job::new(&program).n(1)), (3, launched(&program, 3))] {
             let outcome = job.arg(path).arg(first).run();

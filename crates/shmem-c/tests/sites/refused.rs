@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::{Job, absent, program};
+use testkit::{Job, absent, scenario};
 
 /// Ignores the test if strace is not installed, or may not trace.
 fn needs_strace() {
@@ -72,7 +72,7 @@ fn a_call_of_a_pe_that_is_refused() {
     ] {
         for when in times {
             let job = Job::new("/bin/sh").n(2).arg(script.display());
-            let job = job.arg(program!("refused.c").display());
+            let job = job.arg(scenario!("refused.c").display());
             succeeds_or_says_why(refusing(call, error, when).iter().fold(job, Job::arg));
         }
     }
@@ -90,7 +90,7 @@ fn a_call_of_oshrun_that_is_refused() {
         for when in times {
             let words = refusing(call, error, when);
             let words = words.iter().map(String::as_str).chain(["-b", "execve"]);
-            succeeds_or_says_why(Job::new(program!("refused.c")).n(2).wrap(words));
+            succeeds_or_says_why(Job::new(scenario!("refused.c")).n(2).wrap(words));
         }
     }
 }

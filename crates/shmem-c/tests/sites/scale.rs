@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Job, Outcome, compile, needs_library, prefix, program};
+use testkit::{Job, Outcome, compile, needs_library, prefix, program, scenario};
 
 fn example(name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -110,13 +110,13 @@ fn an_ordinary_user_runs_the_3d_example() {
 }
 
 fn an_ordinary_user_starts_512_pes() {
-    as_an_ordinary_user(&program!("grid.c"), 512).assert_ok(512);
+    as_an_ordinary_user(&scenario!("grid.c"), 512).assert_ok(512);
 }
 
 /// A fabric pins registered memory. Besides the user's memory, a PE registers at most 1 MiB and 200
 /// bytes for each PE of the job, also with 1,000 teams.
 fn the_library_registers_little_memory_of_its_own() {
-    for (program, n) in [(program!("teams_thousand.c"), 3), (program!("grid.c"), 48)] {
+    for (program, n) in [(scenario!("teams_thousand.c"), 3), (scenario!("grid.c"), 48)] {
         let job = Job::new(program)
             .n(n)
             .env("SHMEM_ONNODE", "off")
@@ -149,7 +149,7 @@ fn the_library_registers_little_memory_of_its_own() {
 /// Returns the number of bytes that each PE has received from `oshrun` while it joined a job on 16
 /// virtual nodes over this transport.
 fn received_at_start(n: usize, transport: &str) -> Vec<usize> {
-    let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
+    let job = Job::new(scenario!("heap_size.c")).n(n).arg(1 << 20).arg(0);
     let nodes = job
         .env("SHMEM_VIRTUAL_NODES", 16)
         .env("SHMEM_TRANSPORT", transport);

@@ -10,7 +10,7 @@ use crate::launchers::{
     warns_of_pes_without_finalize,
 };
 use crate::recipes::{self, assert_rings};
-use testkit::{Job, absent, program};
+use testkit::{Job, absent, program, scenario};
 
 /// A private Slurm with two hosts and two nodes on each, until it is dropped.
 struct Slurm {
@@ -118,7 +118,7 @@ fn oshrun_in_an_allocation(slurm: &Slurm) {
     job(program!("collectives_team.c"), &["--ppn", "2"])
         .run()
         .assert_ok(8);
-    let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
+    let outcome = job(scenario!("death.c"), &["-n", "3"]).arg("kill").run();
     outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::namespaces::{Hosts, ip};
-use testkit::{Job, Outcome, absent, has_library, patient, program};
+use testkit::{Job, Outcome, absent, has_library, patient, scenario};
 
 /// The limit of a job that fails.
 const SOON: Duration = Duration::from_secs(30);
@@ -46,7 +46,7 @@ fn across(hosts: &Hosts, list: &str) -> Job {
         "exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"",
         hosts.prefix()
     );
-    let program = program!("heap_size.c");
+    let program = scenario!("heap_size.c");
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
@@ -62,7 +62,7 @@ fn across(hosts: &Hosts, list: &str) -> Job {
 /// there are at least `least`.
 fn at_ports(hosts: &Hosts, n: usize, (first, last): (u16, u16), least: u32) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
-    let program = program!("ports.c");
+    let program = scenario!("ports.c");
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
@@ -212,7 +212,7 @@ fn libfabric_without_a_free_port_names_the_range() {
 }
 
 fn by_id(host: &str, variables: &[(&str, &str)]) -> Outcome {
-    let job = Job::direct(program!("by_id.c"))
+    let job = Job::direct(scenario!("by_id.c"))
         .arg(4)
         .arg("ok")
         .env("SHMEM_SYMMETRIC_SIZE", "16m");

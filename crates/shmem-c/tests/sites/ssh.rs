@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Job, Running, absent, patient, prefix, program};
+use testkit::{Job, Running, absent, patient, prefix, program, scenario};
 
 /// The maximum time until nothing is left of a job. The documented time is shorter.
 const WITHIN: Duration = Duration::from_secs(40);
@@ -134,7 +134,7 @@ impl SshHosts {
     /// Starts a job with a PE on each host, which does not end by itself, and waits until it runs.
     fn endless(&self, options: &[&str]) -> Running {
         let options = [&["-H", "h1,h2,h3,h4"], options].concat();
-        let mut running = self.job(&program!("endless.c"), &options).start();
+        let mut running = self.job(&scenario!("endless.c"), &options).start();
         running.wait_for(|lines| lines.contains(&"n_pes 4").then_some(()));
         running
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::namespaces::{Hosts, ip};
-use testkit::{Job, absent, needs_library, patient, program};
+use testkit::{Job, absent, needs_library, patient, scenario};
 
 /// The libraries that transports open at run time.
 const UCX: &str = "libucp.so.0";
@@ -22,7 +22,7 @@ fn tmpdir() -> &'static Path {
 
 /// Returns a job of two PEs that share no memory.
 fn job(variables: &[(&str, &str)]) -> Job {
-    let job = Job::new(program!("heap_size.c")).n(2).arg(1 << 20).arg(0);
+    let job = Job::new(scenario!("heap_size.c")).n(2).arg(1 << 20).arg(0);
     let job = job.env("SHMEM_ONNODE", "off");
     variables
         .iter()
@@ -110,7 +110,7 @@ fn with_a_variable_in_the_way_of_ucx() {
 /// Returns a job whose PEs are all on the first of these hosts and use its interface `w`.
 fn over_w(hosts: &Hosts) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
-    let program = program!("heap_size.c");
+    let program = scenario!("heap_size.c");
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
@@ -170,7 +170,7 @@ fn across(hosts: &Hosts) -> Job {
         "exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"",
         hosts.prefix()
     );
-    let program = program!("heap_size.c");
+    let program = scenario!("heap_size.c");
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
@@ -246,7 +246,7 @@ fn on_a_host_that_does_not_answer() {
         ("10.77.0.7", "No route to host"),
         ("10.77.0.2", "Connection refused"),
     ] {
-        let job = Job::new(program!("heap_size.c")).launcher_options(["-H", address]);
+        let job = Job::new(scenario!("heap_size.c")).launcher_options(["-H", address]);
         let outcome = job
             .wrap(["ip", "netns", "exec", &host])
             .timeout(patient(SOON))
@@ -262,7 +262,7 @@ fn on_a_host_that_does_not_answer() {
 
 /// Returns a job whose PEs have a limit, which is set by this shell command.
 fn limited(command: &str, n: usize) -> Job {
-    let program = program!("heap_size.c");
+    let program = scenario!("heap_size.c");
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(format!("{command}; exec \"$0\" \"$@\""));
@@ -387,7 +387,7 @@ fn in_a_control_group_with_too_little_memory() {
         assert!(first.contains(word), "{word}\n{outcome}");
     }
     // A heap that is larger than the memory takes only what the program touches.
-    let with_little = Job::new(program!("heap_size.c")).n(2).arg(1 << 20).arg(0);
+    let with_little = Job::new(scenario!("heap_size.c")).n(2).arg(1 << 20).arg(0);
     let job = with_little
         .env("SHMEM_SYMMETRIC_SIZE", "1g")
         .wrap(["sh", "-c", &enter, "sh"]);
@@ -411,7 +411,7 @@ fn as_processes_that_would_each_be_alone() {
             ["PE 1 of several", "PMIX_RANK is not set", "oshrun"],
         ),
     ] {
-        let job = Job::direct(program!("heap_size.c"))
+        let job = Job::direct(scenario!("heap_size.c"))
             .arg(0)
             .arg(0)
             .timeout(patient(SOON));

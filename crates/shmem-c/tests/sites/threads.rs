@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use testkit::{Job, needs_library, program};
+use testkit::{Job, needs_library, program, scenario};
 
 /// Settings in which all PEs share memory, none do, and some do.
 const SETTINGS: [(&str, &str); 3] = [
@@ -18,7 +18,7 @@ const SETTINGS: [(&str, &str); 3] = [
 fn every_thread_level() {
     for level in 0..4 {
         for (n, check) in [(1, "0"), (3, "0"), (3, "1")] {
-            let job = Job::new(program!("levels.c")).n(n).arg(level);
+            let job = Job::new(scenario!("levels.c")).n(n).arg(level);
             job.env("SHMEM_CHECK", check).run().assert_ok(n);
         }
     }
@@ -26,7 +26,7 @@ fn every_thread_level() {
 
 fn threads_without_private_contexts_need_no_number() {
     for check in ["0", "1"] {
-        Job::new(program!("gettid.c"))
+        Job::new(scenario!("gettid.c"))
             .n(2)
             .env("SHMEM_CHECK", check)
             .run()
@@ -39,7 +39,7 @@ fn a_pe_with_threads_among_pes_without() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-{n}"));
         // An earlier run may have left the file.
         let _ = std::fs::remove_file(&file);
-        Job::new(program!("mixed_levels.c"))
+        Job::new(scenario!("mixed_levels.c"))
             .n(n)
             .arg(file.display())
             .run()
@@ -70,14 +70,14 @@ fn the_stress_draws_anew() {
 
 fn contexts_and_teams_that_come_and_go_leave_nothing() {
     for (name, value) in SETTINGS {
-        Job::new(program!("growth.c"))
+        Job::new(scenario!("growth.c"))
             .n(2)
             .arg(1000)
             .env(name, value)
             .run()
             .assert_ok(2);
     }
-    Job::new(program!("growth.c"))
+    Job::new(scenario!("growth.c"))
         .n(4)
         .arg(10_000)
         .run()
@@ -90,7 +90,7 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
             .into_iter()
             .filter(|setting| n > 1 || setting.1 != "2")
         {
-            let job = Job::new(program!("growth.c"))
+            let job = Job::new(scenario!("growth.c"))
                 .n(n)
                 .arg(10_000)
                 .env(name, value);
@@ -99,7 +99,7 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
     }
     // transports.rs does this over libfabric, where fewer turns suffice.
     for n in [2, 4] {
-        let job = Job::new(program!("growth.c"))
+        let job = Job::new(scenario!("growth.c"))
             .n(n)
             .arg(10_000)
             .env("SHMEM_ONNODE", "off");
@@ -148,7 +148,7 @@ fn contexts_leave_the_environment_alone() {
         ("ofi", Some("libfabric.so.1")),
     ] {
         library.into_iter().for_each(needs_library);
-        let job = Job::new(program!("set_by_a_thread.c"))
+        let job = Job::new(scenario!("set_by_a_thread.c"))
             .n(2)
             .env("SHMEM_ONNODE", "off");
         job.env("SHMEM_TRANSPORT", transport).run().assert_ok(2);

@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
-use testkit::{Job, Outcome, compile, has_library, needs_library, prefix, program};
+use testkit::{Job, Outcome, compile, has_library, needs_library, prefix, program, scenario};
 
 /// The libraries that transports open at run time.
 const UCX: &str = "libucp.so.0";
@@ -15,7 +15,7 @@ const LIBFABRIC: &str = "libfabric.so.1";
 
 /// Returns a small job with these variables.
 fn job(n: usize, variables: &[(&str, &str)]) -> Job {
-    let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
+    let job = Job::new(scenario!("heap_size.c")).n(n).arg(1 << 20).arg(0);
     variables
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value))
@@ -50,7 +50,7 @@ fn differing(name: &str, variable: &str, variables: &[(&str, &str)]) -> Outcome 
         .n(3)
         .arg(for_pe_1(name, variable).display());
     let job = job
-        .arg(program!("heap_size.c").display())
+        .arg(scenario!("heap_size.c").display())
         .arg(1 << 20)
         .arg(0);
     variables
@@ -82,7 +82,7 @@ fn who_saw_what_is_said_when_pes_differ() {
 fn a_static_program_has_no_transport_that_opens_libraries() {
     let source = Path::new(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/tests/programs/heap_size.c"
+        "/tests/scenarios/heap_size.c"
     ));
     let program = compile(source, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-static"]);
     let run = |transport: &str| {
@@ -278,7 +278,7 @@ const NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
 fn hammered(variables: &[(&str, &str)]) {
     for (nodes, n) in NODES {
-        let job = Job::new(program!("hammer.c"))
+        let job = Job::new(scenario!("hammer.c"))
             .n(n)
             .env("SHMEM_VIRTUAL_NODES", nodes);
         variables
@@ -290,7 +290,7 @@ fn hammered(variables: &[(&str, &str)]) {
 }
 
 fn atomics_compose_on_one_node_and_over_tcp() {
-    Job::new(program!("hammer.c")).n(4).run().assert_ok(4);
+    Job::new(scenario!("hammer.c")).n(4).run().assert_ok(4);
     hammered(&[("SHMEM_TRANSPORT", "tcp")]);
 }
 
@@ -317,7 +317,7 @@ fn contexts_and_teams_over_libfabric_leave_nothing() {
             ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"),
             nodes,
         ];
-        let job = Job::new(program!("growth.c")).n(4).arg(2000);
+        let job = Job::new(scenario!("growth.c")).n(4).arg(2000);
         let job = network
             .into_iter()
             .fold(job, |job, (name, value)| job.env(name, value));
@@ -333,7 +333,7 @@ fn atomics_of_the_network_are_the_nodes_too() {
     ];
     for (transport, _, (name, value)) in networks.into_iter().filter(|n| has_library(n.1)) {
         for (nodes, n) in NODES {
-            let job = Job::new(program!("hammer.c"))
+            let job = Job::new(scenario!("hammer.c"))
                 .n(n)
                 .env("SHMEM_VIRTUAL_NODES", nodes);
             let job = job
@@ -367,7 +367,7 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
     ];
     for (transport, library, way, signal, code) in DEATHS {
         if transport == "tcp" || has_library(library) {
-            let job = Job::new(program!("death.c")).n(4).arg(way);
+            let job = Job::new(scenario!("death.c")).n(4).arg(way);
             let job = forced(transport)
                 .iter()
                 .fold(job, |job, (name, value)| job.env(name, value));
@@ -387,7 +387,7 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
 /// A process whose own threads have ended does not stay alive because of threads of a transport or
 /// of its library, and a process whose own threads run does not end.
 fn a_process_ends_with_its_own_last_thread() {
-    let job = |how: &str| Job::new(program!("first_thread.c")).n(3).arg(how);
+    let job = |how: &str| Job::new(scenario!("first_thread.c")).n(3).arg(how);
     let mut ways = vec![vec![]];
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
         if transport == "tcp" || has_library(library) {
@@ -411,7 +411,7 @@ fn a_process_ends_with_its_own_last_thread() {
 /// machines must not reach its sockets.
 fn a_job_on_one_machine_listens_on_loopback_alone() {
     let listeners = |variables: &[(&str, &str)]| {
-        let job = Job::new(program!("listeners.c")).n(3);
+        let job = Job::new(scenario!("listeners.c")).n(3);
         let outcome = variables
             .iter()
             .fold(job, |job, (name, value)| job.env(name, value))
@@ -447,7 +447,7 @@ fn files_of_a_killed_process_do_not_matter() {
     let script = "file=/dev/shm/$$:$(id -u):0; echo left $file; : > $file; exec \"$@\"";
     let job = Job::new("/bin/sh").n(2).arg("-c").arg(script).arg("sh");
     let job = job
-        .arg(program!("heap_size.c").display())
+        .arg(scenario!("heap_size.c").display())
         .arg(1 << 20)
         .arg(0);
     let [off, transport] = forced("ofi");
@@ -476,7 +476,7 @@ fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
             continue;
         }
         for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
-            let job = Job::new(program!("order_spin.c"))
+            let job = Job::new(scenario!("order_spin.c"))
                 .n(n)
                 .arg(rounds)
                 .timeout(limit);
@@ -489,7 +489,7 @@ fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
 }
 
 fn no_flag_overtakes_its_data() {
-    Job::new(program!("order_spin.c"))
+    Job::new(scenario!("order_spin.c"))
         .n(3)
         .arg(72)
         .run()
@@ -499,12 +499,12 @@ fn no_flag_overtakes_its_data() {
 
 fn words_arrive_as_a_whole() {
     let job = |transport| {
-        let job = Job::new(program!("words.c")).n(2);
+        let job = Job::new(scenario!("words.c")).n(2);
         forced(transport)
             .iter()
             .fold(job, |job, (name, value)| job.env(name, value))
     };
-    Job::new(program!("words.c")).n(2).run().assert_ok(2);
+    Job::new(scenario!("words.c")).n(2).run().assert_ok(2);
     job("tcp").run().assert_ok(2);
 }
 
@@ -593,7 +593,7 @@ fn a_pe_with_too_few_descriptors_says_so() {
 fn more_contexts_than_endpoints() {
     let with = |transport: &str, setting: (&str, &str), limit: &str| {
         let script = format!("{limit}; exec \"$@\"");
-        let job = Job::new(program!("many_contexts.c", "-pthread")).n(4);
+        let job = Job::new(scenario!("many_contexts.c", "-pthread")).n(4);
         let job = job
             .wrap(["sh", "-c", &script, "sh"])
             .env(setting.0, setting.1);
@@ -618,7 +618,7 @@ fn more_contexts_than_endpoints() {
 /// The job ends even if a library's operations on such a PE would wait for ever.
 fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
     let with = |transport: &str| {
-        let job = Job::new(program!("no_descriptors.c")).n(6);
+        let job = Job::new(scenario!("no_descriptors.c")).n(6);
         forced(transport)
             .iter()
             .fold(job, |job, (name, value)| job.env(name, value))

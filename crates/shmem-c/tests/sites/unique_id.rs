@@ -8,13 +8,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::namespaces::Hosts;
-use testkit::{Job, Outcome, absent, has_library, patient, prefix, program};
+use testkit::{Job, Outcome, absent, has_library, patient, prefix, program, scenario};
 
 /// The limit of a job that fails.
 const SOON: Duration = Duration::from_secs(30);
 
 fn by_id() -> PathBuf {
-    program!("by_id.c")
+    scenario!("by_id.c")
 }
 
 /// Returns a job of `by_id.c` with `n` PEs in which `how` happens.
@@ -384,7 +384,7 @@ fn from_python() {
 }
 
 fn from_fortran() {
-    Job::direct(program!("fortran_by_id.f90"))
+    Job::direct(scenario!("fortran_by_id.f90"))
         .run()
         .assert_ok(1);
 }

@@ -21,6 +21,10 @@ use guard::GUARD;
 use marks::Marks;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+// The layout of dlmalloc's chunks, whose heads `intact` checks and whose sizes `largest_free`
+// computes. dlmalloc does not export it; the tests compare what it implies with real allocations.
 
 /// The number of bytes from the start of a chunk of dlmalloc to the memory that it hands out. The
 /// first 8 of them belong to the previous chunk while that is in use.
@@ -48,6 +52,14 @@ pub struct Allocator {
     max_alignment: usize,
     blocks: BlockList,
     guards: Option<Guards>,
+}
+
+/// The numbers of bytes that a chunk has for guards; 0 without guards.
+struct GuardSizes {
+    /// In front of the block.
+    front: usize,
+    /// Behind the block.
+    tail: usize,
 }
 
 /// The guards of an allocator.
@@ -97,9 +109,11 @@ pub struct Overwritten {
 /// Describes the overwritten bytes.
 impl fmt::Display for Overwritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (block, first) = (&self.block, *self.bytes.start());
+        let block = &self.block;
+        let first = *self.bytes.start();
         let nbytes = self.bytes.end() - first + 1;
         write!(f, "{nbytes} bytes at {first:#x} were overwritten, ")?;
+
         match first.checked_sub(block.end()) {
             Some(0) => write!(f, "at the end of {block}"),
             Some(by) => write!(f, "{by} bytes past the end of {block}"),
@@ -124,15 +138,14 @@ impl Allocator {
         let heap = Dlmalloc::new_with_allocator(SingleRange {
             base,
             nbytes,
-            taken: false.into(),
+            taken: AtomicBool::new(false),
         });
-        let blocks = BlockList::default();
         Allocator {
             heap,
             base,
             nbytes,
             max_alignment,
-            blocks,
+            blocks: BlockList::default(),
             guards: None,
         }
     }
@@ -157,20 +170,23 @@ impl Allocator {
         if nbytes > self.nbytes || alignment > self.max_alignment || !alignment.is_power_of_two() {
             return None;
         }
+
         let alignment = alignment.max(16);
-        let (front, tail) = self.guard_sizes(alignment);
-        let whole = front + nbytes + tail;
+        let guards = self.guard_sizes(alignment);
+        let whole = guards.front + nbytes + guards.tail;
         // SAFETY: the heap is valid by the contract of `new`, the alignment is a power of two.
         let base = self.unreported(|heap| unsafe { heap.c_memalign(alignment, whole) });
         if base.is_null() {
             return None;
         }
-        let start = base.wrapping_add(front);
+
+        let start = base.wrapping_add(guards.front);
+        // A request that fails gets no number: it fails on every PE, so the numbers stay equal.
         let number = self.blocks.next_number();
         self.record(Block {
             start,
             nbytes,
-            front,
+            front: guards.front,
             number,
             allocated_by: routine,
         });
@@ -180,17 +196,18 @@ impl Allocator {
     /// Records a block that was just allocated, and writes its guards.
     fn record(&mut self, block: Block) {
         if let Some(Guards { marks, .. }) = &self.guards {
-            let end = block.start.wrapping_add(block.nbytes);
-            marks.forbid(
-                block.start.wrapping_sub(GUARD),
-                GUARD + block.nbytes + GUARD,
-            );
+            let before = block.start.wrapping_sub(GUARD);
+            let after = block.start.wrapping_add(block.nbytes);
+
+            // The guards, too: only the first bytes of a large heap were forbidden with it.
+            marks.forbid(before, GUARD + block.nbytes + GUARD);
             marks.permit(block.start, block.nbytes);
+
             marks.unreported(|| {
-                // SAFETY: the bytes before the block belong to it.
-                unsafe { guard::write(block.start.wrapping_sub(GUARD)) };
-                // SAFETY: the bytes behind the block belong to it.
-                unsafe { guard::write(end) };
+                // SAFETY: `guard_sizes` has made room for a guard in front of the block.
+                unsafe { guard::write(before) };
+                // SAFETY: `guard_sizes` has made room for a guard behind the block.
+                unsafe { guard::write(after) };
             });
         }
         self.blocks.insert(block);
@@ -205,30 +222,39 @@ impl Allocator {
     /// room. A block that is up to 32 bytes larger may fit, too: dlmalloc does not tell the exact
     /// sizes of its chunks.
     pub fn largest_free(&self) -> usize {
-        let (front, tail) = self.guard_sizes(16);
-        let memory = |block: &Block| block.start.addr() - block.front;
-        let chunk_end = |block: &Block| {
-            let whole = block.front + block.nbytes + tail;
+        let guards = self.guard_sizes(16);
+
+        // The gaps between chunks in use. Every chunk is taken to be as large as it can be, so the
+        // gap behind it may be larger than computed, but never smaller.
+        let mut largest_gap = 0;
+        let mut gap_start = self.base.addr();
+        for block in self.blocks.from(0) {
+            let chunk_start = block.start.addr() - block.front - CHUNK_HEAD;
+            largest_gap = largest_gap.max(chunk_start.saturating_sub(gap_start));
+
+            let whole = block.front + block.nbytes + guards.tail;
             let chunk = (whole + CHUNK_OVERHEAD).next_multiple_of(CHUNK_UNIT) + CHUNK_SPARE;
-            memory(block) - CHUNK_HEAD + chunk
-        };
-        let starts = [self.base.addr()]
-            .into_iter()
-            .chain(self.blocks.from(0).map(chunk_end));
-        let before_blocks = self.blocks.from(0).map(|block| memory(block) - CHUNK_HEAD);
-        let ends = before_blocks.chain([(self.base.addr() + self.nbytes).saturating_sub(END)]);
-        let gaps = starts
-            .zip(ends)
-            .map(|(start, end)| end.saturating_sub(start));
-        let chunk = gaps.max().unwrap_or(0) / CHUNK_UNIT * CHUNK_UNIT;
-        chunk.saturating_sub(CHUNK_OVERHEAD + front + tail)
+            gap_start = chunk_start + chunk;
+        }
+
+        let end = (self.base.addr() + self.nbytes).saturating_sub(END);
+        largest_gap = largest_gap.max(end.saturating_sub(gap_start));
+
+        let chunk = largest_gap / CHUNK_UNIT * CHUNK_UNIT;
+        chunk.saturating_sub(CHUNK_OVERHEAD + guards.front + guards.tail)
     }
 
-    /// Returns the number of bytes before and behind a block of this alignment that are for guards.
-    fn guard_sizes(&self, alignment: usize) -> (usize, usize) {
-        self.guards
-            .as_ref()
-            .map_or((0, 0), |_| (GUARD.max(alignment), GUARD))
+    fn guard_sizes(&self, alignment: usize) -> GuardSizes {
+        if self.guards.is_none() {
+            return GuardSizes { front: 0, tail: 0 };
+        }
+
+        // The block begins behind the front guard, so only a multiple of the alignment keeps the
+        // block aligned. Alignments are powers of two, as is `GUARD`.
+        GuardSizes {
+            front: GUARD.max(alignment),
+            tail: GUARD,
+        }
     }
 
     /// Returns the kind of an address of the heap.
@@ -274,12 +300,16 @@ impl Allocator {
         if nbytes > self.nbytes {
             return Ok(None);
         }
-        let tail = if self.guards.is_some() { GUARD } else { 0 };
-        let (base, whole) = (old.start.wrapping_sub(old.front), old.front + nbytes + tail);
+
+        let base = old.start.wrapping_sub(old.front);
+        let whole = old.front + nbytes + self.guard_sizes(CHUNK_UNIT).tail;
+
+        // dlmalloc copies the block with its guards by memcpy, which AddressSanitizer replaces by a
+        // function that checks each byte.
         let copies_are_seen = self
             .guards
             .as_ref()
-            .is_some_and(|it| it.marks.copies_are_seen());
+            .is_some_and(|guards| guards.marks.copies_are_seen());
         if copies_are_seen {
             self.each_gap(Marks::unpoison);
         }
@@ -291,7 +321,9 @@ impl Allocator {
         if moved.is_null() {
             return Ok(None);
         }
+
         self.remove(&old, routine);
+        // The number stays: on every PE it is the same block, wherever it lies now.
         let start = moved.wrapping_add(old.front);
         self.record(Block {
             start,
@@ -322,30 +354,33 @@ impl Allocator {
             .blocks
             .at(start.addr())
             .ok_or(Unusable::NotABlockStart)?;
-        let (_, tail) = self.guard_sizes(CHUNK_UNIT);
         let memory = block.start.wrapping_sub(block.front);
+        let tail = self.guard_sizes(CHUNK_UNIT).tail;
         let needed = (block.front + block.nbytes + tail + CHUNK_OVERHEAD)
             .next_multiple_of(CHUNK_UNIT)
             .max(SMALLEST_CHUNK);
+
         let head = self.chunk_head(memory.wrapping_sub(CHUNK_OVERHEAD));
-        let is_intact = (needed..=needed + CHUNK_SPARE).contains(&head.nbytes) && head.is_used && {
-            let next = memory.wrapping_add(head.nbytes);
-            let next_head = self.chunk_head(next.wrapping_sub(CHUNK_OVERHEAD));
-            let end = self.base.addr() + self.nbytes;
-            next_head.is_previous_used && next_head.nbytes <= end.saturating_sub(next.addr())
-        };
-        match is_intact {
-            true => Ok(block.clone()),
-            false => Err(Unusable::Damaged(block.clone())),
+        if !head.is_used || !(needed..=needed + CHUNK_SPARE).contains(&head.nbytes) {
+            return Err(Unusable::Damaged(block.clone()));
         }
+
+        // Read only now: with a wrong size the next head could be outside the heap.
+        let next = memory.wrapping_add(head.nbytes);
+        let next_head = self.chunk_head(next.wrapping_sub(CHUNK_OVERHEAD));
+        let end = self.base.addr() + self.nbytes;
+        if !next_head.is_previous_used || next_head.nbytes > end.saturating_sub(next.addr()) {
+            return Err(Unusable::Damaged(block.clone()));
+        }
+
+        Ok(block.clone())
     }
 
-    /// Reads the head of a chunk of dlmalloc.
-    fn chunk_head(&self, at: *mut u8) -> ChunkHead {
+    fn chunk_head(&self, head: *mut u8) -> ChunkHead {
         let read = || {
             // SAFETY: an aligned word of the heap, which the allocator has for itself. A program
             // that writes beyond its block may change it at any time.
-            unsafe { at.cast::<usize>().read_volatile() }
+            unsafe { head.cast::<usize>().read_volatile() }
         };
         let word = match &self.guards {
             Some(guards) => guards.marks.unreported(read),
@@ -378,30 +413,33 @@ impl Allocator {
     /// `None` also if the allocator has no guards.
     pub fn overwritten(&mut self, n: usize) -> Option<Overwritten> {
         let next = self.guards.as_ref()?.next;
-        let mut some = self.blocks.from(next).chain(self.blocks.from(0));
+        let mut round = self.blocks.from(next).chain(self.blocks.from(0));
+
+        // No block twice: the round of a heap with few blocks would begin again.
         let n = n.min(self.blocks.len());
-        let found = some
+        let found = round
             .clone()
             .take(n)
             .find_map(|block| self.overwritten_guard(block));
-        let next = some.nth(n).map_or(0, |block| block.start.addr());
+
+        let next = round.nth(n).map_or(0, |block| block.start.addr());
         self.guards.as_mut()?.next = next;
         found
     }
 
     fn overwritten_guard(&self, block: &Block) -> Option<Overwritten> {
         let Guards { marks, .. } = self.guards.as_ref()?;
-        let (before, after) = (
-            block.start.wrapping_sub(GUARD),
-            block.start.wrapping_add(block.nbytes),
-        );
-        let damaged = marks.unreported(|| {
-            // SAFETY: the bytes behind the block belong to it.
-            let after = unsafe { guard::overwritten(after) };
-            // SAFETY: the bytes before the block belong to it.
-            after.or_else(|| unsafe { guard::overwritten(before) })
-        });
-        damaged.map(|bytes| Overwritten {
+        let before = block.start.wrapping_sub(GUARD);
+        let after = block.start.wrapping_add(block.nbytes);
+
+        let bytes = marks.unreported(|| {
+            // Most faults write beyond the end, so the guard there is reported if both are damaged.
+            // SAFETY: the allocator has written this guard when it recorded the block.
+            let behind = unsafe { guard::overwritten(after) };
+            // SAFETY: as the other guard.
+            behind.or_else(|| unsafe { guard::overwritten(before) })
+        })?;
+        Some(Overwritten {
             block: block.clone(),
             bytes,
         })
@@ -442,7 +480,7 @@ impl Drop for Allocator {
 struct SingleRange {
     base: *mut u8,
     nbytes: usize,
-    taken: std::sync::atomic::AtomicBool,
+    taken: AtomicBool,
 }
 
 // SAFETY: the pointer is only passed on; the range belongs to the allocator alone by its contract.
@@ -452,7 +490,8 @@ unsafe impl Send for SingleRange {}
 // is taken back, and `allocates_zeros` returns false, so its contents may be anything.
 unsafe impl dlmalloc::Allocator for SingleRange {
     fn alloc(&self, nbytes: usize) -> (*mut u8, usize, u32) {
-        let taken = self.taken.swap(true, std::sync::atomic::Ordering::Relaxed);
+        // Relaxed: the allocator is used by one thread at a time.
+        let taken = self.taken.swap(true, Ordering::Relaxed);
         if taken || nbytes > self.nbytes {
             return (std::ptr::null_mut(), 0, 0);
         }

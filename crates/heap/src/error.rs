@@ -39,20 +39,26 @@ impl Error {
     pub fn remedy(&self) -> String {
         match self {
             Error::Misplaced(_) => "start all PEs with the same installation".to_owned(),
-            Error::FileSize { needed, .. } => format!(
-                "raise the limit with `ulimit -f {}` or `ulimit -f unlimited`, or reduce SHMEM_SYMMETRIC_SIZE",
-                needed.div_ceil(1024)
-            ),
+            Error::FileSize { needed, .. } => {
+                // The shell counts in KiB.
+                let limit = needed.div_ceil(1024);
+                format!(
+                    "raise the limit with `ulimit -f {limit}` or `ulimit -f unlimited`, or reduce \
+                     SHMEM_SYMMETRIC_SIZE"
+                )
+            }
             Error::Refused(_, Errno::NOMEM) if getrlimit(Resource::As).current.is_some() => {
-                "raise the limit of addresses with `ulimit -v`, or reduce SHMEM_SYMMETRIC_SIZE".to_owned()
+                "raise the limit of addresses with `ulimit -v`, or reduce SHMEM_SYMMETRIC_SIZE"
+                    .to_owned()
             }
             Error::TooLarge | Error::Refused(_, Errno::NOMEM | Errno::NOSPC | Errno::FBIG) => {
                 "reduce SHMEM_SYMMETRIC_SIZE".to_owned()
             }
             Error::Refused(_, Errno::MFILE | Errno::NFILE) => "raise `ulimit -n`".to_owned(),
             Error::Refused(..) => {
-                "the size is not the reason: the kernel lacks the call, or a container or sandbox refuses it; permit memfd_create in \
-                 its filter of system calls, or update its runtime"
+                "the size is not the reason: the kernel lacks the call, or a container or sandbox \
+                 refuses it; permit memfd_create in its filter of system calls, or update its \
+                 runtime"
                     .to_owned()
             }
         }

@@ -67,7 +67,8 @@ pub enum NotHuge {
 /// Returns the part of a range of addresses that consists of whole huge pages. If there are none,
 /// returns an empty range at its end.
 pub fn whole(range: &Range<usize>) -> Range<usize> {
-    let (first, end) = (range.start.next_multiple_of(HUGE), range.end / HUGE * HUGE);
+    let first = range.start.next_multiple_of(HUGE);
+    let end = range.end / HUGE * HUGE;
     if first < end {
         first..end
     } else {
@@ -83,6 +84,7 @@ pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     let began = Instant::now();
     // If this is allowed, touching a page makes a huge one; otherwise it changes nothing.
     let _ = advise(range.clone(), libc::MADV_HUGEPAGE);
+
     let mut nbytes = 0;
     for start in range.clone().step_by(AT_A_TIME) {
         let part = start..range.end.min(start + AT_A_TIME);
@@ -93,6 +95,9 @@ pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
             };
         }
         nbytes += part.len();
+
+        // The limit counts for the pages so far together, so that a slow part among fast ones does
+        // not end the collapse.
         if nbytes < range.len() && began.elapsed() > GRACE + limit * (nbytes / HUGE) as u32 {
             return Collapsed {
                 nbytes,
@@ -120,10 +125,11 @@ pub fn forbid(range: Range<usize>) {
 fn advise(range: Range<usize>, advice: libc::c_int) -> Result<(), Errno> {
     let start = std::ptr::without_provenance_mut(range.start);
     // SAFETY: the advice of this file changes no contents, whatever is mapped in the range.
-    match unsafe { libc::madvise(start, range.len(), advice) } {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    if unsafe { libc::madvise(start, range.len(), advice) } != 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
     }
+    Ok(())
 }
 
 #[cfg(test)]

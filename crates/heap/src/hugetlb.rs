@@ -35,12 +35,12 @@ impl ReservedPages {
         let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
         let nbytes = of_heap.checked_mul(n_local as usize).ok_or(Errno::NOMEM)?;
         // Above this limit the kernel would end the process by a signal.
-        if getrlimit(Resource::Fsize)
-            .current
-            .is_some_and(|limit| limit < nbytes as u64)
+        if let Some(limit) = getrlimit(Resource::Fsize).current
+            && limit < nbytes as u64
         {
             return Err(Errno::FBIG);
         }
+
         let of_this_size = match layout.page() {
             PageSize::Mib2 => MemfdFlags::HUGE_2MB,
             PageSize::Gib1 => MemfdFlags::HUGE_1GB,
@@ -49,12 +49,16 @@ impl ReservedPages {
         let file = rustix::fs::memfd_create("rushmem", flags | of_this_size)?;
         rustix::fs::ftruncate(&file, nbytes as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
-        let (start, protection) = (std::ptr::null_mut(), ProtFlags::READ | ProtFlags::WRITE);
+
+        // The kernel reserves the pages when they are mapped, without touching them. They stay
+        // reserved for the file, so the mapping itself is not needed.
+        let anywhere = std::ptr::null_mut();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new range at an address of the kernel's choice.
-        let start = unsafe { mmap(start, nbytes, protection, MapFlags::SHARED, &file, 0) }?;
-        // The pages stay reserved for the file.
+        let start = unsafe { mmap(anywhere, nbytes, protection, MapFlags::SHARED, &file, 0) }?;
         // SAFETY: exactly the range that was mapped.
         unsafe { munmap(start, nbytes) }?;
+
         Ok(ReservedPages { file, of_heap })
     }
 
@@ -74,11 +78,13 @@ impl ReservedPages {
     pub fn open(layout: &Layout, (pid, number, inode): ReservedAt) -> Result<ReservedPages, Errno> {
         let path = format!("/proc/{pid}/fd/{number}");
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
-        match rustix::fs::fstat(&file)?.st_ino == inode {
-            true => Ok(ReservedPages { file, of_heap }),
-            false => Err(Errno::STALE),
+        // In another PID namespace the number may be that of another process.
+        if rustix::fs::fstat(&file)?.st_ino != inode {
+            return Err(Errno::STALE);
         }
+
+        let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
+        Ok(ReservedPages { file, of_heap })
     }
 
     /// Maps the pages of the heap of the node's PE number `local` at `start`, and replaces what is
@@ -91,11 +97,10 @@ impl ReservedPages {
     /// The range is the caller's, and nobody uses it.
     pub(crate) unsafe fn map(&self, start: *mut c_void, local: u32) -> Result<(), Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let (flags, at) = (
-            MapFlags::SHARED | MapFlags::FIXED,
-            u64::from(local) * self.of_heap as u64,
-        );
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        let offset = u64::from(local) * self.of_heap as u64;
         // SAFETY: by contract the range is the caller's and may be replaced.
-        unsafe { mmap(start, self.of_heap, protection, flags, &self.file, at) }.map(drop)
+        unsafe { mmap(start, self.of_heap, protection, flags, &self.file, offset) }?;
+        Ok(())
     }
 }

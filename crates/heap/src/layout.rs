@@ -36,13 +36,18 @@ impl Layout {
                 .checked_add(ALLOCATOR_OVERHEAD)?
                 .checked_next_multiple_of(PAGE)?,
         };
+
+        // An unused page separates the parts. The internal area begins at a page of the heap's size,
+        // so that all of the heap's last page can be mapped from another file.
         let internal_offset = heap_bytes
             .checked_add(PAGE)?
             .checked_next_multiple_of(page.nbytes())?;
         let internal_bytes = internal_bytes.checked_next_multiple_of(PAGE)?;
+
         let stride = internal_offset
             .checked_add(internal_bytes)?
             .checked_next_power_of_two()?;
+
         Some(Layout {
             page,
             heap_bytes,

@@ -27,6 +27,6 @@ pub use allocator::{AddressKind, Allocator, Misplaced, Overwritten, Unusable};
 pub use error::Error;
 pub use hugetlb::{ReservedAt, ReservedPages};
 pub use layout::Layout;
-pub use node::NodeMemory;
+pub use node::{NodeMapping, NodeMemory};
 pub use reservation::Reservation;
 pub use statics::Statics;

@@ -9,7 +9,7 @@ use crate::mapping::{Mapping, omit_from_core_files};
 use crate::numa;
 use crate::published::PublishedBytes;
 use crate::reservation::Reservation;
-use crate::statics::{PeerStatics, Statics, Views};
+use crate::statics::{NodeFile, PeerStatics, Statics, Views};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -42,13 +42,31 @@ unsafe impl Send for NodeMemory {}
 // access the published bytes, which an atomic word and the contract of `publish` synchronize.
 unsafe impl Sync for NodeMemory {}
 
+/// What the memory of a node is mapped from.
+pub struct NodeMapping<'a> {
+    /// The memfd that all PEs of the node inherited. Without one this process makes its own.
+    pub memory: Option<OwnedFd>,
+    /// The layout of each slice.
+    pub layout: Layout,
+    /// The number of PEs of the node.
+    pub n_local: u32,
+    /// The number of this PE among them.
+    pub local: u32,
+    /// Addresses for the slices; `None` for addresses of the kernel's choice.
+    pub reserved: Option<Reservation>,
+    /// The pages of which the heaps consist, if they are in a file of their own.
+    pub pages: Option<&'a ReservedPages>,
+    /// The number of bytes that the first PE can publish.
+    pub published_bytes: usize,
+    /// The static data of the program.
+    pub statics: &'a Statics,
+    /// The location of the static data of each PE, as that PE reports it; `None` if they are not in
+    /// shared memory.
+    pub peers: &'a [Option<PeerStatics>],
+}
+
 impl NodeMemory {
-    /// Maps the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
-    /// memfd that all PEs of the node inherited; without one this process makes its own. The first
-    /// PE can publish `published_bytes`. `peers` has, for each PE, the location of its `statics` as
-    /// that PE reports it, or `None` if they are not in shared memory. The slices are mapped at the
-    /// `reserved` addresses or, if there are none, at addresses of the kernel's choice. If there
-    /// are reserved `pages`, the heaps consist of them.
+    /// Maps the memory of a node into one of its PEs.
     ///
     /// # Errors
     /// When the sizes are too large, the kernel refuses, or a PE's static data cannot be at the
@@ -56,64 +74,58 @@ impl NodeMemory {
     ///
     /// # Panics
     /// When `local` is not below `n_local`, or the reservation is one for other slices.
-    pub fn map(
-        memory: Option<OwnedFd>,
-        layout: Layout,
-        (n_local, local): (u32, u32),
-        reserved: Option<Reservation>,
-        pages: Option<&ReservedPages>,
-        published_bytes: usize,
-        (statics, peers): (&Statics, &[Option<PeerStatics>]),
-    ) -> Result<NodeMemory, Error> {
+    pub fn map(mapping: NodeMapping<'_>) -> Result<NodeMemory, Error> {
+        let NodeMapping {
+            layout,
+            n_local,
+            local,
+            pages,
+            published_bytes,
+            ..
+        } = mapping;
         assert!(local < n_local, "PE {local} of {n_local} on a node");
+
         let slices_bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
         let bytes = PublishedBytes::range_bytes(published_bytes)
             .and_then(|range| slices_bytes.checked_add(range))
             .filter(|&bytes| bytes as u64 <= STATICS_AT)
             .ok_or(Error::TooLarge)?;
-        let memory = match memory {
-            Some(memory) => memory,
+
+        let memory = match mapping.memory {
+            Some(inherited) => inherited,
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
-        // All PEs of the node request the same size, so the first one sets it. If static data are
-        // stored behind the slices already, the file is larger.
-        let size = fstat(&memory)
-            .map_err(|e| Error::Refused("looking at shared memory", e))?
-            .st_size;
-        if (size as u64) < bytes as u64 {
-            // Above this limit the kernel would end the process by SIGXFSZ, without a message.
-            let needed = bytes as u64;
-            if let Some(limit) = getrlimit(Resource::Fsize)
-                .current
-                .filter(|&limit| limit < needed)
-            {
-                return Err(Error::FileSize { needed, limit });
-            }
-            ftruncate(&memory, bytes as u64)
-                .map_err(|e| Error::Refused("sizing shared memory", e))?;
-        }
+        let file_bytes = grow(&memory, bytes as u64)?;
+        // From here on no PE can make the file shorter, so no access ends a PE by SIGBUS.
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(|e| Error::Refused("sealing shared memory", e))?;
-        let range = match reserved {
+
+        let range = match mapping.reserved {
             Some(reservation) => reservation.into_range(),
             None => anywhere(slices_bytes, layout.stride())?,
         };
         let base = map_aligned(&memory, slices_bytes, layout.stride(), &range)?;
-        for (pages, local) in pages
-            .into_iter()
-            .flat_map(|pages| (0..n_local).map(move |i| (pages, i)))
-        {
-            let heap = base.as_ptr().wrapping_add(local as usize * layout.stride());
-            // SAFETY: the range of a heap in the slices that were just mapped; no address in it was
-            // passed on yet.
-            unsafe { pages.map(heap.cast(), local) }.map_err(|e| Error::Refused(WHAT, e))?;
+        if let Some(pages) = pages {
+            for local in 0..n_local {
+                let heap = base.as_ptr().wrapping_add(local as usize * layout.stride());
+                // SAFETY: the range of a heap in the slices that were just mapped; no address in it
+                // was passed on yet.
+                unsafe { pages.map(heap.cast(), local) }
+                    .map_err(|e| Error::Refused(MAPPING_SLICES, e))?;
+            }
         }
         omit_from_core_files(base.as_ptr().cast(), slices_bytes);
-        let size = (size as u64).max(bytes as u64);
-        let statics = Views::map((memory.as_fd(), size), statics, peers, local)?;
-        let behind = slices_bytes as u64;
-        let published = PublishedBytes::map(memory.as_fd(), behind, published_bytes, local == 0)?;
+
+        let node_file = NodeFile {
+            memory: memory.as_fd(),
+            nbytes: file_bytes,
+        };
+        let statics = Views::map(node_file, mapping.statics, mapping.peers, local)?;
+
+        let behind_slices = slices_bytes as u64;
+        let published =
+            PublishedBytes::map(memory.as_fd(), behind_slices, published_bytes, local == 0)?;
         Ok(NodeMemory {
             _slices: range,
             base,
@@ -199,11 +211,15 @@ impl NodeMemory {
         if self.has_reserved_pages && from_slice < self.layout.heap_bytes() {
             return None;
         }
+        if from_slice >= self.layout.stride() {
+            return None;
+        }
+
         let before = self.local as usize * self.layout.stride();
-        (from_slice < self.layout.stride()).then_some((before + from_slice) as u64)
+        Some((before + from_slice) as u64)
     }
 
-    /// Returns how many PEs the node has.
+    /// Returns the number of PEs of the node.
     pub fn n_local(&self) -> u32 {
         self.n_local
     }
@@ -231,13 +247,39 @@ impl NodeMemory {
 }
 
 /// The name of the operation in errors of a kernel that refuses to map slices.
-const WHAT: &str = "mapping shared memory";
+const MAPPING_SLICES: &str = "mapping shared memory";
+
+/// Makes the node's file at least `nbytes` long. Returns its size in bytes.
+///
+/// All PEs of the node request the same size, so the first one sets it. If static data are stored
+/// behind the slices already, the file is larger, and stays so.
+fn grow(memory: &OwnedFd, nbytes: u64) -> Result<u64, Error> {
+    let size = fstat(memory)
+        .map_err(|e| Error::Refused("looking at shared memory", e))?
+        .st_size as u64;
+    if size >= nbytes {
+        return Ok(size);
+    }
+
+    // Above this limit the kernel would end the process by SIGXFSZ, without a message.
+    if let Some(limit) = getrlimit(Resource::Fsize).current
+        && limit < nbytes
+    {
+        return Err(Error::FileSize {
+            needed: nbytes,
+            limit,
+        });
+    }
+
+    ftruncate(memory, nbytes).map_err(|e| Error::Refused("sizing shared memory", e))?;
+    Ok(nbytes)
+}
 
 /// Reserves a range, at an address of the kernel's choice, that has room for `nbytes` bytes from a
 /// multiple of `alignment` on.
 fn anywhere(nbytes: usize, alignment: usize) -> Result<Mapping, Error> {
     let nbytes = nbytes.checked_add(alignment).ok_or(Error::TooLarge)?;
-    Mapping::new(nbytes, ProtFlags::empty()).map_err(|e| Error::Refused(WHAT, e))
+    Mapping::new(nbytes, ProtFlags::empty()).map_err(|e| Error::Refused(MAPPING_SLICES, e))
 }
 
 /// Maps `memory` at the first multiple of `alignment`, a power of two, in a range that is reserved
@@ -257,7 +299,9 @@ fn map_aligned(
         padding + nbytes <= reserved.nbytes(),
         "{nbytes} bytes in {reserved:?}"
     );
+
     let base = start.wrapping_byte_add(padding);
+
     // SAFETY: `base` to `base + nbytes` lies in `reserved`, as just checked, a range without
     // access, which is replaced.
     let mapped = unsafe {
@@ -270,8 +314,8 @@ fn map_aligned(
             0,
         )
     }
-    .map_err(|e| Error::Refused(WHAT, e))?;
-    NonNull::new(mapped.cast()).ok_or(Error::Refused(WHAT, Errno::NOMEM))
+    .map_err(|e| Error::Refused(MAPPING_SLICES, e))?;
+    NonNull::new(mapped.cast()).ok_or(Error::Refused(MAPPING_SLICES, Errno::NOMEM))
 }
 
 #[cfg(test)]
@@ -287,16 +331,23 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::time::Duration;
 
-    fn map(fd: Option<OwnedFd>, layout: Layout, n: u32, local: u32) -> Result<NodeMemory, Error> {
-        NodeMemory::map(
-            fd,
+    fn map(
+        memory: Option<OwnedFd>,
+        layout: Layout,
+        n_local: u32,
+        local: u32,
+    ) -> Result<NodeMemory, Error> {
+        NodeMemory::map(NodeMapping {
+            memory,
             layout,
-            (n, local),
-            None,
-            None,
-            100,
-            (&Statics::of_program(), &[]),
-        )
+            n_local,
+            local,
+            reserved: None,
+            pages: None,
+            published_bytes: 100,
+            statics: &Statics::of_program(),
+            peers: &[],
+        })
     }
 
     #[test]
@@ -306,8 +357,10 @@ mod tests {
         let again = fd.try_clone().expect("a descriptor");
         let one = map(Some(fd), layout, 3, 1).expect("mapped");
         let two = map(Some(again), layout, 3, 2).expect("mapped");
+
         assert_eq!(one.heap().addr() % layout.stride(), 0);
         assert_ne!(one.heap(), two.heap());
+
         // SAFETY: PE 2's slice as PE 1 has it mapped, 4 bytes at offset 8 of a heap of 1 MiB.
         unsafe {
             one.heap()
@@ -320,6 +373,7 @@ mod tests {
         // SAFETY: PE 1's own slice was not written.
         assert_eq!(unsafe { one.heap().add(8).cast::<u32>().read() }, 0);
         assert_eq!(one.delta(1), 0);
+
         let offset = two
             .offset(two.heap().wrapping_add(8))
             .expect("in its slice");
@@ -337,16 +391,18 @@ mod tests {
         let mut reserved = Reservation::all(&layout, (3, 2));
         let reservation = reserved.pop().expect("a free range");
         let slice = reservation.slice();
-        let statics = Statics::of_program();
-        let mapped = NodeMemory::map(
-            None,
+
+        let mapped = NodeMemory::map(NodeMapping {
+            memory: None,
             layout,
-            (3, 2),
-            Some(reservation),
-            None,
-            0,
-            (&statics, &[]),
-        );
+            n_local: 3,
+            local: 2,
+            reserved: Some(reservation),
+            pages: None,
+            published_bytes: 0,
+            statics: &Statics::of_program(),
+            peers: &[],
+        });
         let mapped = mapped.expect("mapped");
         assert_eq!(mapped.heap().addr(), slice);
         // SAFETY: the first 4 bytes of PE 0's slice.
@@ -366,15 +422,18 @@ mod tests {
         let again = fd.try_clone().expect("a descriptor");
         let first = map(Some(fd), layout, 3, 0).expect("mapped");
         let other = map(Some(again), layout, 3, 2).expect("mapped");
+
         let reader = std::thread::spawn(move || {
             let seen = other.await_published().to_vec();
             (other, seen)
         });
+
         // SAFETY: nothing was published before.
         unsafe { first.publish(b"once") };
         assert_eq!(first.await_published(), b"once");
         let (other, seen) = reader.join().expect("no panic");
         assert_eq!(seen, b"once");
+
         // SAFETY: nobody reads what was published before.
         unsafe { first.publish(&[7; 100]) };
         assert_eq!(other.await_published(), [7; 100]);
@@ -388,6 +447,7 @@ mod tests {
             eprintln!("skipped: this kernel or container refuses mbind: {refused}");
             return;
         }
+
         let policy = |address: *mut u8| {
             let mut policy = -1;
             const OF_ADDRESS: libc::c_ulong = 2;
@@ -406,6 +466,7 @@ mod tests {
             assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
             policy
         };
+
         assert_eq!(policy(mapped.heap()), libc::MPOL_PREFERRED);
         let first = mapped.heap().wrapping_offset(mapped.delta(0));
         assert_eq!(policy(first), libc::MPOL_DEFAULT, "that of another PE");
@@ -421,13 +482,16 @@ mod tests {
         let again = fd.try_clone().expect("a descriptor");
         let own = map(Some(fd), layout, 2, 0).expect("mapped");
         let peer = map(Some(again), layout, 2, 1).expect("mapped");
+
         let word = |of: &NodeMemory, i: usize| {
             let heap = of.heap().wrapping_offset(of.delta(0)).cast::<u64>();
             // SAFETY: one of the words of PE 0's heap, which are accessed atomically alone.
             unsafe { AtomicU64::from_ptr(heap.wrapping_add(i)) }
         };
+
         let all = || (0..N).step_by(61);
         let heap = own.heap().addr();
+
         let collapsed = std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
@@ -438,6 +502,7 @@ mod tests {
             }
             huge_pages::collapse(heap..heap + 16 * HUGE, Duration::from_secs(1))
         });
+
         assert!(all().all(|i| word(&own, i).load(Relaxed) == 2));
         assert_eq!((1..61).map(|i| word(&own, i).load(Relaxed)).sum::<u64>(), 0);
         if let Some(why) = collapsed.why {
@@ -460,16 +525,30 @@ mod tests {
         let statics = Statics::of_program();
         let slots = StaticSlots::of(&statics).expect("a small program");
         let second = slots.start(1).expect("two slots");
+
         let map = |in_slot, file| {
             let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
             ftruncate(&fd, second + (1 << 30)).expect("room");
             let peers = [None, Some(PeerStatics { in_slot, file })];
-            NodeMemory::map(Some(fd), layout, (2, 0), None, None, 0, (&statics, &peers)).map(drop)
+            let mapped = NodeMemory::map(NodeMapping {
+                memory: Some(fd),
+                layout,
+                n_local: 2,
+                local: 0,
+                reserved: None,
+                pages: None,
+                published_bytes: 0,
+                statics: &statics,
+                peers: &peers,
+            });
+            mapped.map(drop)
         };
+
         let refused = |mapped: Result<(), Error>| {
             let error = mapped.expect_err("not in its place").to_string();
             assert!(error.contains("PE 1 of this node"), "{error}");
         };
+
         map(0, None).expect("the start of its place");
         for in_slot in [1, slots.nbytes(), !4095, 0_u64.wrapping_sub(slots.nbytes())] {
             refused(map(in_slot, None));
@@ -482,6 +561,7 @@ mod tests {
             fcntl_add_seals(&fd, seals).expect("sealed");
             Some(fd)
         };
+
         map(4096, file(4096 + nbytes, SealFlags::SHRINK)).expect("as long as it needs");
         refused(map(4096, file(4096 + nbytes, SealFlags::empty())));
         refused(map(4096, file(nbytes, SealFlags::SHRINK)));

@@ -15,8 +15,10 @@ const WORD: u32 = c_ulong::BITS;
 /// # Errors
 /// Kernels without NUMA and many containers refuse it.
 pub(crate) fn prefer(start: NonNull<u8>, nbytes: usize, node: u32) -> Result<(), Errno> {
-    let mut mask: Vec<c_ulong> = vec![0; (node / WORD) as usize + 1];
-    mask[(node / WORD) as usize] = 1 << (node % WORD);
+    let word = (node / WORD) as usize;
+    let mut mask: Vec<c_ulong> = vec![0; word + 1];
+    mask[word] = 1 << (node % WORD);
+
     // The kernel uses one bit less than the number that it is passed.
     let bits = mask.len() as c_ulong * c_ulong::from(WORD) + 1;
     // SAFETY: the call changes no contents of the range, only from which node new pages are taken.
@@ -32,8 +34,9 @@ pub(crate) fn prefer(start: NonNull<u8>, nbytes: usize, node: u32) -> Result<(),
             0,
         )
     };
-    match status {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    if status != 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
     }
+    Ok(())
 }

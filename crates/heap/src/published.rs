@@ -12,7 +12,7 @@ use rustix::thread::futex;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// The size of the header, which precedes the published bytes.
+/// The size of the header, which precedes the published bytes: a cache line.
 const HEADER: usize = 64;
 
 /// The header of the published bytes, in shared memory.
@@ -51,12 +51,14 @@ impl PublishedBytes {
         room: usize,
         is_first: bool,
     ) -> Result<PublishedBytes, Error> {
-        let refused = |e| Error::Refused("mapping what PEs of a node share", e);
         let mut protection = ProtFlags::READ;
         protection.set(ProtFlags::WRITE, is_first);
+
         let nbytes = HEADER + room;
-        let memory = Mapping::shared(memory, offset, nbytes, protection).map_err(refused)?;
+        let memory = Mapping::shared(memory, offset, nbytes, protection)
+            .map_err(|e| Error::Refused("mapping what PEs of a node share", e))?;
         omit_from_core_files(memory.start(), nbytes);
+
         Ok(PublishedBytes {
             memory,
             room,
@@ -95,10 +97,14 @@ impl PublishedBytes {
             self.bytes()
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
         };
+
+        // The number of publications comes last: who sees it sees the bytes and their number.
         let Publication { times, nbytes } = self.publication();
         nbytes.store(bytes.len(), Ordering::Relaxed);
         times.fetch_add(1, Ordering::Release);
-        // This fails only for an address that is not that of a word.
+
+        // Wakes all: the kernel takes the number for a signed one. This fails only for an address
+        // that is not that of a word.
         let _ = futex::wake(times, futex::Flags::empty(), u32::MAX >> 1);
     }
 
@@ -110,6 +116,7 @@ impl PublishedBytes {
             // The call returns at once if the number has changed, and is repeated after a signal.
             let _ = futex::wait(times, futex::Flags::empty(), seen, None);
         }
+
         // SAFETY: bytes that `publish` has stored before it changed `times`, with their number. By
         // the contract of `publish` they do not change while this result is used.
         unsafe { std::slice::from_raw_parts(self.bytes(), nbytes.load(Ordering::Relaxed)) }

@@ -34,18 +34,24 @@ impl Reservation {
         let Some(nbytes) = layout.node_bytes(n_local) else {
             return Vec::new();
         };
+        // Reserved addresses count towards `ulimit -v`, so under a limit only one range is
+        // reserved.
+        let max_ranges = match getrlimit(Resource::As).current {
+            Some(_) => 1,
+            None => PLACES.len(),
+        };
+
         let stride = layout.stride();
         let in_front = local as usize * stride;
-        let places = PLACES.iter().filter_map(|place| {
-            let slice = (end_of_addresses() / 1024 * place) / stride * stride;
+        let end = end_of_addresses();
+        let candidates = PLACES.iter().filter_map(|place| {
+            let slice = (end / 1024 * place) / stride * stride;
             let start = slice.checked_sub(in_front).filter(|&start| start > 0)?;
+            // A range that is not free is no candidate on this PE, whatever is there.
             let range = Mapping::reserve(start, nbytes).ok()?;
             Some(Reservation { slice, range })
         });
-        // Reserved addresses count towards `ulimit -v`, so under a limit only one range is
-        // reserved.
-        let most = getrlimit(Resource::As).current.map_or(PLACES.len(), |_| 1);
-        places.take(most).collect()
+        candidates.take(max_ranges).collect()
     }
 
     /// Returns the address at which the own slice would begin.
@@ -64,10 +70,10 @@ impl Reservation {
 fn end_of_addresses() -> usize {
     // SAFETY: has no preconditions.
     let name = unsafe { libc::getauxval(libc::AT_EXECFN) };
-    (name as usize)
-        .checked_next_power_of_two()
-        .filter(|_| name > 0)
-        .unwrap_or(0)
+    if name == 0 {
+        return 0;
+    }
+    (name as usize).checked_next_power_of_two().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -93,12 +99,14 @@ pub(crate) mod tests {
                 .map(Reservation::slice)
                 .collect()
         };
+
         let of_one = slices(1, 0);
         assert!(
             of_one.iter().all(|slice| slice % layout.stride() == 0),
             "{of_one:x?}"
         );
         assert!(!of_one.is_empty());
+
         for (n, local) in [(2, 0), (2, 1), (300, 0), (300, 299)] {
             assert_eq!(slices(n, local), of_one);
         }

@@ -20,4 +20,4 @@ pub use remap::{NotRemapped, Remapped};
 #[cfg(test)]
 pub(crate) use slots::StaticSlots;
 pub use views::PeerStatics;
-pub(crate) use views::Views;
+pub(crate) use views::{NodeFile, Views};

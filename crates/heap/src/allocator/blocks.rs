@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
-/// The number of freed blocks that are remembered.
+/// The number of freed blocks that are remembered: some hundred kilobytes of them.
 const REMEMBERED: usize = 4096;
 
 /// A block of the heap.
@@ -149,26 +149,36 @@ impl BlockList {
     /// is at least 1.
     pub(super) fn holding(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
         let before = self.up_to(address);
-        if let Some(block) = before.filter(|block| block.has(address)) {
-            return match nbytes - nbytes.min(block.end() - address) {
-                0 => Ok(block.start.addr()..block.end()),
-                too_many => Err(Misplaced::Beyond(block.clone(), too_many)),
-            };
+        if let Some(block) = before
+            && block.has(address)
+        {
+            let beyond = nbytes.saturating_sub(block.end() - address);
+            if beyond > 0 {
+                return Err(Misplaced::Beyond(block.clone(), beyond));
+            }
+            return Ok(block.start.addr()..block.end());
         }
-        let after = |block: &Block| Misplaced::After(block.clone(), address - block.end());
-        if let Some(block) = before.filter(|block| address - block.end() < GUARD) {
-            return Err(after(block));
+
+        // From here on the bytes begin outside all blocks. Those near a block most likely belong to
+        // it, and are an index that is off by a few elements.
+        if let Some(block) = before
+            && address - block.end() < GUARD
+        {
+            return Err(Misplaced::After(block.clone(), address - block.end()));
         }
-        let next = self.from(address).next();
-        if let Some(block) = next.filter(|block| block.start.addr() - address <= GUARD) {
-            return Err(Misplaced::Before(
-                block.clone(),
-                block.start.addr() - address,
-            ));
+        if let Some(block) = self.from(address).next()
+            && block.start.addr() - address <= GUARD
+        {
+            let by = block.start.addr() - address;
+            return Err(Misplaced::Before(block.clone(), by));
         }
+
         if let Some((block, freed_by)) = self.freed.iter().find(|(block, _)| block.has(address)) {
             return Err(Misplaced::Freed(block.clone(), freed_by));
         }
-        Err(before.map_or(Misplaced::Nowhere, after))
+        match before {
+            Some(block) => Err(Misplaced::After(block.clone(), address - block.end())),
+            None => Err(Misplaced::Nowhere),
+        }
     }
 }

@@ -23,9 +23,10 @@ fn expected(address: usize) -> u8 {
 /// # Safety
 /// `start` is valid for writes of [`GUARD`] bytes.
 pub(super) unsafe fn write(start: *mut u8) {
-    for at in (0..GUARD).map(|i| start.wrapping_add(i)) {
+    for i in 0..GUARD {
+        let byte = start.wrapping_add(i);
         // SAFETY: within the guard, which is valid by contract.
-        unsafe { at.write_volatile(expected(at.addr())) };
+        unsafe { byte.write_volatile(expected(byte.addr())) };
     }
 }
 
@@ -34,13 +35,15 @@ pub(super) unsafe fn write(start: *mut u8) {
 /// # Safety
 /// `start` is valid for reads of [`GUARD`] bytes.
 pub(super) unsafe fn overwritten(start: *const u8) -> Option<RangeInclusive<usize>> {
-    let is_overwritten = |at: &*const u8| {
+    let mut overwritten: Option<RangeInclusive<usize>> = None;
+    for i in 0..GUARD {
+        let byte = start.wrapping_add(i);
+        let address = byte.addr();
         // SAFETY: within the guard, which is valid by contract.
-        let byte = unsafe { at.read_volatile() };
-        byte != expected(at.addr())
-    };
-    let mut all = (0..GUARD).map(|i| start.wrapping_add(i));
-    let first = all.find(is_overwritten)?.addr();
-    let last = all.rfind(is_overwritten).map_or(first, <*const u8>::addr);
-    Some(first..=last)
+        if unsafe { byte.read_volatile() } != expected(address) {
+            let first = overwritten.map_or(address, |range| *range.start());
+            overwritten = Some(first..=address);
+        }
+    }
+    overwritten
 }

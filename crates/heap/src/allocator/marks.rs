@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Maximum number of bytes that a call poisons, since AddressSanitizer uses a byte of memory for
 /// each 8 of them. Accesses to the rest are not reported.
-const MOST: usize = 256 << 20;
+const MAX_POISONED: usize = 256 << 20;
 
 type PoisonCall = unsafe extern "C" fn(*const c_void, usize);
 
@@ -27,19 +27,23 @@ struct Asan {
     poisoned: AtomicUsize,
 }
 
+impl Asan {
+    /// Returns the functions of AddressSanitizer; `None` if the program is not linked with it.
+    fn find() -> Option<Asan> {
+        let poison = function(c"__asan_poison_memory_region")?;
+        let unpoison = function(c"__asan_unpoison_memory_region")?;
+        Some(Asan {
+            poison,
+            unpoison,
+            poisoned: AtomicUsize::new(0),
+        })
+    }
+}
+
 impl Marks {
     pub(super) fn find() -> Marks {
-        let asan = || {
-            let poison = function(c"__asan_poison_memory_region")?;
-            let unpoison = function(c"__asan_unpoison_memory_region")?;
-            Some(Asan {
-                poison,
-                unpoison,
-                poisoned: AtomicUsize::new(0),
-            })
-        };
         Marks {
-            asan: asan(),
+            asan: Asan::find(),
             valgrind: valgrind::request(valgrind::RUNNING, [0; 2]) != 0,
         }
     }
@@ -64,7 +68,7 @@ impl Marks {
 
     pub(super) fn poison(&self, start: *const u8, nbytes: usize) {
         if let Some(asan) = &self.asan {
-            let nbytes = nbytes.min(MOST);
+            let nbytes = nbytes.min(MAX_POISONED);
             asan.poisoned.fetch_max(start.addr() + nbytes, Relaxed);
             // SAFETY: marks memory of the heap; it accesses none.
             unsafe { (asan.poison)(start.cast(), nbytes) };
@@ -103,16 +107,20 @@ impl Marks {
 fn function(name: &CStr) -> Option<PoisonCall> {
     // SAFETY: the name ends with a null byte.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if found.is_null() {
+        return None;
+    }
+
     // SAFETY: both functions of these names have this type.
-    (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, PoisonCall>(found) })
+    Some(unsafe { std::mem::transmute::<*mut c_void, PoisonCall>(found) })
 }
 
 /// Requests to valgrind, whose numbers and instructions are part of its interface.
 mod valgrind {
     /// Asks whether valgrind runs this process.
     pub(super) const RUNNING: usize = 0x1001;
-    /// Adds to a number of this thread. Valgrind reports no errors of the thread while it is
-    /// positive.
+    /// Adds to the number of times that this thread has disabled reports of errors. Valgrind
+    /// reports no errors of the thread while it is positive.
     pub(super) const DISABLE_ERRORS: usize = 0x1801;
     const MEMCHECK: usize = (b'M' as usize) << 24 | (b'C' as usize) << 16;
     pub(super) const NO_ACCESS: usize = MEMCHECK;
@@ -122,7 +130,11 @@ mod valgrind {
     #[cfg(target_arch = "x86_64")]
     pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
         let message = [request, first, second, 0, 0, 0];
+
+        // The instructions before the last one have no effect either: valgrind recognizes the
+        // whole sequence and then reads the message.
         let mut answer = 0usize;
+
         // SAFETY: the rotations add up to two full turns, and the exchange is one of a register
         // with itself.
         unsafe {
@@ -138,6 +150,7 @@ mod valgrind {
                 options(nostack),
             );
         }
+
         answer
     }
 
@@ -145,7 +158,9 @@ mod valgrind {
     #[cfg(target_arch = "aarch64")]
     pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
         let message = [request, first, second, 0, 0, 0];
+
         let mut answer = 0usize;
+
         // SAFETY: the rotations add up to two full turns, and the last instruction copies a
         // register to itself.
         unsafe {
@@ -161,6 +176,7 @@ mod valgrind {
                 options(nostack),
             );
         }
+
         answer
     }
 

@@ -29,13 +29,14 @@ pub(super) struct CopySource<'a> {
 
 impl CopySource<'_> {
     /// Returns the first run of the pages that are in use; `None` if none is.
-    fn held(&self, pages: Range<usize>) -> Result<Option<Range<usize>>, Errno> {
+    fn pages_in_use(&self, pages: Range<usize>) -> Result<Option<Range<usize>>, Errno> {
         if pages.is_empty() {
             return Ok(None);
         }
         let Some(memory) = self.memory else {
             return Ok(Some(pages));
         };
+
         let end = self.at + pages.end as u64;
         let start = match seek(memory, SeekFrom::Data(self.at + pages.start as u64)) {
             Ok(start) if start < end => start,
@@ -43,6 +44,7 @@ impl CopySource<'_> {
             Ok(_) | Err(Errno::NXIO) => return Ok(None),
             Err(errno) => return Err(errno),
         };
+
         let end = seek(memory, SeekFrom::Hole(start))?.min(end);
         Ok(Some((start - self.at) as usize..(end - self.at) as usize))
     }
@@ -73,10 +75,12 @@ impl StaticsCopy {
             _reserved: reserved,
             start: start.wrapping_byte_add(padding),
         };
+
         for ProgramPart { pages, .. } in &statics.parts {
             copy.advise(pages, Advice::LinuxNoHugepage);
+
             let mut next = pages.start;
-            while let Some(run) = from.held(next..pages.end)? {
+            while let Some(run) = from.pages_in_use(next..pages.end)? {
                 next = run.end;
                 copy.fill(from, pages, run)?;
             }
@@ -96,26 +100,30 @@ impl StaticsCopy {
         let start = from.statics.start();
         let huge = huge_pages::whole(&(start + run.start..start + run.end));
         let huge = huge.start - start..huge.end - start;
+
         self.populate(run.start..huge.start);
         self.copy(from, run.start..huge.start)?;
+
         if !huge.is_empty() {
             self.advise(part, Advice::LinuxHugepage);
             self.copy(from, huge.clone())?;
             self.advise(part, Advice::LinuxNoHugepage);
         }
+
         self.populate(huge.end..run.end);
         self.copy(from, huge.end..run.end)
     }
 
-    /// Advises the kernel on huge pages in a part of the copy, if one fits there. A kernel without
-    /// huge pages refuses this.
+    /// Advises the kernel on huge pages in a part of the copy, if one fits there.
     fn advise(&self, part: &Range<usize>, advice: Advice) {
-        if part.len() >= HUGE {
-            // SAFETY: a part of the copy; the advice changes no contents.
-            let _ = unsafe {
-                rustix::mm::madvise(self.start.wrapping_byte_add(part.start), part.len(), advice)
-            };
+        if part.len() < HUGE {
+            return;
         }
+
+        let start = self.start.wrapping_byte_add(part.start);
+        // A kernel without huge pages refuses this, and needs no advice.
+        // SAFETY: a part of the copy; the advice changes no contents.
+        let _ = unsafe { rustix::mm::madvise(start, part.len(), advice) };
     }
 
     /// Makes the kernel create many pages at once, instead of one at each fault.
@@ -123,8 +131,10 @@ impl StaticsCopy {
         if run.is_empty() {
             return;
         }
+
         let to = self.start.wrapping_byte_add(run.start);
-        // SAFETY: a part of the copy. Kernels before 5.14 refuse, and faults make the pages.
+        // Kernels before 5.14 refuse this; then faults make the pages.
+        // SAFETY: a part of the copy.
         let _ = unsafe { rustix::mm::madvise(to, run.len(), Advice::LinuxPopulateWrite) };
     }
 
@@ -140,14 +150,17 @@ impl StaticsCopy {
             unsafe { copy_words(to, source, run.len() / size_of::<u64>()) };
             return Ok(());
         };
+
         while !run.is_empty() {
             let to = self.start.wrapping_byte_add(run.start).cast();
             // SAFETY: a part of the copy, which no other thread uses.
             let to: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(to, run.len()) };
-            match pread(memory, to, from.at + run.start as u64)? {
-                0 => return Err(Errno::IO),
-                nbytes => run.start += nbytes,
+            let nbytes = pread(memory, to, from.at + run.start as u64)?;
+            if nbytes == 0 {
+                // The file has become shorter, which its seals prevent.
+                return Err(Errno::IO);
             }
+            run.start += nbytes;
         }
         Ok(())
     }
@@ -171,9 +184,10 @@ impl StaticsCopy {
                 // SAFETY: pages of the copy.
                 unsafe { rustix::mm::mprotect(from, pages.len(), protection) }?;
             }
-            let (nbytes, flags) = (pages.len(), MremapFlags::MAYMOVE);
+
+            let nbytes = pages.len();
             // SAFETY: pages of the copy replace the pages of which they are a copy.
-            unsafe { rustix::mm::mremap_fixed(from, nbytes, nbytes, flags, to) }?;
+            unsafe { rustix::mm::mremap_fixed(from, nbytes, nbytes, MremapFlags::MAYMOVE, to) }?;
         }
         Ok(())
     }

@@ -91,12 +91,14 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<For
     if SHARED.set(shared).is_err() {
         return Err(Errno::ALREADY);
     }
+
     let is_static = statics.of_static_program();
     // SAFETY: functions that live as long as the process, since the library is never unloaded.
-    match unsafe { rushmem_at_fork(is_static, before, in_parent, in_child) } {
-        0 => Ok(ForkHandlers),
-        errno => Err(Errno::from_raw_os_error(errno)),
+    let errno = unsafe { rushmem_at_fork(is_static, before, in_parent, in_child) };
+    if errno != 0 {
+        return Err(Errno::from_raw_os_error(errno));
     }
+    Ok(ForkHandlers)
 }
 
 /// Returns the device and the inode of a file, which identify it as long as it is open.
@@ -110,6 +112,8 @@ extern "C" fn before() {
         && are_shared()
     {
         let signals = SignalMask::block();
+        // Without memory for a copy the fork goes on: the parent must not fail, and the child ends
+        // with a message.
         let copy = StaticsCopy::of(&shared.source()).ok();
         FORKING.set(Some(ManuallyDrop::new(Forking { copy, signals })));
     }
@@ -121,6 +125,7 @@ extern "C" fn in_parent() {
     };
     let Forking { copy, signals } = ManuallyDrop::into_inner(forking);
     drop(copy);
+    // Last, since a handler may run at once, and may fork.
     signals.restore();
 }
 
@@ -129,22 +134,28 @@ extern "C" fn in_child() {
     if !are_shared() {
         return;
     }
-    let forking = FORKING.take().map(ManuallyDrop::into_inner);
-    let (copy, signals) = forking.map(|f| (f.copy, f.signals)).unzip();
-    if copy
-        .flatten()
-        .is_none_or(|copy| copy.take_the_place_of(&shared.statics).is_err())
-    {
-        const WORDS: &str = "rushmem: no memory for a child process's copy of the static data\n";
-        // The child ends even if nothing can be written.
-        let _ = rustix::io::write(rustix::stdio::stderr(), WORDS.as_bytes());
-        // SAFETY: has no preconditions; it ends the child at once.
-        unsafe { libc::_exit(127) }
+    let Some(forking) = FORKING.take() else {
+        end_child();
+    };
+
+    let Forking { copy, signals } = ManuallyDrop::into_inner(forking);
+    let moved = copy.is_some_and(|copy| copy.take_the_place_of(&shared.statics).is_ok());
+    if !moved {
+        end_child();
     }
+
     ARMED.store(false, Ordering::Release);
-    if let Some(signals) = signals {
-        signals.restore();
-    }
+    // Only now may handlers run: they write to variables.
+    signals.restore();
+}
+
+/// Ends a child that would write to the variables of its parent.
+fn end_child() -> ! {
+    const WORDS: &str = "rushmem: no memory for a child process's copy of the static data\n";
+    // The child ends even if nothing can be written.
+    let _ = rustix::io::write(rustix::stdio::stderr(), WORDS.as_bytes());
+    // SAFETY: has no preconditions; it ends the child at once.
+    unsafe { libc::_exit(127) }
 }
 
 impl ForkState {

@@ -64,107 +64,145 @@ struct Header {
     nbytes: usize,
 }
 
+impl Header {
+    /// Returns the addresses that it describes in a program that is loaded `load_address` bytes from
+    /// the addresses for which it was linked.
+    fn loaded(&self, load_address: usize) -> Range<usize> {
+        let start = load_address.wrapping_add(self.address);
+        start..start.wrapping_add(self.nbytes)
+    }
+
+    /// Returns the pages of a segment that the program may write, at the addresses for which it was
+    /// linked; `None` if there are none. The dynamic linker makes the pages of `protected`
+    /// read-only.
+    fn writable_part(&self, protected: &Range<usize>, page: usize) -> Option<ProgramPart> {
+        if self.kind != libc::PT_LOAD || self.flags & libc::PF_W == 0 || self.nbytes == 0 {
+            return None;
+        }
+
+        let end = (self.address + self.nbytes).next_multiple_of(page);
+        let mut first = down(self.address, page);
+        // Linkers put what becomes read-only at the start of a segment.
+        if protected.contains(&first) {
+            first = protected.end;
+        }
+        if first >= end {
+            return None;
+        }
+
+        Some(ProgramPart {
+            pages: first..end,
+            file_bytes: (self.address + self.file_bytes).saturating_sub(first),
+            executable: self.flags & libc::PF_X != 0,
+        })
+    }
+}
+
+/// An object that the dynamic linker has loaded.
+#[derive(Default)]
+struct LoadedObject {
+    load_address: usize,
+    headers: Vec<Header>,
+}
+
+/// Stores the first object, which is the program, in the [`LoadedObject`] at `found`: a callback of
+/// `dl_iterate_phdr`.
+unsafe extern "C" fn first_object(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    found: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the dynamic linker passes a valid object.
+    let info = unsafe { &*info };
+    let count = usize::from(info.dlpi_phnum);
+    // SAFETY: the object is loaded with an array of that many headers.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, count) };
+
+    let headers = headers.iter().map(|header| Header {
+        kind: header.p_type,
+        flags: header.p_flags,
+        address: header.p_vaddr as usize,
+        file_bytes: header.p_filesz as usize,
+        nbytes: header.p_memsz as usize,
+    });
+    let program = LoadedObject {
+        load_address: info.dlpi_addr as usize,
+        headers: headers.collect(),
+    };
+    // SAFETY: `Statics::of_program` passes a pointer to such an object, which it does not use
+    // during the call.
+    unsafe { *found.cast::<LoadedObject>() = program };
+
+    // Any number but 0 ends the iteration.
+    1
+}
+
 impl Statics {
     /// Returns the static data of the program that this process runs.
     pub fn of_program() -> Statics {
-        /// The result of the callback: the load address and the headers of the first object, which
-        /// is the program.
-        type FoundHeaders = Option<(usize, Vec<Header>)>;
-        unsafe extern "C" fn first(
-            info: *mut libc::dl_phdr_info,
-            _: usize,
-            found: *mut libc::c_void,
-        ) -> libc::c_int {
-            // SAFETY: the dynamic linker passes a valid object.
-            let info = unsafe { &*info };
-            let count = usize::from(info.dlpi_phnum);
-            // SAFETY: the object is loaded with an array of that many headers.
-            let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, count) };
-            let headers = headers.iter().map(|header| Header {
-                kind: header.p_type,
-                flags: header.p_flags,
-                address: header.p_vaddr as usize,
-                file_bytes: header.p_filesz as usize,
-                nbytes: header.p_memsz as usize,
-            });
-            // SAFETY: the pointer to `found` that is passed below, of this type.
-            unsafe {
-                *found.cast::<FoundHeaders>() = Some((info.dlpi_addr as usize, headers.collect()))
-            };
-            1
-        }
-        let mut found: FoundHeaders = None;
-        // SAFETY: the callback uses the pointer as that to `found`, which outlives the call.
-        unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut found).cast()) };
-        let (load_address, headers) = found.unwrap_or_default();
-        Statics::of_headers(load_address, &headers, page())
+        let mut program = LoadedObject::default();
+        // SAFETY: the callback uses the pointer as that to `program`, which outlives the call.
+        unsafe { libc::dl_iterate_phdr(Some(first_object), (&raw mut program).cast()) };
+        Statics::of_headers(program.load_address, &program.headers, page())
     }
 
     /// Returns the static data of a program with these headers that is loaded `load_address` bytes
     /// from the addresses for which it was linked.
     fn of_headers(load_address: usize, headers: &[Header], page: usize) -> Statics {
+        // Rounded down at both ends, as the dynamic linker does: the page in which RELRO ends stays
+        // writable.
         let protected = headers
             .iter()
             .find(|header| header.kind == libc::PT_GNU_RELRO)
             .map(|header| down(header.address, page)..down(header.address + header.nbytes, page))
             .unwrap_or_default();
-        let writable = |header: &&Header| {
-            header.kind == libc::PT_LOAD && header.flags & libc::PF_W != 0 && header.nbytes > 0
-        };
-        let parts = headers.iter().filter(writable).filter_map(|header| {
-            let end = (header.address + header.nbytes).next_multiple_of(page);
-            let mut first = down(header.address, page);
-            if protected.contains(&first) {
-                first = protected.end;
-            }
-            (first < end).then(|| ProgramPart {
-                pages: first..end,
-                file_bytes: (header.address + header.file_bytes).saturating_sub(first),
-                executable: header.flags & libc::PF_X != 0,
-            })
-        });
-        let mut parts: Vec<ProgramPart> = parts.collect();
+
+        // As the program was linked; the offsets follow when the first part is known.
+        let mut parts: Vec<ProgramPart> = headers
+            .iter()
+            .filter_map(|header| header.writable_part(&protected, page))
+            .collect();
         parts.sort_by_key(|part| part.pages.start);
         let first = parts.first().map_or(0, |part| part.pages.start);
         for part in &mut parts {
             part.pages = part.pages.start - first..part.pages.end - first;
         }
+
+        let constants: Vec<Range<usize>> = headers
+            .iter()
+            .filter(|header| header.kind == libc::PT_LOAD && header.flags & libc::PF_W == 0)
+            .map(|header| header.loaded(load_address))
+            .collect();
+        // Notes that are in no segment are in the file alone.
+        let notes = headers
+            .iter()
+            .filter(|header| header.kind == libc::PT_NOTE)
+            .map(|header| header.loaded(load_address))
+            .filter(|note| {
+                constants
+                    .iter()
+                    .any(|segment| segment.start <= note.start && note.end <= segment.end)
+            })
+            .collect();
+
+        // No contents of the file: two builds with the same layout can exchange static data.
         let fingerprint = headers
             .iter()
             .filter(|header| header.kind == libc::PT_LOAD)
             .flat_map(|h| [h.flags as usize, h.address, h.file_bytes, h.nbytes])
             .map(|word| word as u64)
             .collect();
-        let has_linker = headers.iter().any(|header| header.kind == libc::PT_INTERP);
-        let start = load_address.wrapping_add(first);
-        let loaded = |range: Range<usize>| {
-            load_address.wrapping_add(range.start)..load_address.wrapping_add(range.end)
-        };
-        let constants: Vec<Range<usize>> = headers
-            .iter()
-            .filter(|header| header.kind == libc::PT_LOAD && header.flags & libc::PF_W == 0)
-            .map(|header| loaded(header.address..header.address + header.nbytes))
-            .collect();
-        let is_loaded = |range: &Range<usize>| {
-            let holds =
-                |segment: &Range<usize>| segment.start <= range.start && range.end <= segment.end;
-            constants.iter().any(holds)
-        };
-        let notes = headers
-            .iter()
-            .filter(|header| header.kind == libc::PT_NOTE)
-            .map(|header| loaded(header.address..header.address + header.nbytes))
-            .filter(is_loaded)
-            .collect();
+
         Statics {
             load_address,
-            start,
+            start: load_address.wrapping_add(first),
             parts,
             constants,
-            relocated: loaded(protected),
+            relocated: load_address.wrapping_add(protected.start)
+                ..load_address.wrapping_add(protected.end),
             notes,
             fingerprint,
-            has_linker,
+            has_linker: headers.iter().any(|header| header.kind == libc::PT_INTERP),
         }
     }
 
@@ -194,9 +232,9 @@ impl Statics {
     /// Returns true if the `nbytes` bytes at `offset` from the start are in one part, without a
     /// hole.
     pub fn contains(&self, offset: usize, nbytes: usize) -> bool {
-        let within =
-            |part: &ProgramPart| part.pages.contains(&offset) && nbytes <= part.pages.end - offset;
-        self.parts.iter().any(within)
+        self.parts
+            .iter()
+            .any(|part| part.pages.contains(&offset) && nbytes <= part.pages.end - offset)
     }
 
     /// Returns true if the program was linked statically, so that it cannot open shared libraries.
@@ -209,9 +247,12 @@ impl Statics {
     pub fn constant_at(&self, addr: usize, nbytes: usize) -> Option<ConstantMemory> {
         let holds = |range: &Range<usize>| range.contains(&addr) && nbytes <= range.end - addr;
         if self.constants.iter().any(holds) {
-            return Some(ConstantMemory::Equal);
+            Some(ConstantMemory::Equal)
+        } else if holds(&self.relocated) {
+            Some(ConstantMemory::Relocated)
+        } else {
+            None
         }
-        holds(&self.relocated).then_some(ConstantMemory::Relocated)
     }
 
     /// Returns bytes that differ if the constants of the program differ: the notes of the linker if
@@ -221,11 +262,13 @@ impl Statics {
         let is_identified = notes
             .windows(BUILD_ID.len())
             .any(|window| window == BUILD_ID);
-        constant_bytes(if is_identified {
+
+        let identity = if is_identified {
             &self.notes
         } else {
             &self.constants
-        })
+        };
+        constant_bytes(identity)
     }
 
     /// Returns numbers that differ if the layout of the program differs.

@@ -102,14 +102,17 @@ impl Statics {
         let in_slot = StaticSlots::shift(self);
         self.check(slot + in_slot + self.nbytes() as u64)?;
         let kept = claim(memory, local)?;
-        let what = "clearing its place in shared memory";
+
+        // The slot may have the data of a program that has run before in this process, and has
+        // executed this one. Pages of zeros are not copied, so they must be zeros in the slot.
         rustix::fs::fallocate(
             memory,
             FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
             slot,
             slots.nbytes(),
         )
-        .map_err(|e| NotRemapped::Refused(what, e))?;
+        .map_err(|e| NotRemapped::Refused("clearing its place in shared memory", e))?;
+
         self.move_to(memory, kept, slot + in_slot)?;
         Ok(Remapped {
             in_slot,
@@ -128,15 +131,17 @@ impl Statics {
         if self.are_shared_already() {
             return Err(NotRemapped::Shared);
         }
-        let what = "making shared memory";
+
+        let refused = |e| NotRemapped::Refused("making shared memory", e);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("rushmem-statics", flags)
             .and_then(|file| rustix::io::fcntl_dupfd_cloexec(file, DESCRIPTORS_FROM))
-            .map_err(|e| NotRemapped::Refused(what, e))?;
-        let kept = rustix::io::fcntl_dupfd_cloexec(&file, DESCRIPTORS_FROM)
-            .map_err(|e| NotRemapped::Refused(what, e))?;
+            .map_err(refused)?;
+        let kept = rustix::io::fcntl_dupfd_cloexec(&file, DESCRIPTORS_FROM).map_err(refused)?;
         self.move_to(file.as_fd(), kept, in_slot)?;
-        // A peer accepts no file that could become shorter than what it maps.
+
+        // A peer accepts no file that could become shorter than what it maps. Without the seal this
+        // PE works, and its peers do not map its static data.
         let sealed = fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW);
         let identity = sealed.and_then(|()| fork::identity(&file));
         Ok(Remapped {
@@ -149,8 +154,9 @@ impl Statics {
     /// Returns true if the first byte is in a shared mapping.
     fn are_shared_already(&self) -> bool {
         let text = maps::text();
-        let holding = maps::parse(&text).find(|mapping| mapping.addresses.contains(&self.start));
-        holding.is_some_and(|mapping| mapping.is_shared)
+        maps::parse(&text)
+            .find(|mapping| mapping.addresses.contains(&self.start))
+            .is_some_and(|mapping| mapping.is_shared)
     }
 
     /// Copies the static data to offset `at` of `memory` and maps that in their place. `kept` is
@@ -158,12 +164,14 @@ impl Statics {
     fn move_to(&self, memory: BorrowedFd<'_>, kept: OwnedFd, at: u64) -> Result<(), NotRemapped> {
         let prepared =
             fork::prepare(self, kept, at).map_err(|e| NotRemapped::Refused("fork handlers", e))?;
+        // Where this cannot be opened, the contents show which pages are in use.
         let pagemap = rustix::fs::open(
             "/proc/self/pagemap",
             OFlags::RDONLY | OFlags::CLOEXEC,
             Mode::empty(),
         )
         .ok();
+
         without_signals(|| self.copy_and_map(memory, at, page(), pagemap.as_ref()))?;
         prepared.arm();
         Ok(())
@@ -177,16 +185,20 @@ impl Statics {
         if threads.st_nlink > 3 {
             return Err(NotRemapped::Threads);
         }
+
         let on_stack = 0u8;
         let offset = (&raw const on_stack).addr().wrapping_sub(self.start);
         if offset < self.nbytes() {
             return Err(NotRemapped::Stack);
         }
-        match getrlimit(Resource::Fsize).current {
-            // Above this limit the kernel would end the process by a signal.
-            Some(limit) if limit < end => Err(NotRemapped::FileLimit),
-            _ => Ok(()),
+
+        // Above this limit the kernel would end the process by a signal.
+        if let Some(limit) = getrlimit(Resource::Fsize).current
+            && limit < end
+        {
+            return Err(NotRemapped::FileLimit);
         }
+        Ok(())
     }
 
     /// Copies the static data to offset `at` of `memory` and maps that in their place.
@@ -204,9 +216,11 @@ impl Statics {
         // the same time.
         let last = at + self.nbytes() as u64 - 1;
         write(memory, last, self.start + self.nbytes() - 1, 1)?;
+
         for part in &self.parts {
             self.copy(memory, at, page, pagemap, part)?;
         }
+
         for (i, part) in self.parts.iter().enumerate() {
             if let Err(refused) = self.map(memory, at, part, MapFlags::SHARED) {
                 // Without the handlers of `fork`, no part may stay shared. The file has the contents
@@ -232,6 +246,7 @@ impl Statics {
     ) -> Result<(), NotRemapped> {
         let mut protection = ProtFlags::READ | ProtFlags::WRITE;
         protection.set(ProtFlags::EXEC, *executable);
+
         let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
         // SAFETY: a range of whole pages of the program. Its contents are in the file, and no thread
         // has written to it since.
@@ -246,8 +261,10 @@ impl Statics {
             )
         }
         .map_err(|e| NotRemapped::Refused("mapping shared memory", e))?;
+
         if pages.len() >= HUGE {
-            // SAFETY: the advice changes no contents. A kernel without huge pages refuses it.
+            // A kernel without huge pages refuses this, and needs no advice.
+            // SAFETY: the advice changes no contents.
             let _ = unsafe { rustix::mm::madvise(start, pages.len(), Advice::LinuxHugepage) };
         }
         Ok(())
@@ -271,6 +288,8 @@ impl Statics {
             first: 0,
             known: 0,
         };
+
+        // Few large writes: a page that is not in use ends a run of pages that are.
         let mut run = pages.start;
         for offset in pages.clone().step_by(page) {
             let from_file = offset < pages.start + file_bytes;
@@ -279,6 +298,7 @@ impl Statics {
                 run = offset + page;
             }
         }
+
         write(memory, at + run as u64, self.start + run, pages.end - run)
     }
 }
@@ -294,17 +314,20 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     let own =
         rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(refused)?;
     let own = rustix::io::fcntl_dupfd_cloexec(own, DESCRIPTORS_FROM).map_err(refused)?;
+
     // SAFETY: a structure of numbers, for which zeros are valid.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = (STATICS_AT + u64::from(local)) as libc::off_t;
     lock.l_len = 1;
+
     // SAFETY: an open descriptor and a valid lock.
     let done = unsafe { libc::fcntl(own.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
     if done == 0 {
         return Ok(own);
     }
+
     match Errno::from_io_error(&std::io::Error::last_os_error()) {
         Some(Errno::AGAIN | Errno::ACCESS) | None => Err(NotRemapped::Taken),
         Some(errno) => Err(NotRemapped::Refused("locking its place", errno)),
@@ -356,14 +379,17 @@ impl InUse<'_> {
             let read = self
                 .pagemap
                 .map(|map| rustix::io::pread(map, &mut self.entries, number as u64 * 8));
-            (self.first, self.known) = (number, read.and_then(Result::ok).unwrap_or(0) / 8);
+            self.first = number;
+            self.known = read.and_then(Result::ok).unwrap_or(0) / 8;
         }
+
         if self.known == 0 {
             let start = std::ptr::with_exposed_provenance(address);
             // SAFETY: a page of the program's variables, to which no thread writes meanwhile.
             let words: &[u64] = unsafe { std::slice::from_raw_parts(start, self.page / 8) };
             return words.iter().any(|&word| word != 0);
         }
+
         let (entries, _) = self.entries.as_chunks::<8>();
         u64::from_ne_bytes(entries[number - self.first]) & PRESENT != 0
     }

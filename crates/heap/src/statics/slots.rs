@@ -22,13 +22,15 @@ pub(crate) struct StaticSlots {
 impl StaticSlots {
     /// Returns the slots for a program; `None` if its static data are too large.
     pub(crate) fn of(statics: &Statics) -> Option<StaticSlots> {
-        let nbytes = (statics.nbytes() + room(statics)) as u64;
-        let nbytes = nbytes.checked_next_power_of_two()?;
-        let region = STATICS_AT + u64::from(nbytes.trailing_zeros()) * REGION;
-        (nbytes <= REGION).then_some(StaticSlots {
-            first: region,
-            nbytes,
-        })
+        let needed = (statics.nbytes() + room(statics)) as u64;
+        let nbytes = needed.checked_next_power_of_two()?;
+        if nbytes > REGION {
+            return None;
+        }
+
+        // One region for each size, so that slots of different sizes cannot overlap.
+        let first = STATICS_AT + u64::from(nbytes.trailing_zeros()) * REGION;
+        Some(StaticSlots { first, nbytes })
     }
 
     /// Returns the offset of the first slot in the node's memory.
@@ -45,7 +47,10 @@ impl StaticSlots {
     /// slots.
     pub(crate) fn start(self, local: u32) -> Option<u64> {
         let offset = u64::from(local) * self.nbytes;
-        (offset < REGION).then_some(self.first + offset)
+        if offset >= REGION {
+            return None;
+        }
+        Some(self.first + offset)
     }
 
     /// Returns the offset of the static data in their slot. For huge pages, the position of the
@@ -56,9 +61,10 @@ impl StaticSlots {
 
     /// Returns true if the `nbytes` bytes at offset `at` are in the slot of a PE.
     pub(crate) fn contains(self, local: u32, at: u64, nbytes: u64) -> bool {
-        let is_within =
-            |start: u64| at >= start && at - start <= self.nbytes.saturating_sub(nbytes);
-        nbytes <= self.nbytes && self.start(local).is_some_and(is_within)
+        let Some(start) = self.start(local) else {
+            return false;
+        };
+        nbytes <= self.nbytes && at >= start && at - start <= self.nbytes - nbytes
     }
 }
 

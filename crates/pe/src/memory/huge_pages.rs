@@ -11,7 +11,7 @@ use crate::job::Job;
 use crate::memory::{shortage, statics};
 use crate::settings::{HugePages, Settings};
 use rushmem_heap::huge_pages::{self, Collapsed, HUGE, PageSize};
-use rushmem_heap::{Layout, NodeMemory, ReservedPages, Statics};
+use rushmem_heap::{Layout, NodeMapping, NodeMemory, ReservedPages, Statics};
 use rushmem_transport::Pe;
 use std::ops::Range;
 use std::sync::Once;
@@ -140,8 +140,17 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
 /// If the kernel makes none; the reason.
 pub fn make_huge_page() -> Result<(), String> {
     let layout = Layout::new(2 * HUGE as u64, 1, PageSize::Mib2).ok_or("no room")?;
-    let statics = Statics::of_program();
-    let memory = NodeMemory::map(None, layout, (1, 0), None, None, 0, (&statics, &[]));
+    let memory = NodeMemory::map(NodeMapping {
+        memory: None,
+        layout,
+        n_local: 1,
+        local: 0,
+        reserved: None,
+        pages: None,
+        published_bytes: 0,
+        statics: &Statics::of_program(),
+        peers: &[],
+    });
     let start = memory.as_ref().map_err(ToString::to_string)?.heap().addr();
     match huge_pages::collapse(start..start + HUGE, LIMIT).why {
         None => Ok(()),

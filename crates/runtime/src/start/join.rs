@@ -19,7 +19,7 @@ use rushmem_communication::net::flags::{self, FlagArea};
 use rushmem_communication::status;
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::statics::PeerStatics;
-use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
+use rushmem_heap::{Layout, NodeMapping, NodeMemory, Reservation, ReservedPages};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
@@ -410,14 +410,21 @@ impl Compatible {
         });
         let peers: Vec<Option<PeerStatics>> = peers.collect();
         let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::MAX_RECORD);
-        let map = |layout| {
-            let memory = pe.session.take_node_memory();
-            let statics = (statics::own(), &peers[..]);
-            let place = (n_local, pe.local);
-            let pages = pages.as_ref();
-            NodeMemory::map(memory, layout, place, reserved, pages, directory, statics)
+        let mapped = match pe.layout {
+            Some(layout) => NodeMemory::map(NodeMapping {
+                memory: pe.session.take_node_memory(),
+                layout,
+                n_local,
+                local: pe.local,
+                reserved,
+                pages: pages.as_ref(),
+                published_bytes: directory,
+                statics: statics::own(),
+                peers: &peers,
+            }),
+            None => Err(rushmem_heap::Error::TooLarge),
         };
-        let memory = match pe.layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
+        let memory = match mapped {
             Ok(memory) => Box::leak(Box::new(memory)),
             Err(error) => fail!(
                 pe.call,

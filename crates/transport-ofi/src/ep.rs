@@ -4,16 +4,13 @@
 //! and memory for short transfers, so that their source may be reused at once. An ep has no lock of
 //! its own; the lock of the origin or of the service that owns it protects it.
 //!
-//! Files: `open` opens and closes an ep; `connect` makes connections to PEs, and `connecting` lists
-//! those in setup; `rma`, with its `arguments`, `message` and `atomic` start operations; `attempts`
-//! counts refused attempts to reach PEs; `poll` takes completions.
+//! Files: `open` opens and closes an ep; `connecting` makes connections to PEs; `rma`, with its
+//! `arguments`, `message` and `atomic` start operations; `poll` takes completions.
 #![allow(unsafe_code)]
 
 mod arguments;
 mod atomic;
-mod attempts;
-mod connect;
-mod connecting;
+pub(crate) mod connecting;
 mod message;
 mod open;
 mod poll;
@@ -23,12 +20,12 @@ use crate::block::CellBlock;
 use crate::fabric::{Cq, Fabric, Fid};
 pub(crate) use arguments::Remote;
 use arguments::WriteArguments;
-use attempts::RefusedAttempts;
-use connecting::{AGAIN, CONNECTED, Connecting, report};
+use connecting::{CONNECTED, Connections};
 use libfabric_sys as fi;
 use rushmem_transport::LocalBuf;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The memory of an operation, by what happens to it at completion.
 enum BufferUse {
@@ -77,7 +74,8 @@ pub(crate) enum PostStatus {
     /// The operation is in flight.
     Started,
     /// Not started; the caller tries again after a poll. libfabric has no room (FI_EAGAIN), no cell
-    /// is free, the PE is not connected yet, or an attempt to reach it was refused.
+    /// is free, the PE is not connected yet, or an attempt to reach it was refused and a pause is not
+    /// over.
     Again,
 }
 
@@ -103,10 +101,11 @@ pub(crate) struct FiEndpoint {
     contexts: ManuallyDrop<CellBlock>,
     staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
-    /// For each PE, the number of operations that may still begin: 0 until the PE is connected
-    /// (without connections, until it is first used), then `CONNECTED` minus those in flight.
+    /// For each PE, the number of operations that may still begin, if it is positive: `CONNECTED`
+    /// minus those in flight. Otherwise none may begin, since the PE is unconnected or an attempt to
+    /// reach it was refused, and the number is minus those in flight.
     room: Vec<i32>,
-    connecting: Connecting,
+    connections: Connections,
     /// The number of receives that wait for a message.
     pub(crate) receiving: usize,
     /// The minimum length of a cell in bytes, as requested.
@@ -117,7 +116,6 @@ pub(crate) struct FiEndpoint {
     /// does not support that.
     inject_up_to: usize,
     write_arguments: WriteArguments,
-    attempts: RefusedAttempts,
     /// libfabric's flags for the completion of a write: the data are in the target's memory, or, if
     /// the provider does not report that, were transmitted.
     completion: u64,
@@ -133,9 +131,20 @@ impl FiEndpoint {
     /// Returns the number of operations in flight to a PE, without the message that connects to it.
     pub(crate) fn pending(&self, pe: u32) -> u32 {
         match self.room[pe as usize] {
-            0 => 0,
-            room => CONNECTED.abs_diff(room),
+            room @ 1.. => CONNECTED.abs_diff(room),
+            room => room.unsigned_abs(),
         }
+    }
+
+    /// Returns true if there is a free cell and operations on a PE may begin.
+    fn may_begin(&self, pe: u32) -> bool {
+        !self.free.is_empty() && self.room[pe as usize] > 0
+    }
+
+    /// Returns true if operations on a PE may begin, or begin at the first use of the PE since the
+    /// provider makes no connections.
+    pub(crate) fn is_connected(&self, pe: u32) -> bool {
+        self.room[pe as usize] > 0 || !self.fabric.info.connects
     }
 
     fn context(&self, op: u32) -> *mut core::ffi::c_void {
@@ -144,17 +153,16 @@ impl FiEndpoint {
 
     /// Begins an operation on a PE: takes a free cell and counts the operation as in flight, so
     /// that little is left to do when libfabric has accepted it. Returns `None` if there is no free
-    /// cell or the PE is not connected; the caller then calls [`defer`](Self::defer).
+    /// cell or the PE is not usable; the caller then calls [`defer`](Self::defer).
     #[inline(always)]
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
         let left = self.free.len().wrapping_sub(1);
         let op = *self.free.get(left)?;
         let room = &mut self.room[pe as usize];
-        *room -= 1;
-        if *room < 0 {
-            // `defer` follows, which corrects the number.
+        if *room <= 0 {
             return None;
         }
+        *room -= 1;
         // SAFETY: shorter by one than the vector, which is not empty.
         unsafe { self.free.set_len(left) };
         // A free cell has `BufferUse::None`, so there is nothing to drop.
@@ -191,18 +199,15 @@ impl FiEndpoint {
     fn end_refused(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
-        refused(code).or_else(|code| match self.attempts.record_refusal(pe, code) {
-            true => {
-                report(pe, &self.strerror(code), AGAIN);
-                Ok(PostStatus::Again)
+        refused(code).or_else(|code| {
+            let (why, now) = (self.strerror(code), Instant::now());
+            if !self.connections.refuse_operation(pe, code, &why, now) {
+                return Err(code);
             }
-            false => Err(code),
+            // None begins before the pause is over. `defer` then reverses this.
+            self.room[pe as usize] -= CONNECTED;
+            Ok(PostStatus::Again)
         })
-    }
-
-    /// Returns true if an attempt to reach a PE was refused and it is too early for the next one.
-    pub(crate) fn pauses(&self, pe: u32) -> bool {
-        self.attempts.pauses(pe)
     }
 
     /// Returns libfabric's text for a code with which an operation on a PE finally failed, with the
@@ -214,12 +219,13 @@ impl FiEndpoint {
     /// Returns `why`; if the code means that there is no connection to the PE, followed by the
     /// number and duration of the attempts, and advice.
     fn after_attempts(&self, pe: u32, code: i32, why: String) -> String {
-        match self.attempts.made(pe, code) {
-            Some((n, time)) => format!(
-                "{why} (attempt {n}, after {:.1} s); where a NIC has too many connections, start fewer PEs on a node, set \
+        match self.connections.refused(pe, code) {
+            Some(refused) => format!(
+                "{why} (attempt {}, after {:.1} s); where a NIC has too many connections, start fewer PEs on a node, set \
                  SHMEM_OFI_PROVIDER to a provider without connections, which `shmem-info --doctor` names, or set \
                  SHMEM_HOST_LIMIT to a longer time",
-                time.as_secs_f64()
+                refused.n(),
+                refused.elapsed().as_secs_f64()
             ),
             None => why,
         }

@@ -2,8 +2,8 @@
 //! that are opened in it.
 #![allow(unsafe_code)]
 
+use crate::ep::connecting::ConnectionPermits;
 use crate::info::{FiInfo, InfoList};
-use crate::permits::ConnectionPermits;
 use crate::quirks;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;

@@ -132,7 +132,6 @@ impl Service {
             let head = Message::Reply(reply).encode(self.tag);
             // The request of a faster peer may arrive before this PE is connected.
             let posted = match peers.get(Pe(pe)) {
-                Ok(_) if self.ep.pauses(pe) => Ok(PostStatus::Again),
                 Ok(peer) => {
                     debug_assert!(self.ep.copies_data(bytes.len()), "answers are copied");
                     // SAFETY: the answers are copied during this call, since a cell of the service

@@ -7,7 +7,6 @@
 use crate::connect::{self, Address, Peer, SegmentKey};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, Fid, WaitObject};
-use crate::native::Native;
 use crate::probe;
 use crate::service::{Service, ServiceFailure};
 use crate::settings::{self, LIMITS, Tuning};
@@ -20,7 +19,7 @@ use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::service_thread::Served;
 use rushmem_transport::segments::heap_blocks::{Covered, OwnHeap};
 use rushmem_transport::thread::{lock, try_lock};
-use rushmem_transport::{Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
+use rushmem_transport::{AmoSet, Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,7 +44,7 @@ pub(crate) struct SharedState {
     /// The tag in every message of this job, except the empty ones that connect.
     pub(crate) tag: u64,
     /// The atomic operations that the fabric carries out; none unless `SHMEM_AMOS` is `network`.
-    pub(crate) native: Native,
+    pub(crate) amos: AmoSet,
     pub(crate) tuning: Tuning,
     /// Maximum number of bytes of a put that is copied when it starts.
     copies_up_to: usize,
@@ -65,7 +64,7 @@ impl SharedState {
     pub(crate) fn new(
         open: &Open,
         tuning: Tuning,
-        native: Native,
+        amos: AmoSet,
         service: Service,
         address: Address,
     ) -> io::Result<SharedState> {
@@ -90,7 +89,7 @@ impl SharedState {
             local: NetworkPe::new(open, address.host.clone(), &LIMITS)?,
             socket: probe::socket(&address.name),
             tag: service.tag,
-            native,
+            amos,
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
             copies_before_waiting_up_to: max_bytes.min(before_waiting),

@@ -7,7 +7,7 @@ use crate::connect::{self, Address, Peer, PublishedSegment, SegmentKey};
 use crate::ep::{BufferSizes, FiEndpoint};
 use crate::fabric::{self, Fabric, RawKey};
 use crate::info::{FiInfo, InfoList};
-use crate::native::Native;
+use crate::native;
 use crate::progress::Progress;
 use crate::quirks::Quirk;
 use crate::service::{SENDS, Service};
@@ -23,8 +23,8 @@ use rushmem_transport::progress::service_thread::ServiceThread;
 use rushmem_transport::setting::environment;
 use rushmem_transport::thread::lock;
 use rushmem_transport::{
-    Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
-    Transport,
+    AmoOp, AmoSet, Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open,
+    Pe, Segment, Transport,
 };
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -62,7 +62,7 @@ fn refused_endpoint(library: &fi::Libfabric, code: i32) -> String {
 /// An opened provider: its domain and the service's ep.
 struct OpenedProvider {
     ep: FiEndpoint,
-    native: Native,
+    amos: AmoSet,
     address: Address,
 }
 
@@ -140,15 +140,13 @@ fn open_entry(
         true,
     );
     let ep = ep.map_err(refused)?;
-    let native = match args.amos {
-        Amos::Software => Native::default(),
-        Amos::Network => Native::of(&ep.endpoint)?,
+    let supported = match args.amos {
+        Amos::Software => AmoSet::default(),
+        Amos::Network => native::supported(&ep.endpoint)?,
     };
-    let native = if tuning.trust {
-        native
-    } else {
-        native.compare_swap_only()
-    };
+    let amos = AmoSet::of(|op, width| {
+        supported.has(op, width) && (tuning.trust || op == AmoOp::CompareSwap)
+    });
     let name = fabric.name(&ep.endpoint).map_err(refused)?;
     let provider = fabric.info.provider.clone();
     let address = Address {
@@ -156,11 +154,7 @@ fn open_entry(
         host: host_name(),
         name,
     };
-    Ok(OpenedProvider {
-        ep,
-        native,
-        address,
-    })
+    Ok(OpenedProvider { ep, amos, address })
 }
 
 /// Opens the transport with these limits.
@@ -204,12 +198,7 @@ fn open_ofi(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
             }
         }
     }
-    let Some(OpenedProvider {
-        ep,
-        native,
-        address,
-    }) = found
-    else {
+    let Some(OpenedProvider { ep, amos, address }) = found else {
         return Err(Error::Unavailable(format!(
             "libfabric offers nothing that can be opened: {}; {}",
             refusals.join("; "),
@@ -246,7 +235,7 @@ fn open_ofi(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;
-    let shared = SharedState::new(args, tuning, native, service, address).map_err(refused)?;
+    let shared = SharedState::new(args, tuning, amos, service, address).map_err(refused)?;
     let progress = Arc::new(Progress::new(shared));
     let thread = ServiceThread::start("rushmem-ofi", &progress)?;
     Ok(Ofi { progress, thread })
@@ -436,7 +425,7 @@ impl Ofi {
             // `issuer` holds the lock of all issuers, so the replies added here get the same number
             // as the origin.
             let wire = OfiWire::new(shared, ep, shared.replies.add());
-            Ok((Origin::new(wire, Arc::clone(&self.progress.shared)), ()))
+            Ok(Origin::new(wire, Arc::clone(&self.progress.shared)))
         };
         let issuer = self
             .progress

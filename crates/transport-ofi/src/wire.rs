@@ -7,13 +7,11 @@ use crate::shared::SharedState;
 use rushmem_transport::engine::batch::MAX_NBYTES;
 use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
-    Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,
-    WireNetwork, WriteEnd,
+    NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, Replies, StreamOrder,
+    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
-use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, DestBuf, Error, Pe, RemoteAddr, Segment, SourceBuf,
-};
+use rushmem_transport::{AmoRequest, Amos, DestBuf, Error, Pe, RemoteAddr, SourceBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +53,10 @@ impl OfiWire {
                 false => PolledUntil::Acknowledged,
             },
             flushes_free: info.delivery,
+            amos: NetworkAmos {
+                operations: shared.amos,
+                on_flags: true,
+            },
             // Over a NIC, only a word is sent with its signal. Where a long message costs more than
             // a write, as many bytes as an operation of a batch may have.
             longest_signaled: match (batches, info.takes_data()) {
@@ -172,7 +174,6 @@ impl Wire for OfiWire {
     type Network = SharedState;
     /// An operation has no identity: a call that waits for one waits for all operations on its PE.
     type Token = ();
-    type Outside = ();
 
     fn caps(&self) -> WireCaps {
         self.caps
@@ -252,15 +253,6 @@ impl Wire for OfiWire {
         self.posted(shared, pe, false, attempt)
     }
 
-    fn has_amo(&self, shared: &SharedState, op: AmoOp, width: AmoWidth) -> bool {
-        shared.native.has(op, width)
-    }
-
-    #[inline]
-    fn carries_out(shared: &SharedState, _: Segment) -> bool {
-        shared.local.amos == Amos::Network
-    }
-
     #[inline(always)]
     fn amo(
         &mut self,
@@ -313,8 +305,14 @@ impl Wire for OfiWire {
         Ok(self.in_flight_to(pe) == 0)
     }
 
-    fn pauses(&self, pe: Pe) -> bool {
-        self.ep.as_ref().is_some_and(|ep| ep.pauses(pe.0))
+    /// Does nothing: the fabric orders writes by itself, if the wire keeps an order at all.
+    fn fence(&mut self, _: &SharedState) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    /// Does nothing: [`is_flushed`](Wire::is_flushed) starts what completes the writes.
+    fn begin_flush(&mut self, _: &SharedState, _: Pe) -> Result<(), Error> {
+        Ok(())
     }
 
     /// If the completion of a write does not mean that the data are in the target's memory, starts
@@ -327,7 +325,7 @@ impl Wire for OfiWire {
         let Some(index) = self.unflushed.iter().position(|other| *other == pe) else {
             return Ok(true);
         };
-        let Some(from) = shared.some_byte(pe.0).filter(|_| !self.pauses(pe)) else {
+        let Some(from) = shared.some_byte(pe.0) else {
             return Ok(false);
         };
         if self.read_and_forget(shared, from)? == PostOutcome::Done {
@@ -347,7 +345,7 @@ impl Wire for OfiWire {
     }
 
     #[inline]
-    fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<bool, Error> {
+    fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<Polled, Error> {
         // Replies first: taking one is cheaper than polling the ep, which can wait for the next
         // poll.
         if self
@@ -356,15 +354,17 @@ impl Wire for OfiWire {
             .map_err(|message| shared.refuse(&message))?
             > 0
         {
-            return Ok(true);
+            return Ok(Polled::Worked);
         }
         let polled = self
             .ep
             .as_mut()
             .map_or_else(|| Err(given_up()), |ep| ep.poll(|_| ()));
-        polled
-            .map(|n| n > 0)
-            .map_err(|failure| shared.fail(&failure))
+        match polled {
+            Ok(0) => Ok(Polled::Idle),
+            Ok(_) => Ok(Polled::Worked),
+            Err(failure) => Err(shared.fail(&failure)),
+        }
     }
 
     fn serve(&self, shared: &SharedState, polls: u32, expects: bool) -> Result<bool, Error> {
@@ -408,8 +408,11 @@ impl Wire for OfiWire {
 
     /// No descriptor signals the completion of an operation, so a thread must not sleep while any
     /// is in flight, unflushed or unacknowledged.
-    fn arm(&self, are_unacked: bool) -> bool {
-        self.in_flight() == 0 && self.unflushed.is_empty() && !are_unacked
+    fn arm(&self, are_unacked: bool) -> NextEvent {
+        match self.in_flight() == 0 && self.unflushed.is_empty() && !are_unacked {
+            true => NextEvent::OfNetwork,
+            false => NextEvent::Unsignaled,
+        }
     }
 
     fn abandon(&mut self, _: &SharedState) -> Result<(), String> {

@@ -176,7 +176,7 @@ impl Tcp {
             // This runs under the lock of the list of issuers, so the replies get the same number
             // as the origin.
             let wire = TcpWire::new(network, network.shared.receiving.replies.add());
-            Ok((Origin::new(wire, Arc::clone(network)), ()))
+            Ok(Origin::new(wire, Arc::clone(network)))
         };
         let issuer = self
             .progress

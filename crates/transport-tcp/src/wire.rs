@@ -5,10 +5,10 @@ use crate::proto::MAX_BODY;
 use crate::service::Network;
 use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
-    Payload, PolledUntil, PostOutcome, Replies, StreamOrder, TakeReply, Wire, WireCaps,
-    WireNetwork, WriteEnd, WriteSent,
+    NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, Replies, StreamOrder,
+    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent,
 };
-use rushmem_transport::{DestBuf, Error, Pe, PeMap, RemoteAddr, SourceBuf};
+use rushmem_transport::{AmoRequest, DestBuf, Error, Pe, PeMap, RemoteAddr, SourceBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +63,7 @@ impl TcpWire {
             order: StreamOrder::Everything,
             polled: PolledUntil::Started,
             flushes_free: false,
+            amos: NetworkAmos::default(),
             longest_signaled: tuning.copy_up_to,
             longest_write: MAX_BODY,
             longest_read: MAX_BODY,
@@ -112,7 +113,6 @@ impl TcpWire {
 impl Wire for TcpWire {
     type Network = Network;
     type Token = TcpToken;
-    type Outside = ();
 
     fn caps(&self) -> WireCaps {
         self.caps
@@ -194,6 +194,16 @@ impl Wire for TcpWire {
         }
         self.expected = Some(pe);
         Ok(PostOutcome::Pending(TcpToken::Done(number)))
+    }
+
+    fn amo(
+        &mut self,
+        _: &Network,
+        _: Pe,
+        _: &AmoRequest,
+        _: &mut Option<DestBuf>,
+    ) -> Result<PostOutcome<TcpToken>, Error> {
+        unreachable!("the target's CPU carries out all of them")
     }
 
     /// Queues a request. Data of a call that does not wait are sent together with later operations,
@@ -300,7 +310,7 @@ impl Wire for TcpWire {
 
     /// Polls the connection from which an answer is expected. This takes less time than to ask the
     /// kernel which of all connections have data.
-    fn poll(&mut self, network: &Network, take: TakeReply<'_>) -> Result<bool, Error> {
+    fn poll(&mut self, network: &Network, take: TakeReply<'_>) -> Result<Polled, Error> {
         let shared = &network.shared;
         let take_replies = |take: TakeReply<'_>| {
             self.replies
@@ -308,10 +318,10 @@ impl Wire for TcpWire {
                 .map_err(|reply| network.refuse(&reply))
         };
         if take_replies(&mut *take)? > 0 {
-            return Ok(true);
+            return Ok(Polled::Worked);
         }
         let Some(pe) = self.expected else {
-            return Ok(false);
+            return Ok(Polled::Idle);
         };
         // When PEs outnumber the CPUs, the peer may need this CPU to answer.
         let polls = if shared.local().state.oversubscribed() {
@@ -327,10 +337,10 @@ impl Wire for TcpWire {
                 connection.receive(&shared.receiving)
             });
             if received == Some(true) {
-                return take_replies(take).map(|_| true);
+                return take_replies(take).map(|_| Polled::Worked);
             }
         }
-        Ok(false)
+        Ok(Polled::Idle)
     }
 
     fn serve(&self, network: &Network, _: u32, _: bool) -> Result<bool, Error> {
@@ -346,8 +356,8 @@ impl Wire for TcpWire {
         shared.sleep(&[], at_most);
     }
 
-    fn arm(&self, _: bool) -> bool {
-        true
+    fn arm(&self, _: bool) -> NextEvent {
+        NextEvent::OfNetwork
     }
 
     fn abandon(&mut self, Network { shared, .. }: &Network) -> Result<(), String> {

@@ -34,7 +34,15 @@ pub(crate) struct CallbackState {
     early: RefCell<Vec<(Reply, Vec<u8>)>>,
     slots: RefCell<Vec<Rc<CallbackSlot>>>,
     free: RefCell<Vec<u32>>,
+    /// The buffers of batches that were sent.
+    spare: RefCell<Vec<Vec<u8>>>,
+    /// Requests that no call waits for any more, and that UCX may not have completed.
+    given_up: RefCell<Vec<UcpRequest>>,
 }
+
+/// The number of buffers of batches that are kept while nothing is in flight. Those of a session
+/// take much memory.
+const SPARE_BATCHES: usize = 16;
 
 /// The state of the connection of a wire to one PE.
 pub(crate) struct ConnectionState {
@@ -88,6 +96,10 @@ impl CallbackState {
     pub(crate) fn release(&self, slot: &CallbackSlot) {
         slot.connection.set(null());
         slot.fetched.set(None);
+        let sent = slot.batch.take();
+        if sent.capacity() > 0 {
+            self.spare.borrow_mut().push(sent);
+        }
         slot.generation.set(slot.generation.get().wrapping_add(1));
         self.free.borrow_mut().push(slot.number);
     }
@@ -118,12 +130,23 @@ impl CallbackState {
         self.refused.take()
     }
 
-    /// Frees the buffers of batches in free slots, which were sent.
-    pub(crate) fn free_batches(&self) {
-        let slots = self.slots.borrow();
-        for slot in slots.iter().filter(|slot| slot.connection.get().is_null()) {
-            slot.batch.take();
-        }
+    /// Keeps requests for which no call waits any more, until UCX has completed them.
+    pub(crate) fn give_up(&self, requests: impl IntoIterator<Item = UcpRequest>) {
+        self.given_up.borrow_mut().extend(requests);
+    }
+
+    /// Frees the completed ones of the requests that were given up. Returns the number of
+    /// operations that UCX has not completed.
+    pub(crate) fn free_ended(&self, ucp: &Ucp) -> usize {
+        let mut given_up = self.given_up.borrow_mut();
+        given_up.retain(|request| {
+            let is_in_flight = request.status(ucp).is_none();
+            if !is_in_flight {
+                request.free(ucp);
+            }
+            is_in_flight
+        });
+        given_up.len() + self.transfers.get()
     }
 
     /// Forgets the destinations of old values after a loss, so that no callback writes to memory of
@@ -214,10 +237,12 @@ impl CallbackSlot {
 
     /// Stores a batch, which UCX reads until it is sent, and leaves the buffer of an earlier batch
     /// in `batch`. Returns the stored one.
-    pub(crate) fn keep_batch(&self, batch: &mut Vec<u8>) -> LocalBuf {
-        let mut kept = self.batch.borrow_mut();
-        std::mem::swap(&mut *kept, batch);
-        LocalBuf::source(kept.as_ptr(), kept.len())
+    pub(crate) fn keep_batch(&self, callbacks: &CallbackState, batch: &mut Vec<u8>) -> LocalBuf {
+        let spare = callbacks.spare.borrow_mut().pop().unwrap_or_default();
+        let kept = std::mem::replace(batch, spare);
+        let range = LocalBuf::source(kept.as_ptr(), kept.len());
+        self.batch.replace(kept);
+        range
     }
 
     /// Stores the operands of an atomic operation for UCX, which reads the first and replaces the
@@ -258,6 +283,27 @@ impl CallbackSlot {
     }
 }
 
+/// A request of UCX for which a call waits. When this is dropped, the request is freed, and the slot
+/// of its operation is released if UCX does not use it any more.
+pub(crate) struct AwaitedRequest {
+    pub(crate) request: UcpRequest,
+    pub(crate) slot: Option<Rc<CallbackSlot>>,
+    pub(crate) ucp: &'static Ucp,
+    pub(crate) callbacks: Rc<CallbackState>,
+}
+
+impl Drop for AwaitedRequest {
+    fn drop(&mut self) {
+        if self.request.status(self.ucp).is_none() {
+            return self.callbacks.give_up([self.request]);
+        }
+        self.request.free(self.ucp);
+        if let Some(slot) = &self.slot {
+            self.callbacks.release(slot);
+        }
+    }
+}
+
 /// The callback at the end of a write or read that a [`ConnectionState`] has counted.
 ///
 /// # Safety
@@ -294,6 +340,13 @@ pub(crate) unsafe extern "C" fn operated(
 
 fn end_operation(connection: &ConnectionState, request: *mut c_void, status: ucs_status_t) {
     connection.count(-1);
+    if connection.callbacks.transfers() == 0 {
+        connection
+            .callbacks
+            .spare
+            .borrow_mut()
+            .truncate(SPARE_BATCHES);
+    }
     if status != UCS_OK {
         connection.record_break(status);
     }

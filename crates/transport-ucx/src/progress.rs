@@ -34,13 +34,8 @@ impl Progress {
     pub(crate) fn issuer(&self) -> Result<Arc<Issuer<UcxWire>>, Error> {
         let shared = &self.shared;
         let make = || {
-            let n_pes = shared.peers.n_pes();
-            let (window, most) = (shared.tuning.window(), shared.tuning.max_in_flight);
-            let wire = UcxWire::new(&shared.context, n_pes, window, most);
-            let wire = wire.map_err(Error::Unavailable)?;
-            let efd = wire.worker().efd().try_clone_to_owned();
-            let efd = efd.map_err(|e| Error::Unavailable(format!("the kernel refused: {e}")))?;
-            Ok((Origin::new(wire, Arc::clone(shared)), efd))
+            let wire = UcxWire::new(shared).map_err(Error::Unavailable)?;
+            Ok(Origin::new(wire, Arc::clone(shared)))
         };
         self.issuers
             .issuer((shared.tuning.max_workers, WORKERS), make)
@@ -97,12 +92,12 @@ impl Driver for Progress {
             sleeper.briefly(&[service], at_most);
         } else {
             // Another thread is polling an unfinished issuer, and may leave it unfinished.
-            let Some(issuers) = self.issuers.unfinished() else {
+            let Some(events) = self.issuers.events() else {
                 return sleeper.briefly(&[service], FLUSH_DELAY);
             };
-            let efds = issuers.iter().map(|issuer| issuer.outside.as_fd());
-            let efds: Vec<BorrowedFd<'_>> = [service].into_iter().chain(efds).collect();
-            sleeper.until(&efds, MAX_SLEEP);
+            let events = events.iter().map(AsFd::as_fd);
+            let events: Vec<BorrowedFd<'_>> = [service].into_iter().chain(events).collect();
+            sleeper.until(&events, MAX_SLEEP);
         }
     }
 

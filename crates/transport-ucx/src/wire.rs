@@ -4,27 +4,27 @@
 mod establish;
 
 use crate::callbacks::{
-    CallbackSlot, CallbackState, ConnectionState, operated, replied, sent, tracked_params,
+    AwaitedRequest, CallbackSlot, CallbackState, ConnectionState, operated, replied, sent,
+    tracked_params,
 };
 use crate::connect::{self, MemoryKey};
 use crate::service::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::ucp::{
-    UcpAtomic, UcpContext, UcpEndpoint, UcpRequest, Worker, callback_params, plain_params, started,
+    UcpAtomic, UcpEndpoint, UcpRequest, Worker, callback_params, plain_params, started,
     status_string,
 };
 use rushmem_connect::Attempts;
 use rushmem_transport::engine::message::{REQUEST, Request};
 use rushmem_transport::engine::{
-    Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
-    WriteEnd,
+    NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder, TakeReply,
+    Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::peers::damaged;
 use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, DestBuf, Error, LocalBuf, Pe, PeMap, RemoteAddr, Segment,
-    SourceBuf,
+    AmoRequest, AmoSet, Amos, DestBuf, Error, LocalBuf, Pe, PeMap, RemoteAddr, Segment, SourceBuf,
 };
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -48,10 +48,9 @@ pub(crate) struct UcxWire {
     /// Endpoints that were closed by force, after a failure or a loss. They are kept, since UCX may
     /// still call back with their connections.
     closed: Vec<OpenRoute>,
-    /// Requests that no call waits for any more, and that UCX may not have completed.
-    given_up: Vec<UcpRequest>,
-    window: u32,
-    max_in_flight: usize,
+    /// The descriptor that signals events of the worker.
+    efd: Arc<OwnedFd>,
+    caps: WireCaps,
 }
 
 // SAFETY: the clones of an `Rc` are in the wire and in the tokens that it gives to its origin, and
@@ -64,8 +63,7 @@ type UcxRemote = (u64, (ucp_ep_h, ucp_rkey_h));
 
 /// An operation that a call waits for.
 pub(crate) enum UcxToken {
-    /// A request of UCX, and the slot, if any, that is released when the request has ended.
-    Request(UcpRequest, Option<Rc<CallbackSlot>>),
+    Request(AwaitedRequest),
     /// A slot and its generation: the operation has ended once the slot has another generation.
     Slot(Rc<CallbackSlot>, u32),
 }
@@ -93,30 +91,25 @@ struct Connecting {
 }
 
 impl UcxWire {
-    /// Returns a wire in a job of `n_pes` PEs.
-    pub(crate) fn new(
-        context: &Arc<UcpContext>,
-        n_pes: usize,
-        window: u32,
-        max_in_flight: usize,
-    ) -> Result<UcxWire, String> {
-        let worker = Worker::new(context)?;
+    pub(crate) fn new(shared: &SharedState) -> Result<UcxWire, String> {
+        let worker = Worker::new(&shared.context)?;
         let callbacks = Rc::new(CallbackState::default());
         let arg = Rc::as_ptr(&callbacks).cast_mut().cast();
         // SAFETY: the callback takes a `CallbackState`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
-        let (routes, closed, given_up) = (PeMap::new(n_pes), Vec::new(), Vec::new());
+        let efd = worker.efd().try_clone_to_owned();
+        let efd = efd.map_err(|error| format!("the kernel refused: {error}"))?;
         Ok(UcxWire {
             worker,
-            routes,
+            routes: PeMap::new(shared.peers.n_pes()),
             callbacks,
-            closed,
-            given_up,
-            window,
-            max_in_flight,
+            closed: Vec::new(),
+            efd: Arc::new(efd),
+            caps: caps(shared),
         })
     }
 
+    #[cfg(test)]
     pub(crate) fn worker(&self) -> &Worker {
         &self.worker
     }
@@ -171,7 +164,7 @@ impl UcxWire {
     /// Returns true if the maximum number of operations is in flight.
     #[inline]
     fn is_full(&self) -> bool {
-        self.callbacks.transfers() >= self.max_in_flight
+        self.callbacks.transfers() >= self.caps.max_in_flight
     }
 
     #[cold]
@@ -224,28 +217,34 @@ impl UcxWire {
         let params = plain_params();
         let begun = start(self.ucp(), remote, &raw const params);
         let request = started(begun).map_err(self.loss_reporter(shared, pe))?;
-        let token = |request| PostOutcome::Pending(UcxToken::Request(request, None));
-        Ok(request.map_or(PostOutcome::Done, token))
+        Ok(request.map_or(PostOutcome::Done, |request| self.pending(request, None)))
     }
 
-    /// Frees the completed ones of the requests that were given up. Returns the number of
-    /// operations that UCX has not completed.
-    pub(crate) fn free_ended(&mut self) -> usize {
-        let ucp = self.ucp();
-        self.given_up.retain(|request| {
-            let is_in_flight = request.status(ucp).is_none();
-            if !is_in_flight {
-                request.free(ucp);
-            }
-            is_in_flight
-        });
-        self.given_up.len() + self.callbacks.transfers()
+    /// Returns the outcome of starting an operation for which a call waits, with the slot, if any,
+    /// that is released when the request has ended.
+    fn pending(
+        &self,
+        request: UcpRequest,
+        slot: Option<Rc<CallbackSlot>>,
+    ) -> PostOutcome<UcxToken> {
+        PostOutcome::Pending(UcxToken::Request(AwaitedRequest {
+            request,
+            slot,
+            ucp: self.ucp(),
+            callbacks: Rc::clone(&self.callbacks),
+        }))
+    }
+
+    /// Frees ended requests that no call waits for. Returns the number of operations that UCX has
+    /// not completed.
+    pub(crate) fn free_ended(&self) -> usize {
+        self.callbacks.free_ended(self.ucp())
     }
 
     /// Closes an endpoint by force, and keeps it for callbacks that UCX may still call.
     fn close(&mut self, open: OpenRoute) {
-        self.given_up
-            .extend(self.worker.close_by_force(&open.endpoint));
+        self.callbacks
+            .give_up(self.worker.close_by_force(&open.endpoint));
         self.closed.push(open);
     }
 
@@ -263,30 +262,41 @@ impl UcxWire {
     }
 }
 
+fn caps(shared: &SharedState) -> WireCaps {
+    let (context, tuning) = (&shared.context, &shared.tuning);
+    WireCaps {
+        batches: context.copies,
+        sessions: true,
+        order: match context.orders {
+            true => StreamOrder::WritesByFence,
+            false => StreamOrder::Unordered,
+        },
+        polled: PolledUntil::Acknowledged,
+        flushes_free: !context.copies,
+        amos: NetworkAmos {
+            operations: match shared.local.amos {
+                Amos::Software => AmoSet::default(),
+                Amos::Network => AmoSet::of(|op, _| UcpAtomic::has(op)),
+            },
+            // The target's CPU can wake a thread that waits for a flag.
+            on_flags: false,
+        },
+        longest_signaled: usize::MAX,
+        longest_write: context.longest_put,
+        longest_read: usize::MAX,
+        longest_batch: (BATCH_NBYTES, SESSION_BATCH_NBYTES),
+        window: tuning.window(),
+        max_unanswered: tuning.max_in_flight,
+        max_in_flight: tuning.max_in_flight,
+    }
+}
+
 impl Wire for UcxWire {
     type Network = SharedState;
     type Token = UcxToken;
-    /// The descriptor that signals events of the worker.
-    type Outside = OwnedFd;
 
     fn caps(&self) -> WireCaps {
-        WireCaps {
-            batches: self.worker.context.copies,
-            sessions: true,
-            order: match self.worker.context.orders {
-                true => StreamOrder::WritesByFence,
-                false => StreamOrder::Unordered,
-            },
-            polled: PolledUntil::Acknowledged,
-            flushes_free: !self.worker.context.copies,
-            longest_signaled: usize::MAX,
-            longest_write: self.worker.context.longest_put,
-            longest_read: usize::MAX,
-            longest_batch: (BATCH_NBYTES, SESSION_BATCH_NBYTES),
-            window: self.window,
-            max_unanswered: self.max_in_flight,
-            max_in_flight: self.max_in_flight,
-        }
+        self.caps
     }
 
     #[inline]
@@ -370,17 +380,6 @@ impl Wire for UcxWire {
         )
     }
 
-    fn has_amo(&self, _: &SharedState, op: AmoOp, _: AmoWidth) -> bool {
-        UcpAtomic::has(op)
-    }
-
-    /// Atomic operations on the library's own flags are always left to the target's CPU, which can
-    /// wake a thread that waits for a flag.
-    #[inline]
-    fn carries_out(shared: &SharedState, segment: Segment) -> bool {
-        shared.local.amos == Amos::Network && segment != Segment::Internal
-    }
-
     fn amo(
         &mut self,
         shared: &SharedState,
@@ -449,7 +448,7 @@ impl Wire for UcxWire {
         let slot = self.callbacks.slot(connection);
         let header = slot.keep(request.encode());
         let (kind, data) = match payload {
-            Payload::Batch(batch) => (BATCH_KIND, slot.keep_batch(batch)),
+            Payload::Batch(batch) => (BATCH_KIND, slot.keep_batch(&self.callbacks, batch)),
             Payload::Data(data) => (REQUEST_KIND, data.range()),
         };
         let mut params = if awaited {
@@ -479,9 +478,7 @@ impl Wire for UcxWire {
                 self.callbacks.release(&slot);
                 Ok(PostOutcome::Done)
             }
-            Ok(Some(request)) if awaited => {
-                Ok(PostOutcome::Pending(UcxToken::Request(request, Some(slot))))
-            }
+            Ok(Some(request)) if awaited => Ok(self.pending(request, Some(slot))),
             Ok(Some(_)) => {
                 connection.count(1);
                 Ok(PostOutcome::Done)
@@ -498,24 +495,11 @@ impl Wire for UcxWire {
                 }
             }
             UcxToken::Slot(..) => Ok(false),
-            UcxToken::Request(request, _) => match request.status(self.ucp()) {
+            UcxToken::Request(awaited) => match awaited.request.status(self.ucp()) {
                 None => Ok(false),
                 Some(Ok(())) => Ok(true),
                 Some(Err(status)) => Err(self.loss_reporter(shared, pe)(status)),
             },
-        }
-    }
-
-    fn forget(&mut self, token: UcxToken) {
-        let UcxToken::Request(request, slot) = token else {
-            return;
-        };
-        if request.status(self.ucp()).is_none() {
-            return self.given_up.push(request);
-        }
-        request.free(self.ucp());
-        if let Some(slot) = slot {
-            self.callbacks.release(&slot);
         }
     }
 
@@ -582,23 +566,14 @@ impl Wire for UcxWire {
     }
 
     #[inline]
-    fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<bool, Error> {
+    fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<Polled, Error> {
         let worked = self.callbacks.while_taking(take, || self.worker.progress());
         match self.callbacks.take_refused() {
-            None => Ok(worked),
             Some(message) => Err(shared.refuse(&message)),
+            None if self.callbacks.take_broke() => Ok(Polled::Broke),
+            None if worked => Ok(Polled::Worked),
+            None => Ok(Polled::Idle),
         }
-    }
-
-    fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
-        if !self.callbacks.take_broke() {
-            return None;
-        }
-        let broken = self.routes.iter().find_map(|(pe, route)| {
-            let status = route.open.as_ref()?.connection.broken()?;
-            is_used(pe).then_some((pe, status))
-        });
-        broken.map(|(pe, status)| (pe, status_string(self.ucp(), status)))
     }
 
     #[inline]
@@ -609,16 +584,24 @@ impl Wire for UcxWire {
         Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve())
     }
 
+    /// Reports the loss of the PE if its connection broke. UCX itself checks that peers are alive.
+    fn confirm(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
+        let open = self.routes.get(pe).and_then(|route| route.open.as_ref());
+        match open.and_then(|open| open.connection.broken()) {
+            None => Ok(()),
+            Some(status) => Err(self.loss_reporter(shared, pe)(status)),
+        }
+    }
+
     fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
         shared.sleep(Some(&self.worker), &[], at_most, &mut || false);
     }
 
-    fn arm(&self, _: bool) -> bool {
-        self.worker.arm()
-    }
-
-    fn end_session(&mut self) {
-        self.callbacks.free_batches();
+    fn arm(&self, _: bool) -> NextEvent {
+        match self.worker.arm() {
+            true => NextEvent::On(Arc::clone(&self.efd)),
+            false => NextEvent::Unsignaled,
+        }
     }
 
     /// Closes endpoints by force, if the context [can](UcpContext::notices_failures): UCX can
@@ -628,14 +611,14 @@ impl Wire for UcxWire {
         self.callbacks.forget_fetched();
         let mut opened = Vec::new();
         for route in self.routes.iter_mut() {
-            self.given_up.extend(route.flush.take());
+            self.callbacks.give_up(route.flush.take());
             if self.worker.context.notices_failures {
                 let tried = route
                     .connecting
                     .take()
                     .and_then(|connecting| connecting.tried);
                 let (connecting, flush) = tried.unzip();
-                self.given_up.extend(flush);
+                self.callbacks.give_up(flush);
                 opened.extend(route.open.take().into_iter().chain(connecting));
             }
         }

@@ -56,6 +56,9 @@ pub enum AmoWidth {
 }
 
 impl AmoWidth {
+    /// Both widths.
+    pub const ALL: [AmoWidth; 2] = [AmoWidth::Four, AmoWidth::Eight];
+
     /// Returns the width of a word of `nbytes` bytes; `None` unless these are 4 or 8.
     #[inline]
     pub fn from_nbytes(nbytes: u8) -> Option<AmoWidth> {
@@ -72,6 +75,65 @@ impl AmoWidth {
         match self {
             AmoWidth::Four => 4,
             AmoWidth::Eight => 8,
+        }
+    }
+}
+
+/// A set of atomic operations, each with a width.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AmoSet(u32);
+
+impl AmoSet {
+    /// Returns the set of the operations for which `has` returns true.
+    pub fn of(mut has: impl FnMut(AmoOp, AmoWidth) -> bool) -> AmoSet {
+        let mut set = 0;
+        for op in AmoOp::ALL {
+            for width in AmoWidth::ALL {
+                if has(op, width) {
+                    set |= bit(op, width);
+                }
+            }
+        }
+        AmoSet(set)
+    }
+
+    /// Returns true if the set has an operation.
+    #[inline]
+    pub fn has(self, op: AmoOp, width: AmoWidth) -> bool {
+        self.0 & bit(op, width) != 0
+    }
+
+    /// Returns true if the set has no operation.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Returns the bit of an operation in a set.
+#[inline]
+fn bit(op: AmoOp, width: AmoWidth) -> u32 {
+    1 << (2 * op as u32 + u32::from(width == AmoWidth::Eight))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_what_it_was_made_of() {
+        assert!(AmoSet::default().is_empty());
+        let all = AmoSet::of(|_, _| true);
+        assert_eq!(all.0.count_ones(), 18, "each has a bit of its own");
+        let swaps = AmoSet::of(|op, width| op == AmoOp::CompareSwap && all.has(op, width));
+        for op in AmoOp::ALL {
+            for width in AmoWidth::ALL {
+                assert_eq!(
+                    swaps.has(op, width),
+                    op == AmoOp::CompareSwap,
+                    "{op:?} {width:?}"
+                );
+            }
         }
     }
 }

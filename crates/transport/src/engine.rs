@@ -41,8 +41,8 @@ pub use issuer::{Issuer, Issuers, PollingThread};
 pub use origin::Origin;
 pub use replies::{Replies, ReplyTable};
 pub use wire::{
-    NetworkPe, Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps,
-    WireNetwork, WriteEnd, WriteSent,
+    NetworkAmos, NetworkPe, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder,
+    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent,
 };
 
 #[cfg(test)]

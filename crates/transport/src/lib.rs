@@ -35,7 +35,7 @@ pub mod setting;
 pub mod thread;
 mod verbs;
 
-pub use amo::{AmoOp, AmoWidth};
+pub use amo::{AmoOp, AmoSet, AmoWidth};
 pub use buffer::{Buffer, Dest, DestBuf, LocalBuf, Source, SourceBuf};
 pub use endpoint::Endpoint;
 pub use error::Error;

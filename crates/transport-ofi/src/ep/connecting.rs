@@ -1,123 +1,370 @@
-//! The connections that an ep is making, and log events about them.
-#![forbid(unsafe_code)]
+//! Connects an ep to PEs. [`Connections`] decides and calls no library; below it, the ep carries
+//! the decisions out.
+//!
+//! Over a provider that needs connections, the ep sends an empty message at the first use of a PE,
+//! which the PE's service ignores, and nothing else until that message is complete. So if the
+//! connection is not made, only this message fails, and it can be sent again.
+//!
+//! ```text
+//! Unconnected --permit--> Asking --accepted--> Asked --complete--> Connected
+//!      ^                    |                    |                     |
+//!      +---- refused -------+------ refused -----+      refused: stays connected
+//! ```
+//!
+//! After a refusal, nothing is sent to the PE until a pause is over. Pauses grow, and end with the
+//! loss of the PE.
+//!
+//! If many PEs of a node start many connections over one NIC, most attempts fail. So all eps of a
+//! PE together make few connections at once, for which they take permits.
+#![allow(unsafe_code)]
 
-use crate::permits::{ConnectionPermit, ConnectionPermits};
+use super::{BufferUse, EpFailure, FiEndpoint, Op, PostStatus};
+use libfabric_sys as fi;
+use rushmem_connect::Attempts;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The number of operations that may begin on a connected PE with none in flight: more than an ep
-/// has cells. The number for an unconnected PE is 0, so that fresh zeroed memory has the right
-/// value.
+/// The number of operations that may begin on a usable PE with none in flight: more than an ep has
+/// cells. The number for an unconnected PE is 0, so that fresh zeroed memory has the right value.
 pub(super) const CONNECTED: i32 = i32::MAX;
 
-/// The text of the event that an attempt to reach a PE has failed and will be repeated.
-pub(super) const AGAIN: &str = "connects once more";
+/// Maximum number of connections that a PE makes at once, without those that take long: they give
+/// their permits back.
+pub(crate) const MAX_AT_ONCE: u32 = 4;
 
-/// A connection that is being made.
-pub(super) struct BegunConnection {
-    pub(super) pe: u32,
-    /// The permit; `None` after it was returned because this connection takes long.
-    pub(super) permit: Option<ConnectionPermit>,
-    begun: Instant,
-    /// The message that connects is in flight. False if the provider has not accepted it yet.
-    pub(super) is_sent: bool,
-}
+/// The codes that mean that a connection was not made.
+const NOT_CONNECTED: [i32; 5] = [
+    fi::FI_ECONNREFUSED,
+    fi::FI_ECONNABORTED,
+    fi::FI_ETIMEDOUT,
+    fi::FI_EHOSTDOWN,
+    fi::FI_EHOSTUNREACH,
+];
+/// Further codes that mean the same if the message that connects to a PE fails with them.
+const NOT_CONNECTED_AT_FIRST: [i32; 5] = [
+    fi::FI_ECONNRESET,
+    fi::FI_ENOTCONN,
+    fi::FI_ENETDOWN,
+    fi::FI_ENETUNREACH,
+    libc::EPIPE,
+];
 
-/// The connections that an ep is making.
-pub(super) struct Connecting {
-    begun: Vec<BegunConnection>,
-    /// An attempt to connect waits for a permit, and this was logged.
+/// The connections of an ep. A PE without an entry is unused, or connected and was never refused.
+pub(super) struct Connections {
+    entries: Vec<Connection>,
+    /// The provider needs connections.
+    connects: bool,
+    /// The time for which refused attempts to reach a PE are repeated.
+    limit: Duration,
+    permits: Arc<ConnectionPermits>,
+    /// A connection waits for a permit, and this was logged.
     waits: bool,
-    /// The time for which a connection keeps its permit while the provider does not accept the
-    /// message. Connections to stopped or ended peers must not keep all permits.
-    permit_limit: Duration,
 }
 
-impl Connecting {
-    pub(super) fn new(permit_limit: Duration) -> Connecting {
-        Connecting {
-            begun: Vec::new(),
+/// The connection to one PE.
+struct Connection {
+    pe: u32,
+    state: State,
+    /// The refused attempts to reach the PE.
+    refused: Option<Attempts>,
+}
+
+enum State {
+    Unconnected,
+    /// The provider has not accepted the message that connects.
+    Asking {
+        since: Instant,
+        /// `None` after it was given back because this takes long.
+        permit: Option<ConnectionPermit>,
+    },
+    /// The message that connects is in flight.
+    Asked {
+        _permit: Option<ConnectionPermit>,
+    },
+    Connected,
+}
+
+/// What an ep does about a PE to which no operation may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextStep {
+    /// It lets operations begin.
+    Begin,
+    /// It sends the message that connects.
+    Ask,
+    /// It tries again later.
+    Wait,
+}
+
+impl Connections {
+    pub(super) fn new(
+        connects: bool,
+        limit: Duration,
+        permits: Arc<ConnectionPermits>,
+    ) -> Connections {
+        Connections {
+            entries: Vec::new(),
+            connects,
+            limit,
+            permits,
             waits: false,
-            permit_limit,
         }
     }
 
-    /// Returns true if the message that connects to a PE is in flight.
-    pub(super) fn is_sent(&self, pe: u32) -> bool {
-        self.begun.iter().any(|one| one.pe == pe && one.is_sent)
+    fn of(&self, pe: u32) -> Option<&Connection> {
+        self.entries.iter().find(|entry| entry.pe == pe)
     }
 
-    /// Removes and returns the connection to a PE, if it is being made.
-    pub(super) fn take(&mut self, pe: u32) -> Option<BegunConnection> {
-        let index = self.begun.iter().position(|one| one.pe == pe)?;
-        Some(self.begun.swap_remove(index))
-    }
-
-    /// Removes and returns the connection to a PE, if it is being made, without its permit if it
-    /// takes long. Otherwise returns a new connection, or `None` if there is no permit.
-    pub(super) fn take_or_begin(
-        &mut self,
-        pe: u32,
-        permits: &Arc<ConnectionPermits>,
-    ) -> Option<BegunConnection> {
-        let Some(mut known) = self.take(pe) else {
-            let permit = Some(permits.take()?);
-            return Some(BegunConnection {
+    /// Returns the entry of a PE, which is in the state `otherwise` if it has none yet.
+    fn entry(&mut self, pe: u32, otherwise: State) -> &mut Connection {
+        let known = self.entries.iter().position(|entry| entry.pe == pe);
+        let index = known.unwrap_or_else(|| {
+            self.entries.push(Connection {
                 pe,
-                permit,
-                begun: Instant::now(),
-                is_sent: false,
+                state: otherwise,
+                refused: None,
             });
-        };
-        if known.begun.elapsed() >= self.permit_limit {
-            known.permit = None;
+            self.entries.len() - 1
+        });
+        &mut self.entries[index]
+    }
+
+    /// Returns what to do about a PE to which no operation may begin.
+    fn next(&mut self, pe: u32, now: Instant) -> NextStep {
+        if !self.connects && self.of(pe).is_none() {
+            return NextStep::Begin;
         }
-        Some(known)
+
+        let permits = Arc::clone(&self.permits);
+        // Connections to stopped or ended peers must not keep all permits.
+        let permit_limit = self.limit / 2;
+        let entry = self.entry(pe, State::Unconnected);
+        if entry
+            .refused
+            .as_ref()
+            .is_some_and(|refused| now < refused.next())
+        {
+            return NextStep::Wait;
+        }
+        match &mut entry.state {
+            State::Connected => NextStep::Begin,
+            State::Asked { .. } => NextStep::Wait,
+            State::Asking { since, permit } => {
+                if now.saturating_duration_since(*since) >= permit_limit {
+                    *permit = None;
+                }
+                NextStep::Ask
+            }
+            State::Unconnected => {
+                let Some(permit) = permits.take() else {
+                    self.report_waiting(pe);
+                    return NextStep::Wait;
+                };
+                entry.state = State::Asking {
+                    since: now,
+                    permit: Some(permit),
+                };
+                self.waits = false;
+                NextStep::Ask
+            }
+        }
     }
 
-    /// Adds a connection that is being made.
-    pub(super) fn keep(&mut self, connection: BegunConnection) {
-        self.waits = false;
-        self.begun.push(connection);
+    fn report_waiting(&mut self, pe: u32) {
+        if !std::mem::replace(&mut self.waits, true) {
+            let why = format!("{MAX_AT_ONCE} connections are being made");
+            report(pe, &why, "waits to connect to it");
+        }
     }
 
-    /// Records that an attempt waits for a permit. Returns true if none has waited since a
-    /// connection was last added.
-    pub(super) fn start_waiting(&mut self) -> bool {
-        !std::mem::replace(&mut self.waits, true)
+    /// Records that the provider has accepted the message that connects to a PE.
+    fn record_asked(&mut self, pe: u32) {
+        let entry = self.entry(pe, State::Unconnected);
+        if let State::Asking { permit, .. } = &mut entry.state {
+            let permit = permit.take();
+            entry.state = State::Asked { _permit: permit };
+        }
     }
+
+    /// Records that the message that connects to a PE is complete.
+    fn record_connected(&mut self, pe: u32) {
+        self.entries.retain(|entry| entry.pe != pe);
+        let which = format!("connection {} of this PE", self.permits.count_made());
+        report(pe, &which, "connected to it");
+    }
+
+    /// Records that the message that connects to a PE has failed with this code, for the reason
+    /// `why`. Returns true if another one is to be sent.
+    fn refuse_connection(&mut self, pe: u32, code: i32, why: &str, now: Instant) -> bool {
+        let limit = self.limit;
+        let entry = self.entry(pe, State::Unconnected);
+        entry.state = State::Unconnected;
+        means_not_connected(code) && entry.refuse(why, now, limit)
+    }
+
+    /// Records that an operation on a PE was refused with this code, for the reason `why`. Returns
+    /// true if it is to be tried again.
+    pub(super) fn refuse_operation(&mut self, pe: u32, code: i32, why: &str, now: Instant) -> bool {
+        let limit = self.limit;
+        NOT_CONNECTED.contains(&-code) && self.entry(pe, State::Connected).refuse(why, now, limit)
+    }
+
+    /// Returns the refused attempts to reach a PE, if this code means that there is no connection.
+    pub(super) fn refused(&self, pe: u32, code: i32) -> Option<&Attempts> {
+        let refused = self.of(pe)?.refused.as_ref();
+        refused.filter(|_| means_not_connected(code))
+    }
+}
+
+impl Connection {
+    /// Records a refusal. Returns false if refusals have lasted for the limit.
+    fn refuse(&mut self, why: &str, now: Instant, limit: Duration) -> bool {
+        // If no attempt was refused for long, the PE must have been reached meanwhile.
+        let recent = self
+            .refused
+            .take()
+            .filter(|refused| now.saturating_duration_since(refused.next()) <= limit);
+        let attempts = self
+            .refused
+            .insert(recent.unwrap_or_else(|| Attempts::new(now)));
+        let again = attempts.record_refusal(now, limit);
+        if again {
+            report(self.pe, why, "connects once more");
+        }
+        again
+    }
+}
+
+/// Returns true if this code means that there is no connection when the message that connects to a
+/// PE fails with it.
+fn means_not_connected(code: i32) -> bool {
+    NOT_CONNECTED.contains(&-code) || NOT_CONNECTED_AT_FIRST.contains(&-code)
 }
 
 /// Logs the event `what` of a connection to a PE, and its reason.
-pub(super) fn report(pe: u32, why: &str, what: &str) {
+fn report(pe: u32, why: &str, what: &str) {
     rushmem_log::debug!(peer = pe, "{what}: {why}");
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::permits::MAX_AT_ONCE;
+/// The number of permits that are taken, and of the connections that a PE has made.
+#[derive(Default)]
+pub(crate) struct ConnectionPermits {
+    taken: AtomicU32,
+    made: AtomicU32,
+}
 
-    #[test]
-    fn peers_that_do_not_answer_lose_their_permits() {
-        for (limit, has_permits) in [(Duration::ZERO, true), (Duration::MAX, false)] {
-            let permits = Arc::new(ConnectionPermits::default());
-            let mut connecting = Connecting::new(limit);
-            for pe in 0..MAX_AT_ONCE {
-                let begun = connecting.take_or_begin(pe, &permits).expect("a permit");
-                connecting.keep(begun);
-            }
-            assert!(
-                connecting.take_or_begin(9, &permits).is_none(),
-                "all permits are taken"
-            );
-            for pe in 0..MAX_AT_ONCE {
-                let known = connecting
-                    .take_or_begin(pe, &permits)
-                    .expect("it is being made");
-                connecting.keep(known);
-            }
-            assert_eq!(connecting.take_or_begin(9, &permits).is_some(), has_permits);
+/// The permission to make one connection, until it is dropped.
+pub(crate) struct ConnectionPermit(Arc<ConnectionPermits>);
+
+impl ConnectionPermits {
+    /// Takes a permit. Returns `None` if all are taken.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<ConnectionPermit> {
+        let one_more = |taken| (taken < MAX_AT_ONCE).then_some(taken + 1);
+        let order = Ordering::Relaxed;
+        self.taken
+            .fetch_update(order, order, one_more)
+            .ok()
+            .map(|_| ConnectionPermit(Arc::clone(self)))
+    }
+
+    /// Counts a connection that was made. Returns the number of connections made so far.
+    fn count_made(&self) -> u32 {
+        self.made.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl FiEndpoint {
+    /// Called when an operation on a PE with this address could not begin: there was no free cell,
+    /// or the PE is not usable. The caller tries again later in each case.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn defer(&mut self, pe: u32, fi_addr: fi::fi_addr_t) -> Result<PostStatus, i32> {
+        if self.room[pe as usize] > 0 || self.free.is_empty() {
+            return Ok(PostStatus::Again);
+        }
+        match self.connections.next(pe, Instant::now()) {
+            NextStep::Begin => self.room[pe as usize] += CONNECTED,
+            NextStep::Ask => self.ask(pe, fi_addr)?,
+            NextStep::Wait => {}
+        }
+        Ok(PostStatus::Again)
+    }
+
+    /// Sends the message that connects to a PE.
+    fn ask(&mut self, pe: u32, fi_addr: fi::fi_addr_t) -> Result<(), i32> {
+        let Some(op) = self.free.pop() else {
+            return Ok(());
+        };
+        let (endpoint, desc, context) =
+            (self.endpoint.raw(), self.staging_desc(), self.context(op));
+        let nothing = self.staging.cell(op).base.cast();
+        // SAFETY: an open endpoint, and a context and a cell that no operation uses.
+        let code = unsafe { fi::fi_send(endpoint, nothing, 0, desc, fi_addr, context) };
+        let code = i32::try_from(code).unwrap_or(-fi::FI_EIO);
+        if code == 0 {
+            self.ops[op as usize] = Op {
+                pe,
+                use_: BufferUse::Connect,
+            };
+            self.connections.record_asked(pe);
+            return Ok(());
+        }
+
+        self.free.push(op);
+        if code == -fi::FI_EAGAIN {
+            return Ok(());
+        }
+        let why = self.strerror(code);
+        match self
+            .connections
+            .refuse_connection(pe, code, &why, Instant::now())
+        {
+            true => Ok(()),
+            false => Err(code),
+        }
+    }
+
+    /// Lets operations on a PE begin, since the message that connects is complete, which the ended
+    /// operation `op` was.
+    #[cold]
+    pub(super) fn finish_connect(&mut self, op: u32) {
+        let pe = self.ops[op as usize].pe;
+        self.room[pe as usize] = CONNECTED;
+        self.connections.record_connected(pe);
+    }
+
+    /// Handles the failure with this code of the message that connects, in the cell `op`. The next
+    /// operation on the PE sends it again.
+    ///
+    /// # Errors
+    /// If attempts have taken too long, or the code does not mean that there is no connection.
+    pub(super) fn fail_connect(
+        &mut self,
+        op: u32,
+        code: i32,
+        why: String,
+    ) -> Result<(), EpFailure> {
+        let pe = self.ops[op as usize].pe;
+        self.end(op);
+        self.room[pe as usize] = 0;
+        match self
+            .connections
+            .refuse_connection(pe, code, &why, Instant::now())
+        {
+            true => Ok(()),
+            false => Err(EpFailure {
+                pe: Some(pe),
+                why: self.after_attempts(pe, code, why),
+            }),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

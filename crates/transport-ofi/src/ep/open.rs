@@ -6,8 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::arguments::WriteArguments;
-use super::attempts::RefusedAttempts;
-use super::connecting::Connecting;
+use super::connecting::Connections;
 use super::poll::ENTRIES;
 use super::{BufferSizes, BufferUse, FiEndpoint, Op};
 use crate::block::CellBlock;
@@ -67,14 +66,17 @@ impl FiEndpoint {
             staging: ManuallyDrop::new(staging),
             free: (0..depth as u32).rev().collect(),
             room: vec![0; n_pes],
-            connecting: Connecting::new(connect_limit / 2),
+            connections: Connections::new(
+                fabric.info.connects,
+                connect_limit,
+                Arc::clone(&fabric.permits),
+            ),
             receiving: 0,
             copy_up_to,
             cell,
             longest_message,
             inject_up_to: fabric.info.inject,
             write_arguments: WriteArguments::new(),
-            attempts: RefusedAttempts::new(connect_limit),
             completion: match fabric.info.delivery {
                 true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,
                 false => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,

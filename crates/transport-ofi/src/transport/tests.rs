@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use super::*;
+use crate::ep::connecting::MAX_AT_ONCE;
 use crate::ep::{PostStatus, Remote};
 use crate::message::{HEAD, Message};
-use crate::permits::MAX_AT_ONCE;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::engine::message::Ack;
 use rushmem_transport::engine::message::{REQUEST, Reply, Request, Stream, StreamPosition};

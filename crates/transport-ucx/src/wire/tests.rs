@@ -7,6 +7,7 @@ use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
 use rushmem_transport::engine::message::{Stream, StreamPosition};
 use rushmem_transport::peers::loss::RefusedMessage;
 use rushmem_transport::thread::lock;
+use rushmem_transport::{AmoOp, AmoWidth};
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 use testkit::eventually;

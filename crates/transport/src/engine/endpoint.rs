@@ -72,7 +72,7 @@ impl<P: Issuing> WireEndpoint<P> {
     ) -> Result<(), Error> {
         check_aligned(pe, request.dest, request.width)?;
         self.with_origin(|origin| {
-            if P::Wire::carries_out(&origin.network, request.dest.segment) {
+            if origin.caps.amos.are_on(request.dest.segment) {
                 return origin.operate(pe, request, fetched, awaited);
             }
             origin
@@ -144,7 +144,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
             origin
                 .network
                 .check(pe, update.dest, update.width.nbytes())?;
-            if P::Wire::carries_out(&origin.network, update.dest.segment) {
+            if origin.caps.amos.are_on(update.dest.segment) {
                 origin.transfer(pe, &mut put)?;
                 // Orders the signal after the data, and after all that was issued before.
                 origin.fence()?;

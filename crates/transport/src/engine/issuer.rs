@@ -6,10 +6,11 @@
 //! order of all locks.
 
 use super::origin::Origin;
-use super::wire::{Wire, WireNetwork};
+use super::wire::{NextEvent, Wire, WireNetwork};
 use crate::Error;
 use crate::progress::flush_list::FlushList;
 use crate::thread::{lock, try_lock};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
@@ -25,8 +26,6 @@ const POLLS_PER_LOOK: u32 = 16;
 pub struct Issuer<W: Wire> {
     /// The origin.
     pub origin: Mutex<Origin<W>>,
-    /// The part of the wire that is read without the lock.
-    pub outside: W::Outside,
     /// The number of endpoints that use the origin.
     users: AtomicUsize,
     /// The number of calls that wait for the lock.
@@ -47,10 +46,9 @@ const BUSY: u8 = 2;
 const ARMED: u8 = 4;
 
 impl<W: Wire> Issuer<W> {
-    fn new(origin: Origin<W>, outside: W::Outside) -> Issuer<W> {
+    fn new(origin: Origin<W>) -> Issuer<W> {
         Issuer {
             origin: Mutex::new(origin),
-            outside,
             users: AtomicUsize::new(0),
             wanted: AtomicU32::new(0),
             uses: AtomicU64::new(0),
@@ -129,6 +127,8 @@ struct UnfinishedIssuer<W: Wire> {
     issuer: Arc<Issuer<W>>,
     /// The issuer's number of verbs at the last poll by the service thread.
     uses: u64,
+    /// The descriptor of the wire that signals its next event, if it has one, as of that poll.
+    event: Option<Arc<OwnedFd>>,
 }
 
 /// The kind of thread that polls unfinished operations.
@@ -161,7 +161,7 @@ impl<W: Wire> Issuers<W> {
     pub fn issuer(
         &self,
         (max, setting): (usize, &str),
-        make: impl FnOnce() -> Result<(Origin<W>, W::Outside), Error>,
+        make: impl FnOnce() -> Result<Origin<W>, Error>,
     ) -> Result<Arc<Issuer<W>>, Error> {
         let mut all = lock(&self.all);
         let fewest = all
@@ -171,8 +171,8 @@ impl<W: Wire> Issuers<W> {
         let issuer = match fewest {
             Some(fewest) if fewest.users() == 0 || all.len() >= max => fewest,
             fewest => match (make(), fewest) {
-                (Ok((origin, outside)), _) => {
-                    let issuer = Arc::new(Issuer::new(origin, outside));
+                (Ok(origin), _) => {
+                    let issuer = Arc::new(Issuer::new(origin));
                     all.push(Arc::clone(&issuer));
                     issuer
                 }
@@ -241,6 +241,7 @@ impl<W: Wire> Issuers<W> {
             self.unfinished.add(UnfinishedIssuer {
                 issuer: Arc::clone(issuer),
                 uses: 0,
+                event: None,
             });
         }
         network.local().state.request_flush();
@@ -291,10 +292,15 @@ impl<W: Wire> Issuers<W> {
             let mut state = flags_after(0, origin.is_unfinished(), origin.awaits_acks());
             let stays = state & LISTED != 0;
             if by_service {
-                let must_be_polled = stays && origin.must_be_polled();
-                is_busy |= must_be_polled;
-                if stays && !must_be_polled {
-                    state |= ARMED;
+                unfinished.event = None;
+                match stays.then(|| origin.next_event()) {
+                    None => {}
+                    Some(NextEvent::Unsignaled) => is_busy = true,
+                    Some(NextEvent::OfNetwork) => state |= ARMED,
+                    Some(NextEvent::On(event)) => {
+                        unfinished.event = Some(event);
+                        state |= ARMED;
+                    }
                 }
             } else if stays {
                 state |= issuer.state() & ARMED;
@@ -327,10 +333,11 @@ impl<W: Wire> Issuers<W> {
         })
     }
 
-    /// Returns the unfinished issuers; `None` if another thread is polling some of them.
-    pub fn unfinished(&self) -> Option<Vec<Arc<Issuer<W>>>> {
-        self.unfinished
-            .map(|unfinished| Arc::clone(&unfinished.issuer))
+    /// Returns the descriptors that signal the next events of unfinished issuers; `None` if another
+    /// thread is polling some of them.
+    pub fn events(&self) -> Option<Vec<Arc<OwnedFd>>> {
+        let events = self.unfinished.map(|unfinished| unfinished.event.clone());
+        events.map(|events| events.into_iter().flatten().collect())
     }
 }
 

@@ -5,7 +5,9 @@ use super::acks::IssuedRequests;
 use super::batching::Batcher;
 use super::message::{Reply, Request};
 use super::replies::AnswerSlots;
-use super::wire::{NetworkPe, PolledUntil, PostOutcome, Wire, WireCaps, WireNetwork};
+use super::wire::{
+    NetworkPe, NextEvent, Polled, PolledUntil, PostOutcome, Wire, WireCaps, WireNetwork,
+};
 use crate::peers::damaged;
 use crate::progress::state::ProgressState;
 use crate::progress::wait::{Attempt, Waiter, wait};
@@ -121,11 +123,14 @@ impl<W: Wire> Origin<W> {
         !self.batcher.pes().is_empty() || !self.unsent.is_empty()
     }
 
-    /// Returns true if the origin must be polled again: batches wait to be sent, or no descriptor
-    /// may signal the next event.
-    pub(super) fn must_be_polled(&self) -> bool {
+    /// Returns how the next event of the origin is signaled: by nothing while batches wait to be
+    /// sent.
+    pub(super) fn next_event(&self) -> NextEvent {
+        if self.waits_to_send() {
+            return NextEvent::Unsignaled;
+        }
         let is_unacked = self.caps.polled == PolledUntil::Acknowledged && self.issued.any_unacked();
-        self.waits_to_send() || !self.wire.arm(is_unacked)
+        self.wire.arm(is_unacked)
     }
 
     /// Returns true if operations are in flight or batches wait to be sent.
@@ -195,27 +200,35 @@ impl<W: Wire> Origin<W> {
             wire,
             slots,
             routes,
-            issued,
             network,
             ..
         } = self;
         let acks = &network.local().acks;
-        let worked = wire.poll(network, &mut |Reply { pe, ack, old }, bytes| {
+        let polled = wire.poll(network, &mut |Reply { pe, ack, old }, bytes| {
             acks.acknowledge(pe, ack)?;
             if let Some((slot, old)) = old {
                 routes[slots.answer(slot, old, bytes)?].unanswered -= 1;
             }
             Ok(())
         })?;
-        let mut is_used =
-            |pe| routes.get(pe).is_some_and(|route| route.is_active) || issued.awaits_ack_of(pe);
-        if let Some((pe, why)) = wire.broken(&mut is_used) {
-            return Err(self.network.lose(pe, &why));
+        if polled == Polled::Broke {
+            self.confirm_used()?;
         }
         if !self.unsent.is_empty() {
             self.send_unsent()?;
         }
+        let worked = polled != Polled::Idle;
         self.network.local().loss.check().map(|()| worked)
+    }
+
+    /// Checks that the PEs with which something is pending are alive.
+    #[cold]
+    fn confirm_used(&mut self) -> Result<(), Error> {
+        let awaited = self.issued.awaiting_ack().iter();
+        for &pe in self.active.iter().chain(awaited) {
+            self.wire.confirm(&self.network, pe)?;
+        }
+        Ok(())
     }
 
     /// Cancels the operations in flight after a loss. When this returns, the network accesses no
@@ -383,9 +396,6 @@ impl<W: Wire> Origin<W> {
     fn post_later(&mut self, pe: Pe, post: TryPost<'_, W>) -> Result<PostOutcome<W::Token>, Error> {
         self.network.local().state.count_retry();
         self.until_some(Some(pe), |origin| {
-            if origin.wire.pauses(pe) {
-                return Ok(None);
-            }
             Ok(match post(&mut origin.wire, &origin.network)? {
                 PostOutcome::Full => None,
                 posted => Some(posted),
@@ -403,10 +413,8 @@ impl<W: Wire> Origin<W> {
     }
 
     fn end_pending(&mut self, pe: Pe, token: W::Token) -> Result<(), Error> {
-        let ended = self.until(Some(pe), |origin| {
+        self.until(Some(pe), |origin| {
             origin.wire.is_over(&origin.network, pe, &token)
-        });
-        self.wire.forget(token);
-        ended
+        })
     }
 }

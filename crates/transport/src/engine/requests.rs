@@ -170,12 +170,9 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Sends numbered batches until the wire has no room or pauses.
+    /// Sends numbered batches until the wire has no room.
     pub(super) fn send_unsent(&mut self) -> Result<(), Error> {
         while let Some(UnsentRequest { pe, request, batch }) = self.unsent.front_mut() {
-            if self.wire.pauses(*pe) {
-                return Ok(());
-            }
             let payload = Payload::Batch(batch);
             let posted = self
                 .wire
@@ -322,10 +319,6 @@ impl<W: Wire> Origin<W> {
         };
         match (sent, posted) {
             (Ok(()), posted) if end.awaited => self.end(pe, posted),
-            (Err(error), PostOutcome::Pending(token)) => {
-                self.wire.forget(token);
-                Err(error)
-            }
             (sent, _) => sent,
         }
     }
@@ -379,7 +372,7 @@ impl<W: Wire> Origin<W> {
         if !awaited {
             self.mark_dirty(pe);
         }
-        if !self.wire.has_amo(&self.network, request.op, request.width) {
+        if !self.caps.amos.operations.has(request.op, request.width) {
             let old = self.swap_until_applied(pe, request)?;
             if let Some(fetched) = fetched {
                 fetched.store_word(request.width, old);
@@ -471,9 +464,6 @@ impl<W: Wire> Origin<W> {
         if self.caps.sessions {
             self.batcher.session(is_open);
             self.batches = self.caps.batches || self.batcher.in_session();
-            if !self.batcher.in_session() {
-                self.wire.end_session();
-            }
         }
         Ok(())
     }

@@ -254,7 +254,7 @@ impl<W: Wire> Origin<W> {
         if !end.awaited && done.is_ok() {
             return Ok(PostOutcome::Done);
         }
-        // After a loss each wait fails at once and releases the token.
+        // After a loss each wait fails at once.
         for part in started {
             let ended = self.end(pe, part);
             done = done.and(ended);

@@ -3,8 +3,8 @@
 
 use super::message::Request;
 use super::wire::{
-    Payload, PolledUntil, PostOutcome, StreamOrder, TakeReply, Wire, WireCaps, WireNetwork,
-    WriteEnd,
+    NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder, TakeReply,
+    Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use super::{Issuers, NetworkPe, Origin};
 use crate::peers::damaged;
@@ -12,8 +12,8 @@ use crate::progress::backoff::WaitLimits;
 use crate::progress::state::count_operations_in_flight;
 use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock, TABLE};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Error, Follows, Get, Open, Pe, Put,
-    RemoteAddr, Segment, SignalUpdate, SourceBuf,
+    AmoOp, AmoRequest, Completion, DestBuf, Error, Follows, Get, Open, Pe, Put, RemoteAddr,
+    Segment, SignalUpdate, SourceBuf,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,7 +93,6 @@ impl TestWire {
 impl Wire for TestWire {
     type Network = TestNetwork;
     type Token = u32;
-    type Outside = ();
 
     fn caps(&self) -> WireCaps {
         self.caps
@@ -168,14 +167,6 @@ impl Wire for TestWire {
         Ok(self.start(Called::Read))
     }
 
-    fn has_amo(&self, _: &TestNetwork, _: AmoOp, _: AmoWidth) -> bool {
-        false
-    }
-
-    fn carries_out(_: &TestNetwork, _: Segment) -> bool {
-        false
-    }
-
     fn amo(
         &mut self,
         _: &TestNetwork,
@@ -201,6 +192,10 @@ impl Wire for TestWire {
         Ok(*token <= self.over)
     }
 
+    fn fence(&mut self, _: &TestNetwork) -> Result<bool, Error> {
+        Ok(true)
+    }
+
     fn begin_flush(&mut self, _: &TestNetwork, _: Pe) -> Result<(), Error> {
         self.calls.push(Called::Flush);
         Ok(())
@@ -218,13 +213,14 @@ impl Wire for TestWire {
         self.in_flight
     }
 
-    fn poll(&mut self, _: &TestNetwork, _: TakeReply<'_>) -> Result<bool, Error> {
+    fn poll(&mut self, _: &TestNetwork, _: TakeReply<'_>) -> Result<Polled, Error> {
         self.calls.push(Called::Poll);
         if self.is_slow {
-            return Ok(false);
+            return Ok(Polled::Idle);
         }
         (self.over, self.in_flight) = (self.started, 0);
-        Ok(self.polled.as_mut().is_none_or(|polled| polled()))
+        let worked = self.polled.as_mut().is_none_or(|polled| polled());
+        Ok(if worked { Polled::Worked } else { Polled::Idle })
     }
 
     fn serve(&self, network: &TestNetwork, _: u32, _: bool) -> Result<bool, Error> {
@@ -232,10 +228,14 @@ impl Wire for TestWire {
         Ok(false)
     }
 
+    fn confirm(&mut self, _: &TestNetwork, _: Pe) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn sleep(&mut self, _: &TestNetwork, _: Duration) {}
 
-    fn arm(&self, _: bool) -> bool {
-        false
+    fn arm(&self, _: bool) -> NextEvent {
+        NextEvent::Unsignaled
     }
 
     fn abandon(&mut self, _: &TestNetwork) -> Result<(), String> {
@@ -253,6 +253,7 @@ pub(super) fn origin() -> Origin<TestWire> {
         order: StreamOrder::Unordered,
         polled: PolledUntil::Over,
         flushes_free: false,
+        amos: NetworkAmos::default(),
         longest_signaled: 8,
         longest_write: 64,
         longest_read: 1 << 20,
@@ -601,7 +602,7 @@ pub(super) fn left_unfinished(
 ) -> (Arc<Issuers<TestWire>>, Arc<super::Issuer<TestWire>>) {
     let issuers = Arc::new(Issuers::default());
     let issuer = issuers
-        .issuer((1, "SHMEM_TEST"), || Ok((origin, ())))
+        .issuer((1, "SHMEM_TEST"), || Ok(origin))
         .expect("an issuer");
     let done = issuers.with_origin(&issuer, |origin| {
         origin.transfer(PEER, &mut put(8, Completion::AtQuiet))

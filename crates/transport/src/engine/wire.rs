@@ -12,10 +12,11 @@ use crate::progress::state::ProgressState;
 use crate::segments::Segments;
 use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, DestBuf, Error, Host, Open, Pe, RemoteAddr,
-    Segment, SourceBuf,
+    AmoRequest, AmoSet, Amos, Completion, DestBuf, Error, Host, Open, Pe, RemoteAddr, Segment,
+    SourceBuf,
 };
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -102,6 +103,8 @@ pub struct WireCaps {
     pub polled: PolledUntil,
     /// [`Wire::begin_flush`] sends no message.
     pub flushes_free: bool,
+    /// The atomic operations that the network carries out itself.
+    pub amos: NetworkAmos,
     /// Maximum number of bytes of a put that is sent in one message with its signal.
     pub longest_signaled: usize,
     /// Maximum number of bytes of a write.
@@ -118,6 +121,25 @@ pub struct WireCaps {
     /// The number of operations in flight and unanswered requests together from which on a thread
     /// that only polls starts no batch and no flush. Calls may exceed it.
     pub max_in_flight: usize,
+}
+
+/// The atomic operations that a network carries out itself. The target's CPU carries out those on
+/// other segments; the engine composes other operations from compare-and-swap.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NetworkAmos {
+    /// The operations; none if the target's CPU carries all of them out.
+    pub operations: AmoSet,
+    /// They include those on the library's own flags.
+    pub on_flags: bool,
+}
+
+impl NetworkAmos {
+    /// Returns true if the network carries out the atomic operations on a segment, false if the
+    /// target's CPU does.
+    #[inline]
+    pub fn are_on(&self, segment: Segment) -> bool {
+        !self.operations.is_empty() && (self.on_flags || segment != Segment::Internal)
+    }
 }
 
 /// The result of an attempt to start an operation. `T` identifies the operation.
@@ -179,6 +201,29 @@ impl WriteEnd {
     }
 }
 
+/// The result of a poll of a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polled {
+    /// There was nothing to do.
+    Idle,
+    /// There was work.
+    Worked,
+    /// A connection broke, perhaps to a PE that has left the job in order. The engine
+    /// [confirms](Wire::confirm) the PEs with which something is pending.
+    Broke,
+}
+
+/// How the next event of a wire is signaled.
+#[derive(Clone, Debug)]
+pub enum NextEvent {
+    /// By nothing: the wire must be polled.
+    Unsignaled,
+    /// By the descriptors of the network, on which the service thread sleeps in any case.
+    OfNetwork,
+    /// By this descriptor.
+    On(Arc<OwnedFd>),
+}
+
 /// The function that a poll calls for each reply that has arrived, with the answers to its batch.
 pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation>;
 
@@ -189,10 +234,8 @@ pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation
 pub trait Wire: Send + Sized {
     /// The state that the wires of a PE share.
     type Network: WireNetwork;
-    /// Identifies an operation in flight.
+    /// Identifies an operation in flight, for which a call waits until it drops the token.
     type Token;
-    /// The part of the wire that other threads read without the lock of its origin.
-    type Outside: Send + Sync;
 
     /// Returns the capabilities and limits of the wire.
     fn caps(&self) -> WireCaps;
@@ -251,22 +294,7 @@ pub trait Wire: Send + Sized {
         awaited: bool,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Returns true if the network has this atomic operation. The engine composes the others from
-    /// compare-and-swap.
-    fn has_amo(&self, network: &Self::Network, op: AmoOp, width: AmoWidth) -> bool {
-        let _ = (network, op, width);
-        false
-    }
-
-    /// Returns true if the network carries out the atomic operations on a segment, false if the
-    /// target's CPU does.
-    #[inline]
-    fn carries_out(network: &Self::Network, segment: Segment) -> bool {
-        let _ = (network, segment);
-        false
-    }
-
-    /// Starts an atomic operation that the network itself [carries out](Wire::carries_out). The old
+    /// Starts an atomic operation that the network itself [carries out](WireCaps::amos). The old
     /// value is at `fetched`, if that is there, once the operation is over. The operation owns this
     /// memory as a [`write`](Wire::write) owns its source.
     fn amo(
@@ -275,10 +303,7 @@ pub trait Wire: Send + Sized {
         pe: Pe,
         request: &AmoRequest,
         fetched: &mut Option<DestBuf>,
-    ) -> Result<PostOutcome<Self::Token>, Error> {
-        let _ = (network, request, fetched);
-        Err(Error::Unreachable(pe))
-    }
+    ) -> Result<PostOutcome<Self::Token>, Error>;
 
     /// Starts to send a request. `awaited` says that the call waits until the data may be reused.
     fn send(
@@ -298,30 +323,13 @@ pub trait Wire: Send + Sized {
         token: &Self::Token,
     ) -> Result<bool, Error>;
 
-    /// Releases the token of an operation for which no call waits any more.
-    fn forget(&mut self, token: Self::Token) {
-        let _ = token;
-    }
-
-    /// Returns true if nothing is to be sent to a PE at present, because it has refused a message.
-    fn pauses(&self, pe: Pe) -> bool {
-        let _ = pe;
-        false
-    }
-
     /// Makes writes after this call follow those before it, if the [order](WireCaps::order) of the
     /// wire includes that, and sends all operations that the wire holds back. Returns false if the
     /// call must be repeated after a poll.
-    fn fence(&mut self, network: &Self::Network) -> Result<bool, Error> {
-        let _ = network;
-        Ok(true)
-    }
+    fn fence(&mut self, network: &Self::Network) -> Result<bool, Error>;
 
     /// Begins to complete all writes to a PE at the target.
-    fn begin_flush(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error> {
-        let _ = (network, pe);
-        Ok(())
-    }
+    fn begin_flush(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error>;
 
     /// Returns true if nothing is in flight to a PE and its last flush has ended.
     fn is_flushed(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
@@ -332,38 +340,24 @@ pub trait Wire: Send + Sized {
     /// Returns how many operations are in flight to a PE.
     fn in_flight_to(&self, pe: Pe) -> usize;
 
-    /// Polls the network, processes completions, and passes replies to `take`. Returns true if
-    /// there was work.
-    fn poll(&mut self, network: &Self::Network, take: TakeReply<'_>) -> Result<bool, Error>;
-
-    /// Returns a PE whose connection broke and for which `is_used` returns true, and the reason. A
-    /// PE with which nothing is pending may have left the job in order.
-    fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
-        let _ = is_used;
-        None
-    }
+    /// Polls the network, processes completions, and passes replies to `take`.
+    fn poll(&mut self, network: &Self::Network, take: TakeReply<'_>) -> Result<Polled, Error>;
 
     /// Serves peers for a thread that waits, which calls this after each of its polls. The wire may
     /// skip a call: it decides by the number of `polls` so far, and by whether the thread `expects`
     /// a reply. Returns true if there was work.
     fn serve(&self, network: &Self::Network, polls: u32, expects: bool) -> Result<bool, Error>;
 
-    /// Checks that a PE is alive, after a long wait without an event.
-    fn confirm(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error> {
-        let _ = (network, pe);
-        Ok(())
-    }
+    /// Checks that a PE with which something is pending is alive, after a long wait without an
+    /// event, or after a poll has found a connection [broken](Polled::Broke).
+    fn confirm(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error>;
 
     /// Sleeps until there may be an event, but no longer than `at_most`.
     fn sleep(&mut self, network: &Self::Network, at_most: Duration);
 
-    /// Prepares the network to signal its next event by a descriptor. `are_unacked` says that some
-    /// requests are not acknowledged, and so may not have been sent. Returns false if the wire must
-    /// be polled instead.
-    fn arm(&self, are_unacked: bool) -> bool;
-
-    /// Frees buffers that only the long batches of sessions need.
-    fn end_session(&mut self) {}
+    /// Prepares the network to signal its next event by a descriptor, if it can. `are_unacked` says
+    /// that some requests are not acknowledged, and so may not have been sent.
+    fn arm(&self, are_unacked: bool) -> NextEvent;
 
     /// Cancels the operations in flight after a loss. When this returns, the network accesses no
     /// memory of callers any more.

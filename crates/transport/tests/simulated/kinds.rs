@@ -2,8 +2,8 @@
 //! its network. Limits are small, so that short programs reach them; a seed draws them.
 
 use fastrand::Rng;
-use rushmem_transport::engine::{PolledUntil, StreamOrder, WireCaps};
-use rushmem_transport::{AmoOp, AmoWidth, Amos};
+use rushmem_transport::engine::{NetworkAmos, PolledUntil, StreamOrder, WireCaps};
+use rushmem_transport::{AmoOp, AmoSet, AmoWidth, Amos};
 
 /// How a wire knows that writes are stored at their target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +34,6 @@ pub enum Sending {
 pub struct WireKind {
     pub caps: WireCaps,
     pub amos: Amos,
-    /// The network also carries out atomic operations on the library's own flags.
-    pub amos_on_flags: bool,
-    /// The network has all atomic operations; otherwise only those of 8 bytes on integers.
-    pub all_amos: bool,
     pub has_keys: bool,
     pub flush: Flush,
     pub sending: Sending,
@@ -58,11 +54,27 @@ pub struct WireKind {
 }
 
 impl WireKind {
-    /// Returns true if the network has an atomic operation.
-    pub fn has_amo(&self, op: AmoOp, width: AmoWidth) -> bool {
-        op == AmoOp::CompareSwap
-            || self.all_amos
-            || width == AmoWidth::Eight && !matches!(op, AmoOp::AddFloat | AmoOp::Xor)
+    /// Returns this kind over a network that carries out some atomic operations, or none, as the
+    /// seed draws: all, or only those of 8 bytes on integers.
+    fn with_drawn_amos(self, rng: &mut Rng, on_flags: bool) -> WireKind {
+        let amos = one_of(rng, &[Amos::Software, Amos::Network]);
+        let all = rng.bool();
+        let operations = AmoSet::of(|op, width| {
+            let is_usual = width == AmoWidth::Eight && !matches!(op, AmoOp::AddFloat | AmoOp::Xor);
+            amos == Amos::Network && (op == AmoOp::CompareSwap || all || is_usual)
+        });
+        let amos_of_network = NetworkAmos {
+            operations,
+            on_flags,
+        };
+        WireKind {
+            caps: WireCaps {
+                amos: amos_of_network,
+                ..self.caps
+            },
+            amos,
+            ..self
+        }
     }
 }
 
@@ -80,6 +92,7 @@ fn plain(rng: &mut Rng) -> WireKind {
             order: StreamOrder::Unordered,
             polled: PolledUntil::Acknowledged,
             flushes_free: false,
+            amos: NetworkAmos::default(),
             longest_signaled: one_of(rng, &[8, 64, 256, 1000]),
             longest_write: one_of(rng, &[64, 200, 1024, 1 << 20]),
             longest_read: one_of(rng, &[64, 200, 1024, 1 << 20]),
@@ -89,8 +102,6 @@ fn plain(rng: &mut Rng) -> WireKind {
             max_in_flight: rng.usize(2..32),
         },
         amos: Amos::Software,
-        amos_on_flags: false,
-        all_amos: true,
         has_keys: false,
         flush: Flush::Message,
         sending: Sending::ByItself,
@@ -150,13 +161,12 @@ pub fn ucx_by_nic(rng: &mut Rng) -> WireKind {
             longest_read: usize::MAX,
             ..plain.caps
         },
-        amos: one_of(rng, &[Amos::Software, Amos::Network]),
-        all_amos: rng.bool(),
         has_keys: true,
         fetches: true,
         fence_waits: rng.bool(),
         ..plain
     }
+    .with_drawn_amos(rng, false)
 }
 
 /// Returns a wire whose messages and copies CPUs move, as `ofi` over sockets.
@@ -167,6 +177,7 @@ pub fn ofi_by_cpu(rng: &mut Rng) -> WireKind {
             batches: true,
             sessions: true,
             polled: one_of(rng, &[PolledUntil::Over, PolledUntil::Acknowledged]),
+            amos: NetworkAmos::default(),
             longest_signaled: one_of(rng, &[8, 256, 1000]),
             ..plain.caps
         },
@@ -189,9 +200,6 @@ pub fn ofi_by_nic(rng: &mut Rng) -> WireKind {
             max_in_flight: usize::MAX,
             ..plain.caps
         },
-        amos: one_of(rng, &[Amos::Software, Amos::Network]),
-        amos_on_flags: true,
-        all_amos: rng.bool(),
         has_keys: true,
         flush: if delivers {
             Flush::Unneeded
@@ -202,4 +210,5 @@ pub fn ofi_by_nic(rng: &mut Rng) -> WireKind {
         one_token: true,
         ..plain
     }
+    .with_drawn_amos(rng, true)
 }

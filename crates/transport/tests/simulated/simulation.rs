@@ -110,7 +110,7 @@ fn add_actor(pe: Pe, n_wires: usize, calls: u32) {
             kind: network.kind,
             replies: network.replies.add(),
         };
-        Ok((Origin::new(wire, Arc::clone(network)), ()))
+        Ok(Origin::new(wire, Arc::clone(network)))
     };
     let issuer = simulated
         .issuers

@@ -1,6 +1,5 @@
 //! The wire of one origin.
 
-use crate::clock;
 use crate::kinds::{Flush, Sending, WireKind};
 use crate::memory::{BLOCK, CONSTANT, key};
 use crate::network::SimulatedNetwork;
@@ -9,13 +8,12 @@ use crate::queue::{Item, Refusal, WireState, covered};
 use crate::world::{self, Event, Symptom};
 use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
-    Payload, PostOutcome, Replies, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent,
+    NextEvent, Payload, Polled, PostOutcome, Replies, TakeReply, Wire, WireCaps, WireNetwork,
+    WriteEnd, WriteSent,
 };
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
-use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, DestBuf, Error, LocalBuf, Pe, RemoteAddr, Segment, SourceBuf,
-};
+use rushmem_transport::{AmoRequest, DestBuf, Error, LocalBuf, Pe, RemoteAddr, Segment, SourceBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +76,6 @@ impl SimulatedWire {
 impl Wire for SimulatedWire {
     type Network = SimulatedNetwork;
     type Token = usize;
-    type Outside = ();
 
     fn caps(&self) -> WireCaps {
         self.kind.caps
@@ -219,15 +216,6 @@ impl Wire for SimulatedWire {
         Ok(posted)
     }
 
-    fn has_amo(&self, _: &SimulatedNetwork, op: AmoOp, width: AmoWidth) -> bool {
-        self.kind.has_amo(op, width)
-    }
-
-    fn carries_out(network: &SimulatedNetwork, segment: Segment) -> bool {
-        let kind = &network.kind;
-        kind.amos == Amos::Network && (kind.amos_on_flags || segment != Segment::Internal)
-    }
-
     fn amo(
         &mut self,
         network: &SimulatedNetwork,
@@ -235,9 +223,10 @@ impl Wire for SimulatedWire {
         request: &AmoRequest,
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<usize>, Error> {
-        assert!(Self::carries_out(network, request.dest.segment));
+        let amos = &self.kind.caps.amos;
+        assert!(amos.are_on(request.dest.segment));
         assert!(
-            self.kind.has_amo(request.op, request.width),
+            amos.operations.has(request.op, request.width),
             "{:?}",
             request.op
         );
@@ -315,10 +304,6 @@ impl Wire for SimulatedWire {
                 false => world.operations[*token].is_over,
             }
         }))
-    }
-
-    fn pauses(&self, _: Pe) -> bool {
-        self.kind.one_token && self.in_state(|state| clock::now() < state.full_until)
     }
 
     fn fence(&mut self, _: &SimulatedNetwork) -> Result<bool, Error> {
@@ -406,7 +391,7 @@ impl Wire for SimulatedWire {
         self.in_state(|state| state.links[pe.index()].in_flight)
     }
 
-    fn poll(&mut self, network: &SimulatedNetwork, take: TakeReply<'_>) -> Result<bool, Error> {
+    fn poll(&mut self, network: &SimulatedNetwork, take: TakeReply<'_>) -> Result<Polled, Error> {
         let (replies, failed, worked) = world::with(|world| {
             world.count_call();
             let state = &mut world.wires[self.number];
@@ -432,14 +417,10 @@ impl Wire for SimulatedWire {
         let n = taken.map_err(|message| network.refuse_reply(&message))?;
         match failed {
             Some(dead) => Err(network.lose(dead, "a poll failed")),
-            None => Ok(worked || any_reply || n > 0),
+            None if self.in_state(|state| std::mem::take(&mut state.broke)) => Ok(Polled::Broke),
+            None if worked || any_reply || n > 0 => Ok(Polled::Worked),
+            None => Ok(Polled::Idle),
         }
-    }
-
-    fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
-        let broke = self.in_state(|state| std::mem::take(&mut state.broke));
-        let dead = world::with(|world| world.dead).filter(|_| broke)?;
-        is_used(dead).then(|| (dead, "the connection broke".to_owned()))
     }
 
     fn serve(&self, network: &SimulatedNetwork, _: u32, _: bool) -> Result<bool, Error> {
@@ -458,8 +439,8 @@ impl Wire for SimulatedWire {
         world::sleep(at_most.as_nanos() as u64);
     }
 
-    fn arm(&self, are_unacked: bool) -> bool {
-        world::with(|world| {
+    fn arm(&self, are_unacked: bool) -> NextEvent {
+        let is_signaled = world::with(|world| {
             let state = &world.wires[self.number];
             let is_unsent = state.links.iter().any(|link| !link.queue.is_empty());
             match self.kind.one_token {
@@ -469,7 +450,11 @@ impl Wire for SimulatedWire {
                 }
                 false => self.is_tcp() || !is_unsent && state.completed.is_empty(),
             }
-        })
+        });
+        match is_signaled {
+            true => NextEvent::OfNetwork,
+            false => NextEvent::Unsignaled,
+        }
     }
 
     fn abandon(&mut self, _: &SimulatedNetwork) -> Result<(), String> {

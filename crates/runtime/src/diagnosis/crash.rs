@@ -46,9 +46,13 @@ const STACK: usize = 64 << 10;
 /// Maximum CPU time for reading the debug information.
 const CPU_LIMIT: Duration = Duration::from_secs(5);
 
+/// Maximum time for which reading the debug information may use no CPU time. On a machine with a
+/// hundred times as many busy processes as CPUs, each gets one within a second.
+const IDLE_LIMIT: Duration = Duration::from_secs(5);
+
 /// Maximum time for reading the debug information: on a machine with a hundred times as many busy
-/// processes as CPUs, a few megabytes of it take half a minute.
-const LIMIT: Duration = Duration::from_secs(30);
+/// processes as CPUs, ten megabytes of it take more than half a minute.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// The time for which a PE keeps its claim of a message, if PEs share no memory yet.
 const CLAIM: Duration = Duration::from_secs(1);
@@ -158,6 +162,7 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
             context,
             handler: describe,
             cpu_limit: CPU_LIMIT,
+            idle_limit: IDLE_LIMIT,
             limit: LIMIT,
         };
         // SAFETY: the caller promises that the context is from the kernel.

@@ -202,7 +202,8 @@ fn libfabric_without_a_free_port_names_the_range() {
         absent("libfabric is not installed");
     }
     let hosts = Hosts::new("f", 1);
-    let job = at_ports(&hosts, 2, (50000, 50001), 0).env("SHMEM_TRANSPORT", "ofi");
+    // Each PE listens at an address of the host, of which there are two: at most four could.
+    let job = at_ports(&hosts, 5, (50000, 50001), 0).env("SHMEM_TRANSPORT", "ofi");
     let job = job.env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
     let outcome = job.env("SHMEM_TCP_PORTS", "50000-50001").run();
     words_of_failure(

@@ -11,10 +11,14 @@ use super::touched;
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// The size of the stack on which the copy reads the debug information.
 const STACK: usize = 1 << 20;
+
+/// The interval at which this process looks for the end of the copy.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A handler that runs in a copy of this process.
 pub(super) struct CopyTask<'a> {
@@ -24,7 +28,10 @@ pub(super) struct CopyTask<'a> {
     pub(super) handler: Handler,
     /// The copy is ended when it has used this much CPU time. On a busy machine that takes longer.
     pub(super) cpu_limit: Duration,
-    /// The copy is ended after this time: a lock that it needs may have been held at the crash.
+    /// The copy is ended when it has used no CPU time for so long: it waits for a lock that was held
+    /// at the crash.
+    pub(super) idle_limit: Duration,
+    /// The copy is ended after this time, also if this process has ended before.
     pub(super) limit: Duration,
 }
 
@@ -43,12 +50,50 @@ impl CopyTask<'_> {
         // `clone` runs no handlers of `fork`, and the end of the copy sends no signal.
         // SAFETY: the function runs on the new stack; without flags the copy has memory of its own.
         let copy = unsafe { libc::clone(repeat, top, 0, task.cast()) };
-        let mut status = 0;
-        // SAFETY: the status is a local variable.
-        let ended =
-            copy > 0 && unsafe { libc::waitpid(copy, &raw mut status, libc::__WALL) } == copy;
-        ended && status == 0
+        copy > 0 && self.succeeds(copy)
     }
+
+    /// Waits until the copy ends, and returns true if its status is 0. Ends it if it is idle.
+    fn succeeds(&self, copy: libc::pid_t) -> bool {
+        let mut used = cpu_time(copy);
+        let mut used_until = Instant::now();
+
+        loop {
+            let mut status = 0;
+            // SAFETY: the status is a local variable.
+            match unsafe { libc::waitpid(copy, &raw mut status, libc::__WALL | libc::WNOHANG) } {
+                0 => {}
+                ended => return ended == copy && status == 0,
+            }
+
+            let now = cpu_time(copy);
+            if now != used {
+                used = now;
+                used_until = Instant::now();
+            } else if used_until.elapsed() > self.idle_limit {
+                // Nobody waits for its end: a system call of a file system may last for ever.
+                // SAFETY: a child that has not been waited for keeps its number.
+                unsafe { libc::kill(copy, libc::SIGKILL) };
+                return false;
+            }
+            sleep(LOOK);
+        }
+    }
+}
+
+/// Returns the CPU time that a process has used, or `None` if it has ended.
+fn cpu_time(process: libc::pid_t) -> Option<(libc::time_t, libc::c_long)> {
+    let mut clock = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both calls write local variables.
+    let is_read = unsafe {
+        libc::clock_getcpuclockid(process, &raw mut clock) == 0
+            && libc::clock_gettime(clock, &raw mut time) == 0
+    };
+    is_read.then_some((time.tv_sec, time.tv_nsec))
 }
 
 /// Runs in the copy: installs the handler for the signal of the crash, and sends that signal.
@@ -187,14 +232,18 @@ pub(super) unsafe fn leave_call(context: *mut libc::ucontext_t) {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-    use std::thread::sleep;
 
     const CPU_LIMIT: Duration = Duration::from_secs(1);
+    const IDLE_LIMIT: Duration = Duration::from_secs(10);
+
+    const WAITS: u8 = 0;
+    const COMPUTES: u8 = 1;
+    const HANGS: u8 = 2;
 
     static HAS_SUCCEEDED: AtomicBool = AtomicBool::new(false);
 
     /// Runs a handler in a copy of the process that one of its signals interrupts.
-    extern "C" fn copied<const COMPUTES: bool>(
+    extern "C" fn copied<const WHAT: u8>(
         signal: c_int,
         info: *mut libc::siginfo_t,
         context: *mut c_void,
@@ -205,9 +254,14 @@ mod tests {
         let task = CopyTask {
             crash: &crash,
             context,
-            handler: if COMPUTES { compute } else { wait },
+            handler: match WHAT {
+                WAITS => wait,
+                COMPUTES => compute,
+                _ => hang,
+            },
             cpu_limit: CPU_LIMIT,
-            limit: Duration::from_secs(60),
+            idle_limit: IDLE_LIMIT,
+            limit: Duration::from_secs(600),
         };
         // SAFETY: the context is from the kernel.
         HAS_SUCCEEDED.store(unsafe { task.run() }, Relaxed);
@@ -225,6 +279,12 @@ mod tests {
         }
     }
 
+    extern "C" fn hang(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+        loop {
+            sleep(Duration::from_secs(3600));
+        }
+    }
+
     fn succeeds(handler: Handler) -> bool {
         handle(libc::SIGUSR1, handler);
         // SAFETY: the handler is in place, and the copy ends in it.
@@ -235,7 +295,17 @@ mod tests {
     /// On a busy machine a process waits for a CPU most of the time.
     #[test]
     fn the_time_in_which_a_copy_has_no_cpu_does_not_count() {
-        assert!(succeeds(copied::<false>), "it has waited");
-        assert!(!succeeds(copied::<true>), "it has computed for too long");
+        assert!(succeeds(copied::<WAITS>), "it has waited");
+        assert!(
+            !succeeds(copied::<COMPUTES>),
+            "it has computed for too long"
+        );
+
+        let start = Instant::now();
+        assert!(!succeeds(copied::<HANGS>), "it waits for ever");
+        assert!(
+            start.elapsed() < 30 * IDLE_LIMIT,
+            "only the last limit has ended it"
+        );
     }
 }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rushmem_wire::{RECORD, decode, encode};
+use rushmem_system::formats::{RECORD, decode, encode};
 
 /// A value with all types that records consist of.
 type Parts = (

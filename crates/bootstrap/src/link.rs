@@ -3,9 +3,10 @@
 //!
 //! The contents and the order of messages are left to the callers.
 
+use rushmem_system::lock::lock;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -30,7 +31,7 @@ impl Sender {
     /// Sends one message, as [`send_all`] does.
     pub(crate) fn send<M: Serialize>(&self, message: &M) -> io::Result<()> {
         let frame = proto::encode(message);
-        let mut sealer = self.sealer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sealer = lock(&self.sealer);
         match &mut *sealer {
             Some(sealer) => send_all(&self.stream, &sealer.seal(&frame)),
             None => send_all(&self.stream, &frame),

@@ -187,7 +187,7 @@ impl Managed {
         let key = NodeKey::agree(&mut *manager)?;
         let rendezvous = Rendezvous::open(key, manager.pe(), time_limit::ANSWER)?;
         manager.fence()?;
-        rushmem_log::trace!("all processes of the job have called shmem_init");
+        rushmem_system::log::trace!("all processes of the job have called shmem_init");
         drop(notice);
         let NodeConnections {
             mut peers,
@@ -273,7 +273,7 @@ impl Managed {
             Receivers::All => Some(self.peers.broadcast(records)?),
             Receivers::FirstOfNode => records,
         };
-        rushmem_log::trace!(round = self.round, "has the records of all PEs");
+        rushmem_system::log::trace!(round = self.round, "has the records of all PEs");
         self.round = self.round.wrapping_add(1);
         match &records {
             Some(all) if all.n_pes() != self.nodes.n_pes() => {

@@ -20,13 +20,14 @@ mod place;
 mod reach;
 pub(crate) mod variables;
 
+use rushmem_system::lock::lock;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use rushmem_connect::{Secret, nonce};
-use rushmem_interfaces::{INTERFACES, Need, PORTS, PortRange, Selection, addresses};
+use rushmem_system::interfaces::{INTERFACES, Need, PORTS, PortRange, Selection, addresses};
 
 use crate::error::Error;
 
@@ -64,7 +65,7 @@ pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
         listeners.iter().map(TcpListener::local_addr).collect();
     let at = at.map_err(Error::Serving)?;
     let id = UniqueId::new(secret, &at);
-    rushmem_log::debug!(?at, "serves the meeting of a unique id");
+    rushmem_system::log::debug!(?at, "serves the meeting of a unique id");
     serve(
         listeners,
         Secret::new(secret),
@@ -81,7 +82,7 @@ fn serve(
     source: MeetingSource,
 ) -> Result<(), Error> {
     let gathering = Gathering::start(listeners, secret, limits, source).map_err(Error::Serving)?;
-    let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut served = lock(&SERVED);
     let own = std::process::id();
     match &mut *served {
         Some((process, gatherings)) if *process == own => {
@@ -99,7 +100,7 @@ fn serve(
 
 /// Returns the meeting with this secret, if this process serves it.
 fn served(secret: &Secret) -> Option<Gathering> {
-    let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut served = lock(&SERVED);
     let (process, gatherings) = served.as_ref()?;
     if *process != std::process::id() {
         // No thread accepts connections in a child. Without its copies of the listeners, the kernel
@@ -133,7 +134,7 @@ pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<M
     };
     let gathering = served(secret);
     let address = own_addresses.map_or_else(|| address.clone(), MeetingAddress::Addresses);
-    rushmem_log::debug!(?address, pe, n_pes, "attends the meeting of its job");
+    rushmem_system::log::debug!(?address, pe, n_pes, "attends the meeting of its job");
     Member::join(&address, secret, (*pe, *n_pes), gathering, limits)
 }
 

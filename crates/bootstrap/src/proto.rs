@@ -15,7 +15,7 @@ use crate::nodes::NodeMap;
 use crate::records::{MAX_RECORD, MAX_RECORDS, Records};
 
 /// Version of the protocol, in every frame. It changes whenever a message does.
-pub const VERSION: u8 = rushmem_wire::JOB.version;
+pub const VERSION: u8 = rushmem_system::formats::JOB.version;
 
 /// Maximum number of bytes of a text that a PE sends to be printed; a longer one is cut.
 pub const MAX_MESSAGE: usize = 8 * 1024;

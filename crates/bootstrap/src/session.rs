@@ -107,9 +107,9 @@ impl JobSession {
                 },
             );
             let n_pes = manager.n_pes();
-            rushmem_log::debug!(n_pes, "the process manager answers");
+            rushmem_system::log::debug!(n_pes, "the process manager answers");
             let session = JobSession::managed(Managed::join(manager, joining.file)?);
-            rushmem_log::debug!(
+            rushmem_system::log::debug!(
                 n_nodes = session.nodes.n_nodes(),
                 "the PEs of the node have met"
             );
@@ -119,7 +119,7 @@ impl JobSession {
         };
         identified(session.pe, session.aborter());
         let (n_pes, n_nodes) = (session.n_pes(), session.nodes.n_nodes());
-        rushmem_log::debug!(n_pes, n_nodes, "joins by {protocol}");
+        rushmem_system::log::debug!(n_pes, n_nodes, "joins by {protocol}");
         Ok(session)
     }
 
@@ -209,7 +209,7 @@ impl JobSession {
                 nbytes: record.len(),
             });
         }
-        rushmem_log::debug!(nbytes = record.len(), ?to, "exchanges records with all PEs");
+        rushmem_system::log::debug!(nbytes = record.len(), ?to, "exchanges records with all PEs");
         let receives = to == Receivers::All || self.local_id() == 0;
         let link = match &mut self.job {
             Membership::Alone => return Ok(Some(std::iter::once(record.to_vec()).collect())),
@@ -231,7 +231,7 @@ impl JobSession {
                 if of == round && records.n_pes() == self.nodes.n_pes() =>
             {
                 let received = link.received();
-                rushmem_log::trace!(round, received, "has the records of all PEs");
+                rushmem_system::log::trace!(round, received, "has the records of all PEs");
                 Ok(Some(records))
             }
             FromLauncher::Gathered { .. } => {
@@ -391,7 +391,7 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
         Some(attendance) => JoinRoute::Meeting(attendance.clone()),
         None => detect::route(protocol, &lookup, inherited::is_socket)?,
     };
-    rushmem_log::debug!(?protocol, "the program or the environment shows {route}");
+    rushmem_system::log::debug!(?protocol, "the program or the environment shows {route}");
     if let JoinRoute::Meeting(attendance) = &route {
         return Ok(Some(Box::new(meeting::attend(attendance, limits)?)));
     }

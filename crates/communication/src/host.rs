@@ -11,11 +11,10 @@ use crate::net::network::{LIBRARY_CALL, is_loss_of_peer, launcher_grace};
 use crate::sync::long_wait;
 use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::address;
+use rushmem_system::devices::NicName;
+use rushmem_system::setting::{environment, is_blank};
 use rushmem_transport::segments::Segments;
-use rushmem_transport::setting::{environment, is_blank};
-use rushmem_transport::{
-    Error, Host, LocalBuf, NicName, Pe, Proxy, Segment, Unreported, WaitReport,
-};
+use rushmem_transport::{Error, Host, LocalBuf, Pe, Proxy, Segment, Unreported, WaitReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

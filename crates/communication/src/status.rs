@@ -23,8 +23,8 @@ use rushmem_pe::call::location::{self, CapturedCall};
 use rushmem_pe::call::stack;
 use rushmem_pe::job;
 use rushmem_pe::memory::symmetric_location;
-use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
+use rushmem_system::lock::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn add_place_of_poll(at: u64, place: Option<String>) {
 }
 
 fn change<R>(change: impl FnOnce(&mut StatusContent) -> R) -> R {
-    let mut written = process::lock(&WRITTEN);
+    let mut written = lock(&WRITTEN);
     let result = change(&mut written);
     write(&written);
     result
@@ -229,7 +229,7 @@ fn locate(number: u64) {
     location::in_other_thread(move || {
         let by_peer = search.and_then(machine::place_found_by_peer);
         let called_at = by_peer.unwrap_or_else(|| {
-            rushmem_log::debug!(wait = number, "this PE searches for the place of a call");
+            rushmem_system::log::debug!(wait = number, "this PE searches for the place of a call");
             call.locate().map(|place| place.to_string())
         });
         let allocated_at = allocation.and_then(|stack| location::locate_on_stack(&stack));
@@ -246,7 +246,7 @@ fn locate(number: u64) {
 
 /// Changes a wait in the status, if it has not ended.
 fn change_wait<R>(number: u64, change: impl FnOnce(&mut Wait) -> R) -> Option<R> {
-    let mut written = process::lock(&WRITTEN);
+    let mut written = lock(&WRITTEN);
     let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
     let result = wait.map(|(_, wait)| change(wait));
     if result.is_some() {

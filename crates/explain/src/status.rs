@@ -2,7 +2,7 @@
 //! changes and when a wait lasts long. Also compares awaited words with the values for which PEs
 //! wait.
 
-use rushmem_wire::STATUS;
+use rushmem_system::formats::STATUS;
 use serde::{Deserialize, Serialize};
 
 /// The size of the slot of a status in the internal area of a PE, with its header.
@@ -299,15 +299,15 @@ impl Status {
 
     /// Encodes the status, in a format that carries its version.
     pub fn encode(&self) -> Vec<u8> {
-        rushmem_wire::encode(STATUS, self)
+        rushmem_system::formats::encode(STATUS, self)
     }
 
     /// Decodes a status.
     ///
     /// # Errors
     /// If another version has written the status, or it is damaged.
-    pub fn decode(bytes: &[u8]) -> Result<Status, rushmem_wire::Error> {
-        rushmem_wire::decode(STATUS, bytes)
+    pub fn decode(bytes: &[u8]) -> Result<Status, rushmem_system::formats::Error> {
+        rushmem_system::formats::decode(STATUS, bytes)
     }
 }
 

@@ -11,12 +11,13 @@ pub mod members;
 pub mod mpi;
 
 use crate::call::{Call, fail};
-use crate::process::{inits, is_child, lock};
+use crate::process::{inits, is_child};
 use crate::settings::Settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, NodeMap};
 use rushmem_collectives::choice::Table;
 use rushmem_heap::{Allocator, NodeMemory};
+use rushmem_system::lock::lock;
 use rushmem_transport::Pe;
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicPtr, Ordering};

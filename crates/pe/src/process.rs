@@ -9,7 +9,6 @@ pub mod time;
 
 use rushmem_bootstrap::Aborter;
 use rushmem_transport::Pe;
-pub use rushmem_transport::thread::lock;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -89,7 +88,7 @@ pub fn decrement_inits() {
 
 /// Marks this process as the PE `me`, and sets the handle that ends the job.
 pub fn set_identity(me: Pe, aborter: Aborter) {
-    rushmem_log::identify(me.0);
+    rushmem_system::log::identify(me.0);
     mark_process();
     // It is set once, since only the first init joins the job.
     let _ = IDENTITY.set((me, aborter, std::process::id()));

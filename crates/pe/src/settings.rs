@@ -13,9 +13,11 @@ use rushmem_collectives::choice::{
     ScanAlgorithm, SyncAlgorithm, Table,
 };
 use rushmem_heap::huge_pages::PageSize;
-use rushmem_log::Filter;
-use rushmem_transport::setting::{Invalid, ValueSource, environment, is_blank, set_default};
-use rushmem_transport::{Amos, NicName, Provider, Setting};
+use rushmem_system::devices::NicName;
+use rushmem_system::log::Filter;
+use rushmem_system::setting::Setting;
+use rushmem_system::setting::{Invalid, ValueSource, environment, is_blank, set_default};
+use rushmem_transport::{Amos, Provider};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Once;

@@ -3,7 +3,7 @@
 
 use rushmem_bootstrap::{JobSession, Joining};
 use rushmem_runtime::setup;
-use rushmem_wire::RECORD;
+use rushmem_system::formats::RECORD;
 use testkit::Job;
 
 /// The program of the job's PEs, which `the_versions_are_named` starts.

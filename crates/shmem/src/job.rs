@@ -15,9 +15,10 @@ use rushmem_runtime::constants::{
 };
 use rushmem_runtime::heap;
 use rushmem_runtime::{Call, TeamHandle, collectives, setup};
+use rushmem_system::lock::lock;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 
 /// A handle of the initialized library (§9.1). Everything that needs the library borrows the
@@ -51,7 +52,7 @@ const fn is_of_one_thread(level: i32) -> bool {
 
 /// Locks [`SINGLE`].
 fn single() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
-    SINGLE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SINGLE)
 }
 
 /// The error if the library was initialized before with a lower thread level, which remains in
@@ -117,7 +118,7 @@ pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
 /// Without this call a subscriber receives no events of the library. The library never sets a
 /// default subscriber.
 pub fn forward_events() {
-    rushmem_log::give_to_program();
+    rushmem_system::log::give_to_program();
 }
 
 /// Initializes the library. With `by`, which has a rank, the number of ranks, and the unique id of

@@ -2,11 +2,12 @@
 //! panic drops what other PEs need.
 
 use rushmem_runtime::{Call, claim_message, setup};
+use rushmem_system::lock::lock;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{self, PanicHookInfo};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::Duration;
 
@@ -88,7 +89,7 @@ fn message(panic: &PanicHookInfo<'_>) -> String {
 /// first, but not that it is this PE, which may panic several times.
 fn claim(message: &str) -> bool {
     static CLAIMED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut claimed = lock(&CLAIMED);
     let is_first = claimed.contains(message) || claim_message(message);
     if is_first {
         claimed.insert(message.to_owned());

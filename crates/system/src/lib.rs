@@ -1,5 +1,32 @@
-//! What several crates take from the system itself: threads that leave all signals to the program,
-//! and the mappings of this process.
+//! What the crates of Rushmem take from Linux itself, one subject a module. It is no public
+//! interface: it changes without notice, and only crates of Rushmem may use it.
+//!
+//! - [`thread`], [`signals`], [`lock`]: threads that leave all signals to the program, and locks
+//!   without poison.
+//! - [`log`]: the events that `SHMEM_DEBUG` prints. [`setting`]: environment variables.
+//! - [`host`], [`devices`], [`descriptors`], [`maps`]: the name of this host, its network devices,
+//!   the file descriptors and the mappings of this process.
+//! - [`interfaces`]: the addresses and ports at which sockets listen.
+//! - [`formats`]: the versions of all formats that processes exchange.
+//!
+//! This crate imports no other one of this repository.
 
+// The crates that need Linux depend on this one, so on other systems the build ends with this
+// message.
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "Rushmem runs on Linux alone: PEs share memory files, wait by futexes and are watched through /proc. On macOS \
+     and Windows use it in a container or a virtual machine with Linux."
+);
+
+pub mod descriptors;
+pub mod devices;
+pub mod formats;
+pub mod host;
+pub mod interfaces;
+pub mod lock;
+pub mod log;
 pub mod maps;
+pub mod setting;
 pub mod signals;
+pub mod thread;

@@ -7,11 +7,11 @@ use crate::quirks::{self, Quirk};
 use crate::settings::{DOMAIN, FABRIC, PORT_RANGE, PROVIDER};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
-use rushmem_interfaces::{INTERFACES, PORTS, PortRange, Selection, interface_names};
-use rushmem_transport::machine::devices;
-use rushmem_transport::{
-    Amos, Diagnosis, Found, Host, MANY_PAIRS, NicName, Open, Verdict, setting,
-};
+use rushmem_system::devices;
+use rushmem_system::devices::NicName;
+use rushmem_system::interfaces::{INTERFACES, PORTS, PortRange, Selection, interface_names};
+use rushmem_system::setting;
+use rushmem_transport::{Amos, Diagnosis, Found, Host, MANY_PAIRS, Open, Verdict};
 
 /// Start of the names of libfabric's utility providers, which are layers above others or log calls.
 const LAYERS: &str = "ofi_";
@@ -137,7 +137,7 @@ impl Request {
                 && before != provider
             {
                 let n = self.pairs_of_node;
-                rushmem_log::info!(
+                rushmem_system::log::info!(
                     "provider {provider} goes ahead of {before}, since a node would connect {n} pairs of PEs"
                 );
             }

@@ -4,9 +4,9 @@
 use crate::fabric::{Fabric, RawKey};
 use crate::probe;
 use libfabric_sys as fi;
+use rushmem_system::formats::{OFI_ADDRESS, OFI_KEY, decode, encode};
 use rushmem_transport::segments::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
-use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
 
 /// The address of a PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Address {
         }
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_wire::Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_system::formats::Error> {
         let (provider, host, name) = decode(OFI_ADDRESS, bytes)?;
         Ok(Address {
             provider,
@@ -71,7 +71,7 @@ impl PublishedSegment {
         Key(encode(OFI_KEY, &(base, nbytes, key, raw, self.whole)))
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<PublishedSegment, rushmem_wire::Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<PublishedSegment, rushmem_system::formats::Error> {
         let (base, nbytes, key, raw, whole) = decode::<(_, _, _, Option<_>, _)>(OFI_KEY, bytes)?;
         let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
         Ok(PublishedSegment {
@@ -104,7 +104,7 @@ pub(crate) struct Peer {
     pub(crate) blocks: HeapBlocks<SegmentKey>,
 }
 
-fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
+fn invalid(pe: Pe) -> impl Fn(rushmem_system::formats::Error) -> Error {
     move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
 }
 
@@ -153,7 +153,7 @@ impl Peer {
         let fi_addr = fabric
             .insert(&address.name)
             .map_err(refused(fabric, "the address", pe))?;
-        rushmem_log::debug!(
+        rushmem_system::log::debug!(
             peer = pe.0,
             host = address.host,
             "has its address, {}",

@@ -7,7 +7,7 @@ use crate::info::{FiInfo, InfoList};
 use crate::quirks;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
-use rushmem_transport::thread::lock;
+use rushmem_system::lock::lock;
 use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};

@@ -8,8 +8,8 @@ use crate::fabric::WaitObject;
 use crate::settings::{self, LIMITS};
 use crate::shared::SharedState;
 use crate::wire::OfiWire;
+use rushmem_system::descriptors::DescriptorWatch;
 use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
-use rushmem_transport::machine::descriptors::DescriptorWatch;
 use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::{

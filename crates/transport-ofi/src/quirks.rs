@@ -3,8 +3,9 @@
 //! is in [`FiInfo`](crate::info::FiInfo).
 
 use Quirk::*;
-use rushmem_transport::machine::devices;
-use rushmem_transport::{Amos, setting};
+use rushmem_system::devices;
+use rushmem_system::setting;
+use rushmem_transport::Amos;
 use std::ffi::{CStr, CString};
 
 /// A property of a provider that libfabric does not report.

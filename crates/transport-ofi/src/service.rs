@@ -249,7 +249,7 @@ impl Serving for OfiServing<'_> {
 /// Ignores a message without the job's tag: no PE of the job has sent it, so none waits for its
 /// effects.
 fn ignore(nbytes: usize) -> Result<(), RefusedMessage> {
-    rushmem_log::debug!("a message of {nbytes} bytes is not of this job");
+    rushmem_system::log::debug!("a message of {nbytes} bytes is not of this job");
     Ok(())
 }
 

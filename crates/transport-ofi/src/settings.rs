@@ -3,9 +3,10 @@
 
 use crate::info::FiInfo;
 use crate::message::HEAD;
-use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
+use rushmem_system::descriptors::{PerEndpoint, PerPeer};
+use rushmem_system::setting::{self, Setting};
 use rushmem_transport::progress::backoff::{NAP, UNSIGNALED_SLEEP, WaitLimits};
-use rushmem_transport::{Error, Host, Setting, setting};
+use rushmem_transport::{Error, Host};
 use std::time::Duration;
 
 /// The variable that names libfabric's provider.

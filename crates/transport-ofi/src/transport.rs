@@ -16,12 +16,12 @@ use crate::shared::SharedState;
 use crate::wire::OfiWire;
 use libfabric_sys as fi;
 use rushmem_connect::Secret;
+use rushmem_system::host::host_name;
+use rushmem_system::lock::lock;
+use rushmem_system::setting::environment;
 use rushmem_transport::engine::{Issuing, Origin, WireEndpoint, WireNetwork};
-use rushmem_transport::machine::host_name;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::ServiceThread;
-use rushmem_transport::setting::environment;
-use rushmem_transport::thread::lock;
 use rushmem_transport::{
     AmoOp, AmoSet, Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open,
     Pe, Segment, Transport,
@@ -193,7 +193,7 @@ fn open_ofi(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
                 break;
             }
             Err(why) => {
-                rushmem_log::debug!("provider {provider} ({domain}) is refused: {why}");
+                rushmem_system::log::debug!("provider {provider} ({domain}) is refused: {why}");
                 refusals.push(format!("provider {provider}, domain {domain}: {why}"));
             }
         }
@@ -206,7 +206,7 @@ fn open_ofi(args: &Open, tuning: Tuning) -> Result<Ofi, Error> {
         )));
     };
     let info = &ep.fabric.info;
-    rushmem_log::debug!(
+    rushmem_system::log::debug!(
         mr_mode = format_args!("{:#x}", info.mr_mode),
         ordered = info.ordered,
         delivery = info.delivery,

@@ -1,10 +1,10 @@
 //! The addresses at which this PE listens, as it publishes them and as its diagnosis shows them,
 //! and the order in which it tries those of a peer.
 
-use rushmem_interfaces::{INTERFACES, IfAddr, Interface, Need, Selection, get_if_addrs};
-use rushmem_transport::machine::descriptors::ran_out;
+use rushmem_system::descriptors::ran_out;
+use rushmem_system::formats::{TCP_ADDRESS, decode, encode};
+use rushmem_system::interfaces::{INTERFACES, IfAddr, Interface, Need, Selection, get_if_addrs};
 use rushmem_transport::{Diagnosis, Error, Open, Verdict};
-use rushmem_wire::{TCP_ADDRESS, decode, encode};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -25,11 +25,11 @@ impl Address {
         encode(TCP_ADDRESS, self)
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_wire::Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_system::formats::Error> {
         let address: Address = decode(TCP_ADDRESS, bytes)?;
         match address.sockets.len() {
             ..=MAX_ADDRESSES => Ok(address),
-            _ => Err(rushmem_wire::Error::Damaged(TCP_ADDRESS)),
+            _ => Err(rushmem_system::formats::Error::Damaged(TCP_ADDRESS)),
         }
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAdd
     } else {
         Need::Others
     };
-    let mut own = rushmem_interfaces::addresses(need, selection.as_ref(), near.as_deref())
+    let mut own = rushmem_system::interfaces::addresses(need, selection.as_ref(), near.as_deref())
         .map_err(Error::Unavailable)?;
     own.truncate(MAX_ADDRESSES);
     Ok((selection, own))
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn interface(ip: [u8; 4], netmask: [u8; 4]) -> Interface {
-        let addr = rushmem_interfaces::Ifv4Addr {
+        let addr = rushmem_system::interfaces::Ifv4Addr {
             ip: ip.into(),
             netmask: netmask.into(),
             prefixlen: 0,
@@ -174,7 +174,7 @@ mod tests {
             name: "some0".to_owned(),
             addr: IfAddr::V4(addr),
             index: None,
-            oper_status: rushmem_interfaces::IfOperStatus::Up,
+            oper_status: rushmem_system::interfaces::IfOperStatus::Up,
             is_p2p: false,
         }
     }

@@ -7,8 +7,8 @@ use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::prepare;
 use rushmem_connect::handshake::{ANSWER, Answer, CLAIM, Connector, GREETING, Violation};
 use rushmem_connect::{Attempts, Secret, TimedReads, nonce};
+use rushmem_system::descriptors::ran_out;
 use rushmem_transport::Pe;
-use rushmem_transport::machine::descriptors::ran_out;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -114,7 +114,7 @@ fn explained(error: &io::Error) -> String {
     match error.kind() {
         // `InvalidInput` stands for a route that the administrator has blocked.
         ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::InvalidInput => {
-            let down = rushmem_interfaces::down();
+            let down = rushmem_system::interfaces::down();
             let of_own = match down.is_empty() {
                 true => String::new(),
                 false => format!(
@@ -156,15 +156,21 @@ pub(crate) fn connect(
         for &socket in &order {
             match attempt(secret, me, target, socket, limit, tuning) {
                 Ok(Some(stream)) => {
-                    rushmem_log::debug!(peer = target.0, "connected to {socket}");
+                    rushmem_system::log::debug!(peer = target.0, "connected to {socket}");
                     return Ok(Some(stream));
                 }
                 Ok(None) => {
-                    rushmem_log::debug!(peer = target.0, "{socket} defers: it will connect itself");
+                    rushmem_system::log::debug!(
+                        peer = target.0,
+                        "{socket} defers: it will connect itself"
+                    );
                     return Ok(None);
                 }
                 Err(failure) => {
-                    rushmem_log::debug!(peer = target.0, "no connection to {socket}: {failure}");
+                    rushmem_system::log::debug!(
+                        peer = target.0,
+                        "no connection to {socket}: {failure}"
+                    );
                     silent |= matches!(failure, ConnectFailure::Silent);
                     hung_up |= failure.is_hang_up();
                     round.push((socket, failure));
@@ -259,7 +265,7 @@ mod tests {
                 let (mut stream, _) = listener.accept().expect("a connection");
                 let mut greeting = [0; GREETING];
                 greeting[..7].copy_from_slice(b"rushtcp");
-                greeting[7] = rushmem_wire::TCP_HANDSHAKE.version;
+                greeting[7] = rushmem_system::formats::TCP_HANDSHAKE.version;
                 stream.write_all(&greeting).expect("room for it");
                 if waits_for_a_claim {
                     stream.peek(&mut [0; CLAIM]).expect("a claim");

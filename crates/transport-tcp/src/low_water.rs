@@ -6,7 +6,7 @@
 //! so the last bytes are always reported.
 
 use crate::sys;
-use rushmem_transport::thread::is_service;
+use rushmem_system::thread::is_service;
 use std::io;
 use std::os::fd::AsFd;
 

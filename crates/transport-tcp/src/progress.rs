@@ -3,12 +3,12 @@
 
 use crate::service::Network;
 use crate::wire::TcpWire;
+use rushmem_system::lock::try_lock;
 use rushmem_transport::Error;
 use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
 use rushmem_transport::progress::backoff::{FLUSH_DELAY, WaitLimits};
 use rushmem_transport::progress::service_thread::{Driver, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
 use rushmem_transport::progress::state::ProgressState;
-use rushmem_transport::thread::try_lock;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -23,7 +23,7 @@ use rushmem_connect::handshake::Protocol;
 /// no process at another address can stand between two PEs.
 pub(crate) const HANDSHAKE: Protocol = Protocol {
     magic: *b"rushtcp",
-    version: rushmem_wire::TCP_HANDSHAKE.version,
+    version: rushmem_system::formats::TCP_HANDSHAKE.version,
 };
 
 #[cfg(test)]

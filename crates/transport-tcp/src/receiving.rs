@@ -7,9 +7,9 @@
 #![allow(unsafe_code)]
 
 use crate::settings::LIMITS;
+use rushmem_system::lock::lock;
 use rushmem_transport::engine::{NetworkPe, ReplyTable};
 use rushmem_transport::mem::{self, VolatileLoads};
-use rushmem_transport::thread::lock;
 use rushmem_transport::{Amos, LocalBuf, Open};
 use std::io;
 use std::mem::MaybeUninit;

@@ -2,9 +2,9 @@
 //! limits, which tests reduce.
 
 use crate::proto::MAX_DATA;
-use rushmem_interfaces::{INTERFACES, PORTS, PortRange, Selection};
-use rushmem_transport::Setting;
-use rushmem_transport::machine::descriptors::PerPeer;
+use rushmem_system::descriptors::PerPeer;
+use rushmem_system::interfaces::{INTERFACES, PORTS, PortRange, Selection};
+use rushmem_system::setting::Setting;
 use rushmem_transport::progress::backoff::{UNSIGNALED_SLEEP, WaitLimits};
 use std::time::Duration;
 

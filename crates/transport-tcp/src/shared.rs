@@ -13,12 +13,12 @@ use crate::receiving::ReceivingPe;
 use crate::settings::{DESCRIPTORS, Tuning};
 use rushmem_connect::Secret;
 use rushmem_connect::handshake::Answer;
+use rushmem_system::descriptors::made_by;
+use rushmem_system::lock::{lock, try_lock};
 use rushmem_transport::engine::NetworkPe;
-use rushmem_transport::machine::descriptors::made_by;
 use rushmem_transport::peers::{Peers, damaged};
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::flush_list::FlushList;
-use rushmem_transport::thread::{lock, try_lock};
 use rushmem_transport::{Error, Open, Pe, PeRecord, Segment};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
@@ -235,7 +235,7 @@ impl SharedState {
                 let from = socket
                     .peer_addr()
                     .map_or_else(|e| e.to_string(), |at| at.to_string());
-                rushmem_log::debug!(peer = pe.0, "accepted its connection from {from}");
+                rushmem_system::log::debug!(peer = pe.0, "accepted its connection from {from}");
                 self.open(pe, &mut link, socket);
             }
             None => {
@@ -281,7 +281,7 @@ impl SharedState {
     /// another one.
     fn close(&self, pe: Pe, link: &mut PeerLink, end: &ConnectionEnd) -> Error {
         let why = end.to_string();
-        rushmem_log::debug!(peer = pe.0, "the connection ends: {why}");
+        rushmem_system::log::debug!(peer = pe.0, "the connection ends: {why}");
         let error = match end {
             ConnectionEnd::Bye | ConnectionEnd::Broken(_) => self.lose(pe, &why),
             ConnectionEnd::Own(why) => self
@@ -416,7 +416,7 @@ impl SharedState {
             Err(end) => {
                 match end {
                     ConnectionEnd::Bye => {
-                        rushmem_log::debug!(peer = pe.0, "the connection ends: {end}");
+                        rushmem_system::log::debug!(peer = pe.0, "the connection ends: {end}");
                         *link = PeerLink::closed(end.to_string());
                     }
                     _ => drop(self.close(pe, &mut link, &end)),

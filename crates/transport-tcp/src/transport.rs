@@ -8,13 +8,13 @@ use crate::service::{Network, Service};
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::shared::{Peer, PeerLink, SharedState, address_of};
 use crate::wire::TcpWire;
-use rushmem_interfaces::{PORTS, PortRange};
+use rushmem_system::host::host_name;
+use rushmem_system::interfaces::{PORTS, PortRange};
+use rushmem_system::lock::lock;
 use rushmem_transport::engine::message::MAX_ORIGINS;
 use rushmem_transport::engine::{Issuers, Issuing, Origin, WireEndpoint};
-use rushmem_transport::machine::host_name;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::ServiceThread;
-use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment, Transport,
 };
@@ -62,7 +62,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
             "no socket can listen on any of {ips:?}: {why}"
         )));
     }
-    rushmem_log::debug!("listens on {sockets:?}");
+    rushmem_system::log::debug!("listens on {sockets:?}");
     let address = Address {
         host: host_name(),
         sockets,

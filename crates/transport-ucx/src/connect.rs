@@ -2,9 +2,9 @@
 //! transport connects; a peer's record is decoded again at its first use, so that unused peers take
 //! no memory.
 
+use rushmem_system::formats::{UCX_ADDRESS, UCX_KEY, decode, encode};
 use rushmem_transport::peers::check_range;
 use rushmem_transport::{Error, Pe, PeRecord, RemoteAddr, Segment};
-use rushmem_wire::{UCX_ADDRESS, UCX_KEY, decode, encode};
 
 /// The address of a PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Address {
         encode(UCX_ADDRESS, &(&self.host, &self.worker))
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_wire::Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_system::formats::Error> {
         let (host, worker) = decode(UCX_ADDRESS, bytes)?;
         Ok(Address { host, worker })
     }
@@ -47,10 +47,10 @@ impl MemoryKey {
         )
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<MemoryKey, rushmem_wire::Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<MemoryKey, rushmem_system::formats::Error> {
         let (base, nbytes, packed, covered): (u64, u64, _, _) = decode(UCX_KEY, bytes)?;
         base.checked_add(nbytes)
-            .ok_or(rushmem_wire::Error::Damaged(UCX_KEY))?;
+            .ok_or(rushmem_system::formats::Error::Damaged(UCX_KEY))?;
         Ok(MemoryKey {
             base,
             nbytes,
@@ -73,7 +73,7 @@ struct PeerSegment {
     covered: u64,
 }
 
-fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
+fn invalid(pe: Pe) -> impl Fn(rushmem_system::formats::Error) -> Error {
     move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
 }
 
@@ -176,7 +176,7 @@ mod tests {
         };
         assert_eq!(
             MemoryKey::decode(&beyond.encode()),
-            Err(rushmem_wire::Error::Damaged(UCX_KEY))
+            Err(rushmem_system::formats::Error::Damaged(UCX_KEY))
         );
     }
 }

@@ -4,8 +4,8 @@
 use crate::ports::set_ports;
 use crate::settings::{TLS, library};
 use crate::ucp::{UcpContext, Worker};
-use rushmem_interfaces::{INTERFACES, Selection, interface_names};
-use rushmem_transport::machine::devices;
+use rushmem_system::devices;
+use rushmem_system::interfaces::{INTERFACES, Selection, interface_names};
 use rushmem_transport::{Found, Host};
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 
 use crate::settings::PORT_RANGE;
 use crate::ucp::UcpContext;
-use rushmem_interfaces::{PORTS, PortRange};
+use rushmem_system::interfaces::{PORTS, PortRange};
+use rushmem_system::lock::lock;
+use rushmem_system::setting::{environment, set, set_default};
 use rushmem_transport::Host;
-use rushmem_transport::setting::{environment, set, set_default};
-use rushmem_transport::thread::lock;
 use std::sync::Mutex;
 use ucx_sys::{UCS_ERR_BUSY, ucs_status_t};
 

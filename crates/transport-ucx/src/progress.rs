@@ -4,6 +4,7 @@
 use crate::settings::WORKERS;
 use crate::shared::SharedState;
 use crate::wire::UcxWire;
+use rushmem_system::lock::lock;
 use rushmem_transport::Error;
 use rushmem_transport::engine::{Issuer, Issuers, Issuing, Origin, PollingThread};
 use rushmem_transport::progress::backoff::{FLUSH_DELAY, UNSIGNALED_SLEEP, WaitLimits};
@@ -11,7 +12,6 @@ use rushmem_transport::progress::service_thread::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
 };
 use rushmem_transport::progress::state::ProgressState;
-use rushmem_transport::thread::lock;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;

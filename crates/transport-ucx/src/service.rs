@@ -132,7 +132,7 @@ impl UcxTarget {
             );
             match answer.awaited_by {
                 Some(pe) => self.refuse(RefusedMessage::of(pe, why)),
-                None => rushmem_log::debug!("an acknowledgment was not sent: {why}"),
+                None => rushmem_system::log::debug!("an acknowledgment was not sent: {why}"),
             }
         }
         answer.answers = Vec::new();

@@ -1,10 +1,11 @@
 //! The environment variables that this provider reads, those of UCX that it sets, its limits of
 //! polling and sleeping, and its other limits, which tests reduce.
 
+use rushmem_system::descriptors::{PerEndpoint, PerPeer};
+use rushmem_system::setting::{self, Setting};
 use rushmem_transport::engine::message::MAX_IN_FLIGHT;
-use rushmem_transport::machine::descriptors::{PerEndpoint, PerPeer};
 use rushmem_transport::progress::backoff::{UNSIGNALED_SLEEP, WaitLimits};
-use rushmem_transport::{Error, Host, Setting, setting};
+use rushmem_transport::{Error, Host};
 use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::time::Duration;

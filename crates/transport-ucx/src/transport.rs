@@ -10,12 +10,12 @@ use crate::settings::{DESCRIPTORS, LIMITS, MIN_DESCRIPTORS, OF_WORKER, Tuning};
 use crate::shared::SharedState;
 use crate::ucp::UcpMemory;
 use crate::{abort, diagnosis};
+use rushmem_system::host::host_name;
+use rushmem_system::lock::lock;
 use rushmem_transport::engine::{Issuing, NetworkPe, WireEndpoint};
-use rushmem_transport::machine::host_name;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::progress::service_thread::ServiceThread;
 use rushmem_transport::segments::heap_blocks::OwnHeap;
-use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
     Transport,
@@ -59,7 +59,7 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
     abort::guard(open.pe, open.host.host_limit() / 2);
     let context = Arc::new(diagnosis::open(open.n_pes, &*open.host, open.one_machine)?);
-    rushmem_log::debug!(
+    rushmem_system::log::debug!(
         copies = context.copies,
         notices_failures = context.notices_failures,
         "UCX may use {}",

@@ -1,29 +1,26 @@
 //! The boundary between the runtime and the networks that move bytes between PEs.
 //!
 //! - The traits [`Transport`] and [`Endpoint`], and the plain data that they take and return:
-//!   `provider`, `endpoint`, `verbs`, `amo`, `buffer`, `pe`, `error`, [`setting`].
+//!   `provider`, `endpoint`, `verbs`, `amo`, `buffer`, `pe`, `error`.
 //! - [`mem`]: accesses to symmetric memory that is mapped into the calling process. The runtime
 //!   calls these functions directly, since a virtual call would cost more than the access itself.
 //! - [`engine`]: the operations of contexts over any network: their order, batches,
 //!   acknowledgments, replies and completion.
 //! - [`progress`]: the service thread, how threads wait and wake each other.
 //! - [`peers`]: the peers of a PE, and the report of a loss. [`segments`]: the registered memory.
-//! - [`machine`]: file descriptors and network devices of this machine. [`thread`]: threads and
-//!   locks.
 //!
-//! A provider (a crate `transport-*`) imports this crate, `wire`, `log`, `interfaces` and its own
-//! bindings. The runtime imports no provider. To write a provider, start with [`Provider`], the
-//! trait [`Transport`] and the template [`null`]. The tests that every provider must pass are in
+//! A provider (a crate `transport-*`) imports this crate, `connect`, `system` and its own bindings.
+//! The runtime imports no provider. To write a provider, start with [`Provider`], the trait
+//! [`Transport`] and the template [`null`]. The tests that every provider must pass are in
 //! `ci/conformance`.
 //!
-//! This crate imports no other crate of this repository but `log`.
+//! This crate imports no other crate of this repository but `system`.
 
 mod amo;
 mod buffer;
 mod endpoint;
 pub mod engine;
 mod error;
-pub mod machine;
 pub mod mem;
 pub mod null;
 mod pe;
@@ -31,15 +28,12 @@ pub mod peers;
 pub mod progress;
 mod provider;
 pub mod segments;
-pub mod setting;
-pub mod thread;
 mod verbs;
 
 pub use amo::{AmoOp, AmoSet, AmoWidth};
 pub use buffer::{Buffer, Dest, DestBuf, LocalBuf, Source, SourceBuf};
 pub use endpoint::Endpoint;
 pub use error::Error;
-pub use machine::devices::NicName;
 pub use pe::{Pe, PeMap, SharedPeMap, TeamPe};
 pub use peers::directory::{Directory, PeRecord};
 pub use progress::state::NetworkActivity;
@@ -47,7 +41,6 @@ pub use provider::{
     Amos, AwaitedOperations, Caps, Diagnosis, Found, Host, ListParts, MANY_PAIRS, Open, Provider,
     Proxy, Transport, Unreported, Verdict, WaitReport,
 };
-pub use setting::Setting;
 pub use verbs::{
     AmoRequest, Completion, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment, SignalUpdate,
     StridedBlocks, Transfer,

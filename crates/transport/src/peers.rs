@@ -4,8 +4,8 @@
 pub(crate) mod directory;
 pub mod loss;
 
-use crate::thread::lock;
 use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr, SharedPeMap};
+use rushmem_system::lock::lock;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The function that makes the entry of a PE from its record.
@@ -90,7 +90,7 @@ impl<T: Send + Sync> Peers<T> {
             return Ok(peer);
         }
         let made = find(pe, directory.of(pe).ok_or_else(unreachable)?)?;
-        rushmem_log::debug!(peer = pe.0, "a peer is used for the first time");
+        rushmem_system::log::debug!(peer = pe.0, "a peer is used for the first time");
         self.entries
             .get_or_insert_with(pe, || made)
             .ok_or_else(unreachable)

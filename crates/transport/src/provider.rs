@@ -7,7 +7,9 @@
 
 use crate::progress::events::AwaitedWord;
 use crate::segments::{Segments, heap_blocks};
-use crate::{Directory, Endpoint, Error, Key, NetworkActivity, NicName, Pe, Segment, Setting};
+use crate::{Directory, Endpoint, Error, Key, NetworkActivity, Pe, Segment};
+use rushmem_system::devices::NicName;
+use rushmem_system::setting::Setting;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +28,7 @@ pub struct Provider {
     /// The provider can leave atomic operations to the network.
     pub network_amos: bool,
     /// Returns what the provider finds on this machine. Fast, and prints nothing. May open
-    /// libraries, but opens devices only if [`devices::active`](crate::machine::devices::active)
+    /// libraries, but opens devices only if [`devices::active`](rushmem_system::devices::active)
     /// finds some.
     ///
     /// # Errors

@@ -5,8 +5,9 @@ use clap::builder::styling::Style;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_runtime::settings::{self, Settings};
 use rushmem_runtime::setup::on_this_machine;
-use rushmem_transport::setting::ValueSource;
-use rushmem_transport::{Provider, Setting};
+use rushmem_system::setting::Setting;
+use rushmem_system::setting::ValueSource;
+use rushmem_transport::Provider;
 use serde_json::{Value, json};
 
 use crate::terminal::wrapped;

@@ -4,10 +4,11 @@
 //! one request is in flight at a time, and while the program is inside MPI at most the one that
 //! ends the job.
 
+use rushmem_system::lock::lock;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -58,7 +59,7 @@ impl PmiSender {
 
     fn send_as(&self, dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> io::Result<()> {
         let bytes = wire::encode(dialect, command, pairs);
-        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let _sending = lock(&self.sending);
         send_all(&self.socket, &bytes)
     }
 }

@@ -20,7 +20,7 @@ use rustix::time::Timespec;
 /// between.
 pub(super) const HANDSHAKE: Protocol = Protocol {
     magic: *b"rushjob",
-    version: rushmem_wire::JOB.version,
+    version: rushmem_system::formats::JOB.version,
 };
 
 /// The number of the meeting in the handshake, which is that of no PE.
@@ -233,10 +233,4 @@ pub(super) fn prepare(stream: &TcpStream, silence: Duration) {
     let _ = sockopt::set_tcp_keepintvl(stream, interval);
     let _ = sockopt::set_tcp_keepcnt(stream, 3);
     let _ = sockopt::set_tcp_user_timeout(stream, silence.as_millis().try_into().unwrap_or(0));
-}
-
-/// Returns the name of this host, as it is in messages.
-pub(super) fn host_name() -> String {
-    let names = rustix::system::uname();
-    names.nodename().to_string_lossy().into_owned()
 }

@@ -7,10 +7,12 @@
 //!
 //! A meeting that is over stops listening: its address may be that of the next job.
 
+use rushmem_system::host::host_name;
+use rushmem_system::lock::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,9 +25,7 @@ use rushmem_explain::status::Stage;
 use rustix::event::epoll::EventFlags;
 
 use super::attendance::{LIMIT_VARIABLE, MeetingLimits, MeetingSource};
-use super::connections::{
-    Connections, Ending, HANDSHAKE, MEETING, Source, Watch, host_name, prepare,
-};
+use super::connections::{Connections, Ending, HANDSHAKE, MEETING, Source, Watch, prepare};
 use super::listeners::{self, Listeners};
 use crate::error::IN_BETWEEN;
 use crate::nodes::NodeMap;
@@ -83,7 +83,7 @@ impl Gathering {
         let run = move || {
             // The connections end with the thread, and with them the members.
             if let Err(error) = server.run() {
-                rushmem_log::debug!(%error, "the meeting cannot be served");
+                rushmem_system::log::debug!(%error, "the meeting cannot be served");
             }
             server.gathering.listeners.close();
         };
@@ -112,7 +112,7 @@ impl Gathering {
     /// Waits until the other members have finalized or ended, at most for `limit`.
     pub(super) fn wait_for_others(&self, limit: Duration) {
         let (done, change) = &*self.others_are_done;
-        let done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = lock(&done);
         // The result does not matter: after the limit this process ends as well.
         let _ = change.wait_timeout_while(done, limit, |done| !*done);
     }
@@ -412,7 +412,7 @@ impl MeetingServer {
             return;
         }
         let Attendee { pid, host, .. } = &attendee;
-        rushmem_log::debug!(pe, n_pes, pid, %host, "a PE has joined");
+        rushmem_system::log::debug!(pe, n_pes, pid, %host, "a PE has joined");
         self.n_pes = n_pes;
         self.members.insert(pe, attendee);
         self.joining.insert(connection, Joining::Member(pe));
@@ -745,7 +745,7 @@ impl MeetingServer {
         };
         let are_done = self.joining.values().all(is_done);
         let (done, change) = &*self.gathering.others_are_done;
-        *done.lock().unwrap_or_else(PoisonError::into_inner) = are_done;
+        *lock(&done) = are_done;
         if are_done {
             change.notify_all();
         }

@@ -6,10 +6,11 @@
 //! for the moment in which a connection is accepted, and connections for which the limit leaves
 //! little room get a number above it. The kernel checks the limit only when it gives a number.
 
+use rushmem_system::lock::lock;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -30,13 +31,13 @@ impl Listeners {
 
     /// Calls `work` with the listeners, of which there are none once they are closed.
     pub(super) fn with<T>(&self, work: impl FnOnce(&[TcpListener]) -> T) -> T {
-        work(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&lock(&self.0))
     }
 
     /// Refuses connections from now on, also those that wait. Frees the addresses, although forked
     /// children may have copies of the descriptors.
     pub(super) fn close(&self) {
-        let mut sockets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sockets = lock(&self.0);
         for socket in sockets.drain(..) {
             // If this fails, a process that connects gets no answer until the children have ended.
             let _ = rustix::net::shutdown(socket, Shutdown::Both);
@@ -94,7 +95,7 @@ fn moved_above(stream: TcpStream, soft: u64) -> TcpStream {
 /// Calls `work` while the soft limit is as high as the hard one, and tells it whether that is
 /// higher than before. A process that another thread starts meanwhile inherits it.
 fn while_raised<T>(work: impl FnOnce(bool) -> T) -> T {
-    let _raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
+    let _raised = lock(&RAISED);
     let usual = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: usual.maximum,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rushmem_connect::Secret;
 
 use super::attendance::{MeetingAddress, MeetingLimits};
-use super::connections::{host_name, prepare};
+use super::connections::prepare;
 use super::gathering::Gathering;
 use super::reach::{Reached, SLACK, reach};
 use crate::error::Error;
@@ -24,6 +24,7 @@ use crate::managed::{Ender, Manager};
 use crate::proto::{FromLauncher, FromPe, Receivers};
 use crate::records::Records;
 use crate::time_limit::TimeLeft;
+use rushmem_system::host::host_name;
 use rushmem_system::signals::without_signals;
 
 /// Maximum time for which a process that has requested the end of the job waits until the meeting,

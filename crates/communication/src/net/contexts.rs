@@ -14,7 +14,7 @@ use rushmem_pe::constants::SHMEM_CTX_PRIVATE;
 use rushmem_pe::job::handle::{ContextHandle, TeamHandle};
 use rushmem_pe::job::members::Members;
 use rushmem_pe::memory::address::{self, ExistingPe, PeNumber};
-use rushmem_pe::process;
+use rushmem_system::lock::lock;
 use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::Mutex;
@@ -277,7 +277,7 @@ impl ContextEntry {
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 
 fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
-    f(process::lock(&REGISTRY).get_or_insert_default())
+    f(lock(&REGISTRY).get_or_insert_default())
 }
 
 /// Returns the members of a context's team; ends the job with an error if there is no such context,

@@ -24,7 +24,7 @@ use rushmem_pe::call::{Call, CallName, call, fail, thread};
 use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_pe::memory::accessible::{LocalAccess, require_accessible};
-use rushmem_pe::process;
+use rushmem_system::lock::{lock, read, write};
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{Endpoint, Error, LocalBuf, NetworkActivity, Pe, Transport};
 use std::cell::UnsafeCell;
@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 /// True while operations may use the transport: from [`open`] to [`refuse_calls`].
@@ -53,7 +53,7 @@ pub fn is_open() -> bool {
 /// Lets operations use `transport`, whose endpoint of the library is set already.
 pub fn open(transport: Box<dyn Transport>) {
     WAKES_WAITS.store(transport.caps().wakes_waits, Ordering::Relaxed);
-    *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
+    *write(&TRANSPORT) = Some(transport);
     OPEN.store(true, Ordering::Release);
 }
 
@@ -65,7 +65,7 @@ pub fn refuse_calls() {
 
 /// Returns true if the transport needs the first thread of the process, which must not end.
 pub fn needs_first_thread() -> bool {
-    let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
+    let transport = read(&TRANSPORT);
     transport
         .as_ref()
         .is_some_and(|transport| transport.caps().needs_first_thread)
@@ -113,7 +113,7 @@ pub fn extend_heap(call: Call, nbytes: usize, prepare: impl Fn(usize, bool) -> R
 
 /// Returns the counters of what threads have done on the network; `None` without a network.
 pub fn activity() -> Option<NetworkActivity> {
-    let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
+    let transport = read(&TRANSPORT);
     transport.as_ref().map(|transport| transport.activity())
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn stop_polling() {
 pub(crate) const LIBRARY_CALL: Call = call!("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
-    let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
+    let transport = read(&TRANSPORT);
     let Some(transport) = &*transport else {
         refuse(call)
     };
@@ -246,7 +246,7 @@ fn make(
     endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>,
 ) -> Result<(), Error> {
     let entry = &ENTRIES[ctx.index()];
-    let _guard = process::lock(&entry.lock);
+    let _guard = lock(&entry.lock);
     if !entry.is_of(ctx) {
         let endpoint = endpoint()?;
         // SAFETY: this thread has the lock, and nothing else uses the endpoint of an entry that is
@@ -265,7 +265,7 @@ pub(crate) fn library_endpoint() -> UsedEndpoint {
 
 /// Sets the endpoint of the library.
 pub fn set_library_endpoint(endpoint: Box<dyn Endpoint>) {
-    let _guard = process::lock(&LIBRARY.lock);
+    let _guard = lock(&LIBRARY.lock);
     // SAFETY: this thread has the lock, without which no thread uses the endpoint of the library.
     unsafe { *LIBRARY.endpoint.get() = Some(endpoint) };
 }
@@ -304,7 +304,7 @@ impl Entry {
     /// Takes the lock of this entry and returns its endpoint.
     #[inline(never)]
     fn locked(&'static self) -> Option<UsedEndpoint> {
-        let guard = process::lock(&self.lock);
+        let guard = lock(&self.lock);
         // SAFETY: the guard is that of this entry.
         unsafe { self.used(Some(guard)) }
     }
@@ -312,7 +312,7 @@ impl Entry {
     /// Takes the endpoint from its context. Dropping the endpoint completes its operations, which may
     /// take long, so the caller drops it after the lock is released.
     fn take(&self) -> Option<Box<dyn Endpoint>> {
-        let _guard = process::lock(&self.lock);
+        let _guard = lock(&self.lock);
         self.context.store(0, Ordering::Release);
         // SAFETY: the lock excludes threads that take it. Where a thread of the program uses the
         // endpoint without the lock, it is the only one in the library, so it is this thread.
@@ -359,7 +359,7 @@ pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
 pub fn close() {
     refuse_calls();
     all().for_each(|entry| drop(entry.take()));
-    *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = None;
+    *write(&TRANSPORT) = None;
 }
 
 /// Returns the entries that may have an endpoint, the library's last.

@@ -5,9 +5,10 @@ use super::event::{AccessKind, Action, CallKind, Event};
 use rushmem_pe::call::thread;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_pe::process::time::nanoseconds;
+use rushmem_system::lock::{read, write};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{OnceLock, RwLock};
 
 impl AccessKind {
     /// The kinds that the counter of writes of Sandia OpenSHMEM counts: those that return nothing.
@@ -149,17 +150,9 @@ impl Counters {
         if index == 0 {
             return &self.default_context;
         }
-        let known = self
-            .contexts
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&index)
-            .copied();
+        let known = read(&self.contexts).get(&index).copied();
         known.unwrap_or_else(|| {
-            let mut contexts = self
-                .contexts
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut contexts = write(&self.contexts);
             contexts
                 .entry(index)
                 .or_insert_with(|| Box::leak(Box::default()))
@@ -168,7 +161,7 @@ impl Counters {
 
     /// Returns the counters of all contexts, by index, the default context first.
     pub fn contexts(&self) -> Vec<(usize, &ContextCounters)> {
-        let others = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
+        let others = read(&self.contexts);
         let others = others.iter().map(|(index, counters)| (*index, *counters));
         [(0, &self.default_context)]
             .into_iter()

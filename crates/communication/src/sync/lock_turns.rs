@@ -5,7 +5,7 @@
 //! PEs anew. The form of a lock in symmetric memory is not known here.
 
 use crate::net::flags;
-use rushmem_pe::process;
+use rushmem_system::lock;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -62,7 +62,7 @@ pub fn take(
     mut sleep: impl FnMut(&AtomicU32, u32),
 ) -> TurnResult {
     let me = Some(current());
-    let mut turns = process::lock(&TURNS);
+    let mut turns = lock::lock(&TURNS);
     let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
         turns.push(LockTurn {
             lock,
@@ -88,7 +88,7 @@ pub fn take(
         // The mutex is not held during the sleep: the status lists the locks of this PE.
         drop(turns);
         sleep(&PASSED, passed);
-        turns = process::lock(&TURNS);
+        turns = lock::lock(&TURNS);
         let turn = turns.iter_mut().find(|turn| turn.lock == lock);
         let Some(turn) = turn.filter(|turn| turn.serving <= mine) else {
             unreachable!("a turn is kept while threads wait for it");
@@ -103,7 +103,7 @@ pub fn take(
 
 /// Records whether the PE holds the lock. Returns true if the record has changed.
 pub fn set_held(lock: usize, held: bool) -> bool {
-    let mut turns = process::lock(&TURNS);
+    let mut turns = lock::lock(&TURNS);
     match turns.iter_mut().find(|turn| turn.lock == lock) {
         Some(turn) => std::mem::replace(&mut turn.held, held) != held,
         None => false,
@@ -113,7 +113,7 @@ pub fn set_held(lock: usize, held: bool) -> bool {
 /// Ends a turn, and begins the turn of the next thread, if there is one. The lock then does not
 /// count as held.
 pub fn pass(lock: usize) {
-    let mut turns = process::lock(&TURNS);
+    let mut turns = lock::lock(&TURNS);
     let Some(at) = turns.iter().position(|turn| turn.lock == lock) else {
         return;
     };
@@ -131,7 +131,7 @@ pub fn pass(lock: usize) {
 
 /// Returns the address and the size of each lock that this PE holds.
 pub fn held() -> Vec<(usize, usize)> {
-    let turns = process::lock(&TURNS);
+    let turns = lock::lock(&TURNS);
     turns
         .iter()
         .filter(|turn| turn.held)
@@ -144,7 +144,7 @@ pub fn forget(block: Range<usize>) {
     // A thread waits if more numbers were given than that of the owner. Between two owners, the
     // next one has not woken yet.
     let wanted = |turn: &LockTurn| turn.next - turn.serving > u64::from(turn.owner.is_some());
-    process::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
+    lock::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
 }
 
 #[cfg(test)]

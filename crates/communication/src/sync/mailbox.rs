@@ -11,7 +11,7 @@ use rushmem_explain::status::Subject;
 use rushmem_pe::call::Call;
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::areas::MESSAGE;
-use rushmem_pe::process;
+use rushmem_system::lock::lock;
 use rushmem_transport::Pe;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -138,7 +138,7 @@ impl Mailboxes {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        process::lock(&self.0)
+        lock(&self.0)
     }
 }
 

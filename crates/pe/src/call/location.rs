@@ -3,8 +3,8 @@
 //! Nothing is recorded in advance: the stack and the debug information are read when a message
 //! needs them. Without debug information, or without unwind tables, there is no location.
 
-use crate::process;
 use rushmem_locate::{Frame, Owner, PythonLine, PythonThread, Stack, Symbols, from_here};
+use rushmem_system::lock::lock;
 use rushmem_system::signals::without_signals;
 use std::fmt;
 use std::sync::{LazyLock, Mutex, mpsc};
@@ -74,7 +74,7 @@ pub fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
 /// Returns where the program has called the library, from the stack of the call. Reads the debug
 /// information, which may take long.
 pub fn locate_on_stack(stack: &Stack) -> Option<Location> {
-    let frames = process::lock(&SYMBOLS).frames(stack);
+    let frames = lock(&SYMBOLS).frames(stack);
     caller(&frames)
 }
 

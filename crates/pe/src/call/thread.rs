@@ -6,6 +6,7 @@
 
 use crate::call::{Call, fail};
 use crate::process;
+use rushmem_system::lock::lock;
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{
@@ -43,18 +44,18 @@ pub unsafe fn register(call: Call, function: GetThread) {
              before shmem_init_thread"
         );
     }
-    *process::lock(&REGISTERED) = function;
+    *lock(&REGISTERED) = function;
 }
 
 /// Returns true if the program numbers its threads.
 pub(crate) fn are_numbered() -> bool {
-    process::lock(&REGISTERED).0.is_some()
+    lock(&REGISTERED).0.is_some()
 }
 
 /// Returns the calling thread. It is only called for private contexts, as in Sandia OpenSHMEM: the
 /// registered function may expect that.
 pub fn current() -> Caller {
-    let registered = *process::lock(&REGISTERED);
+    let registered = *lock(&REGISTERED);
     match registered.0 {
         // SAFETY: the caller of `register` promises that any thread can call the function.
         Some(number) => Caller::OfProgram(unsafe { number() }),

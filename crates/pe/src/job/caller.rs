@@ -9,6 +9,7 @@ use crate::call::{Call, fail};
 use crate::constants::SHMEM_THREAD_FUNNELED;
 use crate::job::{self, Job};
 use crate::process;
+use rushmem_system::lock::lock;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// reason.
 pub fn warn_once(call: Call, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
-    if process::lock(&WARNED).insert((call.name(), why)) {
+    if lock(&WARNED).insert((call.name(), why)) {
         warning!(each: "{call}: {why}{}", location::clause(format_args!("{why}")));
     }
 }

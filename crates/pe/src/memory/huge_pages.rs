@@ -64,7 +64,7 @@ pub fn reserve(
     }
     let reserved = ReservedPages::reserve(layout, n_local);
     let why = reserved.as_ref().err();
-    rushmem_log::debug!(
+    rushmem_system::log::debug!(
         n_local,
         ?why,
         "reserves huge pages for the heaps of this node"
@@ -121,7 +121,7 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
         }
     };
     let why = why.unwrap_or_default();
-    rushmem_log::debug!(nbytes, obtained, why, "huge pages for symmetric memory");
+    rushmem_system::log::debug!(nbytes, obtained, why, "huge pages for symmetric memory");
     if obtained < nbytes && settings.huge_pages == HugePages::On && me == Pe(0) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {

@@ -8,9 +8,9 @@
 use crate::call::stack;
 use crate::job::Job;
 use crate::memory::{address, statics};
-use crate::process;
 use rushmem_explain::status::SymmetricLocation;
 use rushmem_locate::Stack;
+use rushmem_system::lock::lock;
 use rushmem_transport::Segment;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -105,11 +105,11 @@ pub fn record_allocation(block: usize, is_allocated: bool) {
         return;
     };
     if !is_allocated {
-        process::lock(&ALLOCATIONS).blocks.remove(&offset);
+        lock(&ALLOCATIONS).blocks.remove(&offset);
         return;
     }
     let calls = stack::digest();
-    let mut allocations = process::lock(&ALLOCATIONS);
+    let mut allocations = lock(&ALLOCATIONS);
     let is_known = allocations.stacks.contains_key(&calls);
     if allocations.blocks.len() < BLOCKS && (is_known || allocations.stacks.len() < STACKS) {
         let stack = || Arc::new(Stack::capture());
@@ -121,7 +121,7 @@ pub fn record_allocation(block: usize, is_allocated: bool) {
 /// Returns the stack of the thread that allocated the block at an offset of the heap, if it is
 /// known.
 pub fn stack_of(block: u64) -> Option<Arc<Stack>> {
-    let allocations = process::lock(&ALLOCATIONS);
+    let allocations = lock(&ALLOCATIONS);
     allocations
         .stacks
         .get(allocations.blocks.get(&block)?)

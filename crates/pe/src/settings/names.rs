@@ -6,8 +6,8 @@
 //! a mistake.
 
 use rushmem_bootstrap::{config, env};
-use rushmem_transport::Setting;
-use rushmem_transport::setting::environment;
+use rushmem_system::setting::Setting;
+use rushmem_system::setting::environment;
 
 /// The present and the deprecated prefix of the names of settings, and one that users try.
 const PREFIXES: [&str; 3] = ["SHMEM_", "SMA_", "RUSHMEM_"];

@@ -11,8 +11,8 @@ use rushmem_communication::status::machine::{self, Statuses};
 use rushmem_explain::collect::PAUSE;
 use rushmem_explain::explain;
 use rushmem_pe::job::Job;
-use rushmem_transport::machine::host_name;
-use rushmem_transport::thread::spawn_service;
+use rushmem_system::host::host_name;
+use rushmem_system::thread::spawn_service;
 use std::io::Write;
 use std::time::Duration;
 

@@ -12,6 +12,7 @@ use rushmem_communication::net::flags;
 use rushmem_pe::call::Call;
 use rushmem_pe::job::{self, Job, caller};
 use rushmem_pe::process;
+use rushmem_system::lock::lock;
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
@@ -44,7 +45,7 @@ static COUNTED: AtomicU64 = AtomicU64::new(0);
 pub fn finalize_at_exit(call: Call, finalize: fn(Call)) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| leave::register(at_exit));
-    let mut due = process::lock(&DUE);
+    let mut due = lock(&DUE);
     if due.is_empty() {
         STARTED.fetch_add(1, Relaxed);
     }
@@ -53,7 +54,7 @@ pub fn finalize_at_exit(call: Call, finalize: fn(Call)) {
 
 /// Makes the finalizes that are due, as a part of the calling thread's next init or of its exit.
 pub fn finalize_due() {
-    let due = std::mem::take(&mut *process::lock(&DUE));
+    let due = std::mem::take(&mut *lock(&DUE));
     if due.is_empty() {
         return;
     }
@@ -66,11 +67,11 @@ pub fn finalize_due() {
 
 /// Forgets the finalizes that are due, since the program has finalized the library itself.
 pub(crate) fn forget_due() {
-    process::lock(&DUE).clear();
+    lock(&DUE).clear();
 }
 
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
-    let is_due = !process::lock(&DUE).is_empty();
+    let is_due = !lock(&DUE).is_empty();
     if is_due && reach_exit(status) {
         finalize_due();
     }

@@ -77,7 +77,7 @@ pub(crate) fn close(call: Call) {
     }
     job_trace::finish(call, job);
     ctx::destroy_of(call, None);
-    rushmem_log::debug!("every PE finalizes");
+    rushmem_system::log::debug!("every PE finalizes");
     if network::is_open() {
         // A PE must not close its network while others still have operations on its memory, for
         // example on the flags of the barrier.
@@ -94,7 +94,7 @@ pub(crate) fn close(call: Call) {
     address::close();
     *job.allocator() = None;
     checks::forget_blocks();
-    rushmem_log::debug!("the library is closed");
+    rushmem_system::log::debug!("the library is closed");
     process::decrement_inits();
     status::enter(Stage::Finalized);
     if let Err(error) = job.session().report_finalize() {

@@ -10,6 +10,7 @@
 use core::ffi::c_void;
 use rushmem_communication::net::network;
 use rushmem_pe::process;
+use rushmem_system::lock::lock;
 use rushmem_system::signals::{OF_FAULTS, without_signals};
 use std::fs::{read_dir, read_to_string};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +41,7 @@ pub(crate) fn record_threads<T>(act: impl FnOnce() -> T) -> T {
         .into_iter()
         .filter(|number| !before.contains(number));
     let recorded = started.filter(|number| blocks_signals(*number));
-    process::lock(&LIBRARY_THREADS).extend(recorded.filter_map(|number| Some(inspect(number)?.1)));
+    lock(&LIBRARY_THREADS).extend(recorded.filter_map(|number| Some(inspect(number)?.1)));
     watch_the_end();
     done
 }
@@ -66,7 +67,7 @@ fn watch_the_end() {
 /// Only the C library calls it, at the end of a thread.
 unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     static WAITS: AtomicBool = AtomicBool::new(false);
-    let needed = process::is_this_process() && !process::lock(&LIBRARY_THREADS).is_empty();
+    let needed = process::is_this_process() && !lock(&LIBRARY_THREADS).is_empty();
     if !needed || WAITS.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -100,7 +101,7 @@ fn has_only_library_threads(own: u32) -> bool {
     if first != own && inspect(first).is_none_or(|(state, _)| state != 'Z') {
         return false;
     }
-    let recorded = process::lock(&LIBRARY_THREADS).clone();
+    let recorded = lock(&LIBRARY_THREADS).clone();
     let is_recorded =
         |number| inspect(number).is_some_and(|(_, thread)| recorded.contains(&thread));
     numbers()
@@ -176,7 +177,7 @@ mod tests {
         let (more_ends, more_end) = mpsc::channel::<()>();
         let (program, library) =
             record_threads(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
-        let recorded = process::lock(&LIBRARY_THREADS).clone();
+        let recorded = lock(&LIBRARY_THREADS).clone();
         assert!(recorded.iter().any(|thread| thread.number == library));
         assert!(recorded.iter().all(|thread| thread.number != program));
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;

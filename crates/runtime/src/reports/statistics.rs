@@ -12,10 +12,10 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
 use rushmem_pe::settings::Statistics;
+use rushmem_system::formats::STATISTICS;
 use rushmem_trace::units::{size, time};
 use rushmem_transport::progress::state::count_operations_in_flight;
 use rushmem_transport::{NetworkActivity, Pe};
-use rushmem_wire::STATISTICS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ pub(crate) fn start(call: Call, job: &Job) {
 /// Returns the encoded counters of this PE; `None` if it does not count.
 pub(crate) fn encode(job: &Job) -> Option<Vec<u8>> {
     let own = PeStatistics::new(job, counters::get()?);
-    Some(rushmem_wire::encode(STATISTICS, &own))
+    Some(rushmem_system::formats::encode(STATISTICS, &own))
 }
 
 /// Gathers the counters of all PEs and prints or writes them on PE 0. All PEs call this.
@@ -61,7 +61,7 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     }
     let pes = pes
         .iter()
-        .map(|bytes| rushmem_wire::decode(STATISTICS, bytes))
+        .map(|bytes| rushmem_system::formats::decode(STATISTICS, bytes))
         .collect::<Result<Vec<PeStatistics>, _>>()
         .unwrap_or_else(|error| fail!(call, "{error}"));
     // The program has produced its result, so a failure is only a warning.

@@ -71,9 +71,9 @@ fn digest_of_rows(table: &Table, is_included: impl Fn(RowOrigin) -> bool) -> u64
 
 /// Logs the algorithms that the table chooses for collectives of all PEs.
 pub(super) fn show(table: &Table, facts: &ChoiceFacts) {
-    if rushmem_log::is_on(rushmem_log::Level::DEBUG) {
+    if rushmem_system::log::is_on(rushmem_system::log::Level::DEBUG) {
         for (operation, rows) in table.described(facts) {
-            rushmem_log::debug!("{operation} of all PEs: {rows}");
+            rushmem_system::log::debug!("{operation} of all PEs: {rows}");
         }
     }
 }

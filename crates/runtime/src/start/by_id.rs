@@ -100,7 +100,7 @@ pub fn unique_id(call: Call) -> Result<[u8; UNIQUE_ID_BYTES], String> {
         Err(error) => fail!(call, "{error}{}", settings::places_in(&error)),
     };
     if let Some(filter) = &settings.debug {
-        rushmem_log::print(filter);
+        rushmem_system::log::print(filter);
     }
     // Other threads must not exist yet.
     statics::move_now();

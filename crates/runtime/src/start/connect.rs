@@ -23,9 +23,9 @@ use rushmem_pe::job::Job;
 use rushmem_pe::memory::address;
 use rushmem_pe::memory::statics;
 use rushmem_pe::settings::Settings;
-use rushmem_transport::machine::devices;
+use rushmem_system::devices;
+use rushmem_system::formats::OFFER;
 use rushmem_transport::{Amos, Found, Pe, Provider};
-use rushmem_wire::OFFER;
 
 /// Connects this PE with all PEs some of whose memory is not mapped here, if the job has such PEs.
 pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
@@ -193,7 +193,7 @@ impl Negotiation<'_> {
 
     /// Logs, for `SHMEM_DEBUG=2`, why each provider was chosen or not, in the order of preference.
     fn log(&self) {
-        if !rushmem_log::is_on(rushmem_log::Level::DEBUG) {
+        if !rushmem_system::log::is_on(rushmem_system::log::Level::DEBUG) {
             return;
         }
         let host = ProcessHost::default();
@@ -217,7 +217,7 @@ impl Negotiation<'_> {
                 Verdict::Untried => "not chosen: a preferred transport works",
                 Verdict::Excluded(why) | Verdict::Failed(why) => &format!("not chosen: {why}"),
             };
-            rushmem_log::debug!("transport {}: {found}; {fate}", provider.name);
+            rushmem_system::log::debug!("transport {}: {found}; {fate}", provider.name);
         }
     }
 }

@@ -21,6 +21,7 @@ use rushmem_pe::job::{self, Job, caller, mpi};
 use rushmem_pe::memory::{address, statics};
 use rushmem_pe::process;
 use rushmem_pe::settings::{Checks, Statistics};
+use rushmem_system::lock::lock;
 use rushmem_transport::Provider;
 use std::sync::Mutex;
 
@@ -78,7 +79,7 @@ fn enter(
         job::refuse_child(call);
     }
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _entering = process::lock(&ONE_AT_A_TIME);
+    let _entering = lock(&ONE_AT_A_TIME);
     if process::inits() > 0 {
         process::increment_inits();
         return job::require(call);

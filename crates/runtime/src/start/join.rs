@@ -91,7 +91,7 @@ fn identify(
         ..
     }) = &settings
     {
-        rushmem_log::print(filter);
+        rushmem_system::log::print(filter);
     }
     let chosen = settings.as_ref().ok();
     let joining = Joining {
@@ -253,7 +253,7 @@ impl Identified {
         let pages = own.or_else(|| {
             let opened = ReservedPages::open(&self.layout?, at?);
             opened
-                .inspect_err(|why| rushmem_log::debug!(%why, "cannot open reserved pages"))
+                .inspect_err(|why| rushmem_system::log::debug!(%why, "cannot open reserved pages"))
                 .ok()
         });
         let opened = match self.session.exchange(&[u8::from(pages.is_some())]) {
@@ -480,10 +480,12 @@ impl Mapped {
             locality::choose_nic(&pe.settings.nic, beside, pe.local);
         }
         if let Some(why) = statics::refusal() {
-            rushmem_log::debug!("the static data of this PE are not in shared memory: {why}");
+            rushmem_system::log::debug!(
+                "the static data of this PE are not in shared memory: {why}"
+            );
         }
         let usable_cpus = pe.usable_cpus(pe.machine, &records);
-        rushmem_log::debug!(
+        rushmem_system::log::debug!(
             n_pes = pe.n_pes,
             n_local = pe.n_local,
             usable_cpus,

@@ -9,8 +9,8 @@ use rushmem_communication::host;
 use rushmem_heap::NodeMemory;
 use rushmem_pe::memory::statics;
 use rushmem_pe::settings::NicPreference;
+use rushmem_system::devices::NicName;
 use rushmem_topology::{self as topology, CpuSet, Topology};
-use rushmem_transport::NicName;
 
 /// Makes the kernel allocate the pages of this PE's slice of the memory on the NUMA node to which
 /// the PE is bound, if it is bound to one.
@@ -19,8 +19,10 @@ pub(super) fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
         return;
     };
     match memory.prefer_numa_node(node) {
-        Ok(()) => rushmem_log::debug!(node, "the symmetric memory is on the PE's NUMA node"),
-        Err(why) => rushmem_log::debug!(
+        Ok(()) => {
+            rushmem_system::log::debug!(node, "the symmetric memory is on the PE's NUMA node")
+        }
+        Err(why) => rushmem_system::log::debug!(
             node,
             "the symmetric memory is wherever it is first touched: binding it was refused: {why}"
         ),
@@ -42,7 +44,7 @@ pub(super) fn choose_nic<'a>(
         NicPreference::Nearest => None,
     };
     if let Some(nic) = nic {
-        rushmem_log::debug!(NIC = %nic, "prefers a NIC");
+        rushmem_system::log::debug!(NIC = %nic, "prefers a NIC");
         host::prefer(nic);
     }
 }
@@ -58,11 +60,11 @@ fn nearest<'a>(beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic
         false => Topology::of_this_machine(),
     };
     for note in &machine.notes {
-        rushmem_log::debug!("{note}");
+        rushmem_system::log::debug!("{note}");
     }
     let choice = machine.choice();
     if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
-        rushmem_log::debug!("where the NICs are is not known: PEs take them in turn");
+        rushmem_system::log::debug!("where the NICs are is not known: PEs take them in turn");
     }
     let chosen = topology::assign(&choice, &machine.packages, &homes)[local as usize]?;
     let topology::Nic {

@@ -3,13 +3,15 @@
 //! launched, and in the use of MPI.
 
 use rushmem_bootstrap::meeting::forgotten_job_hint;
-use rushmem_interfaces::{INTERFACES, Selection};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_pe::memory::statics;
 use rushmem_pe::settings::{self, Settings, names};
-use rushmem_transport::setting::{ValueSource, environment, is_blank};
-use rushmem_transport::{NicName, Provider, Setting};
+use rushmem_system::devices::NicName;
+use rushmem_system::interfaces::{INTERFACES, Selection};
+use rushmem_system::setting::Setting;
+use rushmem_system::setting::{ValueSource, environment, is_blank};
+use rushmem_transport::Provider;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

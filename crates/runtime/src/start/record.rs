@@ -14,8 +14,8 @@ use core::ffi::c_int;
 use rushmem_bootstrap::Records;
 use rushmem_heap::ReservedAt;
 use rushmem_pe::digest::digest_of_bytes;
+use rushmem_system::formats::{Error, RECORD};
 use rushmem_transport::Pe;
-use rushmem_wire::{Error, RECORD};
 use serde::{Deserialize, Serialize};
 
 /// The record of one PE.
@@ -58,13 +58,13 @@ pub(super) struct StartupRecord {
 
 impl StartupRecord {
     pub(super) fn encode(&self) -> Vec<u8> {
-        rushmem_wire::encode(RECORD, self)
+        rushmem_system::formats::encode(RECORD, self)
     }
 
     /// # Errors
     /// If the bytes have another version, or are not a record.
     pub(super) fn decode(bytes: &[u8]) -> Result<StartupRecord, Error> {
-        rushmem_wire::decode(RECORD, bytes)
+        rushmem_system::formats::decode(RECORD, bytes)
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn common_heap_address(records: &Records<StartupRecord>) -> Option<us
 /// Returns true if [`report_addresses`] prints addresses. Both functions are in one module, since
 /// `SHMEM_DEBUG` may select messages by their module.
 pub(super) fn prints_addresses() -> bool {
-    rushmem_log::is_wanted!(DEBUG)
+    rushmem_system::log::is_wanted!(DEBUG)
 }
 
 /// Logs on PE 0 whether the symmetric heap and the static data have the same address on all PEs. A
@@ -97,8 +97,8 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
         return;
     }
     match heap {
-        Some(at) => rushmem_log::debug!("the symmetric heap begins at {at:#x} on all PEs"),
-        None => rushmem_log::info!(
+        Some(at) => rushmem_system::log::debug!("the symmetric heap begins at {at:#x} on all PEs"),
+        None => rushmem_system::log::info!(
             "the symmetric heap begins at different addresses on the PEs: {}",
             obstacle(records)
         ),
@@ -109,8 +109,8 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
     let elsewhere = |start: &usize| *start != statics;
     let other = records.position(|record| record.statics_start.as_ref().is_some_and(elsewhere));
     match other.and_then(|pe| Some((pe, records[pe].statics_start?))) {
-        None => rushmem_log::debug!("the static data begin at {statics:#x} on all PEs"),
-        Some((pe, there)) => rushmem_log::debug!(
+        None => rushmem_system::log::debug!("the static data begin at {statics:#x} on all PEs"),
+        Some((pe, there)) => rushmem_system::log::debug!(
             "the static data begin at {statics:#x} on PE 0 and at {there:#x} on PE {pe}: `oshrun --no-aslr` \
              gives them one address"
         ),

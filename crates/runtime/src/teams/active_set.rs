@@ -25,9 +25,9 @@ use rushmem_pe::memory::address;
 use rushmem_pe::memory::areas::TEAM_SLOTS;
 use rushmem_pe::memory::range;
 use rushmem_pe::memory::statics;
-use rushmem_pe::process;
+use rushmem_system::lock::{lock, read, write};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 
 /// Distinguishes the tag of this agreement from the tags of other purposes.
 const ACTIVE_SET: u64 = 3;
@@ -54,11 +54,7 @@ pub(crate) fn find_or_make(call: Call, triplet: [c_int; 3], psync: *const c_long
         triplet,
         psync: job.has_threads_somewhere.then(|| psync.addr()),
     };
-    let kept = KEPT
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get(&key)
-        .cloned();
+    let kept = read(&KEPT).get(&key).cloned();
     kept.map_or_else(|| make(call, job, key, psync), HeldTeam::Counted)
 }
 
@@ -68,7 +64,7 @@ pub(crate) fn clear() {
 }
 
 fn kept() -> RwLockWriteGuard<'static, BTreeMap<ActiveSetKey, Arc<Team>>> {
-    KEPT.write().unwrap_or_else(PoisonError::into_inner)
+    write(&KEPT)
 }
 
 /// Agrees with the other members on a team, and keeps it if all of them can.
@@ -225,7 +221,7 @@ impl PsyncUse {
             used_for,
             end: 0,
         };
-        let last = process::lock(&LAST).take();
+        let last = lock(&LAST).take();
         if last.is_some_and(|last| new.follows_at_once(last)) {
             warn_once(
                 call,
@@ -261,7 +257,7 @@ impl PsyncRecord {
 
 impl Drop for PsyncUse {
     fn drop(&mut self) {
-        *process::lock(&LAST) = Some(PsyncRecord {
+        *lock(&LAST) = Some(PsyncRecord {
             end: caller::calls(),
             ..self.0
         });

@@ -29,7 +29,7 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
 use rushmem_pe::memory::areas::TEAM_SLOTS;
-use rushmem_pe::process;
+use rushmem_system::lock::lock;
 use rushmem_transport::Pe;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
@@ -274,7 +274,7 @@ impl Slots {
     }
 
     fn state(&self) -> MutexGuard<'_, SlotState> {
-        process::lock(&self.0)
+        lock(&self.0)
     }
 }
 

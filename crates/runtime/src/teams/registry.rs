@@ -13,8 +13,9 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::Members;
+use rushmem_system::lock::{read, write};
 use rushmem_transport::Pe;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 /// A team that a call uses, which stays valid until this is dropped.
 #[derive(Debug)]
@@ -134,12 +135,12 @@ impl Teams {
 
     /// Returns all teams but that of finalize, also those that are kept for active sets.
     pub(crate) fn all(&self) -> Vec<Arc<Team>> {
-        let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
+        let teams = read(&self.by_slot);
         teams.iter().flatten().cloned().collect()
     }
 
     pub(crate) fn get(&self, handle: TeamHandle) -> Option<Arc<Team>> {
-        let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
+        let teams = read(&self.by_slot);
         let team = teams.get(handle.slot()?)?.as_ref()?;
         (team.handle == handle).then(|| team.clone())
     }
@@ -154,7 +155,7 @@ impl Teams {
         let handle = team.handle;
         let slot = team.slot.number as usize;
         team.log_creation();
-        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        let mut teams = write(&self.by_slot);
         if teams.len() <= slot {
             teams.resize_with(slot + 1, || None);
         }
@@ -164,14 +165,14 @@ impl Teams {
 
     pub(crate) fn remove(&self, handle: TeamHandle) {
         let slot = handle.slot().expect("the handle of a team");
-        rushmem_log::debug!(team = handle.0, "destroyed a team");
-        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        rushmem_system::log::debug!(team = handle.0, "destroyed a team");
+        let mut teams = write(&self.by_slot);
         teams[slot] = None;
     }
 
     /// Removes and retires all teams but the predefined ones, also those of active sets.
     pub(crate) fn clear(&self) {
-        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        let mut teams = write(&self.by_slot);
         teams
             .drain(PREDEFINED as usize..)
             .flatten()

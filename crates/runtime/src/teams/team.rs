@@ -17,7 +17,7 @@ use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::Members;
 use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::areas::LINE_PES;
-use rushmem_pe::process;
+use rushmem_system::lock::lock;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -172,13 +172,14 @@ impl Team {
             ..
         } = self;
         let team = handle.0;
-        rushmem_log::debug!(
+        rushmem_system::log::debug!(
             team,
             members = members.n,
             team_pe = me.0,
             "a new team: {name}"
         );
-        let Some(job) = job::known().filter(|_| rushmem_log::is_on(rushmem_log::Level::TRACE))
+        let Some(job) =
+            job::known().filter(|_| rushmem_system::log::is_on(rushmem_system::log::Level::TRACE))
         else {
             return;
         };
@@ -191,7 +192,7 @@ impl Team {
             lines: self.has_lines(job),
         };
         for (operation, rows) in job.algorithms.table().described(&facts) {
-            rushmem_log::trace!(team, "{operation} of the team: {rows}");
+            rushmem_system::log::trace!(team, "{operation} of the team: {rows}");
         }
     }
 
@@ -243,7 +244,7 @@ impl Team {
     /// Ends this team and releases its slot. A later team in the slot has a higher generation, so
     /// it ignores the values that this team has left in the flags.
     pub(crate) fn retire(&self) {
-        let signals = process::lock(&self.signals);
+        let signals = lock(&self.signals);
         signals.retire();
         agreement::slots().record_generation(signals.reached());
         agreement::slots().release(self.slot);

@@ -14,10 +14,11 @@ use rushmem_runtime::{
     Call, DefaultContext, collectives, digest, digest_of_bytes, heap, order, requests, setup,
     signal,
 };
+use rushmem_system::lock::lock;
 use std::any::type_name;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// What another PE does that is not in the same allocation.
 const ALLOCATES_ELSE: &str = "allocates something else; all PEs allocate objects of the same type and length, in the \
@@ -173,10 +174,6 @@ pub(crate) fn forget_dropped() {
 fn complete(call: Call, elements: Range<usize>) {
     requests::complete_on(elements);
     order::local_complete(call);
-}
-
-fn lock(dropped: &'static Mutex<Vec<DroppedBlock>>) -> MutexGuard<'static, Vec<DroppedBlock>> {
-    dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the number of rounds of a dissemination barrier.

@@ -243,7 +243,7 @@ fn means_not_connected(code: i32) -> bool {
 
 /// Logs the event `what` of a connection to a PE, and its reason.
 fn report(pe: u32, why: &str, what: &str) {
-    rushmem_log::debug!(peer = pe, "{what}: {why}");
+    rushmem_system::log::debug!(peer = pe, "{what}: {why}");
 }
 
 /// The number of permits that are taken, and of the connections that a PE has made.

@@ -4,10 +4,10 @@
 
 use super::*;
 use crate::proto::MAX_DATA;
+use rushmem_system::thread::spawn_service;
 use rushmem_transport::engine::batch::append_amo;
 use rushmem_transport::engine::message::{REQUEST, Request, Stream, StreamPosition};
 use rushmem_transport::progress::timer::sleep_on;
-use rushmem_transport::thread::spawn_service;
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, DestBuf, RemoteAddr, Segment, SourceBuf};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt;

@@ -29,8 +29,10 @@ fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
 
 /// Returns the port at which a PE listens.
 fn port(address: &[u8]) -> u16 {
-    let address =
-        rushmem_wire::decode::<(String, Vec<SocketAddr>)>(rushmem_wire::TCP_ADDRESS, address);
+    let address = rushmem_system::formats::decode::<(String, Vec<SocketAddr>)>(
+        rushmem_system::formats::TCP_ADDRESS,
+        address,
+    );
     address
         .expect("an address")
         .1
@@ -127,7 +129,8 @@ fn impostor(address: &[u8]) {
 fn a_wait_for_a_silent_peer_ends_with_a_loss() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let sockets = vec![silent.local_addr().expect("its address")];
-    let address = rushmem_wire::encode(rushmem_wire::TCP_ADDRESS, &("here", sockets));
+    let address =
+        rushmem_system::formats::encode(rushmem_system::formats::TCP_ADDRESS, &("here", sockets));
     let transport = outsider(&address);
     thread::scope(|scope| {
         let waits = scope.spawn(|| failed_put(&*transport));

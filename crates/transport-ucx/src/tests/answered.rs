@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::pair::{HEAP, ME, PEER, TestPair, pair};
+use rushmem_system::lock::lock;
 use rushmem_transport::engine::message::Ack;
-use rushmem_transport::thread::lock;
 use rushmem_transport::{
     AmoOp, Completion, DestBuf, Endpoint, Follows, Get, Put, SignalUpdate, SourceBuf,
 };

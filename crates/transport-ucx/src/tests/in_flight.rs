@@ -4,8 +4,8 @@
 
 use super::pair::{HEAP, NBYTES, PEER, TestPair, pair};
 use crate::progress::Progress;
+use rushmem_system::lock::lock;
 use rushmem_transport::engine::{WireEndpoint, WireNetwork};
-use rushmem_transport::thread::lock;
 use rushmem_transport::{
     AmoOp, Completion, DestBuf, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
     SourceBuf,

@@ -8,8 +8,8 @@ use crate::settings::{LIMITS, Tuning};
 use crate::shared::SharedState;
 use crate::ucp::{UcpContext, UcpMemory};
 use crate::wire::UcxWire;
+use rushmem_system::lock::lock;
 use rushmem_transport::engine::{Issuer, NetworkPe, WireEndpoint};
-use rushmem_transport::thread::lock;
 use rushmem_transport::{
     Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
     RemoteAddr, Segment, SourceBuf,

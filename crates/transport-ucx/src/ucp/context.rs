@@ -3,8 +3,8 @@
 
 use super::request::{check_status, printed};
 use crate::settings::library;
-use rushmem_transport::setting;
-use rushmem_transport::setting::environment;
+use rushmem_system::setting;
+use rushmem_system::setting::environment;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;

@@ -41,7 +41,7 @@ impl UcxWire {
         match attempted {
             Attempted::Connected(open) => {
                 let host = shared.host_of(pe).unwrap_or_default();
-                rushmem_log::debug!(peer = pe.0, host, "made an endpoint to it");
+                rushmem_system::log::debug!(peer = pe.0, host, "made an endpoint to it");
                 self.routes[pe].open = Some(open);
                 // Frees the ended requests of failed attempts.
                 self.free_ended();
@@ -57,7 +57,7 @@ impl UcxWire {
                         format!("{why}; {tried} {ways}, or set SHMEM_HOST_LIMIT to a longer time");
                     return Err(shared.lose(pe, &why));
                 }
-                rushmem_log::debug!(peer = pe.0, "{why}: connects once more");
+                rushmem_system::log::debug!(peer = pe.0, "{why}: connects once more");
             }
         }
         self.routes[pe].connecting = Some(connecting);

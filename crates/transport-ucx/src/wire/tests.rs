@@ -4,9 +4,9 @@
 
 use super::*;
 use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
+use rushmem_system::lock::lock;
 use rushmem_transport::engine::message::{Stream, StreamPosition};
 use rushmem_transport::peers::loss::RefusedMessage;
-use rushmem_transport::thread::lock;
 use rushmem_transport::{AmoOp, AmoWidth};
 use std::mem::ManuallyDrop;
 use std::time::Duration;

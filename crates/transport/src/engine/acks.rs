@@ -14,8 +14,9 @@
 use super::message::{Ack, Stream, StreamPosition, has_reached};
 use crate::peers::loss::Violation;
 use crate::{Pe, PeMap, SharedPeMap};
+use rushmem_system::lock::{read, write};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// The requests that one origin has issued.
 pub struct IssuedRequests {
@@ -288,7 +289,7 @@ impl Acks {
             by_pe,
             all: AtomicU32::new(0),
         });
-        let mut origins = self.origins.write().unwrap_or_else(PoisonError::into_inner);
+        let mut origins = write(&self.origins);
         origins.push(Arc::clone(&counts));
         (origins.len() as u32 - 1, counts)
     }
@@ -323,7 +324,7 @@ impl Acks {
     /// # Errors
     /// When there is no such PE or origin.
     pub fn acknowledge(&self, pe: Pe, Ack { origin, count }: Ack) -> Result<(), Violation> {
-        let origins = self.origins.read().unwrap_or_else(PoisonError::into_inner);
+        let origins = read(&self.origins);
         let counts = origins.get(origin as usize).ok_or(Violation::Unrequested)?;
         counts.acknowledge(pe, count)
     }

@@ -9,7 +9,7 @@ use super::origin::Origin;
 use super::wire::{NextEvent, Wire, WireNetwork};
 use crate::Error;
 use crate::progress::flush_list::FlushList;
-use crate::thread::{lock, try_lock};
+use rushmem_system::lock::{lock, try_lock};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
@@ -177,7 +177,7 @@ impl<W: Wire> Issuers<W> {
                     issuer
                 }
                 (Err(error), Some(fewest)) => {
-                    rushmem_log::debug!("contexts share endpoints: {error}");
+                    rushmem_system::log::debug!("contexts share endpoints: {error}");
                     fewest
                 }
                 (Err(error), None) => return Err(error),
@@ -187,11 +187,13 @@ impl<W: Wire> Issuers<W> {
             static REPORTED: Once = Once::new();
             REPORTED.call_once(|| {
                 let n = all.len();
-                rushmem_log::info!("contexts share endpoints: all {n} are taken ({setting})");
+                rushmem_system::log::info!(
+                    "contexts share endpoints: all {n} are taken ({setting})"
+                );
             });
         }
         let users = issuer.users.fetch_add(1, Ordering::Relaxed) + 1;
-        rushmem_log::debug!(issuers = all.len(), users, "an endpoint uses an issuer");
+        rushmem_system::log::debug!(issuers = all.len(), users, "an endpoint uses an issuer");
         Ok(issuer)
     }
 

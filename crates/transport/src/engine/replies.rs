@@ -9,10 +9,11 @@ use super::batching::ReplyDestinations;
 use super::message::Reply;
 use super::wire::TakeReply;
 use crate::peers::loss::{RefusedMessage, Violation};
-use crate::thread::lock;
 use crate::{AmoWidth, DestBuf, Pe};
+use rushmem_system::lock::lock;
+use rushmem_system::lock::{read, write};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// The slots in which answers are awaited.
 #[derive(Default)]
@@ -187,10 +188,7 @@ impl ReplyTable {
     /// Adds the next origin, and returns its replies.
     pub fn add(&self) -> Arc<Replies> {
         let replies = Arc::new(Replies::default());
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(&replies));
+        write(&self.0).push(Arc::clone(&replies));
         replies
     }
 
@@ -203,7 +201,7 @@ impl ReplyTable {
         if reply.old.is_none() {
             return acks.acknowledge(reply.pe, reply.ack);
         }
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = read(&self.0);
         let replies = all
             .get(reply.ack.origin as usize)
             .ok_or(Violation::Unrequested)?;

@@ -104,7 +104,7 @@ impl Loss {
             error
         });
         if is_first {
-            rushmem_log::debug!("the network fails from now on: {first}");
+            rushmem_system::log::debug!("the network fails from now on: {first}");
         }
         if is_first && !self.leaving.load(Ordering::Acquire) {
             self.host.lost(first);

@@ -187,7 +187,10 @@ impl Backoff {
         self.spins_first = false;
         if self.sleeps || self.sharing == CpuSharing::Computing {
             self.first_sleep.get_or_insert_with(|| {
-                rushmem_log::trace!(yields = self.yields, "a wait begins to sleep between polls");
+                rushmem_system::log::trace!(
+                    yields = self.yields,
+                    "a wait begins to sleep between polls"
+                );
                 Instant::now()
             });
             return Pause::Sleep;

@@ -8,8 +8,8 @@
 
 use super::backoff::SLEEP_AMONG_THREADS;
 use super::timer::timespec;
-use crate::machine::descriptors::made_by;
-use crate::thread::lock;
+use rushmem_system::descriptors::made_by;
+use rushmem_system::lock::lock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::thread::futex;
 use std::cell::Cell;

@@ -7,7 +7,7 @@
 //!
 //! [`ProgressState::request_flush`]: super::state::ProgressState::request_flush
 
-use crate::thread::lock;
+use rushmem_system::lock::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -11,7 +11,7 @@ use super::backoff::{FLUSH_DELAY, WaitLimits};
 use super::schedule::{Schedule, Step, WaitingThreads};
 use super::state::ProgressState;
 use crate::Error;
-use crate::thread::{self, spawn_service};
+use rushmem_system::thread::{self, spawn_service};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -113,7 +113,7 @@ fn run(driver: &impl Driver) {
     let mut checks = driver.checks();
     let (mut seen, mut polled_at) = (0, Instant::now());
     let mut backs_off = false;
-    rushmem_log::debug!(
+    rushmem_system::log::debug!(
         oversubscribed = state.oversubscribed(),
         "the service thread runs"
     );
@@ -137,7 +137,10 @@ fn run(driver: &impl Driver) {
         if let Step::Flush(time) | Step::Sleep(time) = step {
             if !std::mem::replace(&mut backs_off, true) {
                 let sleeping = others.sleep;
-                rushmem_log::trace!(sleeping, "the service thread backs off: other threads poll");
+                rushmem_system::log::trace!(
+                    sleeping,
+                    "the service thread backs off: other threads poll"
+                );
             }
             sleeper.brief = FLUSH_DELAY;
             if matches!(step, Step::Flush(_)) {
@@ -152,7 +155,7 @@ fn run(driver: &impl Driver) {
             continue;
         }
         if std::mem::take(&mut backs_off) {
-            rushmem_log::trace!("the service thread takes over: no other thread polls");
+            rushmem_system::log::trace!("the service thread takes over: no other thread polls");
         }
         let served = driver.serve();
         sleeper.worked = served == Served::Worked;
@@ -168,7 +171,7 @@ fn run(driver: &impl Driver) {
         }
         wakeup.set_pending();
     }
-    rushmem_log::debug!("the service thread ends");
+    rushmem_system::log::debug!("the service thread ends");
 }
 
 /// Flushes, and requests another flush if operations are left, for a thread that will not poll them

@@ -1,6 +1,6 @@
 //! Timers with a descriptor, and sleeps on descriptors.
 
-use crate::machine::descriptors::made_by;
+use rushmem_system::descriptors::made_by;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,

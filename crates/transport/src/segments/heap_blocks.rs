@@ -16,8 +16,8 @@
 
 use super::Segments;
 use crate::peers::damaged;
-use crate::thread::lock;
 use crate::{Error, Key, LocalBuf, Pe, RemoteAddr, Segment};
+use rushmem_system::lock::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -297,7 +297,7 @@ impl<T> OwnHeap<T> {
             }
             self.blocks.set(block, data);
             extent.registered = end as usize;
-            rushmem_log::debug!(
+            rushmem_system::log::debug!(
                 start,
                 nbytes = memory.nbytes,
                 "registered a block of the heap"

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use rushmem_runtime::constants::SHMEM_VENDOR_STRING;
 use rushmem_runtime::setup::make_huge_page;
+use rushmem_system::devices;
 use rushmem_topology::{GroupLimit, Level, NicKind, Topology, cpus_at_once};
-use rushmem_transport::machine::devices;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, statvfs};
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rushmem_transport::setting::environment;
+use rushmem_system::setting::environment;
 
 use super::finding::{Finding, Grade, Section, verdict};
 use super::host::LOAD;

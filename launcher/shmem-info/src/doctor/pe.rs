@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use rushmem_runtime::setup::transport;
-use rustix::system::uname;
+use rushmem_system::host::host_name;
 use serde::{Deserialize, Serialize};
 use shmem::{Atomic, Max, Min, Shmem, SymBox};
 
@@ -73,10 +73,6 @@ pub fn run(role: Role) -> Result<String, String> {
         Role::Host => examine_host().map(|report| line(&report)),
         Role::Pairs => connect_pairs(),
     }
-}
-
-fn host_name() -> String {
-    uname().nodename().to_string_lossy().into_owned()
 }
 
 fn examine_host() -> Result<HostReport, String> {

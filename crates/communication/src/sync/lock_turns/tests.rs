@@ -1,6 +1,7 @@
 //! Unit tests of `lock_turns`.
 
 use super::*;
+use rushmem_system::lock::lock;
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -40,15 +41,15 @@ fn a_turn_that_was_passed_on_is_kept_for_the_next_thread() {
         next: 2,
         serving: 1,
     };
-    process::lock(&TURNS).push(between);
+    lock(&TURNS).push(between);
     forget(LOCK..LOCK + 8);
-    process::lock(&TURNS)
+    lock(&TURNS)
         .iter_mut()
         .find(|turn| turn.lock == LOCK)
         .expect("kept")
         .owner = Some(0);
     forget(LOCK..LOCK + 8);
-    assert!(process::lock(&TURNS).iter().all(|turn| turn.lock != LOCK));
+    assert!(lock(&TURNS).iter().all(|turn| turn.lock != LOCK));
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn threads_are_served_in_the_order_of_their_calls() {
     const LOCK: usize = 16;
     static SERVED: AtomicUsize = AtomicUsize::new(0);
     let queued = || {
-        process::lock(&TURNS)
+        lock(&TURNS)
             .iter()
             .find(|turn| turn.lock == LOCK)
             .unwrap()

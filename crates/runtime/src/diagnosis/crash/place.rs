@@ -1,7 +1,7 @@
 //! Finds where a signal has interrupted the program, for the message of a crash.
 
 use rushmem_locate::{Frame, Owner, Stack, Symbols};
-use rushmem_transport::thread::is_service;
+use rushmem_system::thread::is_service;
 use std::fmt;
 
 /// The functions of the C library that crash if the heap is damaged.

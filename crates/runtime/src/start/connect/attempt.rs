@@ -12,11 +12,11 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::locked::{self, RegisteredSizes};
 use rushmem_pe::memory::statics;
-use rushmem_transport::thread::{apart, refused};
+use rushmem_system::formats::{ANNOUNCED, Format, PARTS, STEP, decode, encode};
+use rushmem_system::thread::{apart, refused};
 use rushmem_transport::{
     Amos, Directory, Endpoint, Error, Open, Pe, PeRecord, Provider, Segment, Transport,
 };
-use rushmem_wire::{ANNOUNCED, Format, PARTS, STEP, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -289,7 +289,7 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
     let registered = RegisteredSizes::new(job, at_init);
     let [heap, own, static_data] = registered.nbytes;
     let of_node = registered.of_node();
-    rushmem_log::debug!(
+    rushmem_system::log::debug!(
         transport = provider.name,
         heap,
         static_data,

@@ -2,8 +2,9 @@
 //! for tools. In a job without a transport the CPU carries out atomic operations.
 
 use super::candidates::AmoExecutor;
+use rushmem_system::lock::{read, write};
 use std::ffi::{CStr, CString};
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 use rushmem_pe::call::Call;
 use rushmem_pe::job::{self, Job};
@@ -37,13 +38,13 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
         ),
     };
     if job.me == Pe(0) {
-        rushmem_log::info!(
+        rushmem_system::log::info!(
             n_pes,
             n_nodes,
             "{path}; atomic operations are carried out {amos}"
         );
     }
-    let mut kept = PATH.write().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = write(&PATH);
     if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
         // Leaked, since a program may keep the pointer. A later init finds the same path unless a
         // network has failed.
@@ -56,9 +57,7 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
 /// stays valid for the life of the process.
 pub fn transport(call: Call) -> &'static CStr {
     job::require(call);
-    PATH.read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .unwrap_or_default()
+    read(&PATH).unwrap_or_default()
 }
 
 fn within_one_node(n_pes: u32) -> &'static str {

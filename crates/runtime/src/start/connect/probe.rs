@@ -8,7 +8,7 @@
 use rushmem_pe::call::Call;
 use rushmem_pe::memory::areas::Areas;
 use rushmem_system::signals::without_signals;
-use rushmem_transport::thread;
+use rushmem_system::thread;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put,
     RemoteAddr, Segment, SourceBuf, Transport,

@@ -1,7 +1,4 @@
-//! What a provider queries of this machine.
-
-pub mod descriptors;
-pub mod devices;
+//! The name of this host.
 
 /// Returns the name of this host, for messages.
 pub fn host_name() -> String {

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use if_addrs::{Interface, get_if_addrs};
 
-use crate::flags::{down, names};
-use crate::selection::{Entry, INTERFACES, Selection};
+use crate::interfaces::flags::{down, names};
+use crate::interfaces::selection::{Entry, INTERFACES, Selection};
 
 /// The processes that must be able to reach the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -84,7 +84,7 @@ impl PerEndpoint {
         let limit = soft_limit();
         let number = self.number(n_pes, limit.saturating_sub(taken), max);
         if number < max {
-            rushmem_log::info!(
+            crate::log::info!(
                 "contexts share {number} endpoints: the limit of {limit} descriptors (ulimit -n) has no room for more"
             );
         }

@@ -1,11 +1,10 @@
-//! Threads of the library, which take no signals but those of faults, and locks without poisoning.
+//! Threads of the library, which take no signals but those of faults.
 #![allow(unsafe_code)]
 
-use rushmem_system::signals::without_signals;
+use crate::signals::without_signals;
 use std::cell::Cell;
 use std::io;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle, scope};
 
 /// Calls `act`, which may take long, in another thread without signals, and waits for it. Threads
@@ -61,20 +60,6 @@ pub fn spawn_service(
             body();
         })
     })
-}
-
-/// Waits for a lock. A lock whose holder has panicked is taken, too: the job is ending then.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Takes a lock if it is free.
-pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ mod tests {
         let selection = Selection::parse(list)
             .expect("it is right")
             .expect("it has entries");
-        let all = crate::addresses::tests::some_machine();
+        let all = crate::interfaces::addresses::tests::some_machine();
         all.iter()
             .filter(|one| selection.admits(one))
             .map(|one| one.ip().to_string())
@@ -173,7 +173,7 @@ mod tests {
         ) {
             let list = entries.join(",");
             let (one, other) = (admitted(&list), admitted(&format!("^{list}")));
-            let n = crate::addresses::tests::some_machine().len();
+            let n = crate::interfaces::addresses::tests::some_machine().len();
             prop_assert!(one.iter().all(|address| !other.contains(address)));
             prop_assert_eq!(one.len() + other.len(), n);
         }

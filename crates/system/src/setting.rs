@@ -5,11 +5,12 @@
 //! Also the defaults of C libraries that only environment variables set ([`set_defaults`]).
 #![allow(unsafe_code)]
 
+use crate::lock::lock;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::ptr::null_mut;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// A setting: an environment variable that the library reads.
 #[derive(Clone, Copy, Debug)]
@@ -219,7 +220,7 @@ fn replace_environment(changed: impl Fn(&[&'static CStr]) -> Option<Vec<&'static
         let start = list.as_ptr().cast::<*mut c_char>().cast_mut();
         match environ.compare_exchange(before, start, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
-                let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ours = lock(&OURS);
                 return ours.push(list);
             }
             // Another thread has set a variable meanwhile.

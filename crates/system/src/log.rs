@@ -6,19 +6,11 @@
 //! [`give_to_program`].
 //!
 //! An event that is off costs a load and a branch; events are in code that runs rarely. All crates
-//! of the library report through the macros of this one, which imports no other crate of this
-//! repository.
-
-// The crates that need Linux depend on this one, so on other systems the build ends with this
-// message.
-#[cfg(not(target_os = "linux"))]
-compile_error!(
-    "Rushmem runs on Linux alone: PEs share memory files, wait by futexes and are watched through /proc. On macOS \
-     and Windows use it in a container or a virtual machine with Linux."
-);
+//! of the library report through the macros of this module.
 
 mod filter;
 
+pub use crate::{debug, event, info, is_wanted, trace};
 pub use filter::Filter;
 pub use tracing::{self, Level};
 
@@ -46,9 +38,9 @@ static ME: AtomicU32 = AtomicU32::new(u32::MAX);
 #[macro_export]
 macro_rules! event {
     ($level:ident, $($what:tt)+) => {
-        if $crate::is_on($crate::Level::$level) {
-            $crate::report(&|| {
-                $crate::tracing::event!($crate::Level::$level, pe = $crate::me(), $($what)+)
+        if $crate::log::is_on($crate::log::Level::$level) {
+            $crate::log::report(&|| {
+                $crate::log::tracing::event!($crate::log::Level::$level, pe = $crate::log::me(), $($what)+)
             });
         }
     };
@@ -77,8 +69,8 @@ macro_rules! trace {
 #[macro_export]
 macro_rules! is_wanted {
     ($level:ident) => {
-        $crate::is_on($crate::Level::$level)
-            && $crate::are_taken(|| $crate::tracing::enabled!($crate::Level::$level))
+        $crate::log::is_on($crate::log::Level::$level)
+            && $crate::log::are_taken(|| $crate::log::tracing::enabled!($crate::log::Level::$level))
     };
 }
 

@@ -2,12 +2,11 @@
 //! keys, statuses, statistics and what PEs exchange at the start.
 //!
 //! Protocols of frames and messages, such as those of TCP and of the job, encode themselves; their
-//! versions are here as well. This crate does not interpret records.
-#![forbid(unsafe_code)]
+//! versions are here as well. This module does not interpret records.
 
-mod formats;
+mod versions;
 
-pub use formats::*;
+pub use versions::*;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

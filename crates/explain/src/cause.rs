@@ -65,20 +65,17 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
     let mut stopped = states(graph, Kind::Stopped, false, |of| {
         matches!(of.situation, Situation::Stopped | Situation::Traced)
     });
-    if let Some(Cause {
-        pes, description, ..
-    }) = &mut stopped
-    {
-        let continues = if pes.len() == 1 {
+    if let Some(cause) = &mut stopped {
+        let continues = if cause.pes.len() == 1 {
             "It continues"
         } else {
             "They continue"
         };
-        let sentences = &mut description.sentences;
-        sentences.push(format!(
+        cause.description.sentences.push(format!(
             "{continues} after the signal CONT or the debugger's command."
         ));
     }
+
     let on_disk = states(graph, Kind::WaitsForDisk, false, |of| {
         of.situation == Situation::WaitsForDisk
     });
@@ -97,14 +94,17 @@ pub fn outside(graph: &Graph) -> Vec<Cause> {
         Elsewhere => Some(Kind::Elsewhere),
         _ => of.is_busy().then_some(Kind::Computes),
     };
+
     let kinds = [
         Kind::NotStarted,
         Kind::Sleeps,
         Kind::Computes,
         Kind::Elsewhere,
     ];
-    let of_kind = |wanted| states(graph, wanted, true, |of| kind(of) == Some(wanted));
-    kinds.into_iter().filter_map(of_kind).collect()
+    kinds
+        .into_iter()
+        .filter_map(|wanted| states(graph, wanted, true, |of| kind(of) == Some(wanted)))
+        .collect()
 }
 
 /// Returns the PEs that `matches` accepts as one cause; `None` if there are none. With
@@ -116,12 +116,17 @@ fn states(
     matches: impl Fn(&Pe) -> bool,
 ) -> Option<Cause> {
     let mut pes = graph.job.all(matches);
-    pes.retain(|pe| !only_awaited || !graph.backward[*pe as usize].is_empty());
-    let description = graph.job.describe(&pes);
-    (!pes.is_empty()).then(|| Cause {
+    if only_awaited {
+        pes.retain(|pe| !graph.backward[*pe as usize].is_empty());
+    }
+    if pes.is_empty() {
+        return None;
+    }
+
+    Some(Cause {
         kind,
+        description: graph.job.describe(&pes),
         nodes: pes.clone(),
         pes,
-        description,
     })
 }

@@ -42,6 +42,13 @@ pub struct LocalPe {
     pub pid: Option<u32>,
 }
 
+/// The first of two reads of a PE's process.
+struct FirstRead {
+    pid: u32,
+    /// `None` if the process has ended.
+    stat: Option<ProcessStat>,
+}
+
 /// Makes snapshots of the PEs of a node.
 #[derive(Clone, Debug)]
 pub struct Collector<M> {
@@ -58,29 +65,43 @@ impl<M: SharedMemory> Collector<M> {
     /// process. Without it, a snapshot does not show what the process and its threads compute, and
     /// has no names of variables.
     pub fn snapshots(&self, pes: &[LocalPe], pause: Option<Duration>) -> Vec<PeSnapshot> {
-        let look = |pid: u32, status: Option<&Status>| match pause {
+        let read_process = |pid: u32, status: Option<&Status>| match pause {
             Some(_) => process::read(pid, status),
             None => process::read_stat(pid),
         };
-        let first = |pe: &LocalPe| {
-            let status = self.status(pe.local);
-            let pid = pe.process(status.as_ref())?;
-            Some((pid, look(pid, status.as_ref())))
-        };
-        let looks: Vec<Option<(u32, Option<ProcessStat>)>> = pes.iter().map(first).collect();
-        pause.inspect(|pause| std::thread::sleep(*pause));
+        let first_reads: Vec<Option<FirstRead>> = pes
+            .iter()
+            .map(|pe| {
+                let status = self.status(pe.local);
+                let pid = pe.process(status.as_ref())?;
+                let stat = read_process(pid, status.as_ref());
+                Some(FirstRead { pid, stat })
+            })
+            .collect();
+
+        if let Some(pause) = pause {
+            std::thread::sleep(pause);
+        }
+
+        // The status is read after the pause, so it is not older than the state of the process.
         let mut snapshots: Vec<PeSnapshot> = pes.iter().map(|pe| self.snapshot(pe)).collect();
-        for (snapshot, first) in snapshots.iter_mut().zip(&looks) {
-            let Some((pid, before)) = first else { continue };
+        for (snapshot, first) in snapshots.iter_mut().zip(&first_reads) {
+            let Some(FirstRead { pid, stat }) = first else {
+                continue;
+            };
             let status = snapshot.status.as_ref();
-            let after = look(*pid, status);
-            let (before, after) = (before.as_ref(), after.as_ref());
+            let before = stat.as_ref();
+            let after = read_process(*pid, status);
+            let after = after.as_ref();
             snapshot.other_threads = process::other_threads(*pid, status, before, after);
             snapshot.process = process::between(before, after);
         }
+
         if pause.is_some() {
             self.find_polls(pes, &mut snapshots);
-            let pids = looks.iter().map(|look| look.as_ref().map(|(pid, _)| *pid));
+            let pids = first_reads
+                .iter()
+                .map(|first| first.as_ref().map(|first| first.pid));
             symbols::add(snapshots.iter_mut().zip(pids));
         }
         snapshots
@@ -96,9 +117,11 @@ impl<M: SharedMemory> Collector<M> {
             let Some(status) = &mut snapshot.status else {
                 continue;
             };
+            // It may be from an earlier question, and the PE does something else by now.
             status.poll = None;
+
             let is_busy = matches!(snapshot.process, ProcessState::Runs { .. });
-            if !(is_busy && status.finds_polls && status.waits.is_empty()) {
+            if !is_busy || !status.finds_polls || !status.waits.is_empty() {
                 continue;
             }
             let process = pe
@@ -108,16 +131,17 @@ impl<M: SharedMemory> Collector<M> {
                 asked.push((pe.local, status));
             }
         }
-        let found = |local| {
-            let poll = self.status(local)?.poll;
-            poll.filter(|poll| poll.at >= asked_at)
-        };
+
         let mut waited = Duration::ZERO;
         while !asked.is_empty() && waited < PLACED_WITHIN {
             std::thread::sleep(GLANCE);
             waited += GLANCE;
+
+            // A PE that has not repeated a call soon does not poll. One that has is given more time
+            // to find the location of the call in its debug information.
             asked.retain_mut(|(local, status)| {
-                status.poll = found(*local);
+                let answer = self.status(*local).and_then(|status| status.poll);
+                status.poll = answer.filter(|poll| poll.at >= asked_at);
                 match &status.poll {
                     Some(poll) => !poll.is_searched,
                     None => waited < REPEATED_WITHIN,
@@ -128,12 +152,13 @@ impl<M: SharedMemory> Collector<M> {
 
     /// Returns the waits of these PEs that have lasted at least `limit`.
     pub fn long_waits(&self, pes: &[LocalPe], limit: Duration) -> Vec<WaitId> {
-        let snapshots = pes.iter().map(|pe| self.status_snapshot(pe));
-        let waits = snapshots.flat_map(|snapshot| snapshot.waits().collect::<Vec<_>>());
-        waits
-            .filter(|(_, age)| *age >= limit)
-            .map(|(id, _)| id)
-            .collect()
+        let mut long = Vec::new();
+        for pe in pes {
+            let snapshot = self.status_snapshot(pe);
+            let waits = snapshot.waits().filter(|(_, age)| *age >= limit);
+            long.extend(waits.map(|(id, _)| id));
+        }
+        long
     }
 
     /// Returns the status of the PE with this local number, if it has written one that can be read.
@@ -152,17 +177,16 @@ impl<M: SharedMemory> Collector<M> {
     }
 
     fn snapshot(&self, pe: &LocalPe) -> PeSnapshot {
-        let snapshot = self.status_snapshot(pe);
-        let waits = snapshot.status.iter().flat_map(|status| &status.waits);
-        let words = waits
-            .filter_map(status::words_of)
-            .flat_map(|words| &words.words);
-        let values = words.map(|word| self.value(pe.local, word)).collect();
-        PeSnapshot {
-            values,
-            writes: self.writes(pe.local),
-            ..snapshot
+        let mut snapshot = self.status_snapshot(pe);
+        if let Some(status) = &snapshot.status {
+            let words = status.waits.iter().filter_map(status::words_of);
+            snapshot.values = words
+                .flat_map(|words| &words.words)
+                .map(|word| self.value(pe.local, word))
+                .collect();
         }
+        snapshot.writes = self.writes(pe.local);
+        snapshot
     }
 
     fn writes(&self, local: u32) -> Option<Vec<LastWrite>> {
@@ -191,8 +215,12 @@ impl<M: SharedMemory> Collector<M> {
             }
             _ => false,
         };
+        if !is_read {
+            return None;
+        }
+
         // The low bytes come first on all machines that Rushmem supports.
-        is_read.then(|| u64::from_le_bytes(bytes))
+        Some(u64::from_le_bytes(bytes))
     }
 }
 
@@ -201,8 +229,10 @@ impl LocalPe {
     /// namespace, or else the one that was started. `None` if /proc shows neither.
     pub fn process(&self, status: Option<&Status>) -> Option<u32> {
         let own = process::pid_namespace()?;
-        let is_seen = |status: &&Status| own == status.pid_namespace;
-        status.filter(is_seen).map(|status| status.pid).or(self.pid)
+        match status {
+            Some(status) if status.pid_namespace == own => Some(status.pid),
+            _ => self.pid,
+        }
     }
 }
 

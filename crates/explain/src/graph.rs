@@ -5,12 +5,11 @@
 //! entered it can continue. PEs wait for a step and not for each member, so there are about as many
 //! edges as PEs.
 
-use crate::job::{Job, Pe, Situation};
+use crate::job::{Job, Situation};
 use crate::status::{Subject, Wait};
-use crate::steps::{Step, steps};
+use crate::steps::{Step, StepId, steps};
 use std::collections::HashMap;
 
-/// The graph of waits.
 pub struct Graph<'a> {
     pub job: &'a Job<'a>,
     pub steps: Vec<Step<'a>>,
@@ -19,7 +18,7 @@ pub struct Graph<'a> {
     /// For each node, the nodes that wait for it.
     pub backward: Vec<Vec<u32>>,
     /// The PEs with a wait for which no single PE is known to be responsible.
-    pub ends: Vec<(u32, End)>,
+    ends: Vec<(u32, End)>,
     /// True for each node that can continue.
     pub can_continue: Vec<bool>,
     /// The PEs that can continue even if no PE writes an awaited word.
@@ -56,8 +55,8 @@ pub enum End {
 
 /// The nodes for which PEs wait, besides other PEs.
 struct AwaitedNodes {
-    /// The node of each step, by the number of the team and of the collective on it.
-    steps: HashMap<(u64, u64), u32>,
+    /// The node of each step.
+    steps: HashMap<StepId, u32>,
     /// The node of the PEs that are missing at the end of finalize; `None` if no PE is missing, or
     /// if all are.
     finalize: Option<u32>,
@@ -85,6 +84,7 @@ impl<'a> Graph<'a> {
             unaided: Vec::new(),
             steps: Vec::new(),
         };
+
         let awaited = graph.add_awaited_nodes(&steps);
         graph.steps = steps;
         for (pe, of) in (0..).zip(&job.pes) {
@@ -92,8 +92,18 @@ impl<'a> Graph<'a> {
                 graph.add_wait(&awaited, pe, wait, values);
             }
         }
+
         graph.decide(awaited.writer);
         graph
+    }
+
+    /// Returns the PEs with a wait that ends so, a PE as often as it has such waits.
+    pub fn pes_with(&self, end: End) -> Vec<u32> {
+        self.ends
+            .iter()
+            .filter(|(_, other)| *other == end)
+            .map(|(pe, _)| *pe)
+            .collect()
     }
 
     /// Returns the node of a step.
@@ -113,114 +123,144 @@ impl<'a> Graph<'a> {
     }
 
     fn add_awaited_nodes(&mut self, steps: &[Step]) -> AwaitedNodes {
+        // The nodes of steps come first, so that their numbers follow from their indices.
+        let mut nodes = HashMap::new();
         for step in steps {
             let rule = if step.is_mismatched {
                 Rule::Never
             } else {
                 Rule::All
             };
-            self.add(
-                rule,
-                if step.needs_all() {
-                    Vec::new()
-                } else {
-                    step.awaited.clone()
-                },
-            );
+            let awaited = if step.needs_all() {
+                Vec::new()
+            } else {
+                step.awaited.clone()
+            };
+            nodes.insert(StepId::of(step.collective), self.add(rule, awaited));
         }
-        // A step that needs all members waits for those that are in no step of the team, and for
-        // those in the step before.
-        let (mut missing, mut elsewhere) = (&Vec::new(), None);
-        for (index, step) in steps.iter().enumerate() {
-            if !step.is_later {
-                (missing, elsewhere) = (&step.elsewhere, None);
-            }
-            if step.needs_all() {
-                if elsewhere.is_none() && !missing.is_empty() {
-                    elsewhere = Some(self.add(Rule::All, missing.clone()));
-                }
-                let before = if step.is_later {
-                    steps[index - 1].pes()
-                } else {
-                    Vec::new()
-                };
-                let node = self.node_of_step(index) as usize;
-                self.forward[node] = elsewhere.into_iter().chain(before).collect();
-            }
-        }
-        // All PEs meet in init, and at the end of finalize.
-        let starting = self.job.all(|of| of.situation == Situation::Starting);
-        if !starting.is_empty() {
-            use Situation::{NoStatus, Uninitialized};
-            let missing = |of: &Pe| matches!(of.situation, NoStatus | Uninitialized);
-            let init = self.add(Rule::All, self.job.all(missing));
-            starting
-                .iter()
-                .for_each(|pe| self.forward[*pe as usize].push(init));
-        }
-        let is_missing = |of: &Pe| {
-            let is_finalized = of.situation == Situation::Finalized;
-            !is_finalized && !of.waits().any(|(wait, _)| wait.subject == Subject::Exit)
-        };
-        let missing = self.job.all(is_missing);
-        let finalize = (!missing.is_empty() && missing.len() < self.job.pes.len())
-            .then(|| self.add(Rule::All, missing));
+        self.add_missing_members(steps);
+
+        self.add_init();
+        let finalize = self.add_finalize();
+        // `decide` marks this node by itself.
         let writer = self.add(Rule::Never, Vec::new());
-        let of_step = |(index, step): (usize, &Step)| {
-            (
-                (step.collective.number, step.collective.nth),
-                self.node_of_step(index),
-            )
-        };
         AwaitedNodes {
-            steps: steps.iter().enumerate().map(of_step).collect(),
+            steps: nodes,
             finalize,
             writer,
         }
+    }
+
+    /// Adds the edges of steps that need all members. Such a step waits for those that are in no
+    /// step of the team, and for those in the step before.
+    fn add_missing_members(&mut self, steps: &[Step]) {
+        // The members of the team at hand that are in no step, and their node. All steps of a team
+        // share it: an edge from each step to each PE would be too many.
+        let mut missing = &Vec::new();
+        let mut missing_node = None;
+
+        for (index, step) in steps.iter().enumerate() {
+            if !step.is_later {
+                missing = &step.elsewhere;
+                missing_node = None;
+            }
+            if !step.needs_all() {
+                continue;
+            }
+
+            if missing_node.is_none() && !missing.is_empty() {
+                missing_node = Some(self.add(Rule::All, missing.clone()));
+            }
+            let mut edges: Vec<u32> = missing_node.into_iter().collect();
+            if step.is_later {
+                edges.extend(steps[index - 1].pes());
+            }
+            let node = self.node_of_step(index);
+            self.forward[node as usize] = edges;
+        }
+    }
+
+    /// Adds the node of init, in which all PEs meet.
+    fn add_init(&mut self) {
+        let starting = self.job.all(|of| of.situation == Situation::Starting);
+        if starting.is_empty() {
+            return;
+        }
+
+        let missing = self
+            .job
+            .all(|of| matches!(of.situation, Situation::NoStatus | Situation::Uninitialized));
+        let init = self.add(Rule::All, missing);
+        for pe in starting {
+            self.forward[pe as usize].push(init);
+        }
+    }
+
+    /// Adds the node of the end of finalize, in which all PEs meet, if some are missing there but
+    /// not all.
+    fn add_finalize(&mut self) -> Option<u32> {
+        let missing = self.job.all(|of| {
+            let is_finalized = of.situation == Situation::Finalized;
+            !is_finalized && !of.waits().any(|(wait, _)| wait.subject == Subject::Exit)
+        });
+        if missing.is_empty() || missing.len() == self.job.pes.len() {
+            return None;
+        }
+        Some(self.add(Rule::All, missing))
     }
 
     /// Adds the edges of a wait. Nothing is concluded from a wait of less than a second.
     fn add_wait(&mut self, awaited: &AwaitedNodes, pe: u32, wait: &Wait, values: &[Option<u64>]) {
         let job = self.job;
         let is_long = job.pes[pe as usize].is_long(wait);
+
+        // A status is written by another process, and may name PEs that do not exist.
         let known = |pe: &u32| *pe < job.n_pes();
-        let (end, targets): (End, Vec<u32>) = match &wait.subject {
-            Subject::Words(words) if words.are_satisfied(values) => (End::SatisfiedWord, vec![]),
-            Subject::Words(_) if !is_long => (End::YoungWord, vec![]),
-            Subject::Words(_) => (End::Word, vec![awaited.writer]),
-            Subject::Collective(of) => (End::Network, vec![awaited.steps[&(of.number, of.nth)]]),
-            Subject::Lock { lock, behind } => (
-                End::Lock,
-                job.holder(lock)
-                    .or(*behind)
-                    .filter(known)
-                    .into_iter()
-                    .collect(),
-            ),
+        let mut targets: Vec<u32> = Vec::new();
+        let end = match &wait.subject {
+            Subject::Words(words) if words.are_satisfied(values) => End::SatisfiedWord,
+            Subject::Words(_) if !is_long => End::YoungWord,
+            Subject::Words(_) => {
+                targets.push(awaited.writer);
+                End::Word
+            }
+            Subject::Collective(collective) => {
+                targets.push(awaited.steps[&StepId::of(collective)]);
+                End::Network
+            }
+            Subject::Lock { lock, behind } => {
+                targets.extend(job.holder(lock).or(*behind).filter(known));
+                End::Lock
+            }
             Subject::Operations { peers } => {
                 let is_hindered = |pe: &u32| job.pes[*pe as usize].situation.is_hindered();
-                let peers = peers.iter().copied().filter(known).filter(is_hindered);
-                (End::Network, peers.collect())
+                targets.extend(peers.iter().copied().filter(known).filter(is_hindered));
+                End::Network
             }
-            Subject::Message { from } => (
-                End::Network,
-                Some(*from).filter(known).into_iter().collect(),
-            ),
+            Subject::Message { from } => {
+                targets.extend(Some(*from).filter(known));
+                End::Network
+            }
             Subject::Exit | Subject::Leaving => {
-                (End::Network, awaited.finalize.into_iter().collect())
+                targets.extend(awaited.finalize);
+                End::Network
             }
         };
+
         if targets.is_empty() || end == End::Word {
             self.ends.push((pe, end));
         }
         if targets.is_empty() || !is_long {
             self.rules[pe as usize] = Rule::Always;
         }
+
+        // The PE continues if any of its waits ends, but this wait needs all of its targets.
         let target = match targets[..] {
-            [_, _, ..] => Some(self.add(Rule::All, targets)),
-            _ => targets.first().copied(),
+            [] => return,
+            [target] => target,
+            _ => self.add(Rule::All, targets),
         };
-        self.forward[pe as usize].extend(target);
+        self.forward[pe as usize].push(target);
     }
 
     /// Finds the nodes that can continue: first without writes to awaited words; if a PE can
@@ -229,18 +269,20 @@ impl<'a> Graph<'a> {
         let n_nodes = self.forward.len();
         self.backward = vec![Vec::new(); n_nodes];
         for (node, edges) in (0..).zip(&self.forward) {
-            edges
-                .iter()
-                .for_each(|edge| self.backward[*edge as usize].push(node));
+            for edge in edges {
+                self.backward[*edge as usize].push(node);
+            }
         }
+
         self.can_continue = vec![false; n_nodes];
         let mut missing: Vec<usize> = self.forward.iter().map(Vec::len).collect();
-        let starts = |node: &u32| match self.rules[*node as usize] {
+        let starts = (0..n_nodes as u32).filter(|node| match self.rules[*node as usize] {
             Rule::Always => true,
             Rule::All => missing[*node as usize] == 0,
             Rule::Never | Rule::Any => false,
-        };
-        self.spread((0..n_nodes as u32).filter(starts).collect(), &mut missing);
+        });
+        self.spread(starts.collect(), &mut missing);
+
         let pes = 0..self.job.n_pes();
         self.unaided = pes.filter(|pe| self.can_continue[*pe as usize]).collect();
         if !self.unaided.is_empty() {

@@ -87,11 +87,13 @@ impl<'a> Job<'a> {
                 *entry = Some(snapshot);
             }
         }
-        let pe = |snapshot| Pe {
-            situation: Situation::of(snapshot),
-            snapshot,
-        };
-        let pes: Vec<Pe> = of_pe.into_iter().map(pe).collect();
+        let pes: Vec<Pe> = of_pe
+            .into_iter()
+            .map(|snapshot| Pe {
+                situation: Situation::of(snapshot),
+                snapshot,
+            })
+            .collect();
         Job {
             holders: holders(&pes),
             pes,
@@ -117,45 +119,54 @@ impl<'a> Job<'a> {
     /// Describes what PEs do, in one sentence for each group that does the same, such as `PE 3
     /// computes.` or `PE 3 has waited 31 s in shmem_quiet.` Only the first groups are named.
     pub fn describe(&self, pes: &[u32]) -> Description {
-        let of = |pe: u32| &self.pes[pe as usize];
-        let does = |pe: u32| match of(pe).situation {
-            Situation::Waits(_) => self.waits(pe, Detail::Peers),
-            _ => self.activity(pe, 1),
-        };
-        let mut groups = ranges::fold(pes, |pe| (does(pe), of(pe).is_busy()));
+        let mut groups = ranges::group_by(pes, |pe| {
+            let of = &self.pes[pe as usize];
+            let does = match of.situation {
+                Situation::Waits(_) => self.waits(pe, Detail::Peers),
+                _ => self.activity(pe, 1),
+            };
+            (does, of.is_busy())
+        });
         let rest = groups.split_off(NAMED.min(groups.len()));
-        let sentence = |((does, is_busy), pes): &((String, bool), Vec<u32>)| {
-            let verb = |one, many| if pes.len() == 1 { one } else { many };
-            let names = ranges::pes(pes);
-            let waited = || {
-                format!(
-                    "{} waited {} {does}",
-                    verb("has", "have"),
-                    self.durations(pes)
-                )
-            };
-            match of(pes[0]).situation {
-                Situation::Waits(_) if *is_busy => {
-                    let computes = verb("computes in another thread", "compute in other threads");
-                    format!("{names} {computes}, and {}.", waited())
-                }
-                Situation::Waits(_) => format!("{names} {}.", waited()),
-                _ => format!("{names} {}.", self.predicate(pes)),
-            }
-        };
-        let mut sentences: Vec<String> = groups.iter().map(sentence).collect();
-        let described = groups.into_iter().flat_map(|(_, pes)| pes).collect();
-        if !rest.is_empty() {
-            let rest: Vec<u32> = rest.into_iter().flat_map(|(_, pes)| pes).collect();
-            let (rest, verb) = match &ranges::sorted(&rest)[..] {
-                [pe] => (ranges::pes(&[*pe]), "is in another situation"),
-                rest => (ranges::pes(rest), "are in other situations"),
-            };
-            sentences.push(format!("{rest} {verb}."));
+
+        let mut description = Description::default();
+        for group in groups {
+            let (does, is_busy) = &group.key;
+            description
+                .sentences
+                .push(self.sentence(&group.pes, does, *is_busy));
+            description.described.extend(group.pes);
         }
-        Description {
-            sentences,
-            described,
+
+        if !rest.is_empty() {
+            let rest: Vec<u32> = rest.into_iter().flat_map(|group| group.pes).collect();
+            let verb = if rest.len() == 1 {
+                "is in another situation"
+            } else {
+                "are in other situations"
+            };
+            let names = ranges::pes(&ranges::sorted(&rest));
+            description.sentences.push(format!("{names} {verb}."));
+        }
+        description
+    }
+
+    /// Returns the sentence about PEs that do the same. `waits` tells in which calls they wait, if
+    /// they do.
+    fn sentence(&self, pes: &[u32], waits: &str, is_busy: bool) -> String {
+        let names = ranges::pes(pes);
+        let Situation::Waits(_) = self.pes[pes[0] as usize].situation else {
+            return format!("{names} {}.", self.predicate(pes));
+        };
+
+        let verb = |one, many| if pes.len() == 1 { one } else { many };
+        let have = verb("has", "have");
+        let lasted = self.durations(pes);
+        if is_busy {
+            let computes = verb("computes in another thread", "compute in other threads");
+            format!("{names} {computes}, and {have} waited {lasted} {waits}.")
+        } else {
+            format!("{names} {have} waited {lasted} {waits}.")
         }
     }
 
@@ -166,21 +177,19 @@ impl<'a> Job<'a> {
 
     /// Returns the share of a CPU that PEs use, in parentheses; empty unless they compute.
     fn cpu_time(&self, pes: &[u32]) -> String {
-        let percent = |pe: &u32| {
-            let of = &self.pes[*pe as usize];
-            match (of.situation, &of.snapshot?.process) {
-                (Situation::Computes, ProcessState::Runs { cpu_ms, of_ms }) => {
-                    Some(100 * cpu_ms / (*of_ms).max(1))
-                }
-                _ => None,
-            }
+        let percents: Vec<u64> = pes
+            .iter()
+            .filter_map(|pe| self.pes[*pe as usize].cpu_percent())
+            .collect();
+        let (Some(min), Some(max)) = (percents.iter().min(), percents.iter().max()) else {
+            return String::new();
         };
+
         let each = if pes.len() == 1 { "" } else { " each" };
-        let percents = || pes.iter().filter_map(percent);
-        match (percents().min(), percents().max()) {
-            (Some(min), Some(max)) if min == max => format!(" ({max} % of a CPU{each})"),
-            (Some(min), Some(max)) => format!(" ({min}-{max} % of a CPU{each})"),
-            _ => String::new(),
+        if min == max {
+            format!(" ({max} % of a CPU{each})")
+        } else {
+            format!(" ({min}-{max} % of a CPU{each})")
         }
     }
 }
@@ -192,14 +201,26 @@ impl<'a> Pe<'a> {
             Situation::Waits(waits) => waits,
             _ => &[],
         };
+
+        // The snapshot has the values of all waits in one list.
         let values = self.snapshot.map_or(&[][..], |snapshot| &snapshot.values);
-        let mut at = 0;
+        let mut first = 0;
         waits.iter().map(move |wait| {
             let nwords = status::words_of(wait).map_or(0, |words| words.words.len());
-            let of_wait = values.get(at..at + nwords).unwrap_or_default();
-            at += nwords;
+            let of_wait = values.get(first..first + nwords).unwrap_or_default();
+            first += nwords;
             (wait, of_wait)
         })
+    }
+
+    /// Returns the share of a CPU that the PE uses, if it computes.
+    fn cpu_percent(&self) -> Option<u64> {
+        match (self.situation, &self.snapshot?.process) {
+            (Situation::Computes, ProcessState::Runs { cpu_ms, of_ms }) => {
+                Some(100 * cpu_ms / (*of_ms).max(1))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the number of further waits, of which only the threads are known.
@@ -234,12 +255,13 @@ impl<'a> Situation<'a> {
         let Some(snapshot) = snapshot else {
             return Situation::Elsewhere;
         };
-        let stage = snapshot.status.as_ref().map(|status| status.stage);
-        let waits = snapshot
-            .status
-            .as_ref()
-            .map_or(&[][..], |status| &status.waits);
+        let status = snapshot.status.as_ref();
+        let stage = status.map(|status| status.stage);
+        let waits = status.map_or(&[][..], |status| &status.waits);
         let is_at_exit = |wait: &Wait| wait.subject == Subject::Leaving;
+
+        // What the kernel says comes first: a process that does not run cannot have changed its
+        // status since.
         match (&snapshot.process, stage) {
             (ProcessState::HostSilent(host), _) => Situation::HostSilent(host),
             (ProcessState::Ended(how), _) => Situation::Ended(how),
@@ -253,11 +275,10 @@ impl<'a> Situation<'a> {
             (_, Some(Stage::Uninitialized)) => Situation::Uninitialized,
             (_, None) => Situation::NoStatus,
             (ProcessState::Runs { .. }, _) => {
-                let poll = snapshot
-                    .status
-                    .as_ref()
-                    .and_then(|status| status.poll.as_ref());
-                poll.map_or(Situation::Computes, Situation::Polls)
+                match status.and_then(|status| status.poll.as_ref()) {
+                    Some(poll) => Situation::Polls(poll),
+                    None => Situation::Computes,
+                }
             }
             (ProcessState::Sleeps, _) => Situation::Sleeps,
         }
@@ -285,6 +306,7 @@ impl<'a> Situation<'a> {
         let verb = |one: &str, many: &str| if n == 1 { one } else { many }.to_owned();
         let is = verb("is", "are");
         let has = verb("has", "have");
+
         match self {
             Situation::Elsewhere => {
                 let hosts = verb("another host", "other hosts");
@@ -317,11 +339,14 @@ impl<'a> Situation<'a> {
 /// PE behind which another one waits in the queue, if it does not wait for the lock itself.
 fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     let mut holders = HashMap::new();
+
     let mut waiters = BTreeMap::new();
+
     for (pe, of) in (0..).zip(pes) {
-        let status = of.snapshot.and_then(|snapshot| snapshot.status.as_ref());
-        let held = status.iter().flat_map(|status| &status.held_locks);
-        holders.extend(held.map(|lock| (key(lock), pe)));
+        if let Some(status) = of.snapshot.and_then(|snapshot| snapshot.status.as_ref()) {
+            holders.extend(status.held_locks.iter().map(|lock| (key(lock), pe)));
+        }
+
         for (wait, _) in of.waits() {
             if let Subject::Lock { lock, behind } = &wait.subject {
                 // For a thread that waits for another thread of its PE, `behind` is not known.
@@ -330,6 +355,7 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
             }
         }
     }
+
     for ((pe, lock), behind) in &waiters {
         if let Some(behind) = *behind
             && (behind == *pe || !waiters.contains_key(&(behind, lock.clone())))

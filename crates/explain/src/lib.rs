@@ -25,6 +25,7 @@ pub mod wording;
 pub mod writes;
 
 use job::{Description, Detail, Job, Situation};
+use ranges::Group;
 use snapshot::PeSnapshot;
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -38,6 +39,7 @@ pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
         sentences: mut lines,
         described,
     } = rules::conclusion(&job);
+
     let described: HashSet<u32> = described.into_iter().collect();
     let others: Vec<u32> = (0..n_pes).filter(|pe| !described.contains(pe)).collect();
     if !others.is_empty() {
@@ -64,25 +66,24 @@ const LINES: usize = 25;
 /// line with the most PEs first. If there are too many lines, PEs that wait for different objects
 /// in the same call share a line; if there are still too many, the last line counts the rest.
 fn table_lines(job: &Job, pes: &[u32]) -> Vec<String> {
-    let mut rows = ranges::fold(pes, |pe| text(job, pe, Detail::Peers));
+    let mut rows = ranges::group_by(pes, |pe| text(job, pe, Detail::Peers));
     if rows.len() > LINES {
-        rows = ranges::fold(pes, |pe| text(job, pe, Detail::Calls));
+        rows = ranges::group_by(pes, |pe| text(job, pe, Detail::Calls));
     }
-    rows.sort_by_key(|(_, pes)| Reverse(pes.len()));
+    rows.sort_by_key(|row| Reverse(row.pes.len()));
+
     let shown = if rows.len() > LINES {
         LINES - 1
     } else {
         rows.len()
     };
-    let mut lines: Vec<String> = rows[..shown].iter().map(|row| line(job, row)).collect();
-    if shown < rows.len() {
-        let rest: Vec<u32> = rows[shown..]
-            .iter()
-            .flat_map(|(_, pes)| pes)
-            .copied()
-            .collect();
-        let (n, rest) = (rows.len() - shown, ranges::counted(&ranges::sorted(&rest)));
-        lines.push(format!("{rest} in {n} other situations"));
+    let rest = rows.split_off(shown);
+
+    let mut lines: Vec<String> = rows.iter().map(|row| line(job, row)).collect();
+    if !rest.is_empty() {
+        let pes: Vec<u32> = rest.iter().flat_map(|row| &row.pes).copied().collect();
+        let names = ranges::counted(&ranges::sorted(&pes));
+        lines.push(format!("{names} in {} other situations", rest.len()));
     }
     lines
 }
@@ -99,8 +100,10 @@ fn text(job: &Job, pe: u32, detail: Detail) -> String {
     }
 }
 
-fn line(job: &Job, (text, pes): &(String, Vec<u32>)) -> String {
+fn line(job: &Job, row: &Group<String>) -> String {
+    let Group { key: text, pes } = row;
     let names = ranges::counted(pes);
+    // The text of waits has no number: it is the same for one PE and for many.
     match job.pes[pes[0] as usize].situation {
         Situation::Waits(_) => format!("{names} {text}{}", job.lasting(pes)),
         _ => format!("{names} {}", job.predicate(pes)),

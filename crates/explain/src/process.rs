@@ -35,8 +35,16 @@ pub struct ProcessStat {
     start: u64,
     /// CPU time of all its threads, in clock ticks.
     ticks: u64,
-    /// The threads that do not wait according to the status: the number, and the CPU time in ticks.
-    threads: Vec<(u32, u64)>,
+    /// The threads that do not wait according to the status.
+    threads: Vec<ThreadStat>,
+}
+
+/// A thread of a process, at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ThreadStat {
+    number: u32,
+    /// CPU time in clock ticks.
+    ticks: u64,
 }
 
 /// Returns the PID namespace of this process, by its inode number. `None` where /proc does not show
@@ -70,16 +78,22 @@ pub fn read(pid: u32, status: Option<&Status>) -> Option<ProcessStat> {
         .into_iter()
         .flat_map(Status::waiting_threads)
         .collect();
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
-        .ok()?
-        .flatten();
-    let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<u32>().ok());
-    let others = numbers
+
+    let directory = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let others = directory
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter(|number| !waiting.contains(number))
         .take(MAX_THREADS);
-    // A thread that ends meanwhile is left out.
-    let ticks = |number: u32| Some((number, stat(&format!("{pid}/task/{number}"))?.ticks));
-    process.threads = others.filter_map(ticks).collect();
+    for number in others {
+        // A thread that ends meanwhile is left out.
+        if let Some(thread) = stat(&format!("{pid}/task/{number}")) {
+            process.threads.push(ThreadStat {
+                number,
+                ticks: thread.ticks,
+            });
+        }
+    }
     Some(process)
 }
 
@@ -87,8 +101,10 @@ pub fn read(pid: u32, status: Option<&Status>) -> Option<ProcessStat> {
 /// last parenthesis are used.
 fn parse(stat: &str) -> Option<ProcessStat> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+
     // proc_pid_stat(5) counts the state, the first of these, as field 3.
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+
     Some(ProcessStat {
         at: Instant::now(),
         state: fields.first()?.chars().next()?,
@@ -101,10 +117,14 @@ fn parse(stat: &str) -> Option<ProcessStat> {
 /// Returns the state of a process that was read twice.
 pub fn between(first: Option<&ProcessStat>, second: Option<&ProcessStat>) -> ProcessState {
     let ended = || ProcessState::Ended("ended".to_owned());
-    let Some(second) = second else { return ended() };
-    let Some(first) = first.filter(|first| first.start == second.start) else {
+    let (Some(first), Some(second)) = (first, second) else {
         return ended();
     };
+    // Another process has the number by now.
+    if first.start != second.start {
+        return ended();
+    }
+
     let ticks = second.ticks.saturating_sub(first.ticks);
     match second.state {
         'Z' | 'X' => ended(),
@@ -137,12 +157,19 @@ pub fn other_threads(
     let (Some(_), Some(first), Some(second)) = (status, first, second) else {
         return OtherThreads::default();
     };
-    let before = |number: u32| first.threads.iter().find(|(other, _)| *other == number);
+
     let mut others = OtherThreads::default();
-    for &(number, ticks) in &second.threads {
-        let is_busy = ticks > 0 && before(number).is_none_or(|(_, before)| ticks > *before);
-        let is_sleeping = !is_busy && sleeps_by_itself(pid, number);
-        if (is_busy || is_sleeping) && !is_of_library(pid, number) {
+    for thread in &second.threads {
+        let before = first
+            .threads
+            .iter()
+            .find(|before| before.number == thread.number)
+            .map_or(0, |before| before.ticks);
+        let is_busy = thread.ticks > before;
+        let is_sleeping = !is_busy && sleeps_by_itself(pid, thread.number);
+
+        // Asked last: the name needs two more system calls.
+        if (is_busy || is_sleeping) && !is_of_library(pid, thread.number) {
             others.busy += u32::from(is_busy);
             others.sleeping += u32::from(is_sleeping);
         }
@@ -153,23 +180,26 @@ pub fn other_threads(
 /// Returns true if a thread is in a system call other than those of [`SERVING`], or can run: one
 /// that can run but uses no CPU time waits for a CPU. Returns false if the kernel does not tell.
 fn sleeps_by_itself(pid: u32, number: u32) -> bool {
-    let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
-    call.is_ok_and(
-        |call| match call.split(' ').next().map(str::parse::<libc::c_long>) {
-            Some(Ok(call)) => call >= 0 && !SERVING.contains(&call),
-            _ => call.starts_with("running"),
-        },
-    )
+    let Ok(line) = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall")) else {
+        return false;
+    };
+
+    let first = line.split(' ').next().unwrap_or_default();
+    match first.parse::<libc::c_long>() {
+        // -1 is no call: the thread is stopped, or in a page fault.
+        Ok(call) => call >= 0 && !SERVING.contains(&call),
+        Err(_) => first.starts_with("running"),
+    }
 }
 
 /// Returns true if the name of a thread is one that the library or UCX gives to its threads.
 /// Threads of libfabric have the name of the program, as those of the program have.
 fn is_of_library(pid: u32, number: u32) -> bool {
     let name = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).unwrap_or_default();
-    let (program, thread) = (
-        name(&pid.to_string()),
-        name(&format!("{pid}/task/{number}")),
-    );
+    let program = name(&pid.to_string());
+    let thread = name(&format!("{pid}/task/{number}"));
+
+    // A program may have such a name itself, which its threads inherit. UCX names its thread async.
     thread != program && (thread.starts_with("rushmem") || thread.trim_end() == "async")
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::ops::RangeInclusive;
 
 /// Maximum number of ranges in a list. A longer list ends with the number of the other PEs.
 const NAMED: usize = 8;
@@ -43,12 +44,13 @@ pub fn enumerate(items: Vec<String>) -> String {
 /// Returns different waits as a list in a sentence: the first `WAITS` of them, and the number of
 /// the others. `further` is the number of waits that are counted without being items.
 pub fn enumerate_once(items: impl Iterator<Item = String>, further: usize) -> String {
-    let mut once = items.fold(Vec::new(), |mut once, item| {
+    let mut once = Vec::new();
+    for item in items {
         if !once.contains(&item) {
             once.push(item);
         }
-        once
-    });
+    }
+
     let more = once.len().saturating_sub(WAITS) + further;
     once.truncate(WAITS);
     if more > 0 {
@@ -65,16 +67,24 @@ pub fn sorted(pes: &[u32]) -> Vec<u32> {
     sorted
 }
 
+/// PEs that have something in common.
+pub struct Group<K> {
+    /// The property that the PEs have in common.
+    pub key: K,
+    /// The PEs, at least one.
+    pub pes: Vec<u32>,
+}
+
 /// Groups the PEs by their key. The groups are in the order of their first PEs.
-pub fn fold<K: Clone + Eq + Hash>(pes: &[u32], key: impl Fn(u32) -> K) -> Vec<(K, Vec<u32>)> {
-    let mut groups: Vec<(K, Vec<u32>)> = Vec::new();
-    let mut of_key: HashMap<K, usize> = HashMap::new();
+pub fn group_by<K: Clone + Eq + Hash>(pes: &[u32], key: impl Fn(u32) -> K) -> Vec<Group<K>> {
+    let mut groups: Vec<Group<K>> = Vec::new();
+    let mut index_of_key: HashMap<K, usize> = HashMap::new();
     for &pe in pes {
         let key = key(pe);
-        let index = *of_key.entry(key.clone()).or_insert(groups.len());
+        let index = *index_of_key.entry(key.clone()).or_insert(groups.len());
         match groups.get_mut(index) {
-            Some((_, pes)) => pes.push(pe),
-            None => groups.push((key, vec![pe])),
+            Some(group) => group.pes.push(pe),
+            None => groups.push(Group { key, pes: vec![pe] }),
         }
     }
     groups
@@ -86,32 +96,35 @@ fn folded(sorted: &[u32]) -> Vec<String> {
     if let Some(progression) = progression(sorted) {
         return vec![progression];
     }
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
+
+    let mut ranges: Vec<RangeInclusive<u32>> = Vec::new();
     for &pe in sorted {
         match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == pe => *last = pe,
-            _ => ranges.push((pe, pe)),
+            Some(range) if *range.end() + 1 == pe => *range = *range.start()..=pe,
+            _ => ranges.push(pe..=pe),
         }
     }
-    let count = |ranges: &[(u32, u32)]| -> u64 {
-        ranges
-            .iter()
-            .map(|(first, last)| u64::from(last - first) + 1)
-            .sum()
-    };
+
+    // The number of the others takes the place of one range, so that no list has one more text.
     let named = if ranges.len() > NAMED {
         NAMED - 1
     } else {
         ranges.len()
     };
-    let mut texts: Vec<String> = ranges[..named].iter().map(range).collect();
+    let mut texts: Vec<String> = ranges[..named].iter().map(text).collect();
     if named < ranges.len() {
-        texts.push(format!("and {} more", count(&ranges[named..])));
+        let n: u64 = ranges[named..]
+            .iter()
+            .map(|range| u64::from(range.end() - range.start()) + 1)
+            .sum();
+        texts.push(format!("and {n} more"));
     }
     texts
 }
 
-fn range((first, last): &(u32, u32)) -> String {
+fn text(range: &RangeInclusive<u32>) -> String {
+    let first = range.start();
+    let last = range.end();
     if first == last {
         first.to_string()
     } else {
@@ -126,8 +139,11 @@ fn progression(sorted: &[u32]) -> Option<String> {
     };
     let distance = second - first;
     let is_even = sorted.windows(2).all(|pair| pair[1] - pair[0] == distance);
-    (is_even && distance > 1 && sorted.len() >= PROGRESSION)
-        .then(|| format!("{first}, {second}, {third}, ..., {last}"))
+    // PEs at a distance of 1 are a range, which is shorter.
+    if !is_even || distance == 1 || sorted.len() < PROGRESSION {
+        return None;
+    }
+    Some(format!("{first}, {second}, {third}, ..., {last}"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod writer;
 use crate::cause::{self, Cause, Kind, OF_A_KIND};
 use crate::graph::Graph;
 use crate::job::{Description, Detail, Job, Pe, Situation};
-use crate::ranges;
+use crate::ranges::{self, Group};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -30,54 +30,54 @@ const CALLS: usize = 3;
 pub fn conclusion(job: &Job) -> Description {
     let graph = Graph::new(job);
     let causes: Vec<Cause> = RULES.iter().flat_map(|find| find(&graph)).collect();
-    let Description {
-        sentences: mut lines,
-        mut described,
-    } = match causes.is_empty() {
-        true => without_cause(job),
-        false => Description::default(),
+    let mut conclusion = if causes.is_empty() {
+        without_cause(job)
+    } else {
+        Description::default()
     };
+
     for of_kind in causes.chunk_by(|one, other| one.kind == other.kind) {
         for (index, cause) in of_kind.iter().take(OF_A_KIND).enumerate() {
-            let Description {
-                mut sentences,
-                described: of_cause,
-            } = cause.description.clone();
-            let waiters = waiters(&graph, cause, &described);
-            let is_new = |sentence: &String| !lines.iter().any(|line| line.trim() == sentence);
-            sentences.extend(waiters.sentences.into_iter().filter(is_new));
-            described.extend(of_cause.into_iter().chain(waiters.described));
-            match of_kind.len() - index - 1 {
-                more if index < OF_A_KIND - 1 || more == 0 => {}
-                1 => sentences.push("There is one more case of this kind.".into()),
-                more => sentences.push(format!("There are {more} more cases of this kind.")),
-            }
-            let indented = |(n, sentence)| {
-                if n == 0 {
-                    sentence
-                } else {
-                    format!("  {sentence}")
+            let mut sentences = cause.description.sentences.clone();
+
+            let waiters = waiters(&graph, cause, &conclusion.described);
+            for sentence in waiters.sentences {
+                // PEs may wait for several causes.
+                let is_known = conclusion
+                    .sentences
+                    .iter()
+                    .any(|line| line.trim() == sentence);
+                if !is_known {
+                    sentences.push(sentence);
                 }
-            };
-            lines.extend(sentences.into_iter().enumerate().map(indented));
+            }
+
+            if index == OF_A_KIND - 1 {
+                match of_kind.len() - OF_A_KIND {
+                    0 => {}
+                    1 => sentences.push("There is one more case of this kind.".into()),
+                    more => sentences.push(format!("There are {more} more cases of this kind.")),
+                }
+            }
+
+            conclusion.described.extend(&cause.description.described);
+            conclusion.described.extend(waiters.described);
+            for (n, sentence) in sentences.into_iter().enumerate() {
+                let indent = if n == 0 { "" } else { "  " };
+                conclusion.sentences.push(format!("{indent}{sentence}"));
+            }
         }
     }
-    lines.extend(stacks(job));
+
+    let lines = &mut conclusion.sentences;
+    for snapshot in job.pes.iter().filter_map(|of| of.snapshot) {
+        for stack in &snapshot.stacks {
+            lines.push(format!("PE {} is in {stack}", snapshot.pe));
+        }
+    }
     lines.extend(deadlock::exception(&graph, &causes));
     lines.extend(writer::hint(job, &causes));
-    Description {
-        sentences: lines,
-        described,
-    }
-}
-
-/// Returns the stacks that gdb has found, a sentence for each.
-fn stacks(job: &Job) -> Vec<String> {
-    let snapshots = job.pes.iter().filter_map(|of| of.snapshot);
-    let stacks = snapshots.flat_map(|of| of.stacks.iter().map(|stack| (of.pe, stack)));
-    stacks
-        .map(|(pe, stack)| format!("PE {pe} is in {stack}"))
-        .collect()
+    conclusion
 }
 
 /// Returns the conclusion if the rules have found no cause.
@@ -87,13 +87,16 @@ fn without_cause(job: &Job) -> Description {
         sentences: vec![sentence],
         described: all.clone(),
     };
+
     let of_none = |sentence: &str| Description {
         sentences: vec![sentence.into()],
         described: vec![],
     };
+
     if job.pes.iter().any(Pe::is_waiting) {
         return of_none("The waits are shorter than 1 s: nothing can be concluded from them.");
     }
+
     let first = job.pes.first().map(|of| of.situation);
     match first.filter(|first| job.pes.iter().all(|of| of.situation == *first)) {
         Some(Situation::NoStatus) => of_all(
@@ -110,6 +113,7 @@ fn without_cause(job: &Job) -> Description {
 /// Describes which PEs wait for a cause, and in which calls. For PEs in `described`, whose calls
 /// earlier sentences name, the calls are not repeated.
 fn waiters(graph: &Graph, cause: &Cause, described: &[u32]) -> Description {
+    let job = graph.job;
     let mut is_seen = vec![false; graph.backward.len()];
     let start = [&cause.nodes[..], &cause.pes].concat();
     let direct = next_pes(graph, &start, &mut is_seen);
@@ -119,6 +123,21 @@ fn waiters(graph: &Graph, cause: &Cause, described: &[u32]) -> Description {
         next = next_pes(graph, &next, &mut is_seen);
         indirect.extend(&next);
     }
+
+    // As many details as a few sentences allow.
+    let mut calls = ranges::group_by(&direct, |pe| job.waits(pe, Detail::Objects));
+    let is_detailed = calls.len() <= CALLS;
+    if !is_detailed {
+        calls = ranges::group_by(&direct, |pe| job.waits(pe, Detail::Calls));
+    }
+    calls.sort_by_key(|group| Reverse(group.pes.len()));
+    if calls.len() > CALLS {
+        calls = vec![Group {
+            key: format!("in {} calls", calls.len()),
+            pes: direct.clone(),
+        }];
+    }
+
     let object = if cause.pes.len() == 1 {
         ranges::pes(&cause.pes)
     } else {
@@ -129,62 +148,57 @@ fn waiters(graph: &Graph, cause: &Cause, described: &[u32]) -> Description {
         [_] => "waits",
         _ => "wait",
     };
-    let job = graph.job;
-    let calls = |detail| ranges::fold(&direct, |pe| job.waits(pe, detail));
-    let mut shown = calls(Detail::Objects);
-    let is_detailed = shown.len() <= CALLS;
-    if !is_detailed {
-        shown = calls(Detail::Calls);
-    }
-    shown.sort_by_key(|(_, pes)| Reverse(pes.len()));
-    if shown.len() > CALLS {
-        shown = vec![(format!("in {} calls", shown.len()), direct.clone())];
-    }
-    let described: HashSet<u32> = described.iter().copied().collect();
-    let of_call = |(call, pes): &(String, Vec<u32>)| {
-        let is_described = pes.iter().all(|pe| described.contains(pe));
-        let call = if is_described {
+    let described_before: HashSet<u32> = described.iter().copied().collect();
+    let mut description = Description::default();
+    for Group { key: call, pes } in &calls {
+        let call = if pes.iter().all(|pe| described_before.contains(pe)) {
             "too".into()
         } else {
             format!("{call}{}", job.lasting(pes))
         };
-        format!("{} {} for {object} {call}.", ranges::pes(pes), wait(pes))
-    };
-    let mut sentences: Vec<String> = shown.iter().map(of_call).collect();
-    // The sentences do not mention threads that compute.
-    let is_idle = |pe: &u32| !job.pes[*pe as usize].is_busy();
-    let described = direct
-        .iter()
-        .copied()
-        .filter(|pe| is_detailed && is_idle(pe))
-        .collect();
+        let names = ranges::pes(pes);
+        description
+            .sentences
+            .push(format!("{names} {} for {object} {call}.", wait(pes)));
+    }
     if !indirect.is_empty() {
-        let (pes, direct) = (
-            ranges::pes(&ranges::sorted(&indirect)),
-            ranges::pes(&direct),
-        );
-        sentences.push(format!("{pes} {} for {direct}.", wait(&indirect)));
+        let names = ranges::pes(&ranges::sorted(&indirect));
+        let direct = ranges::pes(&direct);
+        description
+            .sentences
+            .push(format!("{names} {} for {direct}.", wait(&indirect)));
     }
-    Description {
-        sentences,
-        described,
+
+    if is_detailed {
+        // The sentences do not mention threads that compute.
+        description.described = direct;
+        description
+            .described
+            .retain(|pe| !job.pes[*pe as usize].is_busy());
     }
+    description
 }
 
 /// Returns the PEs that wait directly for these nodes, in ascending order, and marks them and the
 /// nodes as seen. PEs that are marked already are left out.
 fn next_pes(graph: &Graph, of: &[u32], is_seen: &mut [bool]) -> Vec<u32> {
+    for node in of {
+        is_seen[*node as usize] = true;
+    }
+
     let mut pes = Vec::new();
     let mut nodes = of.to_vec();
-    of.iter().for_each(|node| is_seen[*node as usize] = true);
     while let Some(node) = nodes.pop() {
         for &waiter in &graph.backward[node as usize] {
-            if !std::mem::replace(&mut is_seen[waiter as usize], true) {
-                if graph.is_pe(waiter) {
-                    pes.push(waiter)
-                } else {
-                    nodes.push(waiter)
-                }
+            if std::mem::replace(&mut is_seen[waiter as usize], true) {
+                continue;
+            }
+
+            // The PEs that wait for a step wait for what the step waits for.
+            if graph.is_pe(waiter) {
+                pes.push(waiter);
+            } else {
+                nodes.push(waiter);
             }
         }
     }

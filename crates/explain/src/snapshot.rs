@@ -94,17 +94,15 @@ impl PeSnapshot {
 
     /// Returns the waits of the PE, each with its duration.
     pub fn waits(&self) -> impl Iterator<Item = (WaitId, Duration)> {
-        self.status
-            .iter()
-            .flat_map(|status| &status.waits)
-            .map(|wait| {
-                let id = WaitId {
-                    pe: self.pe,
-                    thread: wait.thread,
-                    since: wait.since,
-                };
-                (id, Duration::from_nanos(self.age(wait)))
-            })
+        let waits = self.status.iter().flat_map(|status| &status.waits);
+        waits.map(|wait| {
+            let id = WaitId {
+                pe: self.pe,
+                thread: wait.thread,
+                since: wait.since,
+            };
+            (id, Duration::from_nanos(self.age(wait)))
+        })
     }
 
     /// Returns the duration of a wait in nanoseconds.

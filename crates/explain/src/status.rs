@@ -342,21 +342,24 @@ impl Words {
     /// Returns the indices of the words that do not satisfy the comparison, or whose value is not
     /// known.
     pub(crate) fn unmet(&self, values: &[Option<u64>]) -> Vec<usize> {
-        let is_met = |index: &usize| {
-            let value = values.get(*index).copied().flatten();
-            let satisfies = |value| satisfies(&self.words[*index], &self.comparison, value);
-            value.and_then(satisfies) == Some(true)
+        let is_met = |index: usize| match values.get(index).copied().flatten() {
+            Some(value) => satisfies(&self.words[index], &self.comparison, value) == Some(true),
+            None => false,
         };
         (0..self.words.len())
-            .filter(|index| !is_met(index))
+            .filter(|index| !is_met(*index))
             .collect()
     }
 
     /// Returns true if the wait for these words is about to end.
     pub(crate) fn are_satisfied(&self, values: &[Option<u64>]) -> bool {
-        match (self.unmet(values).len(), self.words.len()) {
-            (unmet, n) if self.all => unmet == 0 && n > 0 && self.more == 0,
-            (unmet, n) => unmet < n,
+        let unmet = self.unmet(values).len();
+        let n = self.words.len();
+        if self.all {
+            // Words that are not listed may be unmet.
+            unmet == 0 && n > 0 && self.more == 0
+        } else {
+            unmet < n
         }
     }
 }

@@ -26,7 +26,8 @@ const WORD: usize = size_of::<u64>();
 /// Bytes that an encoded status may have.
 const ROOM: usize = STATUS_BYTES - 2 * WORD;
 
-/// The number of times that a reader copies the slot before it gives up.
+/// The number of times that a reader copies the slot before it gives up. A PE writes its status when
+/// its stage changes or a wait is long, so few copies overlap a write.
 const COPIES: usize = 100;
 
 /// Returns true if the status fits its slot as it is.
@@ -38,6 +39,7 @@ pub fn fits(status: &Status) -> bool {
 /// are left out.
 pub fn encode(status: &Status) -> Vec<u64> {
     let mut bytes = status.encode();
+
     let mut shorter = status.clone();
     let mut limit = MAX_LISTED;
     while bytes.len() > ROOM && limit > 0 {
@@ -45,22 +47,26 @@ pub fn encode(status: &Status) -> Vec<u64> {
         shorten(&mut shorter, limit);
         bytes = shorter.encode();
     }
+
+    // Not needed by a status that the library writes: without its lists it is far smaller.
     bytes.truncate(ROOM);
-    let word = |bytes: &[u8]| {
+
+    let mut words = vec![bytes.len() as u64];
+    for part in bytes.chunks(WORD) {
+        // The last word is padded with zeros.
         let mut word = [0; WORD];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_ne_bytes(word)
-    };
-    std::iter::once(bytes.len() as u64)
-        .chain(bytes.chunks(WORD).map(word))
-        .collect()
+        word[..part.len()].copy_from_slice(part);
+        words.push(u64::from_ne_bytes(word));
+    }
+    words
 }
 
 /// Returns the status in a whole copy of the slot; `None` if there is none.
 fn parse(page: &[u8]) -> Option<Status> {
-    let nbytes = usize::try_from(word(page, 1)?)
-        .ok()
-        .filter(|&nbytes| nbytes > 0)?;
+    let nbytes = usize::try_from(word(page, 1)?).ok()?;
+    if nbytes == 0 {
+        return None;
+    }
     Status::decode(page.get(2 * WORD..)?.get(..nbytes)?).ok()
 }
 
@@ -74,7 +80,9 @@ pub fn read(mut copy: impl FnMut(usize) -> Option<Vec<u8>>) -> Option<Status> {
         fence(Ordering::Acquire);
         page
     };
+
     let mut before = word(&copy(WORD)?, 0)?;
+
     for _ in 0..COPIES {
         let page = copy(STATUS_BYTES)?;
         let after = word(&copy(WORD)?, 0)?;
@@ -94,12 +102,13 @@ fn word(page: &[u8], index: usize) -> Option<u64> {
 /// Cuts the lists of the status to `limit` entries. Waits that are cut become further waits.
 fn shorten(status: &mut Status, limit: usize) {
     status.held_locks.truncate(limit);
-    let further = status
-        .waits
-        .drain(limit.min(status.waits.len())..)
-        .map(|wait| wait.thread);
+
+    let described = limit.min(status.waits.len());
+    let further = status.waits.drain(described..).map(|wait| wait.thread);
+    // In front: those at the end are lost first.
     status.further_waits.splice(..0, further);
     status.further_waits.truncate(MAX_THREADS);
+
     if let Some(in_flight) = &mut status.in_flight {
         in_flight.more |= in_flight.targets.len() > limit;
         in_flight.targets.truncate(limit);
@@ -107,6 +116,7 @@ fn shorten(status: &mut Status, limit: usize) {
     if let Some(finalizing) = &mut status.finalizing {
         finalizing.entered.truncate(limit);
     }
+
     for wait in &mut status.waits {
         match &mut wait.subject {
             Subject::Words(words) => {

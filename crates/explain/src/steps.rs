@@ -3,15 +3,32 @@
 //! are elsewhere.
 
 use crate::job::Job;
+use crate::ranges::{self, Group};
 use crate::status::{Collective, Members, Subject};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
+
+/// Identifies a step: the number of the team, and the number of the collective on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId {
+    team: u64,
+    nth: u64,
+}
+
+impl StepId {
+    pub fn of(collective: &Collective) -> StepId {
+        StepId {
+            team: collective.number,
+            nth: collective.nth,
+        }
+    }
+}
 
 /// A collective on a team, and the PEs that wait in it.
 pub struct Step<'a> {
     /// The collective, as the first PE in the step describes it.
     pub collective: &'a Collective,
     /// The PEs in the step by their call, each list in ascending order.
-    pub calls: Vec<(&'a str, Vec<u32>)>,
+    pub calls: Vec<Group<&'a str>>,
     /// The PEs that have not entered the step and for which PEs in it wait.
     pub awaited: Vec<u32>,
     /// In the first step of a team: the members that are in no step of the team. If the PEs in the
@@ -29,17 +46,17 @@ pub struct Step<'a> {
 
 /// Returns the steps of all teams; those of one team are contiguous and ordered by number.
 pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
-    let mut steps: BTreeMap<(u64, u64), Step> = BTreeMap::new();
-    let mut last_step: HashMap<(u64, u32), u64> = HashMap::new();
+    let mut steps: BTreeMap<StepId, Step> = BTreeMap::new();
+    let mut last_steps = LastSteps::default();
     for (pe, of) in (0..).zip(&job.pes) {
         for (wait, _) in of.waits() {
             let Subject::Collective(collective) = &wait.subject else {
                 continue;
             };
-            let last = last_step.entry((collective.number, pe)).or_default();
-            *last = collective.nth.max(*last);
+
+            last_steps.add(pe, collective);
             let step = steps
-                .entry((collective.number, collective.nth))
+                .entry(StepId::of(collective))
                 .or_insert_with(|| Step::new(collective));
             step.enter(pe, &wait.call);
             step.is_long &= of.is_long(wait);
@@ -47,39 +64,39 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
                 .extend(collective.awaited.filter(|pe| *pe < job.n_pes()));
         }
     }
+
     let mut steps: Vec<Step> = steps.into_values().collect();
     for index in 0..steps.len() {
         let (before, rest) = steps.split_at_mut(index);
         let step = &mut rest[0];
-        let Collective { number, nth, .. } = step.collective;
-        let last = |pe: &u32| last_step.get(&(*number, *pe));
-        let awaited: BTreeSet<u32> = std::mem::take(&mut step.awaited).into_iter().collect();
-        let has_entered = |pe: &&u32| last(pe).is_some_and(|last| last >= nth);
-        step.awaited = awaited
-            .iter()
-            .filter(|pe| !has_entered(pe))
-            .copied()
-            .collect();
+        let StepId { team, nth } = StepId::of(step.collective);
+
+        // As the PEs report, a PE may be awaited by some that has entered the step meanwhile.
+        let awaited = ranges::sorted(&std::mem::take(&mut step.awaited));
+        step.awaited = awaited.clone();
+        step.awaited
+            .retain(|pe| last_steps.of(team, *pe).is_none_or(|last| last < nth));
         step.is_mismatched = step.is_long && differ(&step.calls);
+
         let before = before
             .last_mut()
-            .filter(|before| before.collective.number == *number);
+            .filter(|before| before.collective.number == team);
         step.is_later = before.is_some();
         if let Some(before) = before {
             before.is_out_of_step = before.is_long
                 && step.is_long
                 && !before.is_later
                 && before.elsewhere.is_empty()
-                && before.calls.iter().all(|(call, _)| is_left_together(call));
+                && before.calls.iter().all(|group| is_left_together(group.key));
             before.is_mismatched |= before.is_out_of_step;
         } else {
             // Members that are not listed may be awaited.
-            let members: BTreeSet<u32> = members(step.collective, job.n_pes())
-                .into_iter()
-                .chain(awaited)
-                .filter(|pe| last(pe).is_none())
-                .collect();
-            step.elsewhere = members.into_iter().collect();
+            let mut members = members(step.collective, job.n_pes());
+            members.extend(awaited);
+            step.elsewhere = ranges::sorted(&members);
+            step.elsewhere
+                .retain(|pe| last_steps.of(team, *pe).is_none());
+
             // The other members may have left the step already.
             let is_awaited = |pe: &u32| step.awaited.binary_search(pe).is_ok();
             if step.elsewhere.iter().any(is_awaited) {
@@ -88,6 +105,22 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
         }
     }
     steps
+}
+
+/// The number of the last step of each team in which a PE waits.
+#[derive(Default)]
+struct LastSteps(HashMap<(u64, u32), u64>);
+
+impl LastSteps {
+    fn add(&mut self, pe: u32, collective: &Collective) {
+        // Threads of a PE may be in different steps.
+        let last = self.0.entry((collective.number, pe)).or_default();
+        *last = collective.nth.max(*last);
+    }
+
+    fn of(&self, team: u64, pe: u32) -> Option<u64> {
+        self.0.get(&(team, pe)).copied()
+    }
 }
 
 impl<'a> Step<'a> {
@@ -106,15 +139,18 @@ impl<'a> Step<'a> {
 
     fn enter(&mut self, pe: u32, call: &'a str) {
         // Fortran does not distinguish case.
-        match self
+        let group = self
             .calls
             .iter_mut()
-            .find(|(other, _)| other.eq_ignore_ascii_case(call))
-        {
+            .find(|group| group.key.eq_ignore_ascii_case(call));
+        match group {
             // A thread that waits for a request and the one that carries it out are in one call.
-            Some((_, pes)) if pes.last() == Some(&pe) => {}
-            Some((_, pes)) => pes.push(pe),
-            None => self.calls.push((call, vec![pe])),
+            Some(group) if group.pes.last() == Some(&pe) => {}
+            Some(group) => group.pes.push(pe),
+            None => self.calls.push(Group {
+                key: call,
+                pes: vec![pe],
+            }),
         }
     }
 
@@ -123,7 +159,7 @@ impl<'a> Step<'a> {
         let mut pes: Vec<u32> = self
             .calls
             .iter()
-            .flat_map(|(_, pes)| pes)
+            .flat_map(|group| &group.pes)
             .copied()
             .collect();
         pes.sort_unstable();
@@ -133,7 +169,7 @@ impl<'a> Step<'a> {
     /// Returns true if no member leaves the collective before all have entered it. A member may
     /// leave a broadcast or scan as soon as its own part is done.
     pub fn needs_all(&self) -> bool {
-        let call = self.calls[0].0.to_lowercase();
+        let call = self.calls[0].key.to_lowercase();
         !["broadcast", "scan"].iter().any(|part| call.contains(part))
     }
 }
@@ -141,12 +177,14 @@ impl<'a> Step<'a> {
 /// Returns true if calls on the same team belong to different routines. Names of C and Fortran are
 /// not compared with those of Rust, which are different for the same routine and have a colon or
 /// spaces.
-fn differ(calls: &[(&str, Vec<u32>)]) -> bool {
-    let names = calls.iter().map(|(call, _)| call.to_lowercase());
-    let (rust, standard): (Vec<String>, Vec<String>) =
-        names.partition(|call| call.contains([':', ' ']));
-    let differ = |calls: Vec<String>| calls.iter().any(|call| routine(call) != routine(&calls[0]));
-    differ(rust) || differ(standard)
+fn differ(calls: &[Group<&str>]) -> bool {
+    let (rust, standard): (Vec<String>, Vec<String>) = calls
+        .iter()
+        .map(|group| group.key.to_lowercase())
+        .partition(|call| call.contains([':', ' ']));
+    [rust, standard]
+        .iter()
+        .any(|calls| calls.iter().any(|call| routine(call) != routine(&calls[0])))
 }
 
 /// Returns one name for all calls of a routine.

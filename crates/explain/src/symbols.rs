@@ -19,18 +19,26 @@ pub(crate) fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Optio
     let mut programs: HashMap<(u64, u64), Variables> = HashMap::new();
     for (snapshot, pid) in snapshots {
         let addresses = static_addresses(snapshot);
-        let Some(pid) = pid.filter(|_| !addresses.is_empty()) else {
+        let Some(pid) = pid else { continue };
+        if addresses.is_empty() {
             continue;
-        };
+        }
+
+        // A PE that has ended meanwhile, or whose program may not be read, has no names.
         let Ok(file) = File::open(format!("/proc/{pid}/exe")) else {
             continue;
         };
-        let Ok(id) = file.metadata().map(|file| (file.dev(), file.ino())) else {
+        let Ok(metadata) = file.metadata() else {
             continue;
         };
-        let variables = programs.entry(id).or_insert_with(|| Variables::of(file));
-        let name = |(address, nbytes)| Some((address, variables.part(address, nbytes)?));
-        snapshot.symbols = addresses.into_iter().filter_map(name).collect();
+
+        let variables = programs
+            .entry((metadata.dev(), metadata.ino()))
+            .or_insert_with(|| Variables::of(file));
+        snapshot.symbols = addresses
+            .into_iter()
+            .filter_map(|(address, nbytes)| Some((address, variables.part(address, nbytes)?)))
+            .collect();
     }
 }
 
@@ -43,27 +51,29 @@ fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
             addresses.entry(*address).or_insert(nbytes);
         }
     };
+
     if let Some(status) = &snapshot.status {
-        status
-            .held_locks
-            .iter()
-            .for_each(|lock| add(lock, LOCK_BYTES));
-        status.waits.iter().for_each(|wait| match &wait.subject {
-            Subject::Words(words) => {
-                words
-                    .words
-                    .iter()
-                    .for_each(|word| add(&word.location, word.nbytes.into()));
+        for lock in &status.held_locks {
+            add(lock, LOCK_BYTES);
+        }
+        for wait in &status.waits {
+            match &wait.subject {
+                Subject::Words(words) => {
+                    for word in &words.words {
+                        add(&word.location, word.nbytes.into());
+                    }
+                }
+                Subject::Lock { lock, .. } => add(lock, LOCK_BYTES),
+                _ => {}
             }
-            Subject::Lock { lock, .. } => add(lock, LOCK_BYTES),
-            _ => {}
-        });
-        status
-            .poll
-            .iter()
-            .for_each(|poll| add(&poll.word, WORD_BYTES));
+        }
+        if let Some(poll) = &status.poll {
+            add(&poll.word, WORD_BYTES);
+        }
     }
+
     for write in snapshot.writes.iter().flatten() {
+        // A write of an array is named by its first element.
         add(&write.location, write.nbytes.min(WORD_BYTES));
     }
     addresses

@@ -17,21 +17,21 @@ impl Job<'_> {
     /// out, are in the same collective. A PE that does not wait counts as one in `shmem_init`.
     pub fn waits(&self, pe: u32, detail: Detail) -> String {
         let of = &self.pes[pe as usize];
-        let text = |(wait, values): (&Wait, _)| match (&wait.subject, of.snapshot) {
-            (Subject::Collective(of), _) => format!("in {}, {}", call(wait), collective(of)),
-            (_, Some(snapshot)) if detail > Detail::Calls => {
-                format!(
-                    "in {}{}",
-                    call(wait),
-                    self.object(snapshot, wait, values, detail)
-                )
-            }
-            _ => format!("in {}", call(wait)),
-        };
-        match of.is_waiting() {
-            true => enumerate_once(of.waits().map(text), of.further_waits()),
-            false => "in shmem_init".to_owned(),
+        if !of.is_waiting() {
+            return "in shmem_init".to_owned();
         }
+
+        let texts = of.waits().map(|(wait, values)| {
+            let call = call(wait);
+            match (&wait.subject, of.snapshot) {
+                (Subject::Collective(of), _) => format!("in {call}, {}", collective(of)),
+                (_, Some(snapshot)) if detail > Detail::Calls => {
+                    format!("in {call}{}", self.object(snapshot, wait, values, detail))
+                }
+                _ => format!("in {call}"),
+            }
+        });
+        enumerate_once(texts, of.further_waits())
     }
 
     /// Returns the predicate of a sentence about a PE that does not wait, and about `n` PEs in the
@@ -42,10 +42,11 @@ impl Job<'_> {
         let (Situation::Polls(poll), Some(snapshot)) = (of.situation, of.snapshot) else {
             return predicate;
         };
-        let place = poll
-            .called_at
-            .as_ref()
-            .map_or_else(String::new, |place| format!(" ({place})"));
+
+        let place = match &poll.called_at {
+            Some(place) => format!(" ({place})"),
+            None => String::new(),
+        };
         let word = location(snapshot, &poll.word);
         let object = match poll.of {
             PolledObject::Lock => match self.holder(&poll.word) {
@@ -62,6 +63,8 @@ impl Job<'_> {
         format!("{predicate}{place} on {object}")
     }
 
+    /// Returns the end of a text on a wait: the words or the lock for which it waits or, with
+    /// `Detail::Peers`, also the PEs.
     fn object(
         &self,
         snapshot: &PeSnapshot,
@@ -73,23 +76,19 @@ impl Job<'_> {
         match &wait.subject {
             Subject::Words(words) => format!(" on {}", words_text(snapshot, wait, words, values)),
             Subject::Lock { lock, .. } => {
-                let holder = self.holder(lock).filter(|_| with_peers);
-                let holds = holder.map(|pe| format!(", which PE {pe} holds"));
-                format!(
-                    " on {}{}",
-                    awaited(snapshot, wait, lock),
-                    holds.unwrap_or_default()
-                )
+                let name = awaited(snapshot, wait, lock);
+                match self.holder(lock) {
+                    Some(pe) if with_peers => format!(" on {name}, which PE {pe} holds"),
+                    _ => format!(" on {name}"),
+                }
             }
             Subject::Operations { .. } | Subject::Message { .. } if !with_peers => String::new(),
             Subject::Operations { peers } if peers.is_empty() => {
                 ", for operations over the network".to_owned()
             }
             Subject::Operations { peers } => {
-                format!(
-                    ", for operations on {}",
-                    ranges::pes(&ranges::sorted(peers))
-                )
+                let names = ranges::pes(&ranges::sorted(peers));
+                format!(", for operations on {names}")
             }
             Subject::Message { from } => format!(", for a message from PE {from}"),
             Subject::Collective(_) | Subject::Exit | Subject::Leaving => String::new(),
@@ -99,35 +98,36 @@ impl Job<'_> {
     /// Returns the clause that says how long PEs have waited: `, for 12 s`. It is empty for other
     /// PEs, such as those in `shmem_init`, since it is not known when their waits began.
     pub fn lasting(&self, pes: &[u32]) -> String {
-        match self.pes[pes[0] as usize].is_waiting() {
-            true => format!(", for {}", self.durations(pes)),
-            false => String::new(),
+        if !self.pes[pes[0] as usize].is_waiting() {
+            return String::new();
         }
+        format!(", for {}", self.durations(pes))
     }
 
-    /// Returns how long PEs have waited.
+    /// Returns how long PEs have waited: each as long as its longest wait.
     pub fn durations(&self, pes: &[u32]) -> String {
-        let of_pe = |pe: &u32| {
+        let mut min = u64::MAX;
+        let mut max = 0;
+        for pe in pes {
             let of = &self.pes[*pe as usize];
-            let ages = of
+            let longest = of
                 .waits()
-                .filter_map(|(wait, _)| Some(of.snapshot?.age(wait)));
-            ages.max().unwrap_or(0)
-        };
-        let ages = || pes.iter().map(of_pe);
-        durations((ages().min().unwrap_or(0), ages().max().unwrap_or(0)))
+                .filter_map(|(wait, _)| Some(of.snapshot?.age(wait)))
+                .max()
+                .unwrap_or(0);
+            min = min.min(longest);
+            max = max.max(longest);
+        }
+        durations(min.min(max), max)
     }
 }
 
 /// Returns the call of a wait and its location: `shmem_quiet (ring.c:12 in exchange)`.
-pub fn call(
-    Wait {
-        call, called_at, ..
-    }: &Wait,
-) -> String {
-    called_at
-        .as_ref()
-        .map_or_else(|| call.clone(), |location| format!("{call} ({location})"))
+pub fn call(wait: &Wait) -> String {
+    match &wait.called_at {
+        Some(location) => format!("{} ({location})", wait.call),
+        None => wait.call.clone(),
+    }
 }
 
 /// Returns `the 41st collective on SHMEM_TEAM_WORLD`.
@@ -136,55 +136,50 @@ fn collective(of: &Collective) -> String {
 }
 
 fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Option<u64>]) -> String {
-    let unmet = words.unmet(values);
-    let first = unmet.first().copied().unwrap_or(0);
-    let text = || {
-        let word = &words.words[first];
-        let value = values.get(first).copied().flatten();
-        let is = value.map(|value| format!(", which is {}", number(word, value)));
-        let now = if unmet.is_empty() { " by now" } else { "" };
-        let (name, wanted) = (
-            awaited(snapshot, wait, &word.location),
-            number(word, word.wanted),
-        );
-        format!(
-            "{name} {} {wanted}{}{now}",
-            words.comparison,
-            is.unwrap_or_default()
-        )
-    };
     let total = words.more.saturating_add(words.words.len() as u64);
-    match words.words.len() {
-        0 => format!("{total} words"),
-        1 if total == 1 => text(),
-        _ if words.all => {
-            let n = words.more.saturating_add(unmet.len() as u64);
-            format!(
-                "all of {total} words, of which {n} do not satisfy the comparison: {}",
-                text()
-            )
-        }
-        _ => format!("any of {total} words, such as {}", text()),
+    if words.words.is_empty() {
+        return format!("{total} words");
+    }
+
+    // The first word that keeps the wait from its end, or else any.
+    let unmet = words.unmet(values);
+    let index = unmet.first().copied().unwrap_or(0);
+    let word = &words.words[index];
+    let name = awaited(snapshot, wait, &word.location);
+    let wanted = number(word, word.wanted);
+    let is = match values.get(index).copied().flatten() {
+        Some(value) => format!(", which is {}", number(word, value)),
+        None => String::new(),
+    };
+    let now = if unmet.is_empty() { " by now" } else { "" };
+    let text = format!("{name} {} {wanted}{is}{now}", words.comparison);
+
+    if total == 1 {
+        text
+    } else if words.all {
+        // Words that are not listed have no known value.
+        let n = words.more.saturating_add(unmet.len() as u64);
+        format!("all of {total} words, of which {n} do not satisfy the comparison: {text}")
+    } else {
+        format!("any of {total} words, such as {text}")
     }
 }
 
 /// Returns the name of an awaited word or lock. In a block of the heap, it has the location at
 /// which the block was allocated, if that is known.
-fn awaited(snapshot: &PeSnapshot, wait: &Wait, at: &SymmetricLocation) -> String {
-    let is_of_first = at.block().is_some() && at.block() == wait.subject.block();
-    match (at, wait.allocated_at.as_ref().filter(|_| is_of_first)) {
-        (
-            SymmetricLocation::Heap {
-                offset,
-                block: Some((start, nbytes)),
-            },
-            Some(place),
-        ) => {
-            let byte = offset.saturating_sub(*start);
-            format!("byte {byte} of the {nbytes} bytes allocated at {place}")
-        }
-        _ => location(snapshot, at),
+fn awaited(snapshot: &PeSnapshot, wait: &Wait, word: &SymmetricLocation) -> String {
+    if let SymmetricLocation::Heap {
+        offset,
+        block: Some((start, nbytes)),
+    } = word
+        && let Some(place) = &wait.allocated_at
+        // The status has this place for the block of the first word alone.
+        && wait.subject.block() == Some(*start)
+    {
+        let byte = offset.saturating_sub(*start);
+        return format!("byte {byte} of the {nbytes} bytes allocated at {place}");
     }
+    location(snapshot, word)
 }
 
 /// Returns the name of the static variable at a location, if it is known, or its offset in the
@@ -192,11 +187,10 @@ fn awaited(snapshot: &PeSnapshot, wait: &Wait, at: &SymmetricLocation) -> String
 pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
     match location {
         SymmetricLocation::Static { address } => {
-            let symbol = snapshot.symbols.iter().find(|(of, _)| of == address);
-            symbol.map_or_else(
-                || format!("the static variable at {address:#x}"),
-                |(_, name)| name.clone(),
-            )
+            match snapshot.symbols.iter().find(|(of, _)| of == address) {
+                Some((_, name)) => name.clone(),
+                None => format!("the static variable at {address:#x}"),
+            }
         }
         SymmetricLocation::Heap {
             offset,
@@ -227,6 +221,7 @@ pub fn wrapped<'a>(lines: impl IntoIterator<Item = &'a str>, columns: usize) -> 
         }
         text.push(row);
     }
+
     text.iter()
         .map(|row| row.trim_end())
         .collect::<Vec<_>>()
@@ -246,8 +241,9 @@ pub fn ordinal(n: u64) -> String {
 }
 
 /// Returns the durations from `min` to `max` nanoseconds: `12 s`, `10 s to 12 s`.
-pub fn durations((min, max): (u64, u64)) -> String {
-    let (min, max) = (duration(min), duration(max));
+pub fn durations(min: u64, max: u64) -> String {
+    let min = duration(min);
+    let max = duration(max);
     if min == max {
         min
     } else {
@@ -271,8 +267,8 @@ mod tests {
 
     #[test]
     fn durations_and_ordinals_read_well() {
-        assert_eq!(durations((31 * SECOND, 31 * SECOND + 5)), "31 s");
-        assert_eq!(durations((SECOND / 4, 200 * SECOND)), "0.25 s to 3 min");
+        assert_eq!(durations(31 * SECOND, 31 * SECOND + 5), "31 s");
+        assert_eq!(durations(SECOND / 4, 200 * SECOND), "0.25 s to 3 min");
         let ordinals: Vec<String> = [1, 2, 3, 4, 11, 12, 13, 41, 112].map(ordinal).into();
         assert_eq!(
             ordinals.join(" "),

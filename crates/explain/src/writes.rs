@@ -39,8 +39,8 @@ const WORD: usize = size_of::<u64>();
 /// The size of the ring in bytes; it begins at a multiple of 64.
 pub const RING_BYTES: usize = (WORD * (1 + ENTRIES * ENTRY_WORDS)).next_multiple_of(64);
 
-/// The kind of a location in static data.
-const STATIC: u64 = 1 << 32;
+/// The bit, behind the number of the PE, of a location in static data.
+const IS_STATIC: u64 = 1 << 32;
 
 /// A write to memory of another PE: a put or an atomic operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,23 +66,17 @@ pub fn encode(
     pe: u32,
     location: &SymmetricLocation,
     nbytes: u64,
-    [first, second, third, fourth]: NameWords,
+    name: NameWords,
 ) -> Option<[u64; ENTRY_WORDS - 1]> {
-    let (kind, offset) = match location {
-        SymmetricLocation::Heap { offset, .. } => (0, *offset),
-        SymmetricLocation::Static { address } => (STATIC, *address),
+    let pe = u64::from(pe);
+    let (target, offset) = match location {
+        SymmetricLocation::Heap { offset, .. } => (pe, *offset),
+        SymmetricLocation::Static { address } => (pe | IS_STATIC, *address),
         SymmetricLocation::Other { .. } => return None,
     };
-    Some([
-        at,
-        u64::from(pe) | kind,
-        offset,
-        nbytes,
-        first,
-        second,
-        third,
-        fourth,
-    ])
+
+    let [first, second, third, fourth] = name;
+    Some([at, target, offset, nbytes, first, second, third, fourth])
 }
 
 /// Returns the words of the name of a call.
@@ -103,17 +97,20 @@ impl LastWrite {
         let &[at, target, offset, nbytes, ref name @ ..] = words else {
             return None;
         };
-        let location = match target & STATIC {
-            0 => SymmetricLocation::Heap {
+
+        let location = if target & IS_STATIC == 0 {
+            SymmetricLocation::Heap {
                 offset,
                 block: None,
-            },
-            _ => SymmetricLocation::Static { address: offset },
+            }
+        } else {
+            SymmetricLocation::Static { address: offset }
         };
         let name: Vec<u8> = name.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let call = String::from_utf8_lossy(&name)
             .trim_end_matches('\0')
             .to_owned();
+
         Some(LastWrite {
             at,
             pe: target as u32,
@@ -125,19 +122,19 @@ impl LastWrite {
 
     /// Returns true if the write overlaps a word of `nbytes` bytes on a PE.
     pub fn is_of(&self, pe: u32, location: &SymmetricLocation, nbytes: u64) -> bool {
+        if self.pe != pe {
+            return false;
+        }
+
+        use SymmetricLocation::{Heap, Static};
         let (ours, theirs) = match (&self.location, location) {
-            (
-                SymmetricLocation::Heap { offset: a, .. },
-                SymmetricLocation::Heap { offset: b, .. },
-            ) => (*a, *b),
-            (
-                SymmetricLocation::Static { address: a },
-                SymmetricLocation::Static { address: b },
-            ) => (*a, *b),
+            (Heap { offset: ours, .. }, Heap { offset: theirs, .. }) => (*ours, *theirs),
+            (Static { address: ours }, Static { address: theirs }) => (*ours, *theirs),
             _ => return false,
         };
-        let is_before = |start: u64, nbytes: u64, other: u64| other.wrapping_sub(start) < nbytes;
-        self.pe == pe && (is_before(ours, self.nbytes, theirs) || is_before(theirs, nbytes, ours))
+        // Ranges overlap if one of them contains the start of the other one. A start that lies
+        // before the range gives a huge difference.
+        theirs.wrapping_sub(ours) < self.nbytes || ours.wrapping_sub(theirs) < nbytes
     }
 }
 
@@ -146,30 +143,30 @@ impl LastWrite {
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>> {
     let mut words = || -> Option<Vec<u64>> {
         let bytes = copy()?;
+        // No load of a copy may move behind those of the next one.
         fence(Ordering::Acquire);
-        let words = bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|word| u64::from_ne_bytes(*word));
-        Some(words.collect())
+        let (words, _) = bytes.as_chunks();
+        Some(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
     };
-    let (before, ring, after) = (words()?, words()?, words()?);
+    let before = words()?;
+    let ring = words()?;
+    let after = words()?;
     if ring.first() != Some(&1) {
         return None;
     }
-    let entries = ring
-        .get(1..)?
-        .chunks_exact(ENTRY_WORDS)
-        .take(ENTRIES)
-        .enumerate();
-    let whole = entries.filter(|(index, _)| {
-        let number = |words: &[u64]| words.get(1 + index * ENTRY_WORDS).copied();
-        ![Some(0), Some(BUSY)].contains(&number(&before)) && number(&before) == number(&after)
-    });
-    whole
-        .map(|(_, entry)| LastWrite::decode(&entry[1..]))
-        .collect()
+
+    let mut writes = Vec::new();
+    let entries = ring.get(1..)?.chunks_exact(ENTRY_WORDS);
+    for (index, entry) in entries.take(ENTRIES).enumerate() {
+        let first_word = 1 + index * ENTRY_WORDS;
+        let number = before.get(first_word);
+        let is_used = ![Some(&0), Some(&BUSY)].contains(&number);
+        // If the number has not changed, nothing in the entry has changed in between.
+        if is_used && number == after.get(first_word) {
+            writes.push(LastWrite::decode(&entry[1..])?);
+        }
+    }
+    Some(writes)
 }
 
 #[cfg(test)]
@@ -216,24 +213,27 @@ mod tests {
                 block: None,
             },
         );
+
         let variable = write(0, SymmetricLocation::Static { address: 0x4040 });
         let name = name_words("shmem_putmem");
         assert_eq!(
             encode(5, 0, &SymmetricLocation::Other { address: 1 }, 8, name),
             None
         );
-        let (old, new) = (
-            ring(&[(1, &heap), (2, &heap)]),
-            ring(&[(1, &heap), (34, &variable)]),
-        );
+
+        let old = ring(&[(1, &heap), (2, &heap)]);
+        let new = ring(&[(1, &heap), (34, &variable)]);
         assert_eq!(
             read(|| Some(new.clone())),
             Some(vec![heap.clone(), variable])
         );
+
         let mut copies = [old, new.clone(), new].into_iter();
         assert_eq!(read(|| copies.next()), Some(vec![heap.clone()]));
+
         let busy = ring(&[(1, &heap), (BUSY, &heap)]);
         assert_eq!(read(|| Some(busy.clone())), Some(vec![heap]));
+
         assert_eq!(read(|| Some(vec![0; RING_BYTES])), None);
         assert_eq!(read(|| Some(Vec::new())), None);
     }

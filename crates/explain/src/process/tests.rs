@@ -80,21 +80,17 @@ fn check_busy(name: &str, expected: u32) {
         };
         let named = std::thread::Builder::new().name(name.to_owned());
         named.spawn_scoped(scope, compute).expect("a thread");
-        let (pid, thread) = (std::process::id(), said.1.recv().expect("its number"));
+        let pid = std::process::id();
+        let thread = said.1.recv().expect("its number");
         let first = read(pid, None).expect("alive");
-        let used = |look: &ProcessStat| {
-            look.threads
-                .iter()
-                .find(|(number, _)| *number == thread)
-                .cloned()
-        };
+        let used = |look: &ProcessStat| look.threads.iter().find(|of| of.number == thread).cloned();
         let second = loop {
             let second = read(pid, None).expect("alive");
             if used(&second) != used(&first) {
                 break second;
             }
         };
-        let all = second.threads.iter().map(|thread| thread.0);
+        let all = second.threads.iter().map(|thread| thread.number);
         let busy = |waiting: Vec<u32>| {
             let status = waiting_in(pid, waiting);
             let second = read(pid, Some(&status));

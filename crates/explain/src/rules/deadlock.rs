@@ -4,10 +4,10 @@
 use super::{in_flight, writer};
 use crate::cause::{Cause, Kind, OF_A_KIND};
 use crate::graph::{End, Graph};
-use crate::job::{Description, Detail, Job, Pe};
-use crate::ranges::{self, enumerate};
+use crate::job::{Description, Detail, Job};
+use crate::ranges::{self, Group, enumerate};
 use crate::status::{Subject, Wait};
-use crate::steps::Step;
+use crate::steps::{Step, StepId};
 use crate::wording::{self, ordinal};
 use std::cmp::Reverse;
 
@@ -16,27 +16,22 @@ const NAMED: usize = 6;
 
 /// Finds cycles of waits, and PEs that wait for words that no PE is left to write.
 pub fn find(graph: &Graph) -> Vec<Cause> {
-    let is_dead = |pe: &u32| !graph.can_continue[*pe as usize];
-    let words = graph
-        .ends
-        .iter()
-        .filter(|(_, end)| *end == End::Word)
-        .map(|(pe, _)| *pe);
-    let words = ranges::sorted(&words.filter(is_dead).collect::<Vec<u32>>());
+    let mut words = ranges::sorted(&graph.pes_with(End::Word));
+    words.retain(|pe| !graph.can_continue[*pe as usize]);
+
     let mut causes: Vec<Cause> = Vec::new();
     let mut cycles = cycles(graph, &words);
     cycles.sort_unstable();
     for nodes in cycles {
-        let mut pes: Vec<u32> = nodes
-            .iter()
-            .copied()
-            .filter(|node| graph.is_pe(*node))
-            .collect();
+        let mut pes = nodes.clone();
+        pes.retain(|node| graph.is_pe(*node));
+        // The description begins with the lowest PE, wherever the cycle was entered.
         let lowest = (0..pes.len()).min_by_key(|index| pes[*index]).unwrap_or(0);
         pes.rotate_left(lowest);
+
         // The other descriptions are not shown.
         let description = if causes.len() < OF_A_KIND {
-            of_cycle(graph, &pes)
+            describe_cycle(graph, &pes)
         } else {
             Description::default()
         };
@@ -47,14 +42,13 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
             description,
         });
     }
+
     if !words.is_empty() {
-        let description = of_words(graph, &words);
-        let nodes = words.clone();
         causes.push(Cause {
             kind: Kind::WordOfNobody,
-            nodes,
+            description: describe_words(graph, &words),
+            nodes: words.clone(),
             pes: words,
-            description,
         });
     }
     causes
@@ -64,37 +58,46 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
 /// those that wait, also indirectly, for a mismatch, for a PE that has left the job, or for
 /// `words`.
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
-    let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
-    let gone = graph.job.all(|of| of.situation.is_gone());
-    let mut explained: Vec<u32> = mismatched
-        .map(|index| graph.node_of_step(index))
-        .chain(gone)
-        .collect();
+    let n_nodes = graph.forward.len();
+    let mut explained = graph.job.all(|of| of.situation.is_gone());
+    for (index, step) in graph.steps.iter().enumerate() {
+        if step.is_mismatched {
+            explained.push(graph.node_of_step(index));
+        }
+    }
     explained.extend(words);
+
+    // Everything that waits for what is explained is explained, too.
     let mut is_left: Vec<bool> = graph.can_continue.iter().map(|can| !can).collect();
     while let Some(node) = explained.pop() {
         if std::mem::replace(&mut is_left[node as usize], false) {
             explained.extend(&graph.backward[node as usize]);
         }
     }
-    let next = |node: u32| {
-        graph.forward[node as usize]
-            .iter()
-            .copied()
-            .find(|next| is_left[*next as usize])
-    };
-    // For each visited node, the start of the path on which it was first visited.
-    let mut met_from: Vec<Option<u32>> = vec![None; graph.forward.len()];
+
+    // A node that is left waits for one that is left, so each path ends in a cycle or in a node of
+    // an earlier path. Each node is visited once.
+    let mut is_visited = vec![false; n_nodes];
     let mut cycles = Vec::new();
-    for start in (0..graph.forward.len() as u32).filter(|node| is_left[*node as usize]) {
-        let mut path = Vec::new();
-        let mut node = Some(start);
-        while let Some(at) = node.filter(|at| met_from[*at as usize].is_none()) {
-            met_from[at as usize] = Some(start);
-            path.push(at);
-            node = next(at);
+    for start in 0..n_nodes as u32 {
+        if !is_left[start as usize] {
+            continue;
         }
-        if let Some(first) = path.iter().position(|met| Some(*met) == node) {
+
+        let mut path = Vec::new();
+        let mut next = Some(start);
+        while let Some(node) = next
+            && !is_visited[node as usize]
+        {
+            is_visited[node as usize] = true;
+            path.push(node);
+            next = graph.forward[node as usize]
+                .iter()
+                .copied()
+                .find(|next| is_left[*next as usize]);
+        }
+
+        if let Some(first) = path.iter().position(|node| Some(*node) == next) {
             cycles.push(path.split_off(first));
         }
     }
@@ -102,46 +105,60 @@ fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
 }
 
 /// Describes a cycle of PEs: each waits for the next one, and the last one for the first.
-fn of_cycle(graph: &Graph, pes: &[u32]) -> Description {
-    let (title, rule) = of_kind(graph, pes);
-    let mut sentences = vec![format!("{title}:")];
+fn describe_cycle(graph: &Graph, pes: &[u32]) -> Description {
+    let kind = cycle_kind(graph, pes);
+    let mut sentences = vec![format!("{}:", kind.title)];
+
     for (index, &pe) in pes.iter().enumerate().take(NAMED) {
-        let next = match pes[(index + 1) % pes.len()] {
-            next if next == pe => "itself".to_owned(),
-            next => format!("PE {next}"),
+        let next = pes[(index + 1) % pes.len()];
+        let next = if next == pe {
+            "itself".to_owned()
+        } else {
+            format!("PE {next}")
         };
-        let (waits, lasted) = (
-            graph.job.waits(pe, Detail::Peers),
-            graph.job.durations(&[pe]),
-        );
+        let waits = graph.job.waits(pe, Detail::Peers);
+        let lasted = graph.job.durations(&[pe]);
         sentences.push(format!("PE {pe} has waited {lasted} for {next} {waits}."));
     }
     if pes.len() > NAMED {
         sentences.push(format!("This cycle goes on: it has {} PEs.", pes.len()));
     }
-    sentences.extend(rule.map(str::to_owned));
+
+    sentences.extend(kind.rule.map(str::to_owned));
     Description {
         sentences,
         described: pes.iter().copied().take(NAMED).collect(),
     }
 }
 
-/// Returns the title of a cycle, and the rule that the program breaks, if there is one.
-fn of_kind(graph: &Graph, pes: &[u32]) -> (&'static str, Option<&'static str>) {
-    let teams = subjects(graph, pes).map(|subject| match subject {
-        Subject::Collective(of) => Some(of.is_active_set),
-        _ => None,
-    });
-    match teams.collect::<Option<Vec<bool>>>() {
-        Some(are_active_sets) if are_active_sets.iter().all(|is_active_set| *is_active_set) => (
-            "Mismatched active sets",
-            Some("All members must pass the same active set."),
-        ),
-        Some(_) => (
-            "Deadlock of collectives on different teams",
-            Some("PEs must call collectives in the same order on all teams that they share."),
-        ),
-        None => (title(graph), None),
+/// What a cycle of waits is called.
+struct CycleKind {
+    title: &'static str,
+    /// The rule that the program breaks, if there is one.
+    rule: Option<&'static str>,
+}
+
+fn cycle_kind(graph: &Graph, pes: &[u32]) -> CycleKind {
+    let are_collectives =
+        subjects(graph, pes).all(|subject| matches!(subject, Subject::Collective(_)));
+    let are_active_sets = subjects(graph, pes)
+        .all(|subject| matches!(subject, Subject::Collective(of) if of.is_active_set));
+
+    if are_active_sets {
+        CycleKind {
+            title: "Mismatched active sets",
+            rule: Some("All members must pass the same active set."),
+        }
+    } else if are_collectives {
+        CycleKind {
+            title: "Deadlock of collectives on different teams",
+            rule: Some("PEs must call collectives in the same order on all teams that they share."),
+        }
+    } else {
+        CycleKind {
+            title: title(graph),
+            rule: None,
+        }
     }
 }
 
@@ -152,74 +169,106 @@ fn subjects<'a>(graph: &'a Graph, pes: &'a [u32]) -> impl Iterator<Item = &'a Su
 }
 
 /// Describes PEs that wait for words that no PE is left to write.
-fn of_words(graph: &Graph, pes: &[u32]) -> Description {
+fn describe_words(graph: &Graph, pes: &[u32]) -> Description {
+    let mut others = graph.job.all(|_| true);
+    others.retain(|pe| pes.binary_search(pe).is_err());
+
+    let mut description = graph.job.describe(pes);
+    let sentences = &mut description.sentences;
+
+    // A single PE that waits while the others are at work is no deadlock.
+    let is_waiting = |pe: &u32| graph.job.pes[*pe as usize].is_waiting();
+    if pes.len() > 1 || others.iter().any(is_waiting) {
+        sentences[0].insert_str(0, &format!("{}: ", title(graph)));
+    }
+
+    let writer = match other_threads(graph) {
+        None => "No PE".to_owned(),
+        Some(threads) => format!("At most a thread {}", threads.clause),
+    };
     let word = if pes.len() == 1 {
         "this word"
     } else {
         "these words"
     };
-    let others: Vec<u32> = graph
-        .job
-        .all(|_| true)
-        .into_iter()
-        .filter(|pe| pes.binary_search(pe).is_err())
-        .collect();
-    let is_waiting = |pe: &u32| graph.job.pes[*pe as usize].is_waiting();
-    let groups = ranges::fold(&others, |pe| [1, 2].map(|n| graph.job.activity(pe, n)));
-    let why = match &groups[..] {
-        [] if pes.len() == 1 => "there is no other PE".to_owned(),
-        [] => "all PEs wait for such words".to_owned(),
-        [([_, many], others)] if others.len() > 1 => format!("all others {many}"),
-        several => {
-            let text = |([one, many], pes): &([String; 2], Vec<u32>)| {
-                format!(
-                    "{} {}",
-                    ranges::pes(pes),
-                    if pes.len() == 1 { one } else { many }
-                )
-            };
-            enumerate(several.iter().map(text).collect())
-        }
-    };
-    let writer = match other_threads(graph) {
-        (pes, _) if pes.is_empty() => "No PE".to_owned(),
-        (_, what) => format!("At most a thread {what}"),
-    };
-    let mut description = graph.job.describe(pes);
-    let sentences = &mut description.sentences;
-    if pes.len() > 1 || others.iter().any(is_waiting) {
-        sentences[0].insert_str(0, &format!("{}: ", title(graph)));
-    }
+    let why = why_none_writes(graph, pes, &others);
     sentences.push(format!("{writer} is left to write {word}: {why}."));
     sentences.extend(in_flight::sentences(graph.job, pes));
     sentences.extend(writer::sentences(graph.job, pes));
     description
 }
 
-/// Returns the title of waits that cannot end, except by what [`exception`] names.
-fn title(graph: &Graph) -> &'static str {
-    if other_threads(graph).0.is_empty() {
-        "Deadlock"
-    } else {
-        "Perhaps a deadlock"
+/// Returns the reason, as a clause, why none of the `others` writes a word for which `pes` wait.
+fn why_none_writes(graph: &Graph, pes: &[u32], others: &[u32]) -> String {
+    let groups = ranges::group_by(others, |pe| Activity {
+        of_one: graph.job.activity(pe, 1),
+        of_many: graph.job.activity(pe, 2),
+    });
+    match &groups[..] {
+        [] if pes.len() == 1 => "there is no other PE".to_owned(),
+        [] => "all PEs wait for such words".to_owned(),
+        [all] if all.pes.len() > 1 => format!("all others {}", all.key.of_many),
+        several => {
+            let clauses = several.iter().map(|group| {
+                let activity = if group.pes.len() == 1 {
+                    &group.key.of_one
+                } else {
+                    &group.key.of_many
+                };
+                format!("{} {activity}", ranges::pes(&group.pes))
+            });
+            enumerate(clauses.collect())
+        }
     }
 }
 
-/// Returns the waiting PEs that have other threads which may continue: threads that sleep outside
-/// the library, or threads whose waits the status only counts. Also returns a clause about such a
-/// thread.
-fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
-    let is_sleeping = |of: &Pe| of.snapshot.is_some_and(|pe| pe.other_threads.sleeping > 0);
-    match graph
-        .job
-        .all(|of| of.is_waiting() && of.further_waits() > 0)
-    {
-        pes if !pes.is_empty() => (pes, "whose wait is not listed"),
-        _ => (
-            graph.job.all(|of| of.is_waiting() && is_sleeping(of)),
-            "that sleeps outside the library",
-        ),
+/// The predicate of a sentence about what one PE does, and about what several do.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Activity {
+    of_one: String,
+    of_many: String,
+}
+
+/// Returns the title of waits that cannot end, except by what [`exception`] names.
+fn title(graph: &Graph) -> &'static str {
+    if other_threads(graph).is_some() {
+        "Perhaps a deadlock"
+    } else {
+        "Deadlock"
     }
+}
+
+/// Waiting PEs that have other threads which may continue.
+struct OtherThreads {
+    pes: Vec<u32>,
+    /// A clause about such a thread.
+    clause: &'static str,
+}
+
+/// Returns the waiting PEs with threads whose waits the status only counts or, if there are none,
+/// those with threads that sleep outside the library.
+fn other_threads(graph: &Graph) -> Option<OtherThreads> {
+    let unlisted = graph
+        .job
+        .all(|of| of.is_waiting() && of.further_waits() > 0);
+    if !unlisted.is_empty() {
+        return Some(OtherThreads {
+            pes: unlisted,
+            clause: "whose wait is not listed",
+        });
+    }
+
+    let sleeping = graph.job.all(|of| {
+        let is_sleeping = of.snapshot.is_some_and(|pe| pe.other_threads.sleeping > 0);
+        of.is_waiting() && is_sleeping
+    });
+    if sleeping.is_empty() {
+        return None;
+    }
+    Some(OtherThreads {
+        pes: sleeping,
+        clause: "that sleeps outside the library",
+    })
 }
 
 /// Returns a sentence on the only threads and operations that could still end the waits of these
@@ -227,21 +276,28 @@ fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
 /// message. It cannot end a collective or finalize, which the waiting members have entered
 /// themselves.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
-    let is_helped = |subject| {
+    let is_helped = |subject: &Subject| {
         !matches!(
             subject,
-            &Subject::Collective(_) | &Subject::Exit | &Subject::Leaving
+            Subject::Collective(_) | Subject::Exit | Subject::Leaving
         )
     };
-    let holds = causes.iter().any(|cause| match cause.kind {
+    let applies = causes.iter().any(|cause| match cause.kind {
         Kind::WordOfNobody => true,
         Kind::Cycle => subjects(graph, &cause.pes).any(is_helped),
         _ => false,
     });
-    let threads = match other_threads(graph) {
-        (pes, _) if pes.is_empty() => None,
-        (pes, what) => Some(format!("A thread of {} {what}", ranges::pes(&pes))),
-    };
+    if !applies {
+        return None;
+    }
+
+    let threads = other_threads(graph).map(|threads| {
+        format!(
+            "A thread of {} {}",
+            ranges::pes(&threads.pes),
+            threads.clause
+        )
+    });
     let operations = "n operation that is still in flight over a network";
     let who = match (threads, in_flight::is_nothing(graph.job)) {
         (None, true) => return None,
@@ -249,7 +305,7 @@ pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
         (Some(threads), true) => threads,
         (Some(threads), false) => format!("{threads}, or a{operations},"),
     };
-    holds.then(|| format!("{who} could end such waits; nothing else can."))
+    Some(format!("{who} could end such waits; nothing else can."))
 }
 
 /// Maximum number of different calls of a step that are named.
@@ -257,84 +313,81 @@ const NAMED_CALLS: usize = 3;
 
 /// Finds steps in which members of a team have called different collectives.
 pub fn find_mismatches(graph: &Graph) -> Vec<Cause> {
-    let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
-    let cause = |index: usize| {
-        let step = &graph.steps[index];
-        let (team, nth) = (&step.collective.team, ordinal(step.collective.nth));
-        let mut described = Vec::new();
-        let mut called = |step, verbs| describe_calls(graph.job, step, verbs, &mut described);
-        let what = if step.is_out_of_step {
-            let next = &graph.steps[index + 1];
-            let here = called(step, ["is in", "are in"]);
-            let there = called(next, ["is in", "are in"]);
-            let next_nth = ordinal(next.collective.nth);
-            format!("{here}, the {nth} one, but {there}, already the {next_nth} one")
-        } else {
-            format!(
-                "as the {nth} one, {}",
-                called(step, ["has called", "have called"])
-            )
-        };
-        let pes = if described.is_empty() {
-            step.pes()
-        } else {
-            described.clone()
-        };
-        let waited = graph.job.durations(&pes);
-        let sentences = vec![
+    (0..graph.steps.len())
+        .filter(|index| graph.steps[*index].is_mismatched)
+        .map(|index| Cause {
+            kind: Kind::Mismatch,
+            nodes: vec![graph.node_of_step(index)],
+            pes: graph.steps[index].pes(),
+            description: describe_mismatch(graph, index),
+        })
+        .collect()
+}
+
+/// Describes a step in which members have called different collectives.
+fn describe_mismatch(graph: &Graph, index: usize) -> Description {
+    let step = &graph.steps[index];
+    let team = &step.collective.team;
+    let nth = ordinal(step.collective.nth);
+
+    let mut described = Vec::new();
+    let what = if step.is_out_of_step {
+        // The next step is on the same team, or no member could be in it.
+        let next = &graph.steps[index + 1];
+        let verbs = ["is in", "are in"];
+        let here = describe_calls(graph.job, step, verbs, &mut described);
+        let there = describe_calls(graph.job, next, verbs, &mut described);
+        let next_nth = ordinal(next.collective.nth);
+        format!("{here}, the {nth} one, but {there}, already the {next_nth} one")
+    } else {
+        let verbs = ["has called", "have called"];
+        let calls = describe_calls(graph.job, step, verbs, &mut described);
+        format!("as the {nth} one, {calls}")
+    };
+
+    let waited = if described.is_empty() {
+        graph.job.durations(&step.pes())
+    } else {
+        graph.job.durations(&described)
+    };
+    Description {
+        sentences: vec![
             format!("Mismatched collectives on {team}: {what}. They have waited {waited}."),
             "All members must call the same collectives in the same order.".to_owned(),
-        ];
-        let (nodes, description) = (
-            vec![graph.node_of_step(index)],
-            Description {
-                sentences,
-                described,
-            },
-        );
-        Cause {
-            kind: Kind::Mismatch,
-            nodes,
-            pes: step.pes(),
-            description,
-        }
-    };
-    mismatched.map(cause).collect()
+        ],
+        described,
+    }
 }
 
 /// Describes which PEs are in each call of a step, and adds those that wait for nothing else to
-/// `described`.
+/// `described`. The verbs are those of one PE and of several.
 fn describe_calls(
     job: &Job,
     step: &Step,
-    [one, many]: [&str; 2],
+    [of_one, of_many]: [&str; 2],
     described: &mut Vec<u32>,
 ) -> String {
-    let is_in = |wait: &Wait| match &wait.subject {
-        Subject::Collective(of) => {
-            (of.number, of.nth) == (step.collective.number, step.collective.nth)
-        }
+    let is_in_step = |wait: &Wait| match &wait.subject {
+        Subject::Collective(of) => StepId::of(of) == StepId::of(step.collective),
         _ => false,
     };
     let waits = |pe: u32| job.pes[pe as usize].waits().map(|(wait, _)| wait);
-    let call = |pe: u32| waits(pe).find(|wait| is_in(wait)).map(wording::call);
-    let mut calls = ranges::fold(&step.pes(), |pe| call(pe).unwrap_or_default());
-    calls.sort_by_key(|(call, pes)| (Reverse(pes.len()), call.to_lowercase()));
-    let text = |(call, pes): &(String, Vec<u32>)| {
-        format!(
-            "{} {} {call}",
-            ranges::pes(pes),
-            if pes.len() == 1 { one } else { many }
-        )
-    };
-    let mut texts: Vec<String> = calls.iter().take(NAMED_CALLS).map(text).collect();
-    if calls.len() > NAMED_CALLS {
-        texts.push(format!(
-            "other PEs {many} {} other routines",
-            calls.len() - NAMED_CALLS
-        ));
+
+    let mut calls = ranges::group_by(&step.pes(), |pe| {
+        let call = waits(pe).find(|wait| is_in_step(wait)).map(wording::call);
+        call.unwrap_or_default()
+    });
+    calls.sort_by_key(|group| (Reverse(group.pes.len()), group.key.to_lowercase()));
+    let rest = calls.split_off(NAMED_CALLS.min(calls.len()));
+
+    let mut texts = Vec::new();
+    for Group { key: call, pes } in calls {
+        let verb = if pes.len() == 1 { of_one } else { of_many };
+        texts.push(format!("{} {verb} {call}", ranges::pes(&pes)));
+        described.extend(pes.into_iter().filter(|pe| waits(*pe).all(is_in_step)));
     }
-    let named = calls.into_iter().take(NAMED_CALLS).flat_map(|(_, pes)| pes);
-    described.extend(named.filter(|pe| waits(*pe).all(is_in)));
+    if !rest.is_empty() {
+        texts.push(format!("other PEs {of_many} {} other routines", rest.len()));
+    }
     enumerate(texts)
 }

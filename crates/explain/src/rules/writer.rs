@@ -12,11 +12,13 @@ const NAMED: usize = 4;
 
 /// Returns a hint on how to learn more, if PEs wait for words and record no writes.
 pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
-    let kinds = [Kind::WordOfNobody, Kind::WordOfOthers];
-    let is_of_words = |cause: &Cause| kinds.contains(&cause.kind);
-    (!job.pes.iter().any(records_writes) && causes.iter().any(is_of_words)).then(|| {
-        "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.".to_owned()
-    })
+    let is_about_words = causes
+        .iter()
+        .any(|cause| matches!(cause.kind, Kind::WordOfNobody | Kind::WordOfOthers));
+    if !is_about_words || job.pes.iter().any(records_writes) {
+        return None;
+    }
+    Some("Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.".to_owned())
 }
 
 fn records_writes(of: &Pe) -> bool {
@@ -28,33 +30,36 @@ fn records_writes(of: &Pe) -> bool {
 /// They may show that a PE has written another word than it should have, or has written to another
 /// PE.
 pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
-    let words: Vec<(u32, &Word)> = pes
-        .iter()
-        .flat_map(|pe| awaited(job, *pe).map(|word| (*pe, word)))
-        .collect();
-    let name = |pe: u32, word: &Word| match (&words[..], job.pes[pe as usize].snapshot) {
-        ([_], _) | (_, None) => "it".to_owned(),
-        (_, Some(snapshot)) => {
-            format!("{} of PE {pe}", wording::location(snapshot, &word.location))
-        }
-    };
-    let is_of = |write: &LastWrite, pe: u32, word: &Word| {
-        write.is_of(pe, &word.location, word.nbytes.into())
-    };
-    let (mut sentences, mut writers, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
-    for &(pe, word) in words.iter().take(NAMED) {
-        match newest(job, |_, write| is_of(write, pe, word)) {
-            Some((age, writer, write)) => {
-                let (name, age) = (name(pe, word), durations((age, age)));
-                sentences.push(format!(
-                    "PE {writer} wrote {name} last, {age} ago, in {}.",
-                    write.call
-                ));
-                writers.push(writer);
-            }
-            None => unwritten.push(name(pe, word)),
-        }
+    let mut words = Vec::new();
+    for &pe in pes {
+        words.extend(unmet_words(job, pe));
     }
+    let name = |awaited: &AwaitedWord| match job.pes[awaited.pe as usize].snapshot {
+        Some(snapshot) if words.len() > 1 => {
+            let location = wording::location(snapshot, &awaited.word.location);
+            format!("{location} of PE {}", awaited.pe)
+        }
+        _ => "it".to_owned(),
+    };
+
+    let mut sentences = Vec::new();
+    let mut writers = Vec::new();
+    let mut unwritten = Vec::new();
+    for awaited in words.iter().take(NAMED) {
+        let Some(last) = newest(job, |_, write| awaited.is_in(write)) else {
+            unwritten.push(name(awaited));
+            continue;
+        };
+        sentences.push(format!(
+            "PE {} wrote {} last, {} ago, in {}.",
+            last.writer,
+            name(awaited),
+            durations(last.age, last.age),
+            last.write.call
+        ));
+        writers.push(last.writer);
+    }
+
     // The writes of PEs on other hosts may be unknown.
     if !unwritten.is_empty() && job.pes.iter().all(records_writes) {
         let names = enumerate(unwritten);
@@ -62,48 +67,87 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
             "No PE has written {names} in its last {ENTRIES} writes."
         ));
     }
+
+    // What the writers wrote instead: if no PE has written a word, any other PE may be the one that
+    // should have.
     if writers.is_empty() {
         writers = job.all(|of| records_writes(of));
         writers.retain(|pe| pes.binary_search(pe).is_err());
     }
     for writer in sorted(&writers).into_iter().take(NAMED) {
-        let Some((age, _, write)) = newest(job, |pe, _| pe == writer) else {
+        let Some(last) = newest(job, |pe, _| pe == writer) else {
             continue;
         };
-        let of = job.pes[writer as usize].snapshot;
-        if let Some(of) = of.filter(|_| !words.iter().any(|(pe, word)| is_of(write, *pe, word))) {
-            let LastWrite {
-                pe, location, call, ..
-            } = write;
-            let (location, age) = (wording::location(of, location), durations((age, age)));
-            sentences.push(format!(
-                "The last write of PE {writer}, {age} ago, was to {location} of PE {pe}, in {call}."
-            ));
+        let Some(snapshot) = job.pes[writer as usize].snapshot else {
+            continue;
+        };
+        // A sentence above tells of it.
+        if words.iter().any(|awaited| awaited.is_in(last.write)) {
+            continue;
         }
+
+        let LastWrite {
+            pe, location, call, ..
+        } = last.write;
+        let location = wording::location(snapshot, location);
+        let age = durations(last.age, last.age);
+        sentences.push(format!(
+            "The last write of PE {writer}, {age} ago, was to {location} of PE {pe}, in {call}."
+        ));
     }
     sentences
 }
 
-/// Returns the newest write that `matches` accepts, with its age and the PE that has made it.
-fn newest<'a>(
-    job: &Job<'a>,
-    matches: impl Fn(u32, &LastWrite) -> bool,
-) -> Option<(u64, u32, &'a LastWrite)> {
-    let all = job.pes.iter().filter_map(|of| of.snapshot).flat_map(|of| {
-        let age = |write: &'a LastWrite| (of.read_at.saturating_sub(write.at), of.pe, write);
-        of.writes.iter().flatten().map(age)
-    });
-    all.filter(|(_, pe, write)| matches(*pe, write))
-        .min_by_key(|(age, pe, _)| (*age, *pe))
+/// A write of a PE, as of the moment of its snapshot.
+struct RecentWrite<'a> {
+    /// Nanoseconds since the write.
+    age: u64,
+    /// The PE that has written.
+    writer: u32,
+    write: &'a LastWrite,
+}
+
+/// Returns the newest write that `matches` accepts.
+fn newest<'a>(job: &Job<'a>, matches: impl Fn(u32, &LastWrite) -> bool) -> Option<RecentWrite<'a>> {
+    let mut all = Vec::new();
+    for snapshot in job.pes.iter().filter_map(|of| of.snapshot) {
+        for write in snapshot.writes.iter().flatten() {
+            if matches(snapshot.pe, write) {
+                all.push(RecentWrite {
+                    age: snapshot.read_at.saturating_sub(write.at),
+                    writer: snapshot.pe,
+                    write,
+                });
+            }
+        }
+    }
+    // Clocks of hosts differ, so the ages are compared and not the times.
+    all.into_iter().min_by_key(|last| (last.age, last.writer))
+}
+
+/// A word for which a PE waits.
+struct AwaitedWord<'a> {
+    pe: u32,
+    word: &'a Word,
+}
+
+impl AwaitedWord<'_> {
+    fn is_in(&self, write: &LastWrite) -> bool {
+        write.is_of(self.pe, &self.word.location, self.word.nbytes.into())
+    }
 }
 
 /// Returns the awaited words of a PE whose values do not satisfy the comparison.
-fn awaited<'a>(job: &Job<'a>, pe: u32) -> impl Iterator<Item = &'a Word> {
-    job.pes[pe as usize].waits().flat_map(|(wait, values)| {
-        let words = status::words_of(wait);
-        let unmet = words.map(|words| words.unmet(values)).unwrap_or_default();
-        unmet
-            .into_iter()
-            .filter_map(move |index| words?.words.get(index))
-    })
+fn unmet_words<'a>(job: &Job<'a>, pe: u32) -> Vec<AwaitedWord<'a>> {
+    let mut unmet = Vec::new();
+    for (wait, values) in job.pes[pe as usize].waits() {
+        let Some(words) = status::words_of(wait) else {
+            continue;
+        };
+        for index in words.unmet(values) {
+            let word = &words.words[index];
+            unmet.push(AwaitedWord { pe, word });
+        }
+    }
+    unmet
 }

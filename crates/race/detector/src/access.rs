@@ -30,7 +30,7 @@ impl ShadowKind {
     const WIDTH: u8 = 2;
     /// The bit of a floating-point operation, if the library makes the access.
     const FLOAT: u8 = 16;
-    /// The bit of an access to another PE's memory, if the program makes the access.
+    /// The same bit: of an access to another PE's memory, if the program makes the access.
     const TO_PEER: u8 = 16;
     const DOMAIN: u8 = 5;
     const LIBRARY: u8 = 128;
@@ -106,10 +106,18 @@ impl ShadowKind {
     /// Returns true if accesses of these kinds to the same bytes are a race unless something orders
     /// them.
     pub fn conflicts(self, other: ShadowKind) -> bool {
+        if !self.writes() && !other.writes() {
+            return false;
+        }
+        // What threads do in the memory of their own PE is not for this detector.
+        if !self.is_looked_for() && !other.is_looked_for() {
+            return false;
+        }
+
+        // Atomic operations exclude each other if they are of one type and domain.
         let class = |kind: ShadowKind| kind.to_any().0 | ShadowKind::WRITES;
-        (self.writes() || other.writes())
-            && (self.is_looked_for() || other.is_looked_for())
-            && !(self.is_atomic() && other.is_atomic() && class(self) == class(other))
+        let are_exclusive = self.is_atomic() && other.is_atomic() && class(self) == class(other);
+        !are_exclusive
     }
 
     /// Returns true if every access that conflicts with the earlier access `old` conflicts with
@@ -161,14 +169,18 @@ impl ShadowRecord {
 
     /// Returns the record that two words hold; `None` if they hold none.
     pub fn of(words: [u64; 2]) -> Option<ShadowRecord> {
-        let actor = (words[0] >> 48) as Actor;
-        (actor != 0).then_some(ShadowRecord {
+        let [first, second] = words;
+        let actor = (first >> 48) as Actor;
+        if actor == 0 {
+            return None;
+        }
+        Some(ShadowRecord {
             actor,
-            epoch: (words[0] >> 16) as Epoch,
-            mask: (words[0] >> 8) as u8,
-            kind: ShadowKind(words[0] as u8),
-            site: (words[1] >> 32) as u32,
-            nbytes: words[1] as u32,
+            epoch: (first >> 16) as Epoch,
+            mask: (first >> 8) as u8,
+            kind: ShadowKind(first as u8),
+            site: (second >> 32) as u32,
+            nbytes: second as u32,
         })
     }
 

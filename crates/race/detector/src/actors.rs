@@ -82,17 +82,33 @@ pub struct Thread {
     pub clock: VectorClock,
     /// Its number among the threads of the PE, in the order of their first accesses.
     pub number: u32,
-    /// In a section: the thread as it was before its sections, and the joined clocks of the
-    /// sections that are done.
-    pub before_tasks: Option<Box<(Thread, VectorClock)>>,
-    /// The last epoch of this actor that has bits, and the pages that have them.
-    pub pages: (Epoch, Vec<ShadowPlace>),
+    /// The thread around the section in which it is.
+    pub before_tasks: Option<Box<AroundSection>>,
+    /// The pages that have bits of this actor.
+    pub marked: MarkedPages,
     /// Its fences and quiets so far.
     pub fences: u32,
     /// Its clock at its last release fence, which its relaxed atomic operations publish.
     pub at_fence: VectorClock,
     /// What its relaxed atomic operations have found, for its next acquire fence.
     pub found: VectorClock,
+}
+
+/// What a thread in a section has around the section.
+pub struct AroundSection {
+    /// The thread as it was before its sections.
+    pub outer: Thread,
+    /// The joined clocks of its sections that are done.
+    pub done: VectorClock,
+}
+
+/// The pages whose bits stand for accesses of a thread.
+#[derive(Default)]
+pub struct MarkedPages {
+    /// The last epoch of the thread that has bits.
+    pub epoch: Epoch,
+    /// The pages that have bits of that epoch.
+    pub pages: Vec<ShadowPlace>,
 }
 
 impl Thread {
@@ -146,8 +162,18 @@ pub struct Flight {
     pub actor: Actor,
     /// The number of the last operation.
     pub last: Epoch,
-    /// For each remembered fence, the last operation before it, the thread and the thread's epoch.
-    fences: Vec<(Epoch, Actor, Epoch)>,
+    /// The remembered fences, in their order.
+    fences: Vec<Fence>,
+}
+
+/// A fence that orders operations in flight.
+#[derive(Clone, Copy, Debug)]
+struct Fence {
+    /// The last operation before it.
+    last: Epoch,
+    thread: Actor,
+    /// The epoch of the thread.
+    epoch: Epoch,
 }
 
 impl Flight {
@@ -157,14 +183,14 @@ impl Flight {
         areas: &SharedAreas,
         info: ActorInfo,
     ) -> Option<&'a mut Flight> {
-        Some(match entry {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(free) => free.insert(Flight {
+        match entry {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(free) => Some(free.insert(Flight {
                 actor: info.enroll(areas)?,
                 last: 0,
                 fences: Vec::new(),
-            }),
-        })
+            })),
+        }
     }
 
     /// Counts an operation, and returns its number, which is its epoch.
@@ -217,48 +243,41 @@ impl ContextFlights {
         } else {
             1 + signal / 8 % MAX_SIGNALS
         };
-        let (role, on_context) = (ActorRole::InFlight(pe), !self.is_default);
-        Flight::find(
-            self.puts.entry((pe, signal)),
-            areas,
-            ActorInfo {
-                pe: me,
-                role,
-                on_context,
-            },
-        )
+        let info = ActorInfo {
+            pe: me,
+            role: ActorRole::InFlight(pe),
+            on_context: !self.is_default,
+        };
+        Flight::find(self.puts.entry((pe, signal)), areas, info)
     }
 
     /// Returns the gets from a PE; `None` if there are too many actors.
     pub fn gets(&mut self, areas: &SharedAreas, me: u32, pe: u32) -> Option<&mut Flight> {
-        let (role, on_context) = (ActorRole::Fetching, !self.is_default);
-        Flight::find(
-            self.gets.entry(pe),
-            areas,
-            ActorInfo {
-                pe: me,
-                role,
-                on_context,
-            },
-        )
+        let info = ActorInfo {
+            pe: me,
+            role: ActorRole::Fetching,
+            on_context: !self.is_default,
+        };
+        Flight::find(self.gets.entry(pe), areas, info)
     }
 
     /// Returns, for each actor of puts to a PE, the last operation before a fence that `clock`
     /// includes.
     pub fn fenced(&self, pe: u32, clock: &VectorClock) -> Vec<(Actor, Epoch)> {
-        let to_pe = self
-            .puts
-            .iter()
-            .filter(|((to, _), _)| *to == pe)
-            .map(|(_, flight)| flight);
-        let known = |flight: &Flight| {
+        let mut fenced = Vec::new();
+        for ((to, _), flight) in &self.puts {
+            if *to != pe {
+                continue;
+            }
             let known = flight
                 .fences
                 .iter()
-                .filter(|(_, by, when)| clock.of(*by) >= *when);
-            Some((flight.actor, known.map(|(last, ..)| *last).max()?))
-        };
-        to_pe.filter_map(known).collect()
+                .filter(|fence| clock.of(fence.thread) >= fence.epoch);
+            if let Some(last) = known.map(|fence| fence.last).max() {
+                fenced.push((flight.actor, last));
+            }
+        }
+        fenced
     }
 
     /// Returns the first epoch in which a thread ordered an operation in flight by a fence.
@@ -267,35 +286,34 @@ impl ContextFlights {
         let after = flight
             .fences
             .iter()
-            .filter(|(last, by, _)| *last >= epoch && *by == thread);
-        after.map(|(.., when)| *when).min()
+            .filter(|fence| fence.last >= epoch && fence.thread == thread);
+        after.map(|fence| fence.epoch).min()
     }
 
     /// Records a fence of a thread.
     pub fn fence(&mut self, thread: &Thread) {
         for flight in self.puts.values_mut() {
             // Earlier fences are kept, since the clocks of other threads may include only those.
-            let own = flight
-                .fences
-                .iter()
-                .filter(|(_, by, _)| *by == thread.actor)
-                .count();
-            if own >= FENCES
-                && let Some(oldest) = flight
-                    .fences
-                    .iter()
-                    .position(|(_, by, _)| *by == thread.actor)
+            let is_own = |fence: &Fence| fence.thread == thread.actor;
+            let n_own = flight.fences.iter().filter(|fence| is_own(fence)).count();
+            if n_own >= FENCES
+                && let Some(oldest) = flight.fences.iter().position(is_own)
             {
                 flight.fences.remove(oldest);
             }
-            if flight
+
+            // A fence that follows another one of the thread, without operations between them,
+            // orders nothing more.
+            let is_new = flight
                 .fences
                 .last()
-                .is_none_or(|(last, by, _)| (*last, *by) != (flight.last, thread.actor))
-            {
-                flight
-                    .fences
-                    .push((flight.last, thread.actor, thread.epoch()));
+                .is_none_or(|fence| !is_own(fence) || fence.last != flight.last);
+            if is_new {
+                flight.fences.push(Fence {
+                    last: flight.last,
+                    thread: thread.actor,
+                    epoch: thread.epoch(),
+                });
             }
         }
     }
@@ -314,12 +332,11 @@ impl ContextFlights {
         let issued = self.quiets.remove(&thread.actor).unwrap_or_default();
         let puts = self.puts.iter().map(|((to, _), flight)| (*to, flight));
         let gets = self.gets.iter().map(|(from, flight)| (*from, flight));
-        for (_, flight) in puts
-            .chain(gets)
-            .filter(|(other, _)| pe.is_none_or(|pe| pe == *other))
-        {
-            let last = issued.get(&flight.actor).copied().unwrap_or(0);
-            thread.clock.raise(flight.actor, last);
+        for (other, flight) in puts.chain(gets) {
+            if pe.is_none_or(|pe| pe == other) {
+                let last = issued.get(&flight.actor).copied().unwrap_or(0);
+                thread.clock.raise(flight.actor, last);
+            }
         }
     }
 }

@@ -95,11 +95,11 @@ impl SharedAreas {
         ARENA,
     ];
 
+    /// Returns the number of pages of a PE's heap, and of the heap and the static data.
     fn pages([heap_bytes, static_bytes]: [usize; 2]) -> [usize; 2] {
-        [
-            heap_bytes.div_ceil(PAGE),
-            (heap_bytes.div_ceil(PAGE)) + static_bytes.div_ceil(PAGE),
-        ]
+        let of_heap = heap_bytes.div_ceil(PAGE);
+        let of_statics = static_bytes.div_ceil(PAGE);
+        [of_heap, of_heap + of_statics]
     }
 
     /// Returns the number of words of the shared memory.
@@ -129,9 +129,8 @@ impl SharedAreas {
             collectives,
             arena,
         ] = SharedAreas::SIZES.map(&mut next);
+
         let [pages_of_heap, pages_of_pe] = SharedAreas::pages(segments);
-        let arena = Arena::new(arena);
-        let shadow = Shadow::new(rest);
         SharedAreas {
             head,
             actors,
@@ -142,8 +141,8 @@ impl SharedAreas {
             sync,
             word_locks,
             collectives,
-            arena,
-            shadow,
+            arena: Arena::new(arena),
+            shadow: Shadow::new(rest),
             pages_of_heap,
             pages_of_pe,
         }
@@ -175,10 +174,9 @@ pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Ran
     let end = offset + nbytes;
     (offset / PAGE..end.div_ceil(PAGE)).map(move |page| {
         let start = page * PAGE;
-        (
-            start,
-            offset.max(start) - start..end.min(start + PAGE) - start,
-        )
+        let first = offset.max(start) - start;
+        let last = end.min(start + PAGE) - start;
+        (start, first..last)
     })
 }
 

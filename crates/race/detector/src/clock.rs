@@ -57,12 +57,11 @@ pub struct SharedClock<'a>(pub &'a AtomicU64);
 const LENGTH_BITS: u32 = 17;
 
 impl SharedClock<'_> {
+    /// Returns the number of the block, and that of its entries.
     fn block(&self) -> (u64, usize) {
         let word = self.0.load(Relaxed);
-        (
-            word >> LENGTH_BITS,
-            (word & ((1 << LENGTH_BITS) - 1)) as usize,
-        )
+        let len = word & ((1 << LENGTH_BITS) - 1);
+        (word >> LENGTH_BITS, len as usize)
     }
 
     /// Raises each entry to that of `clock`, if it is lower. Returns false if the arena has no
@@ -76,19 +75,20 @@ impl SharedClock<'_> {
         if clock.0.len() <= len {
             return true;
         }
-        let Some(grown) = arena.allocate(clock.0.len()) else {
+
+        // A block does not grow, so a larger one takes its place.
+        let new_len = clock.0.len();
+        let Some(grown) = arena.allocate(new_len) else {
             return false;
         };
-        let block = arena.block(grown, clock.0.len());
-        for (i, (word, other)) in block.iter().zip(&clock.0).enumerate() {
+        for (i, (word, other)) in arena.block(grown, new_len).iter().zip(&clock.0).enumerate() {
             let own = own.get(i).map_or(0, |word| word.load(Relaxed));
             word.store(own.max(u64::from(*other)), Relaxed);
         }
         if len > 0 {
             arena.free(at, len);
         }
-        self.0
-            .store(grown << LENGTH_BITS | clock.0.len() as u64, Relaxed);
+        self.0.store(grown << LENGTH_BITS | new_len as u64, Relaxed);
         true
     }
 
@@ -138,13 +138,16 @@ mod tests {
             clock.raise(actor, epoch);
             assert!(shared.join(arena, &clock));
         }
+
         let mut known = VectorClock::default();
         shared.join_into(arena, &mut known);
         assert_eq!([1, 2, 3, 40].map(|actor| known.of(actor)), [4, 9, 0, 3]);
+
         shared.clear(arena);
         let mut known = VectorClock::default();
         shared.join_into(arena, &mut known);
         assert_eq!(known, VectorClock::default());
+
         let mut large = VectorClock::default();
         large.raise(9000, 1);
         assert!(!shared.join(arena, &large), "more than the arena has");

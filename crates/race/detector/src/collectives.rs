@@ -15,6 +15,20 @@ struct MemberClocks {
     clocks: &'static AtomicU64,
 }
 
+/// Maximum number of entries of the table that are searched for a collective.
+const PROBES: usize = 64;
+
+impl MemberClocks {
+    fn of(words: &'static [AtomicU64]) -> MemberClocks {
+        MemberClocks {
+            key: &words[0],
+            left: &words[1],
+            clocks: &words[2],
+        }
+    }
+}
+
+/// Returns the key of a collective, which is not 0. Two collectives of a job hardly have the same.
 fn key(collective: &CollectiveEvent) -> u64 {
     let mixed = collective.team ^ collective.nth.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed.rotate_left(29).wrapping_mul(0xD6E8_FEB8_6659_FD93) | 1
@@ -24,39 +38,40 @@ fn key(collective: &CollectiveEvent) -> u64 {
 /// there are none, or no room for the clocks.
 fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option<MemberClocks> {
     let key = key(collective);
-    let mut free = None;
-    let all = areas.collectives.chunks_exact(COLLECTIVE_WORDS);
     let first = key as usize >> 8 & (MAX_COLLECTIVES - 1);
-    let found = all
-        .clone()
-        .skip(first)
-        .chain(all.take(first))
-        .take(64)
-        .find(|words| {
-            let other = words[0].load(Relaxed);
-            if other == 0 && free.is_none() {
-                free = Some(*words);
-            }
-            other == key
-        });
-    let words = found.or(free.filter(|_| make))?;
-    let entry = MemberClocks {
-        key: &words[0],
-        left: &words[1],
-        clocks: &words[2],
-    };
-    if found.is_none() {
-        let n = collective.n as usize;
-        let clocks = areas.arena.allocate(n)?;
-        areas
-            .arena
-            .block(clocks, n)
-            .iter()
-            .for_each(|word| word.store(0, Relaxed));
-        entry.key.store(key, Relaxed);
-        entry.left.store(0, Relaxed);
-        entry.clocks.store(clocks, Relaxed);
+    let entries = areas.collectives.chunks_exact(COLLECTIVE_WORDS);
+    let from_first = entries.clone().skip(first).chain(entries.take(first));
+
+    // The search goes on behind free words: a collective that was entered before may be there,
+    // since others are removed at any time.
+    let mut free = None;
+    let mut found = None;
+    for words in from_first.take(PROBES) {
+        let other = words[0].load(Relaxed);
+        if other == key {
+            found = Some(words);
+            break;
+        }
+        if other == 0 && free.is_none() {
+            free = Some(words);
+        }
     }
+    if let Some(words) = found {
+        return Some(MemberClocks::of(words));
+    }
+    if !make {
+        return None;
+    }
+
+    let entry = MemberClocks::of(free?);
+    let n = collective.n as usize;
+    let clocks = areas.arena.allocate(n)?;
+    for word in areas.arena.block(clocks, n) {
+        word.store(0, Relaxed);
+    }
+    entry.key.store(key, Relaxed);
+    entry.left.store(0, Relaxed);
+    entry.clocks.store(clocks, Relaxed);
     Some(entry)
 }
 
@@ -86,16 +101,20 @@ pub fn leave(
     let Some(entry) = find(areas, collective, false) else {
         return;
     };
-    let (at, n) = (entry.clocks.load(Relaxed), collective.n as usize);
-    let clocks = areas.arena.block(at, n);
+
+    let n = collective.n as usize;
+    let block = entry.clocks.load(Relaxed);
+    let clocks = areas.arena.block(block, n);
     for member in members {
         SharedClock(&clocks[member as usize]).join_into(areas.arena, clock);
     }
+
+    // The last member that leaves.
     if entry.left.fetch_add(1, Relaxed) + 1 == u64::from(collective.n) {
-        clocks
-            .iter()
-            .for_each(|word| SharedClock(word).clear(areas.arena));
-        areas.arena.free(at, n);
+        for word in clocks {
+            SharedClock(word).clear(areas.arena);
+        }
+        areas.arena.free(block, n);
         entry.key.store(0, Relaxed);
     }
 }

@@ -216,12 +216,13 @@ pub fn forget() {
     if next < 1 << ADDRESS {
         return known.epoch.set(next);
     }
-    // Entries of zeros are not stored to: this would allocate the pages that were never used.
-    known
-        .entries
-        .iter()
-        .filter(|entry| entry.get() != 0)
-        .for_each(|entry| entry.set(0));
+
+    for entry in &known.entries {
+        // A store of a zero to an entry of zeros would allocate a page that was never used.
+        if entry.get() != 0 {
+            entry.set(0);
+        }
+    }
     known.epoch.set(1 << EPOCH);
 }
 
@@ -370,6 +371,7 @@ fn new_table() -> Option<&'static Known> {
 impl Drop for Owner {
     fn drop(&mut self) {
         let own = own::get();
+
         if let Some(known) = table() {
             UNCOUNTED.fetch_add(known.uncounted.get(), Relaxed);
             own::set(null_mut());
@@ -392,18 +394,23 @@ mod tests {
         add(AT + 4, 4, load);
         assert!(has(AT + 4, 4, load) && has(AT + 6, 1, load));
         assert!(!has(AT, 4, load) && !has(AT, 8, load) && !has(AT + 4, 4, store));
+
         add(AT, 8, store);
         assert!(has(AT, 8, store) && has(AT + 4, 4, load));
+
         let far = AT + (8 << ENTRY_BITS);
         assert!(!has(far, 8, store) && !has(AT + 8, 8, store));
+
         // Another address that selects the same entry replaces it.
         let other = AT ^ (1 << (3 + ENTRY_BITS)) ^ (1 << 3);
         assert_eq!(locate(other).0, locate(AT).0);
         add(other, 8, store);
         assert!(has(other, 8, store) && !has(AT, 8, store));
+
         add(AT, 8, store);
         forget();
         assert!(!has(AT, 8, store) && !has(AT + 4, 4, load));
+
         // When the numbers of epochs begin again with 1, an entry of the former epoch 1 must not
         // count as known.
         table().expect("it was made").epoch.set(1 << EPOCH);
@@ -414,6 +421,7 @@ mod tests {
             .set((1 << ADDRESS) - (1 << EPOCH));
         forget();
         assert!(table().is_some_and(|t| t.epoch.get() == 1 << EPOCH) && !has(AT, 8, store));
+
         assert!(take_uncounted() > 0);
         assert_eq!(take_uncounted(), 0);
     }

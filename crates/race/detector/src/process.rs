@@ -100,9 +100,15 @@ pub extern "C" fn end_in_child() {
 /// Returns the exit status for a PE that would end with 0 although some PE has reported a race;
 /// `None` if none has, if the setting of that status is 0, or in a forked child.
 pub fn status() -> Option<i32> {
-    let process = PROCESS.get().filter(|_| !IS_CHILD.load(Relaxed))?;
+    if IS_CHILD.load(Relaxed) {
+        return None;
+    }
+    let process = PROCESS.get()?;
     let is_found = process.areas.counter(Counter::Reported).load(Relaxed) > 0;
-    (is_found && process.status != 0).then_some(process.status)
+    if !is_found || process.status == 0 {
+        return None;
+    }
+    Some(process.status)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -149,20 +155,24 @@ impl ProcessDetector {
         heaps: &[usize],
         statics: &[usize],
     ) {
-        let (me, nbytes) = (opening.pe, [opening.heap_bytes, opening.static_bytes]);
-        let of = |starts: &[usize], nbytes: usize, segment| {
-            let range = |start: usize| start..start + nbytes;
-            let all = (0..).zip(starts).filter(|(_, start)| **start != 0);
-            all.map(|(pe, start)| Mapped {
-                addresses: range(*start),
-                pe,
-                segment,
-            })
-            .collect()
-        };
-        let mut mapped: Vec<Mapped> = of(heaps, nbytes[0], ShadowSegment::Heap);
-        mapped.extend::<Vec<Mapped>>(of(statics, nbytes[1], ShadowSegment::Static));
+        let me = opening.pe;
+        let mut mapped = Vec::new();
+        for (segment, starts, nbytes) in [
+            (ShadowSegment::Heap, heaps, opening.heap_bytes),
+            (ShadowSegment::Static, statics, opening.static_bytes),
+        ] {
+            for (pe, &start) in (0..).zip(starts) {
+                if start != 0 {
+                    mapped.push(Mapped {
+                        addresses: start..start + nbytes,
+                        pe,
+                        segment,
+                    });
+                }
+            }
+        }
         mapped.sort_by_key(|mapped| mapped.addresses.start);
+
         let own_statics = statics.get(me as usize).map_or(0, |start| *start);
         let process = ProcessDetector {
             areas,
@@ -179,25 +189,26 @@ impl ProcessDetector {
             operations: AtomicU64::new(0),
             accesses: AtomicU64::new(0),
         };
-        let range = |is_own: bool, segment| {
-            let is_one =
-                |mapped: &&Mapped| (mapped.pe == me) == is_own && mapped.segment == segment;
+
+        // The range from the first of these segments to the last one.
+        let around = |is_own: bool, segment: ShadowSegment| {
             let ranges = process
                 .mapped
                 .iter()
-                .filter(is_one)
+                .filter(|mapped| (mapped.pe == me) == is_own && mapped.segment == segment)
                 .map(|mapped| &mapped.addresses);
             let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
             start..ranges.map(|range| range.end).max().unwrap_or(0)
         };
-        let [heap, statics] = [ShadowSegment::Heap, ShadowSegment::Static];
         let ranges = [
-            range(true, heap),
-            range(true, statics),
-            range(false, heap),
-            range(false, statics),
+            around(true, ShadowSegment::Heap),
+            around(true, ShadowSegment::Static),
+            around(false, ShadowSegment::Heap),
+            around(false, ShadowSegment::Static),
         ];
         own_memory::watch(&areas, me, ranges);
+
+        // The runtime calls this once.
         let _ = PROCESS.set(process);
         IS_ACTIVE.store(true, Relaxed);
     }
@@ -217,12 +228,16 @@ impl ProcessDetector {
         self.areas
             .counter(Counter::Instrumented)
             .fetch_add(is_instrumented, Relaxed);
+
+        // A multiple: a job may finalize and initialize again.
         let closed = self.areas.counter(Counter::Closed).fetch_add(1, Relaxed) + 1;
         if !closed.is_multiple_of(u64::from(self.n_pes)) {
             return;
         }
+
         let get = |counter| self.areas.counter(counter).load(Relaxed);
-        let (operations, accesses) = (get(Counter::Operations), get(Counter::Accesses));
+        let operations = get(Counter::Operations);
+        let accesses = get(Counter::Accesses);
         let races = match get(Counter::Reported) {
             0 => "no race".to_owned(),
             1 => "1 race".to_owned(),
@@ -231,42 +246,35 @@ impl ProcessDetector {
         let checked = match get(Counter::Instrumented) {
             0 => "; loads and stores were not checked: compile with oshcc --race".to_owned(),
             n if n < closed => format!(
-                " and {accesses} loads and stores; those of {} PEs were not checked: compile with oshcc --race",
+                " and {accesses} loads and stores; those of {} PEs were not checked: compile with \
+                 oshcc --race",
                 closed - n
             ),
             _ => format!(" and {accesses} loads and stores"),
         };
-        let incomplete = match get(Counter::Full) {
-            0 => "",
-            _ => "; a table of the detector was full, so that not all was checked",
+        let incomplete = if get(Counter::Full) == 0 {
+            ""
+        } else {
+            "; a table of the detector was full, so that not all was checked"
         };
         eprintln!("rushmem: {races} in {operations} operations{checked}{incomplete}");
     }
 
-    /// Returns the symmetric memory that has this address in this process, or that the address is
-    /// private.
+    /// Looks up an address of this process among the mapped segments.
     #[inline]
     fn find(&self, addr: usize) -> AccessedMemory {
-        let index = self
+        // The last segment that begins at the address or before it.
+        let after = self
             .mapped
             .partition_point(|mapped| mapped.addresses.start <= addr);
-        let mapped = index
-            .checked_sub(1)
-            .and_then(|index| self.mapped.get(index));
-        match mapped.filter(|mapped| mapped.addresses.contains(&addr)) {
-            Some(Mapped {
-                addresses,
-                pe,
-                segment,
-            }) => {
-                let offset = addr - addresses.start;
-                AccessedMemory::Symmetric(ShadowPlace {
-                    pe: *pe,
-                    segment: *segment,
-                    offset,
-                })
-            }
-            None => AccessedMemory::Private(addr),
+        let mapped = after.checked_sub(1).map(|index| &self.mapped[index]);
+        match mapped {
+            Some(mapped) if addr < mapped.addresses.end => AccessedMemory::Symmetric(ShadowPlace {
+                pe: mapped.pe,
+                segment: mapped.segment,
+                offset: addr - mapped.addresses.start,
+            }),
+            _ => AccessedMemory::Private(addr),
         }
     }
 
@@ -291,13 +299,14 @@ impl ProcessDetector {
     /// Compares the accesses of the thread's epoch that are kept as bits with the accesses that
     /// others have recorded on these pages since, and reports races.
     fn check_pages(&self, thread: &mut Thread) {
-        if thread.pages.0 != thread.epoch() {
+        if thread.marked.epoch != thread.epoch() {
             return;
         }
+
         // Pairs with the fence of `Page::look_at_bits`: another access either finds the thread's
         // bit, or has already changed the word of the page's lock, which is compared below.
         fence(SeqCst);
-        for place in &thread.pages.1 {
+        for place in &thread.marked.pages {
             if self.areas.page(*place).must_be_checked(thread.stamp()) {
                 self.begin_page(*place, thread);
             }
@@ -307,16 +316,14 @@ impl ProcessDetector {
     /// Begins the bits of the thread's epoch in a page. If they have begun, compares them with the
     /// records added since, and reports races.
     fn begin_page(&self, place: ShadowPlace, thread: &Thread) {
-        let view = View {
-            clock: &thread.clock,
-            fenced: &[],
-        };
-        for (at, new, old) in self.areas.page(place).begin(thread.stamp(), view) {
+        let view = View::of(&thread.clock);
+        for conflict in self.areas.page(place).begin(thread.stamp(), view) {
             let memory = ShadowPlace {
-                offset: place.offset + at,
+                offset: place.offset + conflict.offset,
                 ..place
             };
-            self.reporter.race(Memory::Symmetric(memory), &new, &old);
+            self.reporter
+                .race(Memory::Symmetric(memory), &conflict.new, &conflict.old);
         }
     }
 
@@ -327,6 +334,7 @@ impl ProcessDetector {
         if self.reporter.has_full_table() || known::is_recording() {
             return None;
         }
+
         let entered = THREAD.try_with(|thread| {
             let mut thread = thread.try_borrow_mut().ok()?;
             if thread.actor == 0 {
@@ -341,6 +349,7 @@ impl ProcessDetector {
                 thread.number = number;
                 thread.clock.raise(actor, 1);
             }
+
             known::set_recording(true);
             let result = f(&mut thread);
             known::set_stamp(thread.stamp(), thread.number == 0);
@@ -360,8 +369,9 @@ impl ProcessDetector {
         });
     }
 
-    /// Works as [`with_caller`](Self::with_caller), but does not check the bits: `f` may change the
-    /// thread's clock only by [`release`](Self::release), which checks them.
+    /// Calls `f` with the thread that calls the library, as [`with_caller`](Self::with_caller) does,
+    /// but does not check the bits of its epoch: `f` may change the thread's clock only by
+    /// [`release`](Self::release), which checks them.
     fn with_issuing(&self, f: impl FnOnce(&mut Thread)) {
         if self.reporter.has_full_table() {
             return;
@@ -372,6 +382,7 @@ impl ProcessDetector {
             if IS_INSTRUMENTED.load(Relaxed) {
                 return f(thread);
             }
+
             if let Some(known) = locked(&self.objects).get(&EVERYTHING) {
                 thread.clock.join(known);
             }
@@ -399,17 +410,16 @@ impl ProcessDetector {
         record: ShadowRecord,
         view: View<'_>,
     ) {
-        let mut conflict = None;
+        // The access is recorded on all pages, whatever is found.
+        let mut first_conflict = None;
         match memory {
             AccessedMemory::Symmetric(place) => {
                 for (start, bytes) in by_page(place.offset, nbytes) {
                     let offset = start + bytes.start;
-                    let page = self.areas.page(ShadowPlace { offset, ..place });
+                    let place = ShadowPlace { offset, ..place };
+                    let page = self.areas.page(place);
                     if let Some(old) = page.record_access(bytes.start, bytes.end, record, view) {
-                        conflict = conflict.or(Some((
-                            Memory::Symmetric(ShadowPlace { offset, ..place }),
-                            old,
-                        )));
+                        first_conflict.get_or_insert((Memory::Symmetric(place), old));
                     }
                 }
             }
@@ -418,12 +428,13 @@ impl ProcessDetector {
                     let page = private::page(start, record.kind.is_of_library());
                     let Some(page) = page else { continue };
                     if let Some(old) = page.record_access(bytes.start, bytes.end, record, view) {
-                        conflict = conflict.or(Some((Memory::Private(start + bytes.start), old)));
+                        first_conflict.get_or_insert((Memory::Private(start + bytes.start), old));
                     }
                 }
             }
         }
-        if let Some((memory, old)) = conflict {
+
+        if let Some((memory, old)) = first_conflict {
             self.reporter.race(memory, &record, &old);
         }
     }
@@ -440,6 +451,7 @@ impl ProcessDetector {
         if blocks.nbytes == 0 || blocks.addr == 0 {
             return;
         }
+
         for i in 0..blocks.n {
             let addr = blocks.addr + i * blocks.stride;
             let memory = match pe {
@@ -461,11 +473,14 @@ impl ProcessDetector {
         clock: &VectorClock,
     ) {
         self.check_pages(thread);
+
         let mut has_words = false;
         for word in words {
             sync_words::release(&self.areas, word, clock);
             has_words = true;
         }
+
+        // Later accesses of the thread must not count as released with the words.
         if has_words {
             thread.advance();
         }
@@ -477,7 +492,7 @@ impl ProcessDetector {
         self.with_thread(|thread| self.join_released(object, &mut thread.clock));
     }
 
-    /// Works as [`acquire`](Self::acquire), and forgets the object, which no other thread acquires.
+    /// Acquires an object that no other thread acquires, and forgets it.
     pub fn acquire_last(&self, object: usize) {
         self.acquire(object);
         self.forget_object(object);

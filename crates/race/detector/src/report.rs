@@ -40,30 +40,57 @@ pub struct Reporter {
     suppressions: &'static str,
     /// The address of this process at which its static data begin.
     statics: usize,
-    /// Blocks of the heap by their offsets: the number of bytes, and the site that has allocated
-    /// the block.
-    blocks: Mutex<BTreeMap<usize, (usize, u32)>>,
-    /// Races that a suppression has matched: the key of their sites, and the object.
-    suppressed: Mutex<HashSet<(u64, Object)>>,
+    /// Blocks of the heap by their offsets.
+    blocks: Mutex<BTreeMap<usize, HeapBlock>>,
+    /// Races that a suppression has matched.
+    suppressed: Mutex<HashSet<SuppressedRace>>,
 }
 
-/// The variable or block that a race is on, as a range of symmetric memory of a PE: one byte if
-/// neither is known. `None` for private memory.
-type Object = Option<(u32, ShadowSegment, Range<usize>)>;
+/// A block of the symmetric heap.
+#[derive(Clone, Copy)]
+struct HeapBlock {
+    /// The offset in the heap.
+    start: usize,
+    nbytes: usize,
+    /// The site that has allocated it.
+    site: u32,
+}
+
+/// The memory that a race is on, as a suppression sees it: the variable or block, or one byte if
+/// neither is known.
+#[derive(PartialEq, Eq, Hash)]
+struct SymmetricObject {
+    pe: u32,
+    segment: ShadowSegment,
+    bytes: Range<usize>,
+}
+
+/// A race that a suppression has matched.
+#[derive(PartialEq, Eq, Hash)]
+struct SuppressedRace {
+    /// The key of the two sites.
+    pair: u64,
+    /// `None` for private memory.
+    object: Option<SymmetricObject>,
+}
+
+/// A static variable, and the offset in it of an address.
+struct FoundVariable {
+    variable: StaticVariable,
+    offset: u64,
+}
 
 impl Reporter {
     /// Returns the reporter of a process whose static data begin at address `statics`.
     pub fn new(areas: SharedAreas, opening: &DetectorOpening, statics: usize) -> Reporter {
-        let (json, suppressions) = (opening.json.get(), opening.suppressions.get());
-        let (blocks, suppressed) = (Mutex::default(), Mutex::default());
         Reporter {
             areas,
             me: opening.pe,
-            json,
-            suppressions,
+            json: opening.json.get(),
+            suppressions: opening.suppressions.get(),
             statics,
-            blocks,
-            suppressed,
+            blocks: Mutex::default(),
+            suppressed: Mutex::default(),
         }
     }
 
@@ -77,46 +104,53 @@ impl Reporter {
     /// Records the site that has allocated a block of the heap.
     pub fn allocated(&self, offset: usize, nbytes: usize, site: u32) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        blocks.insert(offset, (nbytes, site));
+        let block = HeapBlock {
+            start: offset,
+            nbytes,
+            site,
+        };
+        blocks.insert(offset, block);
     }
 
-    /// Returns the block that contains an offset: the offset of the block, its number of bytes, and
-    /// the site that has allocated it.
-    fn block_of(&self, offset: usize) -> Option<(usize, usize, u32)> {
+    /// Returns the block that contains an offset.
+    fn block_of(&self, offset: usize) -> Option<HeapBlock> {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        let (start, (nbytes, site)) = blocks.range(..=offset).next_back()?;
-        (offset - start < *nbytes).then_some((*start, *nbytes, *site))
+        let (_, block) = blocks.range(..=offset).next_back()?;
+        if offset - block.start >= block.nbytes {
+            return None;
+        }
+        Some(*block)
     }
 
-    /// Returns the variable or block that contains `memory`, as described at [`Object`].
-    fn object(&self, memory: Memory) -> Object {
+    /// Returns the variable or block that contains a byte of symmetric memory.
+    fn object(&self, memory: Memory) -> Option<SymmetricObject> {
         let Memory::Symmetric(place) = memory else {
             return None;
         };
+
         let bytes = match place.segment {
             ShadowSegment::Heap => self
                 .block_of(place.offset)
-                .map(|(start, nbytes, _)| start..start + nbytes),
-            ShadowSegment::Static => self.variable_of(place.offset).map(|variable| {
-                let start = place.offset - variable.1 as usize;
-                start..start + variable.0.nbytes as usize
+                .map(|block| block.start..block.start + block.nbytes),
+            ShadowSegment::Static => self.variable_of(place.offset).map(|found| {
+                let start = place.offset - found.offset as usize;
+                start..start + found.variable.nbytes as usize
             }),
         };
-        Some((
-            place.pe,
-            place.segment,
-            bytes.unwrap_or(place.offset..place.offset + 1),
-        ))
+        Some(SymmetricObject {
+            pe: place.pe,
+            segment: place.segment,
+            bytes: bytes.unwrap_or(place.offset..place.offset + 1),
+        })
     }
 
-    /// Returns the static variable that contains an offset of the static data, and the offset in
-    /// it.
-    fn variable_of(&self, offset: usize) -> Option<(StaticVariable, u64)> {
+    /// Returns the static variable that contains an offset of the static data.
+    fn variable_of(&self, offset: usize) -> Option<FoundVariable> {
         let (module, base) = sites::executable()?;
         let address = (self.statics + offset - base) as u64;
         let variable = variables::find(&module, address)?;
         let offset = address - variable.address;
-        Some((variable, offset))
+        Some(FoundVariable { variable, offset })
     }
 
     /// Reports a race between `new`, an access to `memory`, and `old`, unless one between their two
@@ -127,74 +161,81 @@ impl Reporter {
         if self.has_full_table() {
             return;
         }
+
         // A race on many bytes is found once for each eight of them.
         let pair = pair(new.site, old.site);
         if is_reported(areas, pair) {
             return;
         }
-        let key = (!self.suppressions.is_empty()).then(|| (pair, self.object(memory)));
+
+        // To look up names and lines takes milliseconds, so what is suppressed is remembered.
+        let has_suppressions = !self.suppressions.is_empty();
+        let race = has_suppressions.then(|| SuppressedRace {
+            pair,
+            object: self.object(memory),
+        });
         let mut suppressed = self
             .suppressed
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if key.as_ref().is_some_and(|key| suppressed.contains(key)) {
+        if race.as_ref().is_some_and(|race| suppressed.contains(race)) {
             return;
         }
+
         let sides = [Side::new(areas, old), Side::new(areas, new)];
-        let (object, text) = describe(self, memory, &sides, old, new);
-        if let Some(key) = key
+        let (object, place) = match memory {
+            Memory::Symmetric(place) => {
+                let name = object(self, place, new.nbytes.min(old.nbytes));
+                (name, Some(place))
+            }
+            Memory::Private(addr) => {
+                let name = format!("private memory of PE {} at {addr:#x}", self.me);
+                (name, None)
+            }
+        };
+        if let Some(race) = race
             && is_suppressed(self.suppressions, &object, &sides)
         {
-            suppressed.insert(key);
+            suppressed.insert(race);
             return;
         }
         drop(suppressed);
+
+        // Another PE may have reported it meanwhile.
         if !mark_reported(areas, pair) {
             return;
         }
         if areas.counter(Counter::Reported).fetch_add(1, Relaxed) >= LIMIT {
             return;
         }
+
+        let first = sides[0].line();
+        let second = sides[1].line();
+        let advice = advice(&sides, place);
+        let text = format!("race on {object}:\n{first}\n{second}\n  {advice}\n");
+        // One write, so that reports of several PEs do not mix. Without stderr none can be read.
         let _ = std::io::stderr().write_all(text.as_bytes());
-        let path = self.json;
-        if !path.is_empty() {
-            let line = json!({"object": object, "accesses": [sides[0].json(), sides[1].json()]});
-            let file = std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(path);
-            let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
-            if let Err(error) = written {
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "SHMEM_RACES_JSON: {path} cannot be written: {error}"
-                );
-            }
+        if !self.json.is_empty() {
+            self.append_json(&object, &sides);
         }
     }
-}
 
-fn describe(
-    reporter: &Reporter,
-    memory: Memory,
-    sides: &[Side; 2],
-    old: &ShadowRecord,
-    new: &ShadowRecord,
-) -> (String, String) {
-    let object = match memory {
-        Memory::Symmetric(place) => object(reporter, place, new.nbytes.min(old.nbytes)),
-        Memory::Private(addr) => format!("private memory of PE {} at {addr:#x}", reporter.me),
-    };
-    let [first, second] = [sides[0].line(), sides[1].line()];
-    let place = match memory {
-        Memory::Symmetric(place) => Some(place),
-        Memory::Private(_) => None,
-    };
-    let advice = advice(sides, place);
-    (
-        object.clone(),
-        format!("race on {object}:\n{first}\n{second}\n  {advice}\n"),
-    )
+    /// Appends a report to the file of SHMEM_RACES_JSON, as a line of its own.
+    fn append_json(&self, object: &str, sides: &[Side; 2]) {
+        let path = self.json;
+        let line = json!({"object": object, "accesses": [sides[0].json(), sides[1].json()]});
+        let written = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        if let Err(error) = written {
+            let _ = writeln!(
+                std::io::stderr(),
+                "SHMEM_RACES_JSON: {path} cannot be written: {error}"
+            );
+        }
+    }
 }
 
 /// Returns the key of a pair of sites, in any order.
@@ -206,9 +247,8 @@ fn pair(a: u32, b: u32) -> u64 {
 /// room.
 fn place_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
     let first = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
-    let places = (0..MAX_PAIRS).map(|i| &areas.pairs[(first + i) % MAX_PAIRS]);
-    places
-        .into_iter()
+    (0..MAX_PAIRS)
+        .map(|i| &areas.pairs[(first + i) % MAX_PAIRS])
         .find(|place| [0, pair].contains(&place.load(Relaxed)))
 }
 
@@ -229,37 +269,36 @@ fn mark_reported(areas: &SharedAreas, pair: u64) -> bool {
 fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> String {
     let pe = place.pe;
     match place.segment {
-        ShadowSegment::Heap => match reporter.block_of(place.offset) {
-            Some((start, nbytes, site)) => {
-                let site = sites::get(&reporter.areas, site);
-                let sources = site.map(|site| symbols::of_program(&site.frames));
-                let source = sources.unwrap_or_default().into_iter().next();
-                let at =
-                    source.map_or_else(String::new, |source| format!(", allocated at {source}"));
-                let offset = (place.offset - start) as u64;
-                let name = variables::element("the block", offset, nbytes_accessed);
-                format!("{name} of PE {pe} ({nbytes} bytes{at})")
-            }
-            None => format!("byte {} of the heap of PE {pe}", place.offset),
-        },
-        ShadowSegment::Static => {
-            let variable = reporter
-                .variable_of(place.offset)
-                .map(|(variable, offset)| {
-                    let name = variable.element(offset, nbytes_accessed);
-                    let declared = variable.declared;
-                    (
-                        name,
-                        declared.map_or_else(String::new, |found| format!(", {}", found.line)),
-                    )
-                });
-            let of_no_variable = || {
-                (
-                    format!("byte {} of the static data", place.offset),
-                    String::new(),
-                )
+        ShadowSegment::Heap => {
+            let Some(block) = reporter.block_of(place.offset) else {
+                return format!("byte {} of the heap of PE {pe}", place.offset);
             };
-            let (name, declared) = variable.unwrap_or_else(of_no_variable);
+
+            let sources = match sites::get(&reporter.areas, block.site) {
+                Some(site) => symbols::of_program(&site.frames),
+                None => Vec::new(),
+            };
+            let allocated = match sources.first() {
+                Some(source) => format!(", allocated at {source}"),
+                None => String::new(),
+            };
+            let offset = (place.offset - block.start) as u64;
+            let name = variables::element("the block", offset, nbytes_accessed);
+            format!("{name} of PE {pe} ({} bytes{allocated})", block.nbytes)
+        }
+        ShadowSegment::Static => {
+            let Some(found) = reporter.variable_of(place.offset) else {
+                return format!(
+                    "byte {} of the static data of PE {pe} (static)",
+                    place.offset
+                );
+            };
+
+            let name = found.variable.element(found.offset, nbytes_accessed);
+            let declared = match found.variable.declared {
+                Some(declaration) => format!(", {}", declaration.line),
+                None => String::new(),
+            };
             format!("{name} of PE {pe} (static{declared})")
         }
     }
@@ -268,21 +307,18 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> Stri
 /// Returns true if a line of `lines` names a function of one of the sites, or the object:
 /// `function:NAME` or `object:NAME`.
 fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
-    let functions = || {
+    let has_function = |name: &str| {
         sides
             .iter()
             .flat_map(|side| &side.sources)
-            .filter_map(|s| s.function.as_deref())
+            .any(|source| source.function.as_deref() == Some(name))
     };
-    let is_name = |name: &str| object.split(['[', ' ']).next() == Some(name);
-    lines
-        .lines()
-        .map(str::trim)
-        .any(|line| match line.split_once(':') {
-            Some(("function", name)) => functions().any(|function| function == name),
-            Some(("object", name)) => is_name(name),
-            _ => false,
-        })
+    lines.lines().any(|line| match line.trim().split_once(':') {
+        Some(("function", name)) => has_function(name),
+        // The name of the object, without an index.
+        Some(("object", name)) => object.split(['[', ' ']).next() == Some(name),
+        _ => false,
+    })
 }
 
 /// One of the two accesses, with its place in the source.
@@ -308,32 +344,20 @@ impl Side {
             call: String::new(),
             frames: Vec::new(),
         });
-        let what = match (site.call.as_str(), record.kind) {
-            ("", kind) => {
-                let access = match (kind.is_atomic(), kind.writes()) {
-                    (true, _) => "atomic operation of the language",
-                    (false, true) => "store",
-                    (false, false) => "load",
-                };
-                let way = if kind.is_to_peer() {
-                    " through shmem_ptr"
-                } else {
-                    ""
-                };
-                format!("{access}{way}")
-            }
-            (call, _) => call.to_owned(),
+        let what = if site.call.is_empty() {
+            access_of_program(record.kind)
+        } else {
+            site.call
         };
-        let sources = symbols::of_program(&site.frames);
+
         let actor = ActorInfo::find(areas, record.actor);
-        let in_flight = !matches!(actor.role, ActorRole::Thread(_));
         Side {
             actor,
             kind: record.kind,
             what,
             nbytes: record.nbytes,
-            sources,
-            in_flight,
+            sources: symbols::of_program(&site.frames),
+            in_flight: !matches!(actor.role, ActorRole::Thread(_)),
         }
     }
 
@@ -357,12 +381,9 @@ impl Side {
         if self.in_flight {
             line.push_str(", in flight since then");
         }
-        for source in self
-            .sources
-            .iter()
-            .skip(1)
-            .filter(|source| source.file.is_some())
-        {
+
+        let callers = self.sources.iter().skip(1);
+        for source in callers.filter(|source| source.file.is_some()) {
             let _ = write!(line, "\n      called at {source}");
         }
         line
@@ -370,16 +391,47 @@ impl Side {
 
     /// Returns the access as an object of a report in JSON.
     pub fn json(&self) -> serde_json::Value {
-        let frame = |source: &SourceLine| json!({"function": source.function, "file": source.file, "line": source.line});
         let thread = match self.actor.role {
             ActorRole::Thread(number) => Some(number),
             _ => None,
         };
+        let frames: Vec<serde_json::Value> = self
+            .sources
+            .iter()
+            .map(|source| {
+                json!({
+                    "function": source.function,
+                    "file": source.file,
+                    "line": source.line,
+                })
+            })
+            .collect();
         json!({
-            "pe": self.actor.pe, "thread": thread, "access": self.what, "nbytes": self.nbytes,
-            "in_flight": self.in_flight, "frames": self.sources.iter().map(frame).collect::<Vec<_>>(),
+            "pe": self.actor.pe,
+            "thread": thread,
+            "access": self.what,
+            "nbytes": self.nbytes,
+            "in_flight": self.in_flight,
+            "frames": frames,
         })
     }
+}
+
+/// Returns the name of an access that the program makes itself.
+fn access_of_program(kind: ShadowKind) -> String {
+    let access = if kind.is_atomic() {
+        "atomic operation of the language"
+    } else if kind.writes() {
+        "store"
+    } else {
+        "load"
+    };
+    let way = if kind.is_to_peer() {
+        " through shmem_ptr"
+    } else {
+        ""
+    };
+    format!("{access}{way}")
 }
 
 /// Returns the sentences of a report that say what would order two accesses, or which operations to
@@ -396,21 +448,24 @@ fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
     if let Some(advice) = advice_on_word(sides, place) {
         return advice;
     }
-    let pair = if first.in_flight {
-        Some((first, second))
+
+    let (operation, other) = if first.in_flight {
+        (first, second)
     } else {
-        Some((second, first))
+        (second, first)
     };
-    match pair.filter(|(operation, _)| operation.in_flight) {
-        Some((operation, _)) if operation.actor.on_context => format!(
-            "Nothing orders the two. {} on PE {} and shmem_barrier_all after it, between them, would: \
-             shmem_barrier_all completes the default context alone.",
+    if !operation.in_flight {
+        return "Nothing orders the two. shmem_barrier_all between them would.".to_owned();
+    }
+    if operation.actor.on_context {
+        return format!(
+            "Nothing orders the two. {} on PE {} and shmem_barrier_all after it, between them, \
+             would: shmem_barrier_all completes the default context alone.",
             quiet(operation),
             operation.actor.pe
-        ),
-        Some((operation, other)) => advice_on_flight(operation, other, place),
-        None => "Nothing orders the two. shmem_barrier_all between them would.".to_owned(),
+        );
     }
+    advice_on_flight(operation, other, place)
 }
 
 fn quiet(side: &Side) -> &'static str {
@@ -426,9 +481,10 @@ fn is_of_signal(kind: ShadowKind) -> bool {
 }
 
 fn advice_on_atomics([first, second]: &[Side; 2]) -> String {
-    let why = match is_of_signal(first.kind) != is_of_signal(second.kind) {
-        true => "signal operations and atomic operations do not exclude each other",
-        false => "they have other types, or contexts of other atomicity domains",
+    let why = if is_of_signal(first.kind) != is_of_signal(second.kind) {
+        "signal operations and atomic operations do not exclude each other"
+    } else {
+        "they have other types, or contexts of other atomicity domains"
     };
     format!(
         "Both are atomic, but {why} (OpenSHMEM 1.6, \"Atomicity Guarantees\"). Use one kind, or order \
@@ -444,36 +500,43 @@ fn advice_on_word([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> Op
     } else {
         (second, first)
     };
+
     let is_of_library = atomic.kind.is_of_library() && plain.kind.is_of_library();
     let is_remote = place.is_some_and(|place| place.pe != plain.actor.pe);
     let is_word = atomic.kind.is_atomic() && !is_of_signal(atomic.kind);
     if !is_of_library || !is_remote || !is_word || plain.nbytes != atomic.nbytes {
         return None;
     }
+
     let routine = if plain.kind.writes() {
         "shmem_atomic_set"
     } else {
         "shmem_atomic_fetch"
     };
     Some(format!(
-        "Nothing orders the two. {routine} in place of {} would make both atomic; else shmem_barrier_all between the \
-         two would order them.",
+        "Nothing orders the two. {routine} in place of {} would make both atomic; else \
+         shmem_barrier_all between the two would order them.",
         plain.what
     ))
 }
 
 fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> String {
-    let goes_there = |side: &Side| {
+    // A fence orders what goes to the PE whose memory the race is on.
+    let is_fenced = |side: &Side| {
         place.is_some_and(|place| side.actor.role == ActorRole::InFlight(place.pe))
             && (side.kind.writes() || side.kind.is_atomic())
     };
     match (first.in_flight, second.in_flight) {
-        (true, true) if goes_there(first) && goes_there(second) => {
+        (true, true) if is_fenced(first) && is_fenced(second) => {
             match (first.actor.on_context, second.actor.on_context) {
-                (false, false) => "Nothing orders the two. shmem_fence between them would.".to_owned(),
-                (true, true) => "Nothing orders the two. If they are of one context, shmem_ctx_fence of it between them \
-                                 would, else shmem_ctx_quiet of the first one's."
-                    .to_owned(),
+                (false, false) => {
+                    "Nothing orders the two. shmem_fence between them would.".to_owned()
+                }
+                (true, true) => {
+                    "Nothing orders the two. If they are of one context, shmem_ctx_fence of it \
+                     between them would, else shmem_ctx_quiet of the first one's."
+                        .to_owned()
+                }
                 _ => format!(
                     "Nothing orders the two, which are of two contexts. {} between them would.",
                     quiet(first)
@@ -481,14 +544,14 @@ fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> 
             }
         }
         (true, true) => format!(
-            "Nothing orders the two. {} between them would; shmem_fence orders puts and atomic operations alone, to \
-             the same PE.",
+            "Nothing orders the two. {} between them would; shmem_fence orders puts and atomic \
+             operations alone, to the same PE.",
             quiet(first)
         ),
         (true, false) => {
             let of_thread = if private::has_threads() {
-                " If another thread has completed it, order the two threads: by a lock, a barrier, or atomic \
-                 operations with release and acquire order."
+                " If another thread has completed it, order the two threads: by a lock, a \
+                 barrier, or atomic operations with release and acquire order."
             } else {
                 ""
             };
@@ -508,45 +571,51 @@ fn advice_on_flight(operation: &Side, other: &Side, place: Option<ShadowPlace>) 
     let is_word_of_library =
         |side: &Side| side.kind.is_of_library() && !side.kind.is_atomic() && side.nbytes <= 8;
     if operation.kind.writes() && is_word_of_library(operation) && is_word_of_library(other) {
-        return "Nothing orders the two. If both PEs change the value, let them do it by an atomic operation such as \
-                shmem_atomic_add, or between shmem_set_lock and shmem_clear_lock; else shmem_barrier_all between \
-                the two would order them."
+        return "Nothing orders the two. If both PEs change the value, let them do it by an atomic \
+                operation such as shmem_atomic_add, or between shmem_set_lock and \
+                shmem_clear_lock; else shmem_barrier_all between the two would order them."
             .to_owned();
     }
+
     if other.kind == ShadowKind::STORE && operation.kind.writes() {
         return format!(
-            "Nothing orders the two. shmem_barrier_all between them would: after the store, if it prepares the memory \
-             for {0}; after {0}, if the store is to change what has arrived.",
+            "Nothing orders the two. shmem_barrier_all between them would: after the store, if it \
+             prepares the memory for {0}; after {0}, if the store is to change what has arrived.",
             operation.what
         );
     }
+
+    // What follows is about data for a PE that reads it.
     let is_for_target = place.is_some_and(|place| place.pe == other.actor.pe);
     if !is_for_target || !operation.kind.writes() || other.kind.writes() {
         return "Nothing orders the two. shmem_barrier_all between them would.".to_owned();
     }
+
     let pe = other.actor.pe;
-    match (
-        operation.kind.is_atomic(),
-        operation.what.contains("_signal"),
-    ) {
+    let has_signal = operation.what.contains("_signal");
+    match (operation.kind.is_atomic(), has_signal) {
         (true, true) => format!(
-            "Nothing orders the two. shmem_signal_wait_until or shmem_signal_fetch on PE {pe} reads a signal."
+            "Nothing orders the two. shmem_signal_wait_until or shmem_signal_fetch on PE {pe} \
+             reads a signal."
         ),
         (true, false) => format!(
-            "Nothing orders the two. shmem_barrier_all between them would, or a wait such as shmem_wait_until on PE \
-             {pe}; shmem_atomic_fetch reads a word that others change."
+            "Nothing orders the two. shmem_barrier_all between them would, or a wait such as \
+             shmem_wait_until on PE {pe}; shmem_atomic_fetch reads a word that others change."
         ),
         (false, true) => format!(
-            "Nothing orders the two. shmem_signal_wait_until for its signal before the access of PE {pe} would, or \
-             shmem_barrier_all between them."
+            "Nothing orders the two. shmem_signal_wait_until for its signal before the access of \
+             PE {pe} would, or shmem_barrier_all between them."
         ),
-        (false, false) => format!(
-            "Nothing orders the two. shmem_barrier_all between them would, or a put with a signal at {} and \
-             shmem_signal_wait_until on PE {pe}; a flag that follows the put needs shmem_fence before it.",
-            operation
-                .sources
-                .first()
-                .map_or_else(|| "the first".to_owned(), SourceLine::to_string),
-        ),
+        (false, false) => {
+            let put = match operation.sources.first() {
+                Some(source) => source.to_string(),
+                None => "the first".to_owned(),
+            };
+            format!(
+                "Nothing orders the two. shmem_barrier_all between them would, or a put with a \
+                 signal at {put} and shmem_signal_wait_until on PE {pe}; a flag that follows the \
+                 put needs shmem_fence before it."
+            )
+        }
     }
 }

@@ -82,14 +82,20 @@ pub struct View<'a> {
     pub fenced: &'a [(Actor, Epoch)],
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// Returns the view of an access that no operation in flight precedes by a fence.
+    #[inline]
+    pub fn of(clock: &'a VectorClock) -> View<'a> {
+        View { clock, fenced: &[] }
+    }
+
     /// Returns the clock that the new access passes on to those that read what it stores: that of
     /// the thread and the operations that precede a fence.
     pub fn released(&self) -> VectorClock {
         let mut clock = self.clock.clone();
-        self.fenced
-            .iter()
-            .for_each(|&(actor, epoch)| clock.raise(actor, epoch));
+        for &(actor, epoch) in self.fenced {
+            clock.raise(actor, epoch);
+        }
         clock
     }
 
@@ -208,6 +214,7 @@ impl<'a> Page<'a> {
             held.add(CHANGE);
             conflict = self.look_at_bits(&(at..end), &access, view);
         }
+
         if (at, end) == (0, PAGE) {
             let access = ShadowRecord {
                 mask: 0xff,
@@ -218,12 +225,15 @@ impl<'a> Page<'a> {
                 conflict = found.or(conflict);
                 held.set(IN_PARTS, left);
             }
+
+            // What was compared with the records of the whole page was not compared with this one.
+            for looked in &self.head[LOOKED] {
+                looked.store(0, Relaxed);
+            }
             held.set(IN_WHOLE, true);
-            self.head[LOOKED]
-                .iter()
-                .for_each(|looked| looked.store(0, Relaxed));
             return insert(self.whole(), &access, view).or(conflict);
         }
+
         for index in at / 8..end.div_ceil(8) {
             let access = ShadowRecord {
                 mask: mask(&(at..end), index),
@@ -234,6 +244,7 @@ impl<'a> Page<'a> {
             }
             conflict = insert(self.granule(index), &access, view).or(conflict);
         }
+
         held.set(IN_PARTS, true);
         self.add_to_parts(access.words()[0]);
         conflict
@@ -257,8 +268,13 @@ impl<'a> Page<'a> {
         if held.has(IN_WHOLE) && looked.load(Relaxed) != first & !MASK {
             return false;
         }
+
         let records = self.granule(at / 8);
-        let (mut place, mut read, mut first) = (None, None, first);
+        let mut first = first;
+        // The index of a record that is free or replaced, and of one that reads, which is forgotten
+        // if there is no other room.
+        let mut place = None;
+        let mut read = None;
         for i in 0..RECORDS {
             let old = records[i * 2].load(Relaxed);
             if old >> ACTOR == 0 {
@@ -268,6 +284,7 @@ impl<'a> Page<'a> {
             if old >> ACTOR != first >> ACTOR && !is_done(old) {
                 return false;
             }
+
             if are_like(old, first) && records[i * 2 + 1].load(Relaxed) == second {
                 first |= old & MASK;
             }
@@ -275,7 +292,10 @@ impl<'a> Page<'a> {
             let is_less = old & !first & MASK == 0
                 && ((old ^ first) & KIND == 0 || writes != 0 && old & LIBRARY == 0);
             if !is_less {
-                read = read.or(Some(i).filter(|_| old & u64::from(ShadowKind::STORE.0) == 0));
+                let is_read = old & u64::from(ShadowKind::STORE.0) == 0;
+                if is_read {
+                    read = read.or(Some(i));
+                }
             } else if place.is_none() {
                 place = Some(i);
             } else {
@@ -285,6 +305,8 @@ impl<'a> Page<'a> {
         let Some(place) = place.or(read) else {
             return false;
         };
+
+        // The first word comes last: `knows` reads it without the lock.
         records[place * 2 + 1].store(second, Relaxed);
         records[place * 2].store(first, Relaxed);
         held.set(IN_PARTS, true);
@@ -315,15 +337,17 @@ impl<'a> Page<'a> {
     /// later access.
     fn look_at_parts(self, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
         let by = &self.head[IN_PARTS_BY];
-        let (mut conflict, mut is_left) = (None, false);
+        // A list that is full may lack entries.
         let mut are_done = by.last().is_some_and(|last| last.load(Relaxed) == 0);
-        for old in by
-            .iter()
-            .filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0]))
-        {
-            are_done &= view.covers(&old);
-            is_left |= !access.replaces(&old);
+        let mut is_left = false;
+        for words in by {
+            if let Some(old) = ShadowRecord::of([words.load(Relaxed), 0]) {
+                are_done &= view.covers(&old);
+                is_left |= !access.replaces(&old);
+            }
         }
+
+        let mut conflict = None;
         if !are_done {
             is_left = false;
             for index in 0..PAGE / 8 {
@@ -332,8 +356,11 @@ impl<'a> Page<'a> {
                 is_left |= left;
             }
         }
+
         if !is_left {
-            by.iter().for_each(|by| by.store(0, Relaxed));
+            for words in by {
+                words.store(0, Relaxed);
+            }
         }
         (conflict, is_left)
     }
@@ -373,16 +400,18 @@ impl<'a> Page<'a> {
         if self.head[0].load(Relaxed) == 0 {
             return;
         }
+
         let _held = lock(&self.head[0]);
         let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
-        let whole = ((at, end) == (0, PAGE)).then(|| self.whole());
-        for words in granules
-            .chain(whole)
-            .flat_map(|records| records.chunks_exact(2))
-        {
-            if let Some(old) = record(words) {
-                let new = revised(old).map_or(0, |new| new.words()[0]);
-                words[0].store(new, Relaxed);
+        let is_whole = (at, end) == (0, PAGE);
+        let whole = is_whole.then(|| self.whole());
+        for records in granules.chain(whole) {
+            for words in records.chunks_exact(2) {
+                if let Some(old) = record(words) {
+                    // The second word has nothing that a revision changes.
+                    let new = revised(old).map_or(0, |new| new.words()[0]);
+                    words[0].store(new, Relaxed);
+                }
             }
         }
     }
@@ -401,8 +430,9 @@ fn record(words: &[AtomicU64]) -> Option<ShadowRecord> {
 
 /// Returns a recorded access that conflicts with a new one and is not ordered before it.
 fn look_at(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
-    let all = records.chunks_exact(2).filter_map(record);
-    all.into_iter()
+    records
+        .chunks_exact(2)
+        .filter_map(record)
         .find(|old| old.conflicts(access) && !view.covers(old))
 }
 
@@ -413,9 +443,10 @@ fn look(records: &Records, access: &ShadowRecord, view: View<'_>) -> (Option<Sha
     let mut is_left = false;
     for words in records.chunks_exact(2) {
         let Some(old) = record(words) else { continue };
-        match view.covers(&old) && access.replaces(&old) {
-            true => words[0].store(0, Relaxed),
-            false => is_left = true,
+        if view.covers(&old) && access.replaces(&old) {
+            words[0].store(0, Relaxed);
+        } else {
+            is_left = true;
         }
     }
     (conflict, is_left)
@@ -436,7 +467,11 @@ fn are_like(a: u64, b: u64) -> bool {
 #[inline]
 fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
     let [mut first, second] = access.words();
-    let (mut conflict, mut place, mut read) = (None, None, None);
+    let mut conflict = None;
+    // The index of a record that is free or replaced, and of one that reads, which is forgotten if
+    // there is no other room.
+    let mut place = None;
+    let mut read = None;
     for i in 0..RECORDS {
         let word = records[i * 2].load(Relaxed);
         if are_like(word, first) && records[i * 2 + 1].load(Relaxed) == second {
@@ -447,6 +482,7 @@ fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<Sh
             place = place.or(Some(i));
             continue;
         };
+
         let mask = (first >> 8) as u8;
         let is_same = (old.actor, old.epoch) == (access.actor, access.epoch);
         if !is_same && !view.covers(&old) {
@@ -454,13 +490,16 @@ fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<Sh
                 conflict = record(&records[i * 2..]);
             }
         } else if !(ShadowRecord { mask, ..*access }).replaces(&old) {
-            read = read.or(Some(i).filter(|_| !old.kind.writes()));
+            if !old.kind.writes() {
+                read = read.or(Some(i));
+            }
         } else if place.is_none() {
             place = Some(i);
         } else {
             records[i * 2].store(0, Relaxed);
         }
     }
+
     let place = place.or(read).unwrap_or_else(|| {
         for i in 0..RECORDS {
             let word = records[i * 2].load(Relaxed);

@@ -34,8 +34,9 @@ pub fn create(n: usize) -> Result<OwnedFd, Errno> {
 pub fn attach(n: usize, pid: u32, fd: i32) -> Result<Words, Errno> {
     let path = format!("/proc/{pid}/fd/{fd}");
     let file = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    let flags = flags | MapFlags::NORESERVE;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // Most of the file is never touched, so no memory is reserved for it.
+    let flags = MapFlags::SHARED | MapFlags::NORESERVE;
     // SAFETY: a new range at an address of the kernel's choice.
     let start = unsafe { mmap(std::ptr::null_mut(), n * 8, protection, flags, &file, 0) }?;
     // SAFETY: mapped with this length, aligned to a page and zero at first; never unmapped, and all
@@ -137,22 +138,22 @@ impl Arena {
     pub fn allocate(self, n: usize) -> Option<u64> {
         let class = n.next_power_of_two().trailing_zeros() as usize;
         let _held = lock(&self.words[0]);
+
+        // The first word of a free block has the number of the next one.
         let list = &self.words[2 + class];
-        match list.load(Relaxed) {
-            0 => {
-                let at = self.words[1].load(Relaxed).max(HEAD as u64);
-                let end = at + (1 << class);
-                if end > self.words.len() as u64 {
-                    return None;
-                }
-                self.words[1].store(end, Relaxed);
-                Some(at)
-            }
-            at => {
-                list.store(self.words[at as usize].load(Relaxed), Relaxed);
-                Some(at)
-            }
+        let free = list.load(Relaxed);
+        if free != 0 {
+            list.store(self.words[free as usize].load(Relaxed), Relaxed);
+            return Some(free);
         }
+
+        let unused = self.words[1].load(Relaxed).max(HEAD as u64);
+        let end = unused + (1 << class);
+        if end > self.words.len() as u64 {
+            return None;
+        }
+        self.words[1].store(end, Relaxed);
+        Some(unused)
     }
 
     /// Frees a block that was allocated with `n` words.

@@ -58,10 +58,12 @@ thread_local! {
 #[inline(never)]
 pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     let local = 0u8;
-    let (routine, variable) = (call.as_ptr().addr(), (&raw const local).addr());
+    let routine = call.as_ptr().addr();
+    let variable = (&raw const local).addr();
     if let Some(site) = known_site(routine, variable) {
         return site;
     }
+
     let stack = Stack::unwind();
     let calls = stack.calls();
     let mut hasher = DefaultHasher::new();
@@ -79,6 +81,7 @@ pub fn of_address(areas: &SharedAreas, address: usize) -> u32 {
     {
         return site;
     }
+
     let site = number(areas, "", address as u64, || vec![address]);
     if let Some(recent) = recent {
         recent.set((address, site));
@@ -98,6 +101,7 @@ fn number(
     if let Some(known) = known.ok().flatten() {
         return known;
     }
+
     let site = intern(areas, call, &frames());
     let _ = KNOWN.try_with(|known| known.borrow_mut().insert(key, site));
     site
@@ -105,15 +109,15 @@ fn number(
 
 /// Returns true if a function of librushmem.so, UCX or libfabric is on the stack.
 pub fn is_called_by_library() -> bool {
-    let is_one = |address: &usize| {
-        find(*address).is_some_and(|(module, _)| {
-            let name = module.rsplit('/').next().unwrap_or("");
-            ["librushmem.so", "libuc", "libfabric"]
-                .iter()
-                .any(|start| name.starts_with(start))
-        })
-    };
-    Stack::unwind().calls().iter().any(is_one)
+    Stack::unwind().calls().iter().any(|address| {
+        let Some((module, _)) = find(*address) else {
+            return false;
+        };
+        let name = module.rsplit('/').next().unwrap_or("");
+        ["librushmem.so", "libuc", "libfabric"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    })
 }
 
 /// Returns the innermost frames that are of the program, at most [`FRAMES`]: from the function that
@@ -141,6 +145,7 @@ fn program_frames(addresses: &[usize]) -> Vec<usize> {
         find(*address)
             .is_some_and(|(module, base)| symbols::is_of_language(&module, (address - base) as u64))
     };
+
     let mut frames: Vec<usize> = addresses
         .iter()
         .skip_while(|address| is_ours(address))
@@ -148,9 +153,12 @@ fn program_frames(addresses: &[usize]) -> Vec<usize> {
         .filter(|address| !is_ours(address) && !is_run_time(address))
         .copied()
         .collect();
+
+    // A call from a template alone is named by the template.
     if !frames.iter().all(is_of_language) {
         frames.retain(|address| !is_of_language(address));
     }
+
     frames.truncate(FRAMES);
     frames
 }
@@ -164,6 +172,8 @@ fn find(address: usize) -> Option<(String, usize)> {
             .find(|module| module.addresses.contains(&address))?;
         Some((module.path.clone(), module.base))
     };
+
+    // A library may have been opened since the list was made.
     let mut modules = MODULES.lock().ok()?;
     look(&modules).or_else(|| {
         modules.clear();
@@ -190,23 +200,27 @@ unsafe extern "C" fn note_module(
     let name = unsafe { CStr::from_ptr(info.dlpi_name) }
         .to_string_lossy()
         .into_owned();
-    let path = match name.is_empty() {
-        true => std::env::current_exe().map_or(name, |path| path.display().to_string()),
-        false => name,
+    // The loader has no name for the executable.
+    let path = if name.is_empty() {
+        std::env::current_exe().map_or(name, |path| path.display().to_string())
+    } else {
+        name
     };
+
     let base = info.dlpi_addr as usize;
-    for header in headers
-        .iter()
-        .filter(|header| header.p_type == libc::PT_LOAD)
-    {
+    for header in headers {
+        if header.p_type != libc::PT_LOAD {
+            continue;
+        }
         let start = base + header.p_vaddr as usize;
-        let addresses = start..start + header.p_memsz as usize;
         modules.push(Module {
-            addresses,
+            addresses: start..start + header.p_memsz as usize,
             base,
             path: path.clone(),
         });
     }
+
+    // 0 continues with the next file.
     0
 }
 
@@ -250,12 +264,8 @@ fn shortened(path: &str) -> &str {
 /// the table is full. The caller holds the lock of the table of sites.
 fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
     let path = shortened(path);
-    for (i, words) in areas
-        .modules
-        .chunks_exact(MODULE_WORDS)
-        .enumerate()
-        .take(MAX_MODULES)
-    {
+    let entries = areas.modules.chunks_exact(MODULE_WORDS);
+    for (i, words) in entries.take(MAX_MODULES).enumerate() {
         if words[0].load(Relaxed) == 0 {
             put_text(&words[1..], path);
             words[0].store(1, Relaxed);
@@ -267,8 +277,12 @@ fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
     None
 }
 
+/// Returns the number of a site in the shared table, to which it adds the site if needed; 0 if the
+/// table is full.
 fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
     let _held = lock(areas.counter(Counter::Sites));
+
+    // A frame is the number of its file, above the address in the file.
     let frames: Vec<u64> = addresses
         .iter()
         .filter_map(|&address| {
@@ -276,6 +290,8 @@ fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
             Some(intern_module(areas, &path)? << 48 | (address - base) as u64)
         })
         .collect();
+
+    // 0 is no key. Two sites with one key, of 63 bits, are taken for one.
     let mut hasher = DefaultHasher::new();
     (call, &frames).hash(&mut hasher);
     let key = hasher.finish() | 1;
@@ -289,6 +305,7 @@ fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
                 for (word, frame) in words[2 + NAME_WORDS..].iter().zip(&frames) {
                     word.store(*frame, Relaxed);
                 }
+                // Last: `get` reads without the lock.
                 words[0].store(key, Release);
                 return index as u32 + 1;
             }
@@ -305,7 +322,10 @@ pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
         .sites
         .chunks_exact(SITE_WORDS)
         .nth((site as usize).checked_sub(1)?)?;
+
+    // Pairs with the release store of `intern`.
     words[0].load(Acquire);
+
     let n = words[1 + NAME_WORDS].load(Relaxed) as usize;
     let frames = words[2 + NAME_WORDS..].iter().take(n).map(|word| {
         let word = word.load(Relaxed);
@@ -401,9 +421,12 @@ impl Stack {
             .map(|i| (self.places[i], self.addresses[i]))
             .skip_while(is_inner)
             .collect::<Box<[_]>>();
+        // A return address that was not found in memory cannot be compared.
         if returns.is_empty() || returns.iter().any(|(place, _)| *place <= variable) {
             return;
         }
+
+        // When a thread ends, its destructors may run after this variable was dropped.
         let _ = STACKS.try_with(|known| {
             let mut known = known.borrow_mut();
             if known.len() >= PAIRS {

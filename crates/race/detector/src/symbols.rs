@@ -22,9 +22,10 @@ impl std::fmt::Display for SourceLine {
             (Some(file), None) => write!(f, "{file}")?,
             _ => f.write_str("a place without debug information")?,
         }
-        self.function
-            .as_ref()
-            .map_or(Ok(()), |function| write!(f, " ({function})"))
+        match &self.function {
+            Some(function) => write!(f, " ({function})"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -55,9 +56,9 @@ pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
         .iter()
         .filter_map(|(module, address)| innermost(module, *address))
         .collect();
-    let is_any = all.iter().any(is_of_program);
+    let has_any = all.iter().any(is_of_program);
     all.iter()
-        .filter(|frame| !is_any || is_of_program(frame))
+        .filter(|frame| !has_any || is_of_program(frame))
         .map(SourceLine::of)
         .collect()
 }
@@ -82,8 +83,11 @@ fn owner(module: &str, address: u64) -> Option<Owner> {
 /// the innermost one that is of the program.
 fn innermost(module: &str, address: u64) -> Option<Frame> {
     let mut frames = frames(module, address);
-    let at = frames.iter().position(is_of_program).unwrap_or(0);
-    (at < frames.len()).then(|| frames.swap_remove(at))
+    if frames.is_empty() {
+        return None;
+    }
+    let index = frames.iter().position(is_of_program).unwrap_or(0);
+    Some(frames.swap_remove(index))
 }
 
 fn is_of_program(frame: &Frame) -> bool {

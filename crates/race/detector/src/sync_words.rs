@@ -60,6 +60,8 @@ fn with<R>(
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let stripe = hash as usize % (SYNC_ENTRIES / SYNC_STRIPE);
     let _held = lock(&areas.sync_locks[stripe]);
+
+    // Entries are never removed, so the search ends at the first free one.
     let entries = areas.sync[stripe * SYNC_STRIPE * 2..][..SYNC_STRIPE * 2].chunks_exact(2);
     let first = (hash >> 16) as usize % SYNC_STRIPE;
     for entry in entries.clone().skip(first).chain(entries.take(first)) {
@@ -72,6 +74,7 @@ fn with<R>(
         }
         return Some(f(SharedClock(clock)));
     }
+
     areas.counter(Counter::Full).store(1, Relaxed);
     None
 }
@@ -106,21 +109,30 @@ pub fn add_fence(areas: &SharedAreas, thread: Actor, nth: u32, clock: &VectorClo
 /// Merges the clock that a thread had at its last fence until `epoch` into `clock`. If that fence
 /// is no longer remembered, uses the oldest one that is.
 pub fn acquire_fence(areas: &SharedAreas, thread: Actor, epoch: Epoch, clock: &mut VectorClock) {
-    let of = |nth| {
+    let mut fences = Vec::new();
+    for nth in 0..FENCES {
         let mut known = VectorClock::default();
-        with(areas, of_fence(thread, nth), false, |at| {
-            at.join_into(areas.arena, &mut known)
-        })?;
-        Some(known)
-    };
-    let fences: Vec<VectorClock> = (0..FENCES).map_while(of).collect();
-    let is_before = |fence: &&VectorClock| fence.of(thread) <= epoch;
+        let found = with(areas, of_fence(thread, nth), false, |shared| {
+            shared.join_into(areas.arena, &mut known);
+        });
+        // The keys are used in their order, so the thread has no more fences.
+        if found.is_none() {
+            break;
+        }
+        fences.push(known);
+    }
+
     let last = fences
         .iter()
-        .filter(is_before)
+        .filter(|fence| fence.of(thread) <= epoch)
         .max_by_key(|fence| fence.of(thread));
-    let oldest = || fences.iter().min_by_key(|fence| fence.of(thread));
-    if let Some(fence) = last.or_else(|| oldest().filter(|_| fences.len() == FENCES as usize)) {
+    // With fewer fences than keys none was forgotten.
+    let are_some_forgotten = fences.len() == FENCES as usize;
+    let fence = match last {
+        None if are_some_forgotten => fences.iter().min_by_key(|fence| fence.of(thread)),
+        last => last,
+    };
+    if let Some(fence) = fence {
         clock.join(fence);
     }
 }

@@ -32,14 +32,15 @@ impl StaticVariable {
         if dimensions.len() < 2 || !is_of_elements || !offset.is_multiple_of(nbytes.into()) {
             return element(&self.name, offset, nbytes);
         }
+
+        // The last index changes from one element to the next.
         let mut rest = offset / u64::from(nbytes);
-        let mut indices = Vec::new();
+        let mut indices = String::new();
         for dimension in dimensions.iter().rev() {
-            indices.push(format!("[{}]", rest % dimension));
+            indices.insert_str(0, &format!("[{}]", rest % dimension));
             rest /= dimension;
         }
-        indices.push(self.name.clone());
-        indices.into_iter().rev().collect()
+        format!("{}{indices}", self.name)
     }
 }
 
@@ -65,6 +66,8 @@ struct OfProgram {
 /// is that before relocation.
 pub fn find(module: &str, address: u64) -> Option<StaticVariable> {
     static PROGRAM: Mutex<Option<OfProgram>> = Mutex::new(None);
+
+    // Read at the first race: the debug information of a program may be large.
     let mut program = PROGRAM.lock().ok()?;
     if program.is_none() {
         *program = Some(OfProgram {
@@ -76,6 +79,7 @@ pub fn find(module: &str, address: u64) -> Option<StaticVariable> {
         variables,
         declared,
     } = program.as_ref()?;
+
     let found = variables.holding(address, 1)?;
     Some(StaticVariable {
         name: names::in_source(found.name),

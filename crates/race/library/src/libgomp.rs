@@ -9,7 +9,7 @@ mod tasks;
 
 use crate::next::{Next, around_next, next_once};
 use crate::synchronization::{Tag, acquire, release, with};
-use crate::teams::{self, TEAM, begin_barrier, end_barrier, of_team, own, part};
+use crate::teams::{self, TEAM, TeamMember, begin_barrier, end_barrier, of_team, own, part};
 use core::ffi::{c_int, c_void};
 use rushmem_race::process::{ProcessDetector, active};
 use std::sync::OnceLock;
@@ -32,7 +32,8 @@ extern "C" fn in_team(forked: *mut c_void) {
     let Forked {
         region, data, team, ..
     } = unsafe { forked.cast::<Forked>().read() };
-    let outer = TEAM.replace((team, 0));
+
+    let outer = TEAM.replace(TeamMember::of(team));
     acquire(of_team(Tag::TeamFork, team));
     region(data);
     with(ProcessDetector::end_sections);
@@ -94,6 +95,7 @@ fn fork(
     if active().is_none() {
         return run(region as usize, data.expose_provenance());
     }
+
     let team = teams::fork();
     let mut forked = Forked {
         reductions,
@@ -188,13 +190,13 @@ fn end_ordered(_: usize, next: impl FnOnce() -> usize) -> usize {
 
 /// Waits for an iteration of nested loops. Only its number in the outermost loop, `first`, is used.
 fn wait_for_iteration(first: usize, next: impl FnOnce() -> usize) -> usize {
-    take_lock(part(Tag::Iterations, TEAM.get().0, first), next)
+    take_lock(part(Tag::Iterations, TEAM.get().team, first), next)
 }
 
 fn post_iteration(numbers: usize, next: impl FnOnce() -> usize) -> usize {
     // SAFETY: the program passes an array of the iteration's numbers, one for each loop.
     let first = unsafe { std::ptr::with_exposed_provenance::<usize>(numbers).read() };
-    release_lock(part(Tag::Iterations, TEAM.get().0, first), next)
+    release_lock(part(Tag::Iterations, TEAM.get().team, first), next)
 }
 
 /// Acquires the data that `next` returns, which another thread of the team has provided. They are

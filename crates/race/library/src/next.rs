@@ -22,8 +22,8 @@ pub unsafe fn next<F: Copy>(name: &CStr) -> F {
     unsafe { std::mem::transmute_copy(&found) }
 }
 
-/// Works as [`next`], but looks the function up only if `found` does not have it yet. `name` ends
-/// with a null byte.
+/// Returns the function that `found` has or, the first time, the one with this name that follows.
+/// `name` ends with a null byte.
 ///
 /// # Safety
 /// As [`next`].

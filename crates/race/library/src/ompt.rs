@@ -5,7 +5,9 @@
 
 use crate::next::{around_next, next_once};
 use crate::synchronization::{Tag, acquire, object, release, with};
-use crate::teams::{self, Dependence, TEAM, begin_barrier, end_barrier, of_team, own, part};
+use crate::teams::{
+    self, Dependence, TEAM, TeamMember, begin_barrier, end_barrier, of_team, own, part,
+};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;
 use rushmem_race::process::active;
@@ -70,6 +72,7 @@ extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
     let Some(set) = (unsafe { look_up(name.as_ptr()) }) else {
         return 0;
     };
+
     let callbacks: [(c_int, Callback); 9] = [
         (PARALLEL_BEGIN, parallel_begin as Callback),
         (PARALLEL_END, parallel_end as Callback),
@@ -81,10 +84,12 @@ extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
         (SYNC_REGION, sync_region as Callback),
         (MUTEX_ACQUIRED, mutex_acquired as Callback),
     ];
+
     for (event, callback) in callbacks {
         // SAFETY: the callback has the type of the event.
         unsafe { set(event, callback) };
     }
+
     1
 }
 
@@ -124,7 +129,7 @@ thread_local! {
     /// The last undeferred task that the calling thread created: the thread waits for its end.
     static UNDEFERRED: Cell<usize> = const { Cell::new(0) };
     /// The values that `TEAM` had in the teams around the current one, the outermost first.
-    static TEAMS: RefCell<Vec<(usize, usize)>> = RefCell::default();
+    static TEAMS: RefCell<Vec<TeamMember>> = RefCell::default();
     /// The explicit tasks that the calling thread has begun and not completed, the outermost first.
     static TASKS: RefCell<Vec<Suspended>> = RefCell::default();
 }
@@ -147,13 +152,15 @@ extern "C" fn implicit_task(
     if flags & INITIAL_TASK != 0 {
         return;
     }
-    TEAMS.with_borrow_mut(|teams| match endpoint {
-        BEGIN => {
+
+    TEAMS.with_borrow_mut(|outer| {
+        if endpoint == BEGIN {
             let team = get(team);
-            teams.push(TEAM.replace((team, 0)));
+            outer.push(TEAM.replace(TeamMember::of(team)));
             acquire(of_team(Tag::TeamFork, team));
+        } else {
+            TEAM.set(outer.pop().unwrap_or(TeamMember::NONE));
         }
-        _ => TEAM.set(teams.pop().unwrap_or((0, 0))),
     });
 }
 
@@ -183,13 +190,15 @@ extern "C" fn task_create(
     _: *const c_void,
 ) {
     static MADE: AtomicUsize = AtomicUsize::new(1);
-    if flags & EXPLICIT_TASK != 0 {
-        let number = MADE.fetch_add(1, Relaxed);
-        set(task, number);
-        release(object(Tag::TaskStart, number));
-        if flags & UNDEFERRED_TASK != 0 {
-            UNDEFERRED.set(number);
-        }
+    if flags & EXPLICIT_TASK == 0 {
+        return;
+    }
+
+    let number = MADE.fetch_add(1, Relaxed);
+    set(task, number);
+    release(object(Tag::TaskStart, number));
+    if flags & UNDEFERRED_TASK != 0 {
+        UNDEFERRED.set(number);
     }
 }
 
@@ -198,6 +207,19 @@ extern "C" fn task_create(
 struct OmptDependence {
     variable: u64,
     kind: c_int,
+}
+
+impl OmptDependence {
+    fn of_task(&self) -> Dependence {
+        Dependence {
+            addr: self.variable as usize,
+            tag: match self.kind {
+                IN => Tag::In,
+                INOUTSET => Tag::Set,
+                _ => Tag::Out,
+            },
+        }
+    }
 }
 
 /// The dependences of tasks that are not complete, by the number of the task.
@@ -214,59 +236,55 @@ extern "C" fn dependences(task: Data, first: *const OmptDependence, n: c_int) {
     }
     // SAFETY: libomp passes an array of `n` entries that is valid during the call.
     let all = unsafe { std::slice::from_raw_parts(first, n as usize) };
-    let iteration = part(Tag::Iterations, TEAM.get().0, all[0].variable as usize);
+
+    // Of an iteration of nested loops, only the number in the outermost one is used.
+    let iteration = part(Tag::Iterations, TEAM.get().team, all[0].variable as usize);
     match all[0].kind {
         SOURCE => release(iteration),
         SINK => acquire(iteration),
-        _ => {
-            let tag = |kind| match kind {
-                IN => Tag::In,
-                INOUTSET => Tag::Set,
-                _ => Tag::Out,
-            };
-            let dependence = |depend: &OmptDependence| Dependence {
-                addr: depend.variable as usize,
-                tag: tag(depend.kind),
-            };
+        _ => depends(|depends| {
             // If the task has dependences already, these are of a later wait of the task.
-            depends(|depends| {
-                depends
-                    .entry(get(task))
-                    .or_insert_with(|| all.iter().map(dependence).collect());
-            });
-        }
+            depends
+                .entry(get(task))
+                .or_insert_with(|| all.iter().map(OmptDependence::of_task).collect());
+        }),
     }
 }
 
 extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
     let Some(process) = active() else { return };
-    let (prior, next) = (get(prior), get(next));
+    let prior = get(prior);
+    let next = get(next);
     TASKS.with_borrow_mut(|tasks| {
-        if status == TASK_COMPLETE && tasks.last().is_some_and(|last| last.task == prior) {
-            let done = depends(|depends| depends.remove(&prior)).unwrap_or_default();
-            done.into_iter().for_each(Dependence::end);
-            let (outer, is_undeferred) = tasks
-                .pop()
-                .map_or((None, false), |last| (last.outer, last.is_undeferred));
+        if status == TASK_COMPLETE
+            && let Some(done) = tasks.pop_if(|last| last.task == prior)
+        {
+            for dependence in depends(|depends| depends.remove(&prior)).unwrap_or_default() {
+                dependence.end();
+            }
+
             let end = object(Tag::TaskEnd, prior);
-            if is_undeferred {
+            if done.is_undeferred {
                 process.release_object(end);
             }
-            process.leave_task(outer, own(Tag::Tasks));
-            if is_undeferred {
+            process.leave_task(done.outer, own(Tag::Tasks));
+            // The thread that has created the task is the one that has run it.
+            if done.is_undeferred {
                 process.acquire_last(end);
             }
         }
+
+        // A task that is in the list continues after others that it has waited for.
         if next != 0 && tasks.iter().all(|task| task.task != next) {
-            let is_undeferred = UNDEFERRED.get() == next;
             let outer = process.enter_task(object(Tag::TaskStart, next));
             tasks.push(Suspended {
                 task: next,
-                is_undeferred,
+                is_undeferred: UNDEFERRED.get() == next,
                 outer,
             });
-            let begun = depends(|depends| depends.get(&next).cloned()).unwrap_or_default();
-            begun.into_iter().for_each(Dependence::begin);
+            for dependence in depends(|depends| depends.get(&next).cloned()).unwrap_or_default() {
+                dependence.begin();
+            }
         }
     });
 }

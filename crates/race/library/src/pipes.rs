@@ -66,6 +66,7 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
     if fd <= libc::STDERR_FILENO || active().is_none() || known::is_recording() {
         return None;
     }
+
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: writes the status to the variable above, if it returns 0.
     if unsafe { libc::fstat(fd, status.as_mut_ptr()) } != 0 {
@@ -73,6 +74,7 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
     }
     // SAFETY: the call above has returned 0, so it has written the status.
     let status = unsafe { status.assume_init() };
+
     let object = match status.st_mode & libc::S_IFMT {
         libc::S_IFIFO => object(Tag::Pipe, status.st_ino as usize),
         libc::S_IFSOCK => object(Tag::Socket, 0),
@@ -80,7 +82,11 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
         0 if is_eventfd(fd) => object(Tag::Pipe, status.st_ino as usize),
         _ => return None,
     };
-    is_of_program(place).then_some(object)
+    // Asked last: to find the file of the caller takes a lock of the loader.
+    if !is_of_program(place) {
+        return None;
+    }
+    Some(object)
 }
 
 /// Returns true if a file without a type is an eventfd. No thread writes the others, such as a
@@ -89,6 +95,7 @@ fn is_eventfd(fd: c_int) -> bool {
     let mut link = [0; 32];
     let is_written = write!(&mut link[..], "/proc/self/fd/{fd}\0");
     is_written.expect("a number has 10 digits");
+
     let mut target = [0; 32];
     // SAFETY: a path that ends with a null byte, and a buffer with its length.
     let nbytes = unsafe {
@@ -98,6 +105,7 @@ fn is_eventfd(fd: c_int) -> bool {
             target.len(),
         )
     };
+
     usize::try_from(nbytes).map_or(true, |n| &target[..n] == b"anon_inode:[eventfd]")
 }
 
@@ -112,6 +120,7 @@ fn is_of_program(place: usize) -> bool {
     let file = unsafe { found.assume_init() }.dli_fname;
     // SAFETY: the loader's string for the path of a loaded file, which ends with a null byte.
     let path = unsafe { CStr::from_ptr(file) }.to_bytes();
+
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     !["librushmem", "libuc", "libfabric"]
         .iter()

@@ -52,12 +52,14 @@ extern "C" fn attach(opening: &DetectorOpening, pid: u32, fd: c_int) -> c_int {
         Ok(words) => words,
         Err(error) => return error.raw_os_error(),
     };
+
     let n = opening.n_pes as usize;
     // SAFETY: by the contract of `DetectorOpening`, this is an array of an address for each PE.
     let heaps = unsafe { std::slice::from_raw_parts(opening.heaps, n) };
     // SAFETY: as for the heaps.
     let statics = unsafe { std::slice::from_raw_parts(opening.statics, n) };
     ProcessDetector::start(SharedAreas::new(words, segments), opening, heaps, statics);
+
     watch_exit();
     // SAFETY: the function exists until the process ends, since the library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(process::end_in_child)) };

@@ -135,6 +135,8 @@ fn take_for_writing(lock: usize, next: impl FnOnce() -> usize) -> usize {
     let result = take_lock(lock, next);
     if result as c_int == 0 {
         acquire(readers_of(lock));
+        // A thread that ends may have dropped the list already. Its locks then count as the writer's
+        // when they are released.
         let _ = HELD_FOR_WRITING.try_with(|held| held.borrow_mut().push(lock));
     }
     result
@@ -192,18 +194,20 @@ extern "C" fn retake_mutex(mutex: usize) {
 /// also if the thread is canceled.
 fn wait_for_condition(mutex: usize, next: impl FnOnce() -> usize) -> usize {
     release(mutex);
+
     let mut handler = MaybeUninit::uninit();
     // SAFETY: the variable is not moved until the handler is removed below; a cancellation runs it
     // while this frame exists.
     unsafe { _pthread_cleanup_push(handler.as_mut_ptr(), retake_mutex, mutex) };
+
     let result = next();
     // SAFETY: removes the handler that was pushed last on this thread, and runs it.
     unsafe { _pthread_cleanup_pop(handler.as_mut_ptr(), 1) };
     result
 }
 
-/// Works as [`wait_for_condition`] with a lock of C++ (`std::unique_lock`), whose first member
-/// points to the mutex.
+/// Waits for a condition with a lock of C++ (`std::unique_lock`), whose first member points to the
+/// mutex.
 fn wait_for_condition_in_cxx(lock: usize, next: impl FnOnce() -> usize) -> usize {
     // SAFETY: the caller passes a `std::unique_lock`, whose first member is a pointer.
     let mutex = unsafe { std::ptr::with_exposed_provenance::<usize>(lock).read() };
@@ -235,9 +239,12 @@ fn once(
     // SAFETY: the two functions that are named below have this type; the result of `call_once` is
     // not used.
     let next = *next_once.get_or_init(|| unsafe { next(name) });
+
     ONCE.set(Some((flag.addr(), f)));
+
     // SAFETY: the flag is the caller's; the call runs `initialize` on this thread, or not at all.
     let result = unsafe { next(flag, initialize) };
+
     acquire(flag.addr());
     result
 }

@@ -7,13 +7,32 @@ use rushmem_race::process::ProcessDetector;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-thread_local! {
-    /// The number of the calling thread's team, and the number of barriers that the thread has
-    /// passed in it.
-    pub static TEAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+/// A thread in a team.
+#[derive(Clone, Copy, Debug)]
+pub struct TeamMember {
+    /// The number of the team; 0 outside of all teams.
+    pub team: usize,
+    /// The number of barriers that the thread has passed in it.
+    pub barriers: usize,
 }
 
-/// The number of objects of one tag that a team has.
+impl TeamMember {
+    /// A thread that is in no team.
+    pub const NONE: TeamMember = TeamMember::of(0);
+
+    /// Returns a thread that has just begun in a team.
+    pub const fn of(team: usize) -> TeamMember {
+        TeamMember { team, barriers: 0 }
+    }
+}
+
+thread_local! {
+    /// The team of the calling thread.
+    pub static TEAM: Cell<TeamMember> = const { Cell::new(TeamMember::NONE) };
+}
+
+/// The number of objects of one tag that a team has. Successive barriers have different ones: a
+/// thread may enter the next barrier before another thread has left the last one.
 const PARTS: usize = 4;
 
 /// Returns object `number` modulo [`PARTS`] of the objects of a team with this tag.
@@ -26,9 +45,9 @@ pub fn of_team(tag: Tag, team: usize) -> usize {
     part(tag, team, 0)
 }
 
-/// Works as [`of_team`] for the calling thread's team.
+/// Returns the object with this tag of the calling thread's team.
 pub fn own(tag: Tag) -> usize {
-    of_team(tag, TEAM.get().0)
+    of_team(tag, TEAM.get().team)
 }
 
 /// Returns a number for a new team, which the calling thread starts. From now on the program counts
@@ -44,17 +63,20 @@ pub fn fork() -> usize {
 /// Begins a barrier, which ends the current section of the thread. Accesses of all threads and
 /// tasks of the team before the barrier are ordered before accesses after it.
 pub fn begin_barrier() {
-    let (team, passed) = TEAM.get();
+    let TeamMember { team, barriers } = TEAM.get();
     with(ProcessDetector::end_sections);
-    release(part(Tag::Barrier, team, passed));
+    release(part(Tag::Barrier, team, barriers));
 }
 
 /// Ends the barrier.
 pub fn end_barrier() {
-    let (team, passed) = TEAM.get();
-    acquire(part(Tag::Barrier, team, passed));
+    let TeamMember { team, barriers } = TEAM.get();
+    acquire(part(Tag::Barrier, team, barriers));
     acquire(of_team(Tag::Tasks, team));
-    TEAM.set((team, passed + 1));
+    TEAM.set(TeamMember {
+        team,
+        barriers: barriers + 1,
+    });
 }
 
 /// Ends the team: accesses of all its threads and tasks are ordered before what the calling thread
@@ -86,10 +108,12 @@ impl Dependence {
     /// Orders the calling thread after the ended tasks on which a task with this dependence
     /// depends: when such a task begins, or when a wait with this dependence ends.
     pub fn begin(self) {
-        let others = [Tag::In, Tag::Out, Tag::Set]
-            .into_iter()
-            .filter(|tag| *tag != self.tag || self.tag == Tag::Out);
-        others.for_each(|tag| acquire(object(tag, self.addr)));
+        for tag in [Tag::In, Tag::Out, Tag::Set] {
+            // Tasks with `in` do not depend on each other, nor do those with `inoutset`.
+            if tag != self.tag || self.tag == Tag::Out {
+                acquire(object(tag, self.addr));
+            }
+        }
     }
 
     /// Orders the calling thread, whose task has this dependence and ends, before the tasks that

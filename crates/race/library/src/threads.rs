@@ -50,13 +50,15 @@ impl Drop for ThreadEnd {
 /// Returns the stack of a thread; no bytes if it cannot be found.
 fn stack_of(thread: libc::pthread_t) -> Range<usize> {
     let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
-    let (mut start, mut nbytes) = (null_mut(), 0);
     let own = attributes.as_mut_ptr();
     // SAFETY: the thread is the calling one, so it exists; the call writes the attributes to the
     // variable above.
     if unsafe { libc::pthread_getattr_np(thread, own) } != 0 {
         return 0..0;
     }
+
+    let mut start = null_mut();
+    let mut nbytes = 0;
     // SAFETY: the attributes were initialized above; the call writes to two variables.
     unsafe { libc::pthread_attr_getstack(own, &raw mut start, &raw mut nbytes) };
     // SAFETY: the same attributes, which are not used any more.
@@ -71,10 +73,12 @@ extern "C" fn run<R>(start: *mut c_void) -> R {
         argument,
         number,
     } = *unsafe { Box::from_raw(start.cast::<ThreadStart<R>>()) };
+
     // Thread-local variables are dropped in the reverse order of their first use. The drop of `END`
     // uses `THREAD`, and must follow the destructors of the program's variables.
     THREAD.with(|_| ());
     END.with(|_| ());
+
     with(|process| process.begin_thread(object(Tag::ThreadStart, number)));
     start(argument)
 }
@@ -90,14 +94,17 @@ fn create<R>(
     if sites::is_called_by_library() {
         return next(start, argument);
     }
+
     private::mark_multithreaded();
     let number = THREADS.fetch_add(1, Relaxed);
     release(object(Tag::ThreadStart, number));
+
     let start = Box::into_raw(Box::new(ThreadStart {
         start,
         argument,
         number,
     }));
+
     let status = next(run, start.cast());
     if status != 0 {
         // SAFETY: made above; no thread was created that could take it.

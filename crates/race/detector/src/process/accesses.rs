@@ -51,13 +51,16 @@ fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
     if active().is_none() {
         return;
     }
+
     known::count_first();
+
     let own = find(addr);
     match own.map_or(Marked::No, |found| mark(found, N, kind, pc)) {
         Marked::Yes => {}
         Marked::AfterBegin if begin(addr) => return access_unknown::<N, WRITES>(addr, pc),
         _ => access_unmarked(addr, N, kind, pc),
     }
+
     // An access to another PE's memory is recorded each time, since that PE may have replaced the
     // last record of it.
     if own.is_some() || !may_be_symmetric(addr) {
@@ -77,8 +80,10 @@ fn mark(
     let Some(recording) = known::recording(pc).filter(known::Recording::is_first) else {
         return Marked::No;
     };
+
     let mask = ((1u64 << nbytes) - 1) << (offset % 8);
     let second = u64::from(recording.site) << 32 | nbytes as u64;
+
     match shadow.mark(offset, recording.stamp(), mask, kind, second) {
         Marked::AfterBegin if shadow.page(offset / PAGE).skip_epoch(recording.stamp()) => {
             Marked::No
@@ -124,13 +129,16 @@ fn begin(addr: usize) -> bool {
         offset: place.offset - place.offset % PAGE,
         ..place
     };
+
     let begun = process.with_accessing(|thread| {
-        if thread.pages.0 != thread.epoch() {
-            thread.pages.0 = thread.epoch();
-            thread.pages.1.clear();
+        let epoch = thread.epoch();
+        if thread.marked.epoch != epoch {
+            thread.marked.epoch = epoch;
+            thread.marked.pages.clear();
         }
+        // A page that must be checked has bits of this epoch, and is in the list.
         if !process.areas.page(place).must_be_checked(thread.stamp()) {
-            thread.pages.1.push(place);
+            thread.marked.pages.push(place);
         }
         process.begin_page(place, thread);
     });
@@ -154,6 +162,7 @@ fn try_record(
     let Some(recording) = known::recording(pc) else {
         return false;
     };
+
     let mask = ((1u64 << nbytes) - 1) << (at % 8);
     let first = recording.stamp() | mask << 8 | u64::from(kind.0);
     let second = u64::from(recording.site) << 32 | nbytes as u64;
@@ -174,13 +183,13 @@ fn access_own(
     process.with_accessing(|thread| {
         let site = sites::of_address(&process.areas, pc);
         let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
+
+        // The next accesses to these bytes then need no clock.
         for other in page.actors(at) {
             known::add_done(other, thread.clock.of(other));
         }
-        let view = View {
-            clock: &thread.clock,
-            fenced: &[],
-        };
+
+        let view = View::of(&thread.clock);
         if let Some(old) = page.record_access(at, at + nbytes, record, view)
             && let AccessedMemory::Symmetric(place) = process.find(addr)
         {
@@ -194,7 +203,8 @@ fn access_own(
 #[cold]
 #[inline(never)]
 fn access_other(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
-    if let Some(process) = active().filter(|_| nbytes > 0) {
+    let Some(process) = active() else { return };
+    if nbytes > 0 {
         process.access_other(addr, nbytes, kind, pc);
     }
 }
@@ -207,16 +217,14 @@ impl ProcessDetector {
         {
             return;
         }
+
         let kind = self.kind_for(memory, kind);
         let record = |thread: &mut Thread| {
             let site = sites::of_address(&self.areas, pc);
             let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
-            let view = View {
-                clock: &thread.clock,
-                fenced: &[],
-            };
-            self.record_access(memory, nbytes, record, view);
+            self.record_access(memory, nbytes, record, View::of(&thread.clock));
         };
+
         let may_be_flag = kind.is_to_peer() && kind.writes() && matches!(nbytes, 4 | 8);
         if may_be_flag {
             // A wait that sees this store is ordered after the accesses before it, but not after

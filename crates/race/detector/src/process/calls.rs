@@ -5,12 +5,33 @@ use super::{AccessSite, AccessedMemory, ProcessDetector, locked};
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole, ContextFlights, Thread};
 use crate::areas::{ShadowPlace, by_page};
+use crate::clock::{Actor, Epoch};
 use crate::shadow::{PAGE, View};
 use crate::{collectives, sites, sync_words};
 use rushmem_race_interface::{
     AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, FollowedMembers, Order, WordKind,
 };
 use std::sync::atomic::Ordering::Relaxed;
+
+/// A call that a thread issues on a context.
+struct IssuedCall<'a> {
+    access: &'a CheckedAccess,
+    /// The number of the site of the call.
+    site: u32,
+    context: &'a mut ContextFlights,
+    thread: &'a mut Thread,
+}
+
+impl IssuedCall<'_> {
+    /// Returns an access of this kind that the call makes to all of its bytes.
+    fn of_kind(&self, kind: ShadowKind) -> AccessSite {
+        AccessSite {
+            kind,
+            site: self.site,
+            nbytes: self.access.remote.total(),
+        }
+    }
+}
 
 impl ProcessDetector {
     /// Records an access by the library when its call begins. Accesses to locks are not checked.
@@ -25,127 +46,162 @@ impl ProcessDetector {
             let context = contexts
                 .entry(access.ctx)
                 .or_insert_with(|| ContextFlights::new(access.ctx));
-            let nbytes = access.remote.total();
-            let site_of = |kind| AccessSite { kind, site, nbytes };
-            let is_put = matches!(
-                access.operation,
-                AccessOperation::Put | AccessOperation::PutNbi
-            );
-            let words = || {
-                let addrs =
-                    (0..access.remote.n).map(|i| access.remote.addr + i * access.remote.stride);
-                let places = addrs.filter_map(|addr| self.place_on(addr, access.pe));
-                // One key is enough for an atomic operation: a thread that reads the word acquires
-                // the key of its first bytes.
-                let nbytes = if is_put { access.remote.nbytes } else { 1 };
-                places.flat_map(move |place| sync_words::of_bytes(place, nbytes))
+            let call = IssuedCall {
+                access,
+                site,
+                context,
+                thread,
             };
-            let own = thread.epoch();
             match access.operation {
                 AccessOperation::Put | AccessOperation::PutNbi | AccessOperation::Update => {
-                    let CheckedAccess { pe, signal, .. } = *access;
-                    let Some(flight) = context.puts(&self.areas, self.me, pe, signal) else {
-                        return;
-                    };
-                    let (actor, epoch) = (flight.actor, flight.issue());
-                    let fenced = context.fenced(pe, &thread.clock);
-                    let view = View {
-                        clock: &thread.clock,
-                        fenced: &fenced,
-                    };
-                    let kind = match access.operation {
-                        AccessOperation::Update => atomic(access, nbytes),
-                        _ => ShadowKind::WRITE,
-                    };
-                    self.record_blocks(
-                        access.remote,
-                        Some(pe),
-                        site_of(kind).record(actor, epoch),
-                        view,
-                    );
-                    let reads = match access.operation {
-                        AccessOperation::PutNbi => site_of(ShadowKind::READ).record(actor, epoch),
-                        _ => site_of(ShadowKind::READ).record(thread.actor, own),
-                    };
-                    self.record_blocks(access.local, None, reads, view);
-                    let mut released = view.released();
-                    if signal != 0 {
-                        let kind = ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true);
-                        let record = AccessSite {
-                            kind,
-                            site,
-                            nbytes: 8,
-                        }
-                        .record(actor, epoch);
-                        self.record_blocks(ByteBlocks::one(signal, 8), Some(pe), record, view);
-                        released.raise(actor, epoch);
-                        let word = self.place_on(signal, pe).map(sync_words::of_word);
-                        self.release(thread, word, &released);
-                    } else if nbytes <= 8 {
-                        self.release(thread, words(), &released);
-                    }
+                    self.begin_put(call);
                 }
-                AccessOperation::Get | AccessOperation::GetNbi => {
-                    let (actor, epoch) = match access.operation {
-                        AccessOperation::Get => (thread.actor, own),
-                        _ => match context.gets(&self.areas, self.me, access.pe) {
-                            Some(flight) => (flight.actor, flight.issue()),
-                            None => return,
-                        },
-                    };
-                    let view = View {
-                        clock: &thread.clock,
-                        fenced: &[],
-                    };
-                    let reads = site_of(ShadowKind::READ).record(actor, epoch);
-                    self.record_blocks(access.remote, Some(access.pe), reads, view);
-                    let writes = site_of(ShadowKind::WRITE).record(actor, epoch);
-                    self.record_blocks(access.local, None, writes, view);
-                }
-                AccessOperation::Fetch => {
-                    let fenced = context.fenced(access.pe, &thread.clock);
-                    let view = View {
-                        clock: &thread.clock,
-                        fenced: &fenced,
-                    };
-                    let record = site_of(atomic(access, nbytes)).record(thread.actor, own);
-                    self.record_blocks(access.remote, Some(access.pe), record, view);
-                    if !access.reads_only {
-                        self.release(thread, words(), &view.released());
-                    }
-                }
-                AccessOperation::FetchNbi => {
-                    // The operation is an actor that a fence orders, the store of the fetched value
-                    // another one that only a quiet completes.
-                    let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
-                        return;
-                    };
-                    let writes = site_of(ShadowKind::WRITE).record(flight.actor, flight.issue());
-                    let view = View {
-                        clock: &thread.clock,
-                        fenced: &[],
-                    };
-                    self.record_blocks(access.local, None, writes, view);
-                    let flight = context.puts(&self.areas, self.me, access.pe, 0);
-                    let Some(flight) = flight else { return };
-                    let record =
-                        site_of(atomic(access, nbytes)).record(flight.actor, flight.issue());
-                    let fenced = context.fenced(access.pe, &thread.clock);
-                    let view = View {
-                        clock: &thread.clock,
-                        fenced: &fenced,
-                    };
-                    self.record_blocks(access.remote, Some(access.pe), record, view);
-                    if !access.reads_only {
-                        self.release(thread, words(), &view.released());
-                    }
-                    let word = self
-                        .place_on(access.remote.addr, access.pe)
-                        .map(sync_words::of_word);
-                    context.fetched.extend(word.map(|word| (access.pe, word)));
-                }
+                AccessOperation::Get | AccessOperation::GetNbi => self.begin_get(call),
+                AccessOperation::Fetch => self.begin_fetch(call),
+                AccessOperation::FetchNbi => self.begin_fetch_nbi(call),
             }
         });
+    }
+
+    /// Begins a put, or an atomic operation without a result.
+    fn begin_put(&self, call: IssuedCall<'_>) {
+        let access = call.access;
+        let pe = access.pe;
+        let Some(flight) = call.context.puts(&self.areas, self.me, pe, access.signal) else {
+            return;
+        };
+        let actor = flight.actor;
+        let epoch = flight.issue();
+        let fenced = call.context.fenced(pe, &call.thread.clock);
+        let view = View {
+            clock: &call.thread.clock,
+            fenced: &fenced,
+        };
+
+        let kind = match access.operation {
+            AccessOperation::Update => atomic(access),
+            _ => ShadowKind::WRITE,
+        };
+        let writes = call.of_kind(kind).record(actor, epoch);
+        self.record_blocks(access.remote, Some(pe), writes, view);
+
+        // The source of a blocking put may be used again when the call returns.
+        let reads = call.of_kind(ShadowKind::READ);
+        let reads = match access.operation {
+            AccessOperation::PutNbi => reads.record(actor, epoch),
+            _ => reads.record(call.thread.actor, call.thread.epoch()),
+        };
+        self.record_blocks(access.local, None, reads, view);
+
+        let mut released = view.released();
+        if access.signal != 0 {
+            let sets = AccessSite {
+                kind: ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true),
+                site: call.site,
+                nbytes: 8,
+            };
+            let word = ByteBlocks::one(access.signal, 8);
+            self.record_blocks(word, Some(pe), sets.record(actor, epoch), view);
+
+            // Who sees the signal sees the data of this put.
+            released.raise(actor, epoch);
+            let word = self.place_on(access.signal, pe).map(sync_words::of_word);
+            self.release(call.thread, word, &released);
+        } else if access.remote.total() <= 8 {
+            // It may be a flag for which the target waits.
+            self.release(call.thread, self.remote_words(access), &released);
+        }
+    }
+
+    fn begin_get(&self, call: IssuedCall<'_>) {
+        let access = call.access;
+        let (actor, epoch) = match access.operation {
+            AccessOperation::Get => (call.thread.actor, call.thread.epoch()),
+            _ => match call.context.gets(&self.areas, self.me, access.pe) {
+                Some(flight) => (flight.actor, flight.issue()),
+                None => return,
+            },
+        };
+
+        let view = View::of(&call.thread.clock);
+        let reads = call.of_kind(ShadowKind::READ).record(actor, epoch);
+        self.record_blocks(access.remote, Some(access.pe), reads, view);
+        let writes = call.of_kind(ShadowKind::WRITE).record(actor, epoch);
+        self.record_blocks(access.local, None, writes, view);
+    }
+
+    /// Begins an atomic operation with a result, which `end` completes.
+    fn begin_fetch(&self, call: IssuedCall<'_>) {
+        let actor = call.thread.actor;
+        let epoch = call.thread.epoch();
+        self.begin_fetch_as(call, actor, epoch);
+    }
+
+    /// Begins an atomic operation whose result is stored later. The operation is an actor that a
+    /// fence orders, the store of the fetched value another one that only a quiet completes.
+    fn begin_fetch_nbi(&self, call: IssuedCall<'_>) {
+        let access = call.access;
+        let Some(store) = call.context.gets(&self.areas, self.me, access.pe) else {
+            return;
+        };
+        let actor = store.actor;
+        let epoch = store.issue();
+        let writes = call.of_kind(ShadowKind::WRITE).record(actor, epoch);
+        self.record_blocks(access.local, None, writes, View::of(&call.thread.clock));
+
+        let Some(flight) = call.context.puts(&self.areas, self.me, access.pe, 0) else {
+            return;
+        };
+        let actor = flight.actor;
+        let epoch = flight.issue();
+        let context = self.begin_fetch_as(call, actor, epoch);
+
+        // The quiet that completes the store acquires the word.
+        if let Some(place) = self.place_on(access.remote.addr, access.pe) {
+            let word = sync_words::of_word(place);
+            context.fetched.insert((access.pe, word));
+        }
+    }
+
+    /// Records the atomic operation of a fetch as one of this actor. Returns the context of the
+    /// call.
+    fn begin_fetch_as<'a>(
+        &self,
+        call: IssuedCall<'a>,
+        actor: Actor,
+        epoch: Epoch,
+    ) -> &'a mut ContextFlights {
+        let access = call.access;
+        let fenced = call.context.fenced(access.pe, &call.thread.clock);
+        let view = View {
+            clock: &call.thread.clock,
+            fenced: &fenced,
+        };
+        let record = call.of_kind(atomic(access)).record(actor, epoch);
+        self.record_blocks(access.remote, Some(access.pe), record, view);
+
+        if !access.reads_only {
+            let released = view.released();
+            self.release(call.thread, self.remote_words(access), &released);
+        }
+        call.context
+    }
+
+    /// Returns the keys of the words that an operation changes.
+    fn remote_words(&self, access: &CheckedAccess) -> impl Iterator<Item = sync_words::Key> {
+        let ByteBlocks {
+            addr, stride, n, ..
+        } = access.remote;
+        let nbytes = match access.operation {
+            AccessOperation::Put | AccessOperation::PutNbi => access.remote.nbytes,
+            // One key is enough for an atomic operation: a thread that reads the word acquires the
+            // key of its first bytes.
+            _ => 1,
+        };
+        let pe = access.pe;
+        (0..n)
+            .filter_map(move |i| self.place_on(addr + i * stride, pe))
+            .flat_map(move |place| sync_words::of_bytes(place, nbytes))
     }
 
     /// Records the end of a blocking fetch; does nothing for other accesses. The thread acquires
@@ -160,12 +216,13 @@ impl ProcessDetector {
             // Operations that a fence has ordered before this one are complete, since its result
             // has arrived.
             let contexts = locked(&self.contexts);
-            let context = contexts.get(&access.ctx);
-            let fenced = context.map(|context| context.fenced(access.pe, &thread.clock));
-            for (actor, epoch) in fenced.into_iter().flatten() {
-                thread.clock.raise(actor, epoch);
+            if let Some(context) = contexts.get(&access.ctx) {
+                for (actor, epoch) in context.fenced(access.pe, &thread.clock) {
+                    thread.clock.raise(actor, epoch);
+                }
             }
             drop(contexts);
+
             if let Some(place) = self.place_on(access.remote.addr, access.pe) {
                 let word = sync_words::of_word(place);
                 sync_words::acquire(&self.areas, word, &mut thread.clock);
@@ -187,18 +244,18 @@ impl ProcessDetector {
             let is_seen = old.kind.is_atomic() && old.kind.writes() && old.mask == mask;
             let info = ActorInfo::find(&self.areas, old.actor);
             let is_own = info.pe == self.me && matches!(info.role, ActorRole::InFlight(_));
-            Some(match is_seen && is_own {
-                true => {
-                    let flight = (old.actor, old.epoch);
-                    let of = |context: &ContextFlights| context.fenced_in(flight, thread.actor);
-                    let epoch = contexts.values().find_map(of).unwrap_or(thread.epoch());
-                    ShadowRecord {
-                        actor: thread.actor,
-                        epoch,
-                        ..old
-                    }
-                }
-                false => old,
+            if !is_seen || !is_own {
+                return Some(old);
+            }
+
+            let flight = (old.actor, old.epoch);
+            let fenced_in = contexts
+                .values()
+                .find_map(|context| context.fenced_in(flight, thread.actor));
+            Some(ShadowRecord {
+                actor: thread.actor,
+                epoch: fenced_in.unwrap_or(thread.epoch()),
+                ..old
             })
         });
     }
@@ -209,13 +266,16 @@ impl ProcessDetector {
             if let Some(context) = locked(&self.contexts).get_mut(&ctx) {
                 self.order_context(context, order, pe, thread);
             }
+
             if order == Order::Begin {
                 return;
             }
+
             if super::IS_INSTRUMENTED.load(Relaxed) {
                 sync_words::add_fence(&self.areas, thread.actor, thread.fences, &thread.clock);
                 thread.fences = thread.fences.wrapping_add(1);
             }
+
             // Both also order the stores of the thread before a flag that it stores later, which
             // may be a relaxed atomic operation.
             thread.mark_fence();
@@ -254,15 +314,18 @@ impl ProcessDetector {
                 return;
             };
             sync_words::acquire(&self.areas, sync_words::of_word(place), &mut thread.clock);
-            let (at, first) = (place.offset % PAGE, place.offset % 8);
+
+            let at = place.offset % PAGE;
+            let first_byte = 1 << (place.offset % 8);
             let mut stored = Vec::new();
             self.areas.page(place).forget(at, at + 1, |old| {
-                let is_word = old.nbytes <= 8 && old.kind.writes() && old.mask & 1 << first != 0;
+                let is_word = old.nbytes <= 8 && old.kind.writes() && old.mask & first_byte != 0;
                 if is_word && old.kind.is_to_peer() {
                     stored.push((old.actor, old.epoch));
                 }
                 is_word && old.kind.is_of_library()
             });
+
             // A store of another PE to this word through a pointer: the accesses of its thread
             // before the store are complete, and so is what the thread knew at its last fence.
             for (actor, epoch) in stored {
@@ -285,33 +348,38 @@ impl ProcessDetector {
         self.operations.fetch_add(1, Relaxed);
         self.with_caller(|thread| {
             let CollectiveEvent { source, dest, .. } = *collective;
-            let site = match source.addr | dest.addr {
-                0 => 0,
-                _ => sites::of_call(&self.areas, collective.call.get()),
+            // A barrier accesses no memory, so nothing needs its site.
+            let has_memory = source.addr != 0 || dest.addr != 0;
+            let site = if has_memory {
+                sites::of_call(&self.areas, collective.call.get())
+            } else {
+                0
             };
-            let site_of = |kind, blocks: ByteBlocks| AccessSite {
-                kind,
+
+            // The source is read before the thread is ordered after other members, which may change
+            // their copies at once.
+            let reads = AccessSite {
+                kind: ShadowKind::READ,
                 site,
-                nbytes: blocks.total(),
+                nbytes: source.total(),
             };
-            let reads = site_of(ShadowKind::READ, source).record(thread.actor, thread.epoch());
-            let view = View {
-                clock: &thread.clock,
-                fenced: &[],
-            };
-            self.record_blocks(source, None, reads, view);
+            let reads = reads.record(thread.actor, thread.epoch());
+            self.record_blocks(source, None, reads, View::of(&thread.clock));
+
             let members = match collective.follows {
                 FollowedMembers::All => 0..collective.n,
                 FollowedMembers::Member => collective.member..collective.member + 1,
                 FollowedMembers::Below => 0..collective.member,
             };
             collectives::leave(&self.areas, collective, members, &mut thread.clock);
-            let writes = site_of(ShadowKind::WRITE, dest).record(thread.actor, thread.epoch());
-            let view = View {
-                clock: &thread.clock,
-                fenced: &[],
+
+            let writes = AccessSite {
+                kind: ShadowKind::WRITE,
+                site,
+                nbytes: dest.total(),
             };
-            self.record_blocks(dest, None, writes, view);
+            let writes = writes.record(thread.actor, thread.epoch());
+            self.record_blocks(dest, None, writes, View::of(&thread.clock));
         });
     }
 
@@ -337,6 +405,7 @@ impl ProcessDetector {
             let Some(place) = self.place_on(addr, self.me) else {
                 return;
             };
+
             let site = sites::of_call(&self.areas, call);
             if is_allocated {
                 self.reporter.allocated(place.offset, nbytes, site);
@@ -349,27 +418,26 @@ impl ProcessDetector {
                 }
                 return;
             }
-            let record = AccessSite {
+
+            let frees = AccessSite {
                 kind: ShadowKind::WRITE,
                 site,
                 nbytes,
-            }
-            .record(thread.actor, thread.epoch());
-            let view = View {
-                clock: &thread.clock,
-                fenced: &[],
             };
+            let record = frees.record(thread.actor, thread.epoch());
+            let view = View::of(&thread.clock);
             self.record_access(AccessedMemory::Symmetric(place), nbytes, record, view);
         });
     }
 }
 
-fn atomic(access: &CheckedAccess, nbytes: usize) -> ShadowKind {
+/// Returns the kind of an atomic operation.
+fn atomic(access: &CheckedAccess) -> ShadowKind {
     let domain = match (access.word, access.of_shared) {
         (WordKind::Signal, _) => AtomicityDomain::Signal,
         (_, true) => AtomicityDomain::Shared,
         (_, false) => AtomicityDomain::World,
     };
     let is_float = access.word == WordKind::Float;
-    ShadowKind::atomic(domain, nbytes, is_float, !access.reads_only)
+    ShadowKind::atomic(domain, access.remote.total(), is_float, !access.reads_only)
 }

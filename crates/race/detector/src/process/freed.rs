@@ -25,15 +25,15 @@ impl ProcessDetector {
     /// owner. Returns an operation in flight that uses the memory, if there is one.
     pub fn forget_freed(&self, memory: Range<usize>) -> Option<UsedMemory> {
         let mut pages = by_page(memory.start, memory.len());
+        // Most memory that is freed was never watched.
         if !pages.any(|(start, _)| private::known_page(start).is_some()) {
             return None;
         }
+
         self.with_accessing(|thread| {
-            let view = View {
-                clock: &thread.clock,
-                fenced: &[],
-            };
-            let (mut is_changed, mut used) = (false, None);
+            let view = View::of(&thread.clock);
+            let mut is_changed = false;
+            let mut used = None;
             for (start, bytes) in by_page(memory.start, memory.len()) {
                 let Some(page) = private::known_page(start) else {
                     continue;
@@ -47,6 +47,8 @@ impl ProcessDetector {
                     is_done
                 });
             }
+
+            // The cache relies on the records that were forgotten.
             if is_changed {
                 known::forget();
             }
@@ -72,6 +74,7 @@ impl ProcessDetector {
             if sites::is_called_by_library() {
                 return;
             }
+
             let access = AccessSite {
                 kind: ShadowKind::STORE,
                 site: sites::of_call(&self.areas, call),
@@ -79,6 +82,7 @@ impl ProcessDetector {
             };
             let free = access.record(thread.actor, thread.epoch());
             self.reporter.race(Memory::Private(addr), &free, &operation);
+
             for (start, bytes) in by_page(freed.start, freed.len()) {
                 let Some(page) = private::known_page(start) else {
                     continue;

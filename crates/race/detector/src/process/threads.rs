@@ -5,7 +5,7 @@
 //! not grow with the number of threads and tasks.
 
 use super::{ProcessDetector, SPARE, locked};
-use crate::actors::{ActorInfo, ActorRole, EndedThread, THREAD, Thread};
+use crate::actors::{ActorInfo, ActorRole, AroundSection, EndedThread, THREAD, Thread};
 use crate::clock::VectorClock;
 use std::ops::Range;
 
@@ -19,10 +19,10 @@ impl ProcessDetector {
     pub fn begin_thread(&self, start: usize) {
         let clock = locked(&self.objects).remove(&start).unwrap_or_default();
         let begun = THREAD.try_with(|thread| {
-            let mut thread = thread
-                .try_borrow_mut()
-                .ok()
-                .filter(|thread| thread.actor == 0)?;
+            let mut thread = thread.try_borrow_mut().ok()?;
+            if thread.actor != 0 {
+                return None;
+            }
             *thread = self.reuse_actor(&clock)?;
             Some(())
         });
@@ -36,10 +36,12 @@ impl ProcessDetector {
     /// actor is to be used again.
     fn reuse_actor(&self, clock: &VectorClock) -> Option<Thread> {
         let mut ended = locked(&self.ended);
-        let knows = |old: &EndedThread| clock.of(old.actor) >= old.released;
-        let first = (ended.len() >= ENDED).then_some(0);
-        let index = ended.iter().position(knows).or(first)?;
-        let old = ended.remove(index)?;
+        let known = ended
+            .iter()
+            .position(|old| clock.of(old.actor) >= old.released);
+        let oldest = (ended.len() >= ENDED).then_some(0);
+        let old = ended.remove(known.or(oldest)?)?;
+
         let mut clock = clock.clone();
         // The epoch after `released` is that of what the old thread did after its release, such as
         // by destructors.
@@ -76,12 +78,18 @@ impl ProcessDetector {
         } else {
             None
         };
-        let info = ActorInfo {
-            pe: self.me,
-            role: ActorRole::Thread(number),
-            on_context: false,
+        let (actor, last) = match reused {
+            Some(reused) => reused,
+            None => {
+                let info = ActorInfo {
+                    pe: self.me,
+                    role: ActorRole::Thread(number),
+                    on_context: false,
+                };
+                (info.enroll(&self.areas)?, 0)
+            }
         };
-        let (actor, last) = reused.or_else(|| Some((info.enroll(&self.areas)?, 0)))?;
+
         let mut clock = clock.clone();
         clock.raise(actor, last + 1);
         Some(Thread {
@@ -102,15 +110,18 @@ impl ProcessDetector {
     pub fn begin_section(&self, has_next: bool) {
         self.with_thread(|thread| {
             let (outer, mut done) = match thread.before_tasks.take() {
-                Some(before) => {
+                Some(around) => {
                     self.retire(thread);
-                    (before.0, before.1)
+                    (around.outer, around.done)
                 }
                 None => (std::mem::take(thread), VectorClock::default()),
             };
             if outer.actor != thread.actor {
                 done.join(&thread.clock);
             }
+
+            // Each section begins with the clock from before the first one, so that nothing orders
+            // it after its predecessors.
             let task = if has_next {
                 self.task(outer.number, &outer.clock)
             } else {
@@ -118,7 +129,7 @@ impl ProcessDetector {
             };
             *thread = match task {
                 Some(task) => Thread {
-                    before_tasks: Some(Box::new((outer, done))),
+                    before_tasks: Some(Box::new(AroundSection { outer, done })),
                     ..task
                 },
                 None => after_sections(outer, &done),
@@ -130,11 +141,9 @@ impl ProcessDetector {
     /// includes the accesses of all its sections.
     pub fn end_sections(&self) {
         self.with_thread(|thread| {
-            if thread.before_tasks.is_some() {
+            if let Some(around) = thread.before_tasks.take() {
                 self.retire(thread);
-            }
-            if let Some(before) = thread.before_tasks.take() {
-                let (outer, mut done) = *before;
+                let AroundSection { outer, mut done } = *around;
                 done.join(&thread.clock);
                 *thread = after_sections(outer, &done);
             }

@@ -48,6 +48,16 @@ pub enum Marked {
     AfterBegin,
 }
 
+/// An access that is a bit, and a recorded one that conflicts with it.
+pub struct Conflict {
+    /// The offset in the page of the first byte that both access.
+    pub offset: usize,
+    /// The access that is a bit.
+    pub new: ShadowRecord,
+    /// The recorded access.
+    pub old: ShadowRecord,
+}
+
 impl Shadow<'_> {
     /// Keeps a load or store of the first thread within eight bytes as bits: `stamp` is the first
     /// word of its record without kind and mask, `second` the other word. `at` is an offset in the
@@ -63,7 +73,9 @@ impl Shadow<'_> {
                 Marked::AfterBegin
             };
         }
+
         let key = second | if kind.writes() { STORES } else { 0 };
+
         for place in &head[KEYS] {
             let found = place.load(Relaxed);
             if found & !SET != key {
@@ -72,8 +84,11 @@ impl Shadow<'_> {
                 }
                 place.store(found | key, Relaxed);
             }
+
             let set = ((found & SET) >> SET_SHIFT) as usize - 1;
             let word = &self.bits.0[set * self.bits.1 + at / PAGE][at % PAGE / 64];
+            // No exchange: only this thread sets bits. The release orders the store of the key
+            // before the bit, so that a search that finds the bit knows what it stands for.
             word.store(word.load(Relaxed) | mask << (at / 8 % 8 * 8), Release);
             return Marked::Yes;
         }
@@ -102,38 +117,51 @@ impl<'a> Page<'a> {
     }
 
     /// Begins the bits of a thread's epoch, or, if they have begun, compares them with the records.
-    /// Returns the conflicts: the offset in the page, the access that is a bit, and the recorded
-    /// one. If accesses of other actors are not complete, or few bits were set before, further
-    /// accesses of the epoch get records.
-    pub fn begin(self, stamp: u64, view: View<'_>) -> Vec<(usize, ShadowRecord, ShadowRecord)> {
+    /// Returns the conflicts. If accesses of other actors are not complete, or few bits were set
+    /// before, further accesses of the epoch get records.
+    pub fn begin(self, stamp: u64, view: View<'_>) -> Vec<Conflict> {
         let mut held = lock(&self.head[0]);
-        let is_done =
-            |old: ShadowRecord| u64::from(old.actor) == stamp >> ACTOR || view.covers(&old);
-        let by = &self.head[IN_PARTS_BY];
-        let are_done = by.last().is_some_and(|last| last.load(Relaxed) == 0)
-            && by
-                .iter()
-                .filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0]))
-                .all(is_done)
-            && self.whole().chunks_exact(2).filter_map(record).all(is_done);
+        let are_done = self.are_others_done(stamp, view);
+
         let mut conflicts = Vec::new();
         if self.head[OWNER].load(Relaxed) & !IS_SHARED != stamp {
             self.move_bits(&mut held);
         } else if !are_done {
             for (_, access, bits) in self.new_sets() {
-                for (index, access) in by_granule(access, bits, &(0..PAGE)) {
-                    let old = look_at(self.granule(index), &access, view);
-                    if let Some(old) = old.or_else(|| look_at(self.whole(), &access, view)) {
-                        let first = (access.mask & old.mask).trailing_zeros() as usize;
-                        conflicts.push((index * 8 + first, access, old));
+                for (index, new) in by_granule(access, bits, &(0..PAGE)) {
+                    let old = look_at(self.granule(index), &new, view);
+                    if let Some(old) = old.or_else(|| look_at(self.whole(), &new, view)) {
+                        let first = (new.mask & old.mask).trailing_zeros() as usize;
+                        conflicts.push(Conflict {
+                            offset: index * 8 + first,
+                            new,
+                            old,
+                        });
                     }
                 }
             }
         }
+
         let is_shared = !are_done || self.head[PAUSE].load(Relaxed) > 0;
         self.head[OWNER].store(stamp | if is_shared { IS_SHARED } else { 0 }, Relaxed);
         self.head[CHECKED].store(held.bits(), Relaxed);
         conflicts
+    }
+
+    /// Returns true if all recorded accesses of other actors than that of `stamp` are complete.
+    fn are_others_done(self, stamp: u64, view: View<'_>) -> bool {
+        let is_done =
+            |old: ShadowRecord| u64::from(old.actor) == stamp >> ACTOR || view.covers(&old);
+
+        // A list that is full may lack entries.
+        let by = &self.head[IN_PARTS_BY];
+        let is_full = by.last().is_none_or(|last| last.load(Relaxed) != 0);
+        !is_full
+            && by
+                .iter()
+                .filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0]))
+                .all(is_done)
+            && self.whole().chunks_exact(2).filter_map(record).all(is_done)
     }
 
     fn set(self, set: usize) -> &'a Bits {
@@ -170,38 +198,48 @@ impl<'a> Page<'a> {
     /// of the last one replaces. Then the sets with the fewest bits become records, as many as
     /// another owner needs; all of them, if the last epoch had few bits.
     fn move_bits(self, held: &mut Held<'_>) {
+        // The number of bits of each set, and the bytes that the last epoch accesses and writes.
         let mut sizes = [0; SETS];
-        let mut known = [[0; PAGE / 64]; 2];
+        let mut accessed = [0; PAGE / 64];
+        let mut written = [0; PAGE / 64];
         for (set, access, bits) in self.new_sets() {
             for (i, word) in bits.iter().enumerate() {
                 let word = word.load(Relaxed);
                 sizes[set] += word.count_ones();
-                known[0][i] |= word;
-                known[1][i] |= if access.kind.writes() { word } else { 0 };
+                accessed[i] |= word;
+                if access.kind.writes() {
+                    written[i] |= word;
+                }
             }
         }
+
+        // A later access replaces an earlier load, a later store also an earlier store.
         let owner = self.head[OWNER].load(Relaxed) >> ACTOR;
         for (set, old, bits) in self.old_sets() {
-            let known = known[usize::from(old.kind.writes())];
-            for (word, known) in bits.iter().zip(known) {
-                let known = if u64::from(old.actor) == owner {
-                    known
-                } else {
-                    0
-                };
-                let left = word.load(Relaxed) & !known;
+            let replaced = if u64::from(old.actor) != owner {
+                [0; PAGE / 64]
+            } else if old.kind.writes() {
+                written
+            } else {
+                accessed
+            };
+            for (word, replaced) in bits.iter().zip(replaced) {
+                let left = word.load(Relaxed) & !replaced;
                 word.store(left, Relaxed);
                 sizes[set] += left.count_ones();
             }
         }
+
         for (set, access, _) in self.new_sets() {
             let [first, second] = access.words();
             self.head[FIRSTS][set].store(first, Relaxed);
             self.head[SECONDS + set].store(second, Relaxed);
         }
+
         let n_bits: u32 = self.new_sets().map(|(set, ..)| sizes[set]).sum();
         let has_few = (1..FEW_BITS).contains(&n_bits);
         self.head[PAUSE].store(if has_few { FEW_EPOCHS } else { 0 }, Relaxed);
+
         let mut by_size: [usize; SETS] = std::array::from_fn(|set| set);
         by_size.sort_by_key(|set| sizes[*set]);
         let n_free = if has_few { SETS } else { KEYS.len() };
@@ -211,6 +249,7 @@ impl<'a> Page<'a> {
             }
             self.head[FIRSTS][set].store(0, Relaxed);
         }
+
         for (place, set) in self.head[KEYS].iter().zip(by_size) {
             place.store((set as u64 + 1) << SET_SHIFT, Relaxed);
         }
@@ -226,11 +265,14 @@ impl<'a> Page<'a> {
         let Some(access) = ShadowRecord::of(words) else {
             return;
         };
+
+        // The view of the actor itself, which replaces its own records alone.
         let own = [(access.actor, access.epoch)];
         let view = View {
             clock: &VectorClock::default(),
             fenced: &own,
         };
+
         for (index, access) in by_granule(access, self.set(set), &(0..PAGE)) {
             let replaces = |new: ShadowRecord| {
                 new.actor == access.actor && new.epoch >= access.epoch && new.replaces(&access)
@@ -240,9 +282,12 @@ impl<'a> Page<'a> {
                 insert(self.granule(index), &access, view);
             }
         }
+
         held.set(IN_PARTS, true);
         self.add_to_parts(words[0]);
-        self.set(set).iter().for_each(|bits| bits.store(0, Relaxed));
+        for bits in self.set(set) {
+            bits.store(0, Relaxed);
+        }
     }
 
     /// Returns an access that is kept as bits and conflicts with `access`, which is to `bytes`. The
@@ -258,12 +303,16 @@ impl<'a> Page<'a> {
         if owner == 0 {
             return None;
         }
+
+        // Pairs with the fence of `ProcessDetector::check_pages`.
         fence(SeqCst);
+
         let thread = ShadowRecord::of([owner & !FLAGS | MASK, 0]);
         let knows = |owner: ShadowRecord| owner.actor != access.actor && view.covers(&owner);
         if owner & FLAGS == 0 && thread.is_some_and(knows) {
             self.head[OWNER].fetch_or(IS_SEEN, Relaxed);
         }
+
         let conflicts = |(index, old): &(usize, ShadowRecord)| {
             old.conflicts(&ShadowRecord {
                 mask: mask(bytes, *index),
@@ -272,8 +321,9 @@ impl<'a> Page<'a> {
         };
         let mut sets = self.new_sets().chain(self.old_sets());
         sets.find_map(|(_, old, bits)| {
-            let is_done = !old.kind.conflicts(access.kind) || view.covers(&old);
-            let bytes = if is_done { &(0..0) } else { bytes };
+            if !old.kind.conflicts(access.kind) || view.covers(&old) {
+                return None;
+            }
             by_granule(old, bits, bytes)
                 .find(conflicts)
                 .map(|(_, old)| old)

@@ -1,7 +1,7 @@
 //! Tests of the shadow: the conflicts that are found by records of eight bytes, by records of whole
 //! pages, and by bits.
 
-use super::bits::Marked;
+use super::bits::{Conflict, Marked};
 use super::*;
 use std::collections::HashSet;
 
@@ -27,9 +27,9 @@ fn access(actor: Actor, epoch: Epoch, kind: ShadowKind) -> ShadowRecord {
 
 fn knowing(known: &[(Actor, Epoch)]) -> VectorClock {
     let mut clock = VectorClock::default();
-    known
-        .iter()
-        .for_each(|&(actor, epoch)| clock.raise(actor, epoch));
+    for &(actor, epoch) in known {
+        clock.raise(actor, epoch);
+    }
     clock
 }
 
@@ -62,12 +62,14 @@ fn bytes_that_overlap_conflict_unless_the_clock_covers_them() {
 fn the_short_path_records_what_the_long_one_does() {
     let (long, short) = (page(), page());
     let (mut state, mut n_short, mut n_conflicts) = (1u64, 0, 0);
+
     let mut below = |n: u64| {
         state = state
             .wrapping_mul(6364136223846793005)
             .wrapping_add(1442695040888963407);
         (state >> 33) % n
     };
+
     let mut epochs = [1 as Epoch; 5];
     for _ in 0..50_000 {
         let actor = 1 + below(4) as Actor;
@@ -81,6 +83,7 @@ fn the_short_path_records_what_the_long_one_does() {
             ShadowKind::WRITE,
             to_peer,
         ][below(5) as usize];
+
         let clock = knowing(&[1, 2, 3, 4].map(|other| match other == actor {
             true => own,
             false => (
@@ -92,17 +95,20 @@ fn the_short_path_records_what_the_long_one_does() {
             clock: &clock,
             fenced: &[],
         };
+
         if below(500) == 0 {
             let access = access(own.0, own.1, kind);
             let found = long.record_access(0, PAGE, access, view);
             assert_eq!(short.record_access(0, PAGE, access, view), found);
             continue;
         }
+
         let nbytes = 1 << below(4);
         let at = 8 * below(4) as usize + nbytes * below(8 / nbytes as u64) as usize;
         let access = access(own.0, own.1, kind);
         let found = long.record_access(at, at + nbytes, access, view);
         n_conflicts += usize::from(found.is_some());
+
         let mask = ((1 << nbytes) - 1) << (at % 8);
         let words = ShadowRecord {
             mask: mask as u8,
@@ -116,6 +122,7 @@ fn the_short_path_records_what_the_long_one_does() {
         } else {
             assert_eq!(short.record_access(at, at + nbytes, access, view), found);
         }
+
         for (a, b) in long
             .granule(at / 8)
             .chunks_exact(2)
@@ -123,6 +130,7 @@ fn the_short_path_records_what_the_long_one_does() {
         {
             assert_eq!(record(a), record(b));
         }
+
         let words = |page: Page<'_>| {
             page.head
                 .iter()
@@ -131,6 +139,7 @@ fn the_short_path_records_what_the_long_one_does() {
         };
         assert_eq!(words(long), words(short));
     }
+
     assert!(
         n_short > 500 && n_conflicts > 100,
         "{n_short} and {n_conflicts}"
@@ -161,23 +170,27 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
     let (long, shadow) = (page(), shadow());
     let short = shadow.page(0);
     let mut state = 1u64;
+
     let mut below = |n: u64| {
         state = state
             .wrapping_mul(6364136223846793005)
             .wrapping_add(1442695040888963407);
         (state >> 33) % n
     };
+
     let mut clocks = [1, 2, 3].map(|actor| knowing(&[(actor, 1)]));
     let stamp = |clock: &VectorClock| 1 << ACTOR | u64::from(clock.of(1)) << 16;
     let mut all: Vec<(usize, ShadowRecord)> = Vec::new();
     let (mut n_bits, mut missed, mut last_flight) = (0, [0; 2], 0);
     let mut races = HashSet::new();
+
     let begin = |clock: &VectorClock, races: &HashSet<(usize, _, _)>| {
-        for (at, bit, old) in short.begin(stamp(clock), View { clock, fenced: &[] }) {
-            let pair = (at / 8, (bit.actor, bit.epoch), (old.actor, old.epoch));
-            assert!(races.contains(&pair), "{bit:?} and {old:?}");
+        for Conflict { offset, new, old } in short.begin(stamp(clock), View::of(clock)) {
+            let pair = (offset / 8, (new.actor, new.epoch), (old.actor, old.epoch));
+            assert!(races.contains(&pair), "{new:?} and {old:?}");
         }
     };
+
     for _ in 0..100_000 {
         let (who, event) = ((below(300) as usize).saturating_sub(297), below(600));
         if event == 4 && flights {
@@ -185,18 +198,21 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
             let epoch = clocks[0].of(1);
             clocks[1].raise(1, epoch);
         }
+
         if event < 4 {
             if short.must_be_checked(stamp(&clocks[0])) {
                 begin(&clocks[0], &races);
             }
             clocks[0].raise(FLIGHT, last_flight);
+
             let before = clocks.clone();
             for (clock, actor) in clocks.iter_mut().zip(1..) {
                 // Mostly all actors synchronize, otherwise one of them with another one.
-                before
-                    .iter()
-                    .filter(|_| event < 3)
-                    .for_each(|other| clock.join(other));
+                if event < 3 {
+                    for other in &before {
+                        clock.join(other);
+                    }
+                }
                 clock.raise(actor, clock.of(actor) + 1);
             }
             clocks[who].join(&before[below(3) as usize]);
@@ -205,6 +221,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
             all.retain(|(_, old)| is_left(old));
             continue;
         }
+
         let nbytes = 8 >> below(sizes);
         let index = 8 * below(64) as usize;
         let at = index * 8 + nbytes * below(8 / nbytes as u64) as usize;
@@ -213,6 +230,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
             (1, _) => ShadowKind::WRITE,
             _ => ShadowKind::STORE.to_peer(),
         };
+
         let in_flight = who == 2 && flights;
         last_flight += Epoch::from(in_flight);
         let clock = &clocks[if in_flight { 0 } else { who }];
@@ -220,6 +238,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
             true => (FLIGHT, last_flight, ShadowKind::WRITE),
             false => (who as Actor + 1, clock.of(who as Actor + 1), kind),
         };
+
         let view = View { clock, fenced: &[] };
         let mask = (((1u64 << nbytes) - 1) << (at % 8)) as u8;
         let site = below(3) as u32 + 1;
@@ -233,22 +252,26 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         let unordered = |(i, old): &&(usize, ShadowRecord)| {
             *i == index && old.conflicts(&access) && !view.covers(old)
         };
+
         let mut is_race = false;
         for (_, old) in all.iter().filter(unordered) {
             is_race = true;
             races.insert((index, (old.actor, old.epoch), (actor, epoch)));
         }
         all.push((index, access));
+
         let by_records = long.record_access(at, at + nbytes, access, view);
         let mark = || shadow.mark(at, stamp(clock), mask.into(), kind, access.words()[1]);
         if who == 0 && mark() == Marked::AfterBegin && !short.skip_epoch(stamp(clock)) {
             begin(clock, &races);
         }
+
         let by_bits = match who == 0 && mark() == Marked::Yes {
             true => None,
             false => short.record_access(at, at + nbytes, access, view),
         };
         n_bits += usize::from(who == 0 && mark() == Marked::Yes);
+
         for (found, missed) in [by_records, by_bits].into_iter().zip(&mut missed) {
             assert!(is_race || found.is_none(), "{found:?} and {access:?}");
             *missed += usize::from(is_race && found.is_none());
@@ -267,15 +290,7 @@ fn a_fence_covers_what_a_clock_does_not() {
     let page = page();
     let clock = knowing(&[]);
     let fenced = |epoch| [(1, epoch)];
-    page.record_access(
-        0,
-        8,
-        access(1, 3, ShadowKind::WRITE),
-        View {
-            clock: &clock,
-            fenced: &[],
-        },
-    );
+    page.record_access(0, 8, access(1, 3, ShadowKind::WRITE), View::of(&clock));
     let too_early = View {
         clock: &clock,
         fenced: &fenced(2),
@@ -339,27 +354,15 @@ fn a_whole_page_is_compared_with_all_who_access_parts() {
         let mut known = knowing(&[]);
         for actor in 1..=actors {
             let at = usize::from(actor) * 64;
-            page.record_access(
-                at,
-                at + 8,
-                access(actor, 1, ShadowKind::STORE),
-                View {
-                    clock: &known,
-                    fenced: &[],
-                },
-            );
+            let store = access(actor, 1, ShadowKind::STORE);
+            page.record_access(at, at + 8, store, View::of(&known));
         }
-        (1..actors).for_each(|actor| known.raise(actor, 1));
+
+        for actor in 1..actors {
+            known.raise(actor, 1);
+        }
         let put = access(20, 1, ShadowKind::WRITE);
-        let found = page.record_access(
-            0,
-            PAGE,
-            put,
-            View {
-                clock: &known,
-                fenced: &[],
-            },
-        );
+        let found = page.record_access(0, PAGE, put, View::of(&known));
         assert_eq!(
             found.map(|old| old.actor),
             Some(actors),
@@ -431,15 +434,7 @@ fn what_is_known_need_not_be_recorded_again() {
     };
     let is_known = |record: ShadowRecord| page.knows(0, record.words()[0]);
     assert!(!is_known(store));
-    page.record_access(
-        0,
-        8,
-        store,
-        View {
-            clock: &nothing,
-            fenced: &[],
-        },
-    );
+    page.record_access(0, 8, store, View::of(&nothing));
     assert!(is_known(store));
     assert!(is_known(ShadowRecord {
         mask: 0x03,

@@ -4,7 +4,7 @@
 use super::Region;
 use crate::next::{around_next, next, next_once};
 use crate::synchronization::{Tag, acquire, object, release, with};
-use crate::teams::{Dependence, TEAM, of_team, own};
+use crate::teams::{Dependence, TEAM, TeamMember, of_team, own};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use rushmem_race::process::active;
 use std::sync::OnceLock;
@@ -61,7 +61,7 @@ struct OpenMpTask {
     has_event: bool,
     is_deferred: bool,
     depends: Vec<Dependence>,
-    team: (usize, usize),
+    team: TeamMember,
     number: usize,
 }
 
@@ -76,6 +76,8 @@ impl OpenMpTask {
             copy,
             nbytes,
         } = code;
+
+        // Words of 16 bytes, the largest alignment of arguments.
         let mut arguments = vec![0u128; nbytes.div_ceil(16)].into_boxed_slice();
         let own: *mut c_void = arguments.as_mut_ptr().cast();
         match copy {
@@ -83,16 +85,16 @@ impl OpenMpTask {
             // SAFETY: the arguments of the program's task, and a copy of that size.
             None => unsafe { std::ptr::copy_nonoverlapping(data.cast::<u8>(), own.cast(), nbytes) },
         }
+
         let number = TASKS.fetch_add(1, Relaxed);
         release(object(Tag::TaskStart, number));
-        let (team, depends) = (TEAM.get(), Vec::new());
         OpenMpTask {
             region,
             arguments,
             has_event: false,
             is_deferred: true,
-            depends,
-            team,
+            depends: Vec::new(),
+            team: TEAM.get(),
             number,
         }
     }
@@ -102,16 +104,23 @@ impl OpenMpTask {
         let own = self.arguments.as_mut_ptr().cast();
         // SAFETY: the arguments begin with these words, which libgomp would write.
         unsafe { std::ptr::copy_nonoverlapping(first.as_ptr(), own, first.len()) };
+
         let outer = TEAM.replace(self.team);
         let start = object(Tag::TaskStart, self.number);
         let thread = active().and_then(|process| process.enter_task(start));
-        self.depends.iter().copied().for_each(Dependence::begin);
+        for dependence in &self.depends {
+            dependence.begin();
+        }
+
         (self.region)(self.arguments.as_mut_ptr().cast());
-        self.depends.iter().copied().for_each(Dependence::end);
+
+        for dependence in &self.depends {
+            dependence.end();
+        }
         if !self.is_deferred {
             release(object(Tag::TaskEnd, self.number));
         }
-        with(|process| process.leave_task(thread, of_team(Tag::Tasks, self.team.0)));
+        with(|process| process.leave_task(thread, of_team(Tag::Tasks, self.team.team)));
         TEAM.set(outer);
     }
 }
@@ -153,6 +162,7 @@ pub unsafe extern "C" fn GOMP_task(
     static NEXT: OnceLock<GompTask> = OnceLock::new();
     // SAFETY: the function has this type.
     let next = *NEXT.get_or_init(|| unsafe { next(c"GOMP_task") });
+
     let call = |region, data, copy, nbytes, alignment| {
         // SAFETY: the caller keeps the contract of this function.
         unsafe {
@@ -170,9 +180,11 @@ pub unsafe extern "C" fn GOMP_task(
             )
         }
     };
+
     if active().is_none() || alignment as usize > align_of::<u128>() {
         return call(region, data, copy, nbytes, alignment);
     }
+
     let mut task = OpenMpTask::new(TaskCode {
         region,
         data,
@@ -185,22 +197,21 @@ pub unsafe extern "C" fn GOMP_task(
         // SAFETY: the flag says that the program passes an array of libgomp's form.
         task.depends = unsafe { dependences(depends) };
     }
+
     let number = task.number;
     let mut arguments = Arguments {
         event: 0,
         task: Box::into_raw(Box::new(task)),
     };
-    let (nbytes, alignment) = (
-        size_of::<Arguments>() as c_long,
-        align_of::<Arguments>() as c_long,
-    );
     call(
         run_task,
         (&raw mut arguments).cast(),
         None,
-        nbytes,
-        alignment,
+        size_of::<Arguments>() as c_long,
+        align_of::<Arguments>() as c_long,
     );
+
+    // libgomp has run the task before it returned.
     if !is_deferred {
         with(|process| process.acquire_last(object(Tag::TaskEnd, number)));
     }
@@ -327,7 +338,9 @@ fn wait_for_dependences(depends: usize, next: impl FnOnce() -> usize) -> usize {
     // SAFETY: the program passes an array of libgomp's form.
     let depends = unsafe { dependences(std::ptr::with_exposed_provenance(depends)) };
     let result = next();
-    depends.into_iter().for_each(Dependence::begin);
+    for dependence in depends {
+        dependence.begin();
+    }
     result
 }
 
@@ -351,35 +364,38 @@ unsafe fn dependences(depends: *const usize) -> Vec<Dependence> {
     // SAFETY: by contract the array has all words that its form has; only these are read below.
     let word = |at: *const usize, i: usize| unsafe { at.wrapping_add(i).read() };
     let n_plain = word(depends, 0);
-    let (n, n_out, n_in, start) = match n_plain {
-        0 => (
-            word(depends, 1),
-            word(depends, 2) + word(depends, 3),
-            word(depends, 4),
-            5,
-        ),
-        n => (n, word(depends, 1), n - word(depends, 1), 2),
+    let (n, n_out, n_in, start) = if n_plain == 0 {
+        let n_out = word(depends, 2) + word(depends, 3);
+        (word(depends, 1), n_out, word(depends, 4), 5)
+    } else {
+        let n_out = word(depends, 1);
+        (n_plain, n_out, n_plain - n_out, 2)
     };
-    let dependence = |i| {
+
+    let mut all = Vec::new();
+    for i in 0..n {
         let addr = word(depends, start + i);
-        if i < n_out + n_in {
-            return Dependence {
+        let dependence = if i < n_out {
+            Dependence {
                 addr,
-                tag: if i < n_out { Tag::Out } else { Tag::In },
-            };
-        }
-        let depend_object = std::ptr::with_exposed_provenance(addr);
-        // The kinds of omp_depend_t (gomp-constants.h), from 1: in, out, inout, mutexinoutset,
-        // inoutset.
-        let tag = match word(depend_object, 1) {
-            1 => Tag::In,
-            5 => Tag::Set,
-            _ => Tag::Out,
+                tag: Tag::Out,
+            }
+        } else if i < n_out + n_in {
+            Dependence { addr, tag: Tag::In }
+        } else {
+            let depend_object = std::ptr::with_exposed_provenance(addr);
+            Dependence {
+                addr: word(depend_object, 0),
+                // The kinds of omp_depend_t (gomp-constants.h), from 1: in, out, inout,
+                // mutexinoutset, inoutset.
+                tag: match word(depend_object, 1) {
+                    1 => Tag::In,
+                    5 => Tag::Set,
+                    _ => Tag::Out,
+                },
+            }
         };
-        Dependence {
-            addr: word(depend_object, 0),
-            tag,
-        }
-    };
-    (0..n).map(dependence).collect()
+        all.push(dependence);
+    }
+    all
 }
